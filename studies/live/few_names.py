@@ -1,48 +1,52 @@
-"""Errors about names with a handful of runs, or with features alone, in a campaign of names with many.
-
-    python -m studies.live.few_names [--runs 0,3] [--laws NAME,...] [--seeds 1]
-
-Made campaigns of 60 workloads on 20 platforms, 3500 runs, none to two co-runners. Of a seventh of the
-workloads, then of the platforms, so many runs are left, beside those of all others, and `jostle.fit` learns
-from them: as it does (names with few runs join after training), and with all names trained on alike. Asked
-are the other runs of those names, and a fifth of the runs of the other names, which are not learned from.
-Beside them stands a rule: levels of workloads and platforms (of a name without runs the mean level), times
-the mean slowdown for each number of co-runners.
-"""
+"""Errors about names with a handful of runs, or with features alone."""
 
 from __future__ import annotations
 
-import argparse
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from studies.data import one_core
+from studies._runner import Measures, TableStudy
 
 WORKLOADS, PLATFORMS, RUNS, NOISE = 60, 20, 3500, 0.03
 LAWS = ("features", "kinds", "threshold", "low rank", "additive")
 WITHOUT_FEATURES = ("low rank", "additive")
+WAYS = ("rule", "trained on alike", "as they join", "others, alike", "others")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--runs", default="0,3")
-    parser.add_argument("--laws", default=",".join(LAWS))
-    parser.add_argument("--seeds", type=int, default=1)
-    options = parser.parse_args()
-    one_core()
-    print(
-        "| law | names | runs of each | rule | trained on alike | as they join | others, alike | others |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    for law in options.laws.split(","):
-        for kind in ("workload", "platform"):
-            for number in map(int, options.runs.split(",")):
-                if number == 0 and law in WITHOUT_FEATURES:
-                    continue
-                found = [one(made(law, s), kind, number, s) for s in range(options.seeds)]
-                cells = " | ".join(f"{100 * value:.1f}%" for value in np.mean(found, axis=0))
-                print(f"| {law} | {kind}s | {number} | {cells} |", flush=True)
+@dataclass(frozen=True)
+class FewNames(TableStudy):
+    """Errors about names with a handful of runs, or with features alone, in a campaign of names with many.
+
+    Made campaigns of 60 workloads on 20 platforms, 3500 runs, none to two co-runners. Of a seventh of the
+    workloads, then of the platforms, so many runs are left, beside those of all others, and `jostle.fit`
+    learns from them: as it does (names with few runs join after training), and with all names trained on
+    alike. Asked are the other runs of those names, and a fifth of the runs of the other names, which are not
+    learned from. Beside them stands a rule: levels of workloads and platforms (of a name without runs the
+    mean level), times the mean slowdown for each number of co-runners.
+    """
+
+    runs: Annotated[str, "Of each such name, by commas."] = "0,3"
+    laws: Annotated[str, "By commas."] = ",".join(LAWS)
+
+    name: ClassVar[str] = "few_names"
+    places: ClassVar[Sequence[str]] = ("law", "names", "runs of each")
+    columns: ClassVar[Mapping[str, str]] = dict.fromkeys(WAYS, ".1%")
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return [
+            (law, f"{kind}s", number)
+            for law in self.laws.split(",")
+            for kind in ("workload", "platform")
+            for number in map(int, self.runs.split(","))
+            if number or law not in WITHOUT_FEATURES
+        ]
+
+    def draw(self, row: tuple[Any, ...], seed: int) -> Measures:
+        law, kinds, number = row
+        return dict(zip(WAYS, one(made(law, seed), kinds[:-1], number, seed), strict=True))
 
 
 def made(law: str, seed: int) -> Any:
@@ -112,14 +116,14 @@ def one(runs: Any, kind: str, number: int, seed: int) -> tuple[float, ...]:
     tested = r.random(len(rest)) < 0.2
     learned = runs.take(np.concatenate([rest[~tested], mine[turn < number]]))
     asked, others = runs.take(mine[turn >= number]), runs.take(rest[tested])
-    found = [error(rule(learned, asked), asked)]
+    results = [error(rule(learned, asked), asked)]
     usual, about_others = _few.FEWEST_NAMES, []
     for fewest in (10**9, usual):
         _few.FEWEST_NAMES = fewest
         model = jostle.fit(learned, jostle.Factorization(), seed=seed)
-        found.append(error(model.predict(asked.colocations), asked))
+        results.append(error(model.predict(asked.colocations), asked))
         about_others.append(error(model.predict(others.colocations), others))
-    return (*found, *about_others)
+    return (*results, *about_others)
 
 
 def rule(learned: Any, asked: Any) -> np.ndarray:
@@ -141,7 +145,3 @@ def rule(learned: Any, asked: Any) -> np.ndarray:
 
 def error(seconds: np.ndarray, runs: Any) -> float:
     return float(np.abs(seconds / runs.runtime_seconds - 1).mean())
-
-
-if __name__ == "__main__":
-    main()

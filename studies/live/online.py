@@ -78,15 +78,15 @@ def new_names(runs: Any, kind: str, options: Any) -> None:
     for number in GIVEN:
         shown = runs.take(mine[turn < number])
         began = time.process_time()
-        found = model.update(shown)
+        results = model.update(shown)
         took = time.process_time() - began
         again = time.process_time()
-        found.update(shown.take(np.zeros(0, np.int64)))
+        results.update(shown.take(np.zeros(0, np.int64)))
         again = time.process_time() - again
-        bounds = found.bound(asked.colocations, CONFIDENCE)
+        bounds = results.bound(asked.colocations, CONFIDENCE)
         covered = asked.runtime_seconds <= bounds.seconds
         by_name = [covered[of_asked == name].mean() for name in np.unique(of_asked)]
-        line = f"{number:3} runs each: error {error(found, asked):5.1f}%"
+        line = f"{number:3} runs each: error {error(results, asked):5.1f}%"
         line += f", plain rule {plain(old, shown, asked, kind):5.1f}%"
         if options.refit and number:
             both = type(old).concatenate([old, shown])
@@ -112,7 +112,7 @@ def suggested(model: Any, runs: Any, mine: np.ndarray, code: np.ndarray) -> None
             continue
         candidates = runs.take(there).colocations
         asked = runs.take(others[:CANDIDATES]).colocations
-        found = model.suggest(candidates, asked=asked, most=CHOSEN[-1])
+        results = model.suggest(candidates, asked=asked, most=CHOSEN[-1])
         columns = candidates.to_columns()
         names = ("workload", "platform", "corunners")
         key = {}
@@ -120,7 +120,7 @@ def suggested(model: Any, runs: Any, mine: np.ndarray, code: np.ndarray) -> None
             one = (*(columns[k][place] for k in names[:2]), tuple(columns["corunners"][place]))
             key.setdefault(one, place)
         order.append(
-            [int(there[key[one.workload, one.platform, one.corunners]]) for one in found.runs]
+            [int(there[key[one.workload, one.platform, one.corunners]]) for one in results.runs]
         )
     for number in CHOSEN:
         chosen = np.unique([row for rows in order for row in rows[:number]])
@@ -155,19 +155,19 @@ def of_fleet(runs: Any, options: Any) -> None:
     print(f"\na fleet with {len(old)} runs learned, {len(pool)} candidates: ", end="")
     print(f"error {error(model, questions):.3f}% about {len(asked)} others", flush=True)
     began = time.process_time()
-    found = model.suggest(candidates, asked=questions.colocations, most=OF_FLEET[-1])
+    results = model.suggest(candidates, asked=questions.colocations, most=OF_FLEET[-1])
     took = time.process_time() - began
     columns, places = candidates.to_columns(), {}
     for row, (w, p, c) in enumerate(zip(*columns.values(), strict=True)):
         places.setdefault((w, p, tuple(c)), []).append(int(pool[row]))
     ways = {
         "suggested": np.array(
-            [places[one.workload, one.platform, one.corunners].pop(0) for one in found.runs]
+            [places[one.workload, one.platform, one.corunners].pop(0) for one in results.runs]
         ),
         "drawn": pool,
         "fewest first": fewest_first(runs, old, pool, OF_FLEET[-1]),
     }
-    print(f"{len(found.runs)} suggested in {took:.1f} CPU-s", flush=True)
+    print(f"{len(results.runs)} suggested in {took:.1f} CPU-s", flush=True)
     for number in OF_FLEET:
         errors = [
             f"{way} {error(fitted(rows[:number]), questions):.3f}%" for way, rows in ways.items()
@@ -209,9 +209,9 @@ def new_runs(runs: Any, options: Any) -> None:
     for number in LATER:
         later = runs.take(rest[:number])
         began = time.process_time()
-        found = begun.update(later)
+        results = begun.update(later)
         took = time.process_time() - began
-        line = f"{number:6} learned: {error(found, asked):.3f}% in {took:.2f} CPU-s"
+        line = f"{number:6} learned: {error(results, asked):.3f}% in {took:.2f} CPU-s"
         if options.refit:
             anew = jostle.fit(
                 type(old).concatenate([old, later]), jostle.Factorization(), seed=options.seed
@@ -258,18 +258,18 @@ def plain(old: Any, shown: Any, asked: Any, kind: str) -> float:
 
 def means(names: np.ndarray, values: np.ndarray) -> dict[str, float]:
     """Of the values of each name."""
-    found, code = np.unique(names, return_inverse=True)
+    results, code = np.unique(names, return_inverse=True)
     total = np.bincount(code, values) / np.bincount(code)
-    return dict(zip(found.tolist(), total.tolist(), strict=True))
+    return dict(zip(results.tolist(), total.tolist(), strict=True))
 
 
 def number_within(codes: np.ndarray) -> np.ndarray:
     """(n,) how many before each have the same code."""
     order = np.argsort(codes, kind="stable")
     _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
-    found = np.empty(len(codes), np.int64)
-    found[order] = np.arange(len(codes)) - np.repeat(first, counts)
-    return found
+    results = np.empty(len(codes), np.int64)
+    results[order] = np.arange(len(codes)) - np.repeat(first, counts)
+    return results
 
 
 if __name__ == "__main__":

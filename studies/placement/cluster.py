@@ -84,10 +84,10 @@ class Truth:
         """(k,) seconds over those alone; None where the set was not measured."""
         if len(members) == 1:
             return np.ones(1)
-        found = self.at.get((platform, *members))
-        if found is None:
+        results = self.at.get((platform, *members))
+        if results is None:
             return None
-        part, row = self.parts[found[0]], found[1]
+        part, row = self.parts[results[0]], results[1]
         return part.seconds[row] / part.solo[row]
 
 
@@ -108,16 +108,16 @@ def drawn_jobs(
         for part in truth.parts
         for row in range(len(part))
     ]
-    found: list[ClusterJob] = []
+    results: list[ClusterJob] = []
     ratio: dict[tuple[int, int], float] = {}
-    while len(found) < len(arrivals):
+    while len(results) < len(arrivals):
         platform, members = sets[int(random.integers(len(sets)))]
-        for workload in random.permutation(members).tolist()[: len(arrivals) - len(found)]:
-            n = len(found)
+        for workload in random.permutation(members).tolist()[: len(arrivals) - len(results)]:
+            n = len(results)
             limit = ratio.setdefault((platform, workload), float(random.choice(ratios)))
             at, stay = float(arrivals.seconds[n]), float(arrivals.stay_seconds[n])
-            found.append(ClusterJob(platform, workload, at, stay, limit))
-    return found
+            results.append(ClusterJob(platform, workload, at, stay, limit))
+    return results
 
 
 class Cluster:
@@ -202,11 +202,11 @@ class Cluster:
 
     def _accepts(self, node: _Node, job: ClusterJob) -> bool:
         people = sorted([*(one.job for one in node.running), job], key=lambda one: one.workload)
-        found = self.truth.at.get((job.platform, *(one.workload for one in people)))
-        if found is None:
+        results = self.truth.at.get((job.platform, *(one.workload for one in people)))
+        if results is None:
             return False
         self.decisions += 1
-        number, row = found
+        number, row = results
         limit = self.truth.parts[number].solo[row] * [one.ratio for one in people]
         return bool((self.expected[number][row] <= limit).all())
 

@@ -147,8 +147,8 @@ class AdditiveRule:
                         np.add.at(row, (every, part.members[good, other]), 1.0)
                 gram += row.T @ row
                 right += row.T @ slow[good]
-        found = np.linalg.solve(gram, right)
-        return cls(found[:n], found[n:])
+        results = np.linalg.solve(gram, right)
+        return cls(results[:n], results[n:])
 
     def __call__(self, part: MeasuredSets) -> np.ndarray:
         """(n, k) seconds."""

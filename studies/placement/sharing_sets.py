@@ -98,11 +98,11 @@ def main() -> None:
     asked = wishes()
     sets_that_fit(asked[:2], DEVICE, MODES, queries=20)  # compiles
     began = time.process_time()
-    found = sets_that_fit(asked, DEVICE, MODES)
+    results = sets_that_fit(asked, DEVICE, MODES)
     took = time.process_time() - began
-    answered = {s.members: s for s in (*found.alone, *found.fitting, *found.others)}
+    answered = {s.members: s for s in (*results.alone, *results.fitting, *results.others)}
     print(
-        f"sets_that_fit: {len(answered)} sets, {found.simulated} simulations, {took:.1f} s of CPU"
+        f"sets_that_fit: {len(answered)} sets, {results.simulated} simulations, {took:.1f} s of CPU"
     )
     began, ways, wrong, unclear, inside = time.process_time(), 0, 0, 0, 0
     for size in range(1, len(asked) + 1):
@@ -113,7 +113,7 @@ def main() -> None:
                 for way in ways_to_arrange([w.tenant for w in members], DEVICE, mode):
                     over[mode, way] = over_limits(list(members), mode, way, *vars(given).values())
             ways, best = ways + len(over), min(over.values())
-            held = [s for s in found.fitting if set(names) < set(s.members)]
+            held = [s for s in results.fitting if set(names) < set(s.members)]
             verdict = answered[names].verdict if names in answered else "keeps"
             inside += names not in answered
             unclear += verdict == "unclear"

@@ -85,7 +85,7 @@ def simulate_policies(
         raise NotEnoughRuns("no set that was held out has only names that the model has met")
     every = policies(model, learned, draw.ratios, draw.among, seed)
     random = np.random.default_rng((seed, 1))
-    found = []
+    results = []
     for _ in range(draw.repeats):
         limits = drawn_limits(parts, draw.ratios, random)
         asked = sum(int(np.isfinite(limit).sum()) for limit in limits)
@@ -101,7 +101,7 @@ def simulate_policies(
                 with np.errstate(invalid="ignore"):
                     late += int((take[:, None] & (part.seconds > limit)).sum())
             number = sum(int(some.sum()) for some in placed)
-            found.append(
+            results.append(
                 Tally(
                     policy.name,
                     seed,
@@ -115,7 +115,7 @@ def simulate_policies(
                     policy.note,
                 )
             )
-    return found, _played(parts, every, draw, seed, clock)
+    return results, _played(parts, every, draw, seed, clock)
 
 
 def _played(

@@ -102,7 +102,7 @@ class PlacementStudy:
             for row in cluster
             for name in ("violated_ratio", "saved_of_clairvoyant_ratio", "wait_mean_seconds")
         }
-        found = document(
+        results = document(
             self,
             data,
             self.seed,
@@ -111,7 +111,7 @@ class PlacementStudy:
             cluster=cluster,
             metrics=metrics,
         )
-        return Report(found, tables, figures=figures, notes=notes)
+        return Report(results, tables, figures=figures, notes=notes)
 
     def _runs(self) -> tuple[Runs, dict[str, Any]]:
         from jostle.datasets import sample
@@ -130,8 +130,8 @@ class PlacementStudy:
             return None
         busy = self.load * self.nodes
         if self.trace is not None:
-            found = read_arrivals(self.trace).take(self.jobs).at_load(busy)
-            return lambda seed: found
+            results = read_arrivals(self.trace).take(self.jobs).at_load(busy)
+            return lambda seed: results
         return lambda seed: drawn_arrivals(self.jobs, seed).at_load(busy)
 
     def _method(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -117,6 +118,27 @@ def test_memory_names_and_rules_count() -> None:
     only = Request("half", allowed=("A100",))
     assert placed(fleet).safe(only, on="small").answers[0].reason == "not_allowed"
     assert placed(fleet).safe(Request("nobody")).answers[0].reason == "unknown_workload"
+
+
+def test_memory_counts_where_only_the_profile_and_the_device_know_it() -> None:
+    known = {name: replace(one, memory_bytes=25e9) for name, one in KNOWN.items()}
+    hardware = Hardware(known, replace(DEVICE, memory_bytes=30e9), queries=5)
+    fleet = [
+        Node("own", "own", tenants=(Request("long", "train"),)),
+        Node("large", "H200", tenants=(Request("long", "train2"),)),
+        Node("small", "T4"),
+        Node("told", "T4", memory_bytes=32e9),
+    ]
+    place = DevicePlacement(Fleet.of(fleet), hardware, Standard(accept="predicted"))
+    found = {a.node: a.reason for a in place.safe(Request("half")).answers}
+    assert (found["own"], found["small"]) == ("no_memory", "no_memory")
+    assert "no_memory" not in (found["large"], found["told"])
+    assert {row.node for row in place.rank(Request("half"))[0].rows()} == {"large", "told"}
+    four = place.assign([Request("half", f"h{n}", worth=1.0) for n in range(8)])
+    seats = Counter(one.node for one in four.placed)
+    assert not seats.keys() - {"large", "told"}
+    assert seats["large"] <= 4  # 141 GB, of which 25 are taken
+    assert seats["told"] <= 1
 
 
 def test_many_at_once_and_what_changes() -> None:

@@ -43,3 +43,4 @@ from .model.predict import Predictions as Predictions
 from .model.predict import PredictQuestion as PredictQuestion
 from .model.predict import predictions as predictions
 from .model.predict import with_bounds as with_bounds
+from .model.predict import with_timelines as with_timelines

@@ -8,13 +8,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jostle._verbs.documents import Unanswered, shortened
-from jostle.errors import UnknownName
+from jostle.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from jostle.models import Timelines
     from jostle.runs import Colocations
 
 KEYS = frozenset({"workload", "platform", "corunners"})
+# Of an item whose company changes: stretches (objects of start_seconds and corunners, instead of corunners),
+# for how long it has run, how much of its work is done, and whether after that others may come.
+TIMED = frozenset({"stretches", "elapsed_seconds", "done_ratio", "future"})
 MOST_CORUNNERS = 64
+MOST_STRETCHES = 1000
 _LONGEST_NAME = 200
 MOST_SUGGESTED = 20  # sentences in one answer that look for names that are meant
 
@@ -114,12 +119,60 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
     return ReadItems(colocations, keys, at, errors, len(items))
 
 
+def is_timed(item: Any) -> bool:
+    """Whether it is one whose company changes."""
+    return isinstance(item, dict) and not TIMED.isdisjoint(item)
+
+
+def read_timeline(item: dict[str, Any], known: KnownNames) -> Timelines:
+    """Of an item whose company changes. Raises UsageError."""
+    from jostle.models import Timelines
+
+    rest = {key: value for key, value in item.items() if key not in TIMED}
+    parts = item.get("stretches")
+    if parts is None:
+        parts = [{"start_seconds": 0, "corunners": rest.pop("corunners", None) or []}]
+    is_list = isinstance(parts, list) and 0 < len(parts) <= MOST_STRETCHES
+    if not is_list or "corunners" in rest or not all(isinstance(one, dict) for one in parts):
+        raise UsageError(
+            f"stretches is no list of 1 to {MOST_STRETCHES} objects with start_seconds and corunners, in the "
+            "place of corunners"
+        )
+    platform = rest.get(
+        "platform", next(iter(known.platforms)) if len(known.platforms) == 1 else None
+    )
+    stretches = []
+    for part in parts:
+        odd = part.keys() - {"start_seconds", "corunners"}
+        one = {**rest, "platform": platform, "corunners": part.get("corunners") or []}
+        if odd or read_items([one], known).errors:
+            raise UsageError(f"unknown key {min(odd)!r}" if odd else why_not(one, known))
+        stretches.append((_finite(part.get("start_seconds"), "start_seconds"), one["corunners"]))
+    if not isinstance(item.get("future", False), bool):
+        raise UsageError("`future` is neither true nor false")
+    elapsed, done = item.get("elapsed_seconds"), item.get("done_ratio")
+    return Timelines.from_columns(
+        workload=[item["workload"]],
+        platform=[platform],
+        stretches=[stretches],
+        elapsed_seconds=[0.0 if elapsed is None else _finite(elapsed, "elapsed_seconds")],
+        done_ratio=[None if done is None else _finite(done, "done_ratio")],
+        future=item.get("future", False),
+    )
+
+
+def _finite(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= 1e12:
+        raise UsageError(f"`{name}` is not a number")
+    return float(value)
+
+
 def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str:
     """The sentence for an item that is no co-location, or names what the model has never met."""
     if not isinstance(item, dict):
         return f"the item is {type(item).__name__}, not an object with workload and platform"
     if odd := sorted(item.keys() - KEYS):
-        return f"unknown key {odd[0]!r}. Known: corunners, platform, workload."
+        return f"unknown key {odd[0]!r}. Known: {', '.join(sorted(KEYS | TIMED))}."
     for key in ("workload", "platform"):
         if key not in item:
             return f"the item has no {key}"

@@ -41,6 +41,12 @@ def shared_core_bags() -> Runs:
     return _runs("shared_core")
 
 
+def slurm_log() -> Path:
+    """What sacct printed of a real Slurm: 506 jobs of eight programs of three users on six nodes of four
+    slots. Each program thinks by itself and uses two devices of its node, one job at a time, in turn."""
+    return _FOLDER / "slurm" / "sacct.txt"
+
+
 def _runs(name: str) -> Runs:
     from jostle.runs import Dataset
 

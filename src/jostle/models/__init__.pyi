@@ -14,3 +14,10 @@ from .online._suggest import Suggestions as Suggestions
 from .online._suggest import usual_questions as usual_questions
 from .online._versions import save_over as save_over
 from .online._versions import step_back as step_back
+from .timelines._acts import Ages as Ages
+from .timelines._futures import BusyNodes as BusyNodes
+from .timelines._futures import Rates as Rates
+from .timelines._futures import ends as ends
+from .timelines._futures import no_newcomers as no_newcomers
+from .timelines._timelines import Timelines as Timelines
+from .timelines._timelines import past_and_future as past_and_future

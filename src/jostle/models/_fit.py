@@ -116,11 +116,11 @@ def fit(
     fitted, selection = learned(
         method, held, by=drawn, seed=seed, prior=prior, progress=next(parts)
     )
-    is_close = prepared.is_close
+    acts = None if over_time is None else over_time.acts(held, fitted, seed)
     if over_time is not None:
         held = over_time.calibrated(held, fitted)
     calibrated = Calibration.fit(
-        fitted, selection, held.calibration, by=drawn, groups=groups, is_close=is_close
+        fitted, selection, held.calibration, by=drawn, groups=groups, is_close=prepared.is_close
     )
     if over_time is not None:
         calibrated = replace(calibrated, is_reckoned=True)
@@ -139,7 +139,7 @@ def fit(
     whole = None
     if again:
         whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
-    model = Model(fitted, calibrated, metadata, kept=kept_runs, whole=whole)
+    model = Model(fitted, calibrated, metadata, kept=kept_runs, whole=whole, acts=acts)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = Usual.of(model, held.calibration)
     return model

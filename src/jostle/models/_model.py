@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from jostle.models._why import Why
     from jostle.models.online._kept import Kept
     from jostle.models.online._suggest import Suggestions
+    from jostle.models.timelines._acts import Acts
     from jostle.runs import Colocations, Runs
 
-# History: model/v6 (parts by the fields of their classes, see _tensors); before that each had its own form.
-SCHEMA = "model/v6"
+# History: model/v7 (usual levels as normal scores); model/v6 (parts by the fields of their classes, see
+# _tensors); before that each had its own form.
+SCHEMA = "model/v7"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates"),
@@ -50,6 +52,7 @@ class Model(Glance):
     Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it. usual: what
     errors were like when it was fitted, by name, which drifts are told from; kept: runs that it needs to
     learn more later. Both are None in models of before that, and `kept` where the method cannot.
+    acts: what was told of earlier jobs of its log over time, and how it came out; None without a log.
     moved: how far names have drifted since, which answers follow (DriftWatch.following); it is not saved.
     """
 
@@ -61,9 +64,11 @@ class Model(Glance):
         usual: Usual | None = None,
         kept: Kept | Callable[[], Kept | None] | None = None,
         whole: Any | None = None,
+        acts: Acts | None = None,
     ) -> None:
         self.predictor = predictor
         self.whole = whole
+        self.acts = acts
         self.calibration = calibration
         self.metadata = metadata
         self.usual = usual
@@ -92,7 +97,9 @@ class Model(Glance):
         whatever compares its answers with those runs."""
         if self.whole is None:
             return self
-        apart = Model(self.predictor, self.calibration, self.metadata, self.usual, self._kept)
+        apart = Model(
+            self.predictor, self.calibration, self.metadata, self.usual, self._kept, acts=self.acts
+        )
         apart.label = self.label
         return apart.following(self.moved)
 
@@ -146,11 +153,16 @@ class Model(Glance):
                 facts.append((name, str(self.metadata[key])))
         return facts
 
-    def predict(self, colocations: Colocations) -> np.ndarray:
+    def predict(self, colocations: Any) -> np.ndarray:
         """(n,) seconds, aligned with the input; NaN where there is no answer.
 
-        Raises UnknownName for a name the model has never met.
+        Of Timelines, instead of Colocations, from the start of each run to its end. Raises UnknownName for a
+        name the model has never met, UsageError for what may come where it learned from no log.
         """
+        if hasattr(colocations, "elapsed_seconds"):
+            from jostle.models.timelines._told import told
+
+            return told(self, colocations)
         seconds = self.answering.predict(colocations)
         return (
             seconds
@@ -160,42 +172,47 @@ class Model(Glance):
 
     def bound(
         self,
-        colocations: Colocations,
+        colocations: Any,
         confidence: float = DEFAULT_CONFIDENCE,
         *,
         tail: bool = False,
     ) -> Bounds:
-        """Seconds not exceeded with probability `confidence`, and what stands behind each.
+        """Seconds not exceeded with probability `confidence`, and what stands behind each. colocations: as of
+        `predict`.
 
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
+        if hasattr(colocations, "elapsed_seconds"):
+            return self.predict_and_bound(colocations, confidence)[1]
         bounds, _ = self._bound_as_fitted(colocations, confidence, tail)
-        return self._moved(colocations, bounds, tail)
+        return self._moved(colocations, bounds)
 
     def predict_and_bound(
         self,
-        colocations: Colocations,
+        colocations: Any,
         confidence: float = DEFAULT_CONFIDENCE,
         *,
         tail: bool = False,
     ) -> tuple[np.ndarray, Bounds]:
         """What `predict` and `bound` say, for less than both of them take."""
+        if hasattr(colocations, "elapsed_seconds"):
+            from jostle.models.timelines._told import bounded
+
+            return bounded(self, colocations, confidence)
         bounds, seconds = self._bound_as_fitted(colocations, confidence, tail)
         if seconds is None:
             seconds = self.answering.predict(colocations)
         if self.moved is not None:
             seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
-        return seconds, self._moved(colocations, bounds, tail)
+        return seconds, self._moved(colocations, bounds)
 
-    def _moved(self, colocations: Colocations, bounds: Bounds, tail: bool) -> Bounds:
+    def _moved(self, colocations: Colocations, bounds: Bounds) -> Bounds:
         if self.moved is None:
             return bounds
+        from jostle.models._usual import usual_spread
 
-        def again(some: Colocations, confidence: float) -> Bounds:
-            return self._bound_as_fitted(some, confidence, tail)[0]
-
-        return self.moved.bounded(colocations, bounds, again)
+        return self.moved.bounded(colocations, bounds, partial(usual_spread, self))
 
     def _bound_as_fitted(
         self, colocations: Colocations, confidence: float, tail: bool
@@ -237,7 +254,7 @@ class Model(Glance):
 
     def why(
         self,
-        colocation: Colocations,
+        colocation: Any,
         confidence: float = DEFAULT_CONFIDENCE,
         *,
         runs: Runs | None = None,
@@ -332,7 +349,7 @@ class Model(Glance):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the fit wants its user to know."""
-        counts, notes = self.metadata.get("runs", {}), list(self.predictor.notes)
+        counts, notes = self.metadata.get("runs", {}), list(self.answering.notes)
         if chosen := counts.get("chosen", 0):
             notes.append(
                 f"{chosen} runs were chosen, a random sample of nothing: learned from, never calibrated on"
@@ -363,6 +380,7 @@ class Model(Glance):
             "usual": self.usual,
             "kept": self.kept,
             "whole": self.whole,
+            "acts": self.acts,
         }
         tensors: dict[str, np.ndarray] = {}
         document = dict(self.metadata)
@@ -381,16 +399,18 @@ def load(path: str | os.PathLike[str]) -> Model:
     except BadData as error:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
     from jostle.models._usual import Usual
+    from jostle.models.timelines._acts import Acts
 
     part = partial(_part, document, tensors, path)
     method = method_named(str(document.get("method")))
     predictor, whole = (part(name, method.restore) for name in ("predictor", "whole"))
     calibration, usual = part("bounds", Calibration.from_arrays), part("usual", Usual.from_arrays)
+    acts = part("acts", Acts.from_arrays)
     if predictor is None or calibration is None:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
     restored = partial(_kept_part, document, tensors, path)
-    model = Model(predictor, calibration, metadata, usual, restored, whole)
+    model = Model(predictor, calibration, metadata, usual, restored, whole, acts)
     model.label["version"] = document["sha256"][:16]
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
         model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.compute
 
 from jostle.methods import Data, HeldOut
+from jostle.models.timelines._acts import Acts
 from jostle.runs import Colocations, Runs, StoredRuns, Stretches
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
@@ -170,17 +171,25 @@ class OverTime:
     def calibrated(self, held: HeldOut, fitted: Any) -> HeldOut:
         """With calibration runs taken to one company by what was learned, which has not seen them: their
         errors are then those of its answers for their whole timelines."""
-        ids = self._before.table.column("run_id").combine_chunks()
-        at = pc.index_in(held.calibration.table.column("run_id"), value_set=ids)
-        own = np.flatnonzero(np.asarray(pc.is_valid(at)))
+        own, at = self._own(held)
         if not len(own):
             return held
-        before = self._before.take(pc.drop_null(at).to_numpy())
+        before = self._before.take(at)
         seconds = held.calibration.runtime_seconds.copy()
         seconds[own] = np.where(
             before.is_steady, seconds[own], taken_by(fitted, before).runtime_seconds
         )
         return replace(held, calibration=held.calibration.with_one_company(seconds))
+
+    def acts(self, held: HeldOut, fitted: Any, seed: int) -> Acts:
+        """How what is told over time comes out for the calibration runs, by what was learned without them."""
+        return Acts.of(fitted, self._before, self._own(held)[1], seed)
+
+    def _own(self, held: HeldOut) -> tuple[np.ndarray, np.ndarray]:
+        """(which calibration runs are of the data, where they are there)."""
+        ids = self._before.table.column("run_id").combine_chunks()
+        at = pc.index_in(held.calibration.table.column("run_id"), value_set=ids)
+        return np.flatnonzero(np.asarray(pc.is_valid(at))), pc.drop_null(at).to_numpy()
 
 
 def taken_by(fitted: Any, runs: Runs) -> Runs:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle._tensors import Serializable
-from jostle.bounds import Selection, UsualLevels, pool_of, usual_levels
+from jostle.bounds import Selection, UsualLevels, candidates_of, pool_of, usual_levels
 
 if TYPE_CHECKING:
     from jostle.methods import KeptRuns
     from jostle.runs import Colocations, Runs
 
+FLEET = "fleet"
 KINDS = ("device", "platform", "workload")  # the wider first
 # Errors are told in units of what is usual, and no clock is better than a thousandth.
 LEAST_SPREAD = 1e-3
@@ -34,20 +37,15 @@ class Usual(Serializable):
         kept_runs = model.calibration.runs
         own = kept_runs.take(np.flatnonzero(~kept_runs.held_out))
         keys = kinds.keys(calibration.ok().colocations)
-        errors = np.zeros(len(own))
-        for degree in np.unique(own.degree).tolist():
+        scores = np.full(len(own), np.nan)
+        for degree, usual in standard_scores(model).items():
             place, median, mad = usual_of(model, degree)
-            at = own.degree == degree
-            errors[at] = (own.scores[place, at] - median) / mad
-        levels = usual_levels(errors, list(keys), [len(kinds.names[kind]) for kind in KINDS])
-        return cls(dict(zip(KINDS, levels, strict=True)))
-
-    def at(self, kind: str, code: int) -> tuple[float, float, float]:
-        """(level, its standard error, noise) of a name, in usual spreads."""
-        known = self.levels.get(kind)
-        if known is None:
-            return 0.0, 0.0, 1.0
-        return float(known.level[code]), float(known.unsure[code]), float(known.noise[code])
+            at = np.flatnonzero((own.degree == degree) & np.isfinite(own.scores[place]))
+            mine = ((own.scores[place, at] - median) / mad).tolist()
+            scores[at] = [normal_score(usual, one) for one in mine]
+        every = [np.zeros(len(own), np.int64), *keys]
+        levels = usual_levels(scores, every, [1, *(len(kinds.names[kind]) for kind in KINDS)])
+        return cls(dict(zip((FLEET, *KINDS), levels, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -130,11 +128,32 @@ def usual_of(model: Any, degree: int) -> tuple[int, float, float]:
     return place, median, max(float(np.median(np.abs(scores - median))), LEAST_SPREAD)
 
 
-def sorted_scores(model: Any) -> dict[int, np.ndarray]:
-    """The calibration scores of every number of co-runners, ascending."""
+def standard_scores(model: Any) -> dict[int, list[float]]:
+    """The calibration scores of every number of co-runners in usual spreads from the usual median, ascending;
+    what has no answer is left out."""
     runs = model.calibration.runs
     scores = {}
     for degree in np.unique(runs.degree[~runs.held_out]).tolist():
-        place, _, _ = usual_of(model, degree)
-        scores[degree] = np.sort(runs.scores[place, ~runs.held_out & (runs.degree == degree)])
+        place, median, mad = usual_of(model, degree)
+        mine = runs.scores[place, ~runs.held_out & (runs.degree == degree)]
+        scores[degree] = np.sort((mine[np.isfinite(mine)] - median) / mad).tolist()
     return scores
+
+
+def normal_score(usual: Sequence[float], standard: float) -> float:
+    """Of one by its rank among the usual ones, which are ascending; 0 where there are none."""
+    middle = 0.5 * (bisect_left(usual, standard) + bisect_right(usual, standard) + 1)
+    return NormalDist().inv_cdf(middle / (len(usual) + 1))
+
+
+def usual_spread(model: Any, colocations: Colocations) -> np.ndarray:
+    """(n,) log seconds that errors are usually off, of the way that bounds each number of co-runners."""
+    scale, degree = (
+        candidates_of(model.predictor, colocations).scale,
+        colocations.number_of_corunners,
+    )
+    spread = np.ones(len(degree))
+    for d in np.unique(degree).tolist():
+        place, _, mad = usual_of(model, d)
+        spread[degree == d] = scale[place, degree == d] * mad
+    return spread

@@ -14,10 +14,11 @@ import numpy as np
 
 from jostle._report import Report, Table, duration
 from jostle.errors import JostleError, UsageError
+from jostle.models.timelines._timelines import Timelines
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
-    from jostle.runs import Colocations, Runs
+    from jostle.runs import Runs
 
 ENOUGH = 20  # runs of a name past which more of it hardly change its answers
 _A_THOUSANDTH = 1e-3
@@ -52,7 +53,8 @@ class Why:
     """seconds, alone_seconds: predicted, and predicted alone; NaN where there is no answer. bounds: of this
     one. corunners: what each costs. evidence: runs that were learned from, by what they share with the
     question. nearest: None where no runs were given, or none is of the workload or platform.
-    doubt: what the answer rests on least. measure: what would remove it."""
+    doubt: what the answer rests on least. measure: what would remove it. over: `throughout` in this company,
+    a `timeline` of it, of which each co-runner is missing as a whole, or the `future`."""
 
     workload: str
     platform: str
@@ -64,6 +66,7 @@ class Why:
     nearest: Measured | None
     doubt: str
     measure: str
+    over: str = "throughout"
 
     @property
     def bound_seconds(self) -> float:
@@ -88,6 +91,10 @@ class Why:
         """Sentences, and a table where there are co-runners."""
         beside = _listed([one.name for one in self.corunners])
         where = f"{self.workload} on {self.platform} {f'beside {beside}' if beside else 'alone'}"
+        if self.over != "throughout":
+            where += (
+                f" in turn, over {'this timeline' if self.over == 'timeline' else 'what may come'}"
+            )
         at_most = (
             f", at most {duration(self.bound_seconds)} with confidence {self.confidence:g}"
             if np.isfinite(self.bound_seconds)
@@ -153,14 +160,20 @@ class Why:
         return ", ".join(parts)
 
 
-def why(model: Any, asked: Colocations, confidence: float, runs: Runs | None = None) -> Why:
-    """One co-location. Raises UsageError for several, UnknownName."""
+def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> Why:
+    """One co-location, or one timeline. Raises UsageError for several, UnknownName."""
     if len(asked) != 1:
         raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
-    workload, platform, corunners = asked.row(0)
+    timed = asked if isinstance(asked, Timelines) else None
+    here: Any = asked if timed is None else timed.colocations.take(timed.now)
+    workload, platform, corunners = here.row(0)
+    if timed is not None:
+        corunners = tuple(
+            sorted({name for one in timed.colocations.to_columns()["corunners"] for name in one})
+        )
     bounds = model.bound(asked, confidence)
     seconds = float(model.predict(asked)[0])
-    evidence = model.evidence(asked)
+    evidence = model.evidence(here)
     counts = {
         name: int(getattr(evidence, name)[0])
         for name in ("workload", "beside", "platform", "platform_beside", "corunner", "same_set")
@@ -168,7 +181,11 @@ def why(model: Any, asked: Colocations, confidence: float, runs: Runs | None = N
     costs = []
     for place, name in enumerate(corunners):
         rest = corunners[:place] + corunners[place + 1 :]
-        without = _seconds(model, workload, platform, rest)
+        without = (
+            _seconds(model, workload, platform, rest)
+            if timed is None
+            else float(model.predict(timed.without(name))[0])
+        )
         itself = _seconds(model, name, platform, (*rest, workload))
         itself /= _seconds(model, name, platform, rest)
         costs.append(CorunnerCost(name, without, itself))
@@ -184,6 +201,7 @@ def why(model: Any, asked: Colocations, confidence: float, runs: Runs | None = N
         None if runs is None else nearest_measured(runs, workload, platform, corunners),
         doubt,
         measure,
+        "throughout" if timed is None else timed.over[0],
     )
 
 

@@ -30,5 +30,6 @@ from .chosen._measured import measured_sets as measured_sets
 from .devices._place import DevicePlacement as DevicePlacement
 from .devices._place import place_devices as place_devices
 from .sets._bounds import SetBounds as SetBounds
+from .sets._ends import ends_at as ends_at
 from .sets._fleet_bounds import Assessed as Assessed
 from .sets._fleet_bounds import FleetBounds as FleetBounds

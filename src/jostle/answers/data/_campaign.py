@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jostle._report import Report, Table, percent
+from jostle._report import Report, Table, duration, percent
 from jostle.answers.data._failures import failures_of
 
 if TYPE_CHECKING:
@@ -42,21 +43,27 @@ def check_report() -> Report:
     return Report(check.to_json(), lines, exit_code=0 if check.quiet else 1)
 
 
-def plan_report(campaign: Campaign) -> Report:
-    """The windows of a campaign, in the order they would be measured."""
+def plan_report(campaign: Campaign, lines: Sequence[str]) -> Report:
+    """A campaign as a file, by its lines, with how much it measures; its windows are in the document."""
+    plan = campaign.plan()
     windows = [
         {
             "platform": campaign.platform(planned.engine),
             "members": [member.name for member in planned.members],
         }
-        for planned in campaign.plan()
+        for planned in plan
     ]
     document = {
         "schema": "measure-plan/v1",
         "campaign": campaign.identity,
         "windows": windows,
     }
-    return Report(document, [f"{one['platform']}  {' + '.join(one['members'])}" for one in windows])
+    alone = sum(len(planned.members) == 1 for planned in plan)
+    seconds = duration(len(plan) * campaign.window_seconds)
+    text = f"# {alone} windows alone and {len(plan) - alone} of sets, {seconds} or more in all, on "
+    return Report(
+        document, [*lines, "", text + ", ".join(sorted({w["platform"] for w in windows}))]
+    )
 
 
 def fleet_report(summary: FleetSummary) -> Report:

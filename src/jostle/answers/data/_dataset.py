@@ -33,6 +33,7 @@ def dataset_report(
         "notes": list(runs.notes),
         "leftovers": left,
         "repaired": list(repairs),
+        "set_aside": dataset.aside(),
     }
     notes = [f"repaired: {text}" for text in repairs]
     notes += [f"note: {text}" for text in (*runs.notes, *map(sentence, summary.doubts))]
@@ -117,6 +118,8 @@ def imported_report(
         "rejected": len(bad),
         "not_measured": imported.skipped,
         "doubts": list(remarks),
+        "remedies": list(imported.remedies),
+        "set_aside": list(imported.aside),
         "origins": [vars(origin) for origin in runs.origins],
         "files": [str(path) for path in written],
     }
@@ -124,6 +127,7 @@ def imported_report(
     if bad:
         more = f", {len(bad)} rows in all" if len(bad) > MOST_REJECTED else ""
         notes.append(f"with their reasons in {written[0]}{more}")
+    notes += [f"done: {text}" for text in imported.remedies]
     if imported.skipped:
         notes.append(f"{imported.skipped} entries are zero or empty: not measured, passed over")
     notes += [f"note: {sentence(text)}" for text in remarks]

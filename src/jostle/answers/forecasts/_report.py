@@ -105,7 +105,6 @@ class ForecastAnswer:
             "span_seconds": list(one.span_seconds),
             "settings": {
                 "method": one.method.method,
-                "graph": one.method.graph,
                 "core": self.core,
                 "seed": one.method.seed,
                 "eps": one.eps,

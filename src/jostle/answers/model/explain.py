@@ -11,13 +11,13 @@ from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Short
 from jostle._report import Report, Table, duration
 from jostle._verbs.documents import Record, Unanswered, VerbAnswer, notes_on
-from jostle.answers._items import KnownNames, read_items
+from jostle.answers._items import KnownNames, is_timed, read_items, read_timeline
 from jostle.answers._verb import verb
 from jostle.errors import JostleError, UsageError
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
-    from jostle.models import Model
+    from jostle.models import Model, Timelines
     from jostle.progress import Progress
     from jostle.runs import Colocations, Runs
 
@@ -129,41 +129,43 @@ def explain(
     if question.full and not isinstance(model.answering, Explains):
         raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")
     runs = None if question.dataset is None else read_runs(question.dataset)
-    if isinstance(items, Colocations):
+    if isinstance(items, Colocations) or hasattr(items, "elapsed_seconds"):
         answers = [_explained(model, items.take([n]), question, runs) for n in range(len(items))]
     else:
-        read = read_items(items, KnownNames.of(model.predictor))
-        one_by_one = [read.colocations.take([n]) for n in range(len(read.at))]
-        good = [
-            _or_why_not(model, one, question, place)
-            for one, place in zip(one_by_one, read.at, strict=True)
-        ]
-        answers = read.listed(good)
+        known = KnownNames.of(model.predictor)
+        answers = [_or_why_not(model, one, known, question, n) for n, one in enumerate(items)]
     return Explanations(tuple(answers), model.metadata.get("runs", {}), model.label)
 
 
 def _or_why_not(
-    model: Model, one: Colocations, question: ExplainQuestion, place: int
+    model: Model, item: Any, known: KnownNames, question: ExplainQuestion, place: int
 ) -> ExplainedItem | Unanswered:
     try:
-        return _explained(model, one, question, None)
+        if is_timed(item):
+            return _explained(model, read_timeline(item, known), question, None)
+        read = read_items([item], known)
+        if read.errors:
+            return Unanswered(read.errors[0], place)
+        return _explained(model, read.colocations, question, None)
     except JostleError as error:
         return Unanswered(str(error), place)
 
 
 def _explained(
-    model: Model, one: Colocations, question: ExplainQuestion, runs: Runs | None
+    model: Model, one: Colocations | Timelines, question: ExplainQuestion, runs: Runs | None
 ) -> ExplainedItem:
     from jostle.methods import Explains
+    from jostle.models import Timelines
 
     why = model.why(one, question.confidence, runs=runs)
     bound, predictor, document = ExplainedBound.of(why.bounds), model.answering, None
     parts: list[str | Table] = [*why.report().tables, ""]
+    now = one.colocations.take(one.now) if isinstance(one, Timelines) else one
     if isinstance(predictor, Explains):
-        report = predictor.explain(one, runs=runs)
+        report = predictor.explain(now, runs=runs)
         document = report.document
         if question.full:
             parts += [line for part in report.tables for line in (part, "")]
-    workload, platform, corunners = one.row(0)
+    workload, platform, corunners = now.row(0)
     tables = [*parts, *bound.lines]
     return ExplainedItem(workload, platform, corunners, why.to_json(), bound, document, tables)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Short
 from jostle._report import Report, Table, duration, finite
 from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
-from jostle.answers._items import KnownNames, read_items
+from jostle.answers._items import KnownNames, is_timed, read_items, read_timeline
 from jostle.answers._questions import Local
 from jostle.answers._verb import verb
-from jostle.errors import UsageError
+from jostle.errors import JostleError, UsageError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from jostle.bounds import Bounds
-    from jostle.models import AnsweredTable, Model
+    from jostle.models import AnsweredTable, Model, Timelines
     from jostle.progress import Progress
     from jostle.runs import Colocations
 
@@ -85,9 +85,19 @@ def _shares(option: str, entries: tuple[str, ...]) -> dict[str, float]:
     return shares
 
 
+Over = Literal["throughout", "timeline", "future"]
+_OVER = {
+    "throughout": "",
+    "timeline": " now, over this timeline",
+    "future": " now, whatever may come",
+}
+
+
 @dataclass(frozen=True)
 class Prediction(Record):
-    """Of one co-location. runtime_seconds: None where there is no answer. bound_seconds: None where no bound
+    """Of one co-location, or of a timeline, whose corunners are those of now. over: of which company it
+    speaks, this one `throughout`, this `timeline`, or whatever may come (`future`). runtime_seconds: from
+    start to end, None where there is no answer. bound_seconds: None where no bound
     is valid, for the reason that `outcome` is. pool: of calibration runs, of which the bound is the `rank`-th
     score. evidence: how many runs tell of it."""
 
@@ -102,6 +112,7 @@ class Prediction(Record):
     calibration_runs: int
     rank: int
     evidence: str
+    over: Over = "throughout"
 
     def to_document(self) -> dict[str, Any]:
         # Its fields are what JSON has already: thousands are answered at once.
@@ -111,6 +122,7 @@ class Prediction(Record):
     def text(self) -> str:
         """For people."""
         beside = f"beside {' and '.join(self.corunners)}" if self.corunners else "alone"
+        beside += _OVER[self.over]
         return f"{self.workload} on {self.platform} {beside}: {_cell(self.runtime_seconds)}"
 
 
@@ -202,7 +214,7 @@ class Predictions(VerbAnswer):
         if item.bound_seconds is not None:
             text += f", at most {duration(item.bound_seconds)} with confidence {self.confidence:g}"
         reason = OUTCOMES[item.outcome]
-        if item.calibration_runs:
+        if item.calibration_runs and item.bound_seconds is not None:
             reason += f" ({item.calibration_runs} in pool {item.pool!r})"
         return [text, f"{item.outcome}: {reason}", f"measured: {item.evidence}"]
 
@@ -213,18 +225,59 @@ def _cell(seconds: float | None) -> str:
 
 @verb(PredictQuestion, also=("bound",))
 def predict(model: Model, items: Any, question: PredictQuestion, progress: Progress) -> Predictions:
-    """items: Colocations, or objects with workload, platform and corunners, of which a bad one has a reason.
+    """items: Colocations, Timelines, or objects with workload, platform and corunners (or stretches, for a
+    company that changes), of which a bad one has a reason.
     Raises UnknownName for Colocations with a name that the model has never met."""
     from jostle.runs import Colocations
 
     model = question.over_shares(model)
     if isinstance(items, Colocations):
         answers = tuple(predictions(model, items, question.confidence, question.tail))
+    elif hasattr(items, "elapsed_seconds"):
+        answers = tuple(timed_predictions(model, items, question.confidence))
     else:
-        read = read_items(items, KnownNames.of(model.predictor))
-        good = predictions(model, read.colocations, question.confidence, question.tail)
-        answers = read.listed(good)
+        known = KnownNames.of(model.predictor)
+
+        def plain(some: Sequence[Any]) -> tuple[Any, ...]:
+            read = read_items(some, known)
+            return read.listed(
+                predictions(model, read.colocations, question.confidence, question.tail)
+            )
+
+        answers = with_timelines(model, items, known, question.confidence, plain)
     return Predictions(answers, question.confidence, model.label)
+
+
+def with_timelines(
+    model: Model,
+    items: Sequence[Any],
+    known: KnownNames,
+    confidence: float,
+    plain: Callable[[Sequence[Any]], tuple[Any, ...]],
+) -> tuple[Any, ...]:
+    """Of each its prediction, or why not. plain: what answers those of one company."""
+    timed = [place for place, item in enumerate(items) if is_timed(item)]
+    if not timed:
+        return plain(items)
+    rest = sorted(set(range(len(items))) - set(timed))
+    answers: dict[int, Any] = {}
+    for place, one in zip(rest, plain([items[place] for place in rest]), strict=True):
+        answers[place] = replace(one, row=place) if isinstance(one, Unanswered) else one
+    for place in timed:
+        try:
+            asked = read_timeline(items[place], known)
+            (answers[place],) = timed_predictions(model, asked, confidence)
+        except JostleError as error:
+            answers[place] = Unanswered(str(error), place)
+    return tuple(answers[place] for place in range(len(items)))
+
+
+def timed_predictions(model: Model, asked: Timelines, confidence: float) -> list[Prediction]:
+    """Of questions whose company changes."""
+    good = with_bounds(
+        asked.colocations.take(asked.now), *model.predict_and_bound(asked, confidence)
+    )
+    return [replace(one, over=over) for one, over in zip(good, asked.over, strict=True)]
 
 
 def predictions(

@@ -33,6 +33,8 @@ READERS: dict[str, Callable[[Any, str], Any]] = {
     "slowdown": cells.slowdown,
     "solo_seconds": _seconds,
     "stay_seconds": _seconds,
+    "elapsed_seconds": partial(cells.number, above=False),
+    "done_ratio": partial(cells.number, above=False),
     "memory_bytes": cells.size,
     "worth": cells.number,
     "confidence": cells.number,
@@ -74,6 +76,12 @@ class Request:
         float | None,
         "How long it stays on its node, for costs; else as long as its bound.",
         Limits(above=0),
+    ] = None
+    elapsed_seconds: Annotated[float | None, "For how long a tenant has run.", Limits(0)] = None
+    done_ratio: Annotated[
+        float | None,
+        "The share of its work that is done by then, by its own count.",
+        Limits(0, 0.999999),
     ] = None
     worth: Annotated[float, "Against others, where not all find a place.", Limits(above=0)] = 1.0
     node: Annotated[str | None, "Where a tenant is."] = None
@@ -133,6 +141,8 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
         fields["confidence"] = float(exact_confidence(confidence))
     elif fields["rate_per_second"] is None:
         fields["confidence"] = LEVELS.get(fields["statistic"] or "")
+    if fields["done_ratio"] is not None and fields["done_ratio"] >= 1:
+        raise ValueError(f"done_ratio is {fields['done_ratio']:g}, not under 1")
     if share is not None and share > 1:
         raise ValueError(f"pes_ratio is {share:g}, not above 0 and at most 1")
     return fields

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from jostle.runs._check import SHOWN
 from jostle.runs._runs import Runs
 from jostle.runs.importers._foreign import ForeignTable
 from jostle.runs.store._adding import add_runs
+from jostle.runs.store._dataset import Dataset
+from jostle.runs.store._questions import TableQuestion, mended
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class Imported:
     of the file, counting the header, for CSV, and the row from 0 for Parquet. rejected: the bad
     rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
     measurement (a zero where a rate should be, a pair that did not fit into memory). apart: how the names
-    of campaigns begin that mean different things by the same names, so that no dataset may hold two.
+    of campaigns begin that mean different things by the same names, so that no dataset may hold two. aside:
+    run_ids that are set aside as soon as they are in the dataset. remedies: what was done to names and
+    units.
     """
 
     runs: Runs
@@ -34,13 +39,34 @@ class Imported:
     rejected: pa.Table | None = None
     skipped: int = 0
     apart: str | None = None
+    aside: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+
+    def mended(
+        self, path: str | os.PathLike[str], answer: Callable[[TableQuestion], bool]
+    ) -> Imported:
+        """With what is asked about before runs join the dataset in folder `path` done, where the answer is
+        yes: names that differ in case or blanks, units, co-runners that are never workloads."""
+        dataset, done = Dataset(path), list(self.remedies)
+
+        def noted(question: TableQuestion) -> bool:
+            if is_yes := answer(question):
+                done.append(f"{question.text}: {question.remedy}")
+            return is_yes
+
+        runs, aside = mended(self.runs, dataset.read() if dataset.exists else None, noted)
+        return replace(self, runs=runs, aside=self.aside + aside, remedies=tuple(done))
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:
         """Add to the dataset in folder `path`; returns the files written, rejected rows first.
 
         Raises what :func:`add_runs` raises; then nothing is written.
         """
-        return add_runs(path, self.runs, self.source, self.rejected, self.apart)
+        files = add_runs(path, self.runs, self.source, self.rejected, self.apart)
+        if self.aside:
+            reason = "a co-runner that is never a workload"
+            files += Dataset(path).set_aside(self.aside, reason, at=datetime.now(UTC))
+        return files
 
 
 def rejected_rows(

@@ -3,6 +3,7 @@
     <folder>/runs/*.parquet                 runs/v1, or runs/v2 with stretches
     <folder>/workload_features/*.parquet    keyed by workload
     <folder>/platform_features/*.parquet    keyed by platform
+    <folder>/set_aside/*.parquet            runs that readers pass over, and that they may have again
 
 Any number of writers add files and none waits for another; `_files` says how a file comes to be. Names sort
 in the order of writing and hold a hash of the content, so that the list of names is the version. A writer
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -38,13 +40,14 @@ from jostle._files import (
     sync_folder,
 )
 from jostle._untrusted import understood
-from jostle.errors import BadRows, UnreadableFile, UsageError
+from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
 from jostle.runs._schema import FEATURES_VERSION, VERSIONS, conform, conform_features
 from jostle.runs._stretches import STRETCHES, has_stretches, stretch_names
+from jostle.runs.store._aside import ASIDE_VERSION, SET_ASIDE, aside_table, rows_aside
 from jostle.runs.store._settle import (
     require_columns_agree,
     rows_settled,
@@ -59,6 +62,7 @@ _VERSIONS = {
     "workload_features": FEATURES_VERSION["workload"],
     "platform_features": FEATURES_VERSION["platform"],
     "runs": VERSIONS,
+    SET_ASIDE: ASIDE_VERSION,
 }
 
 
@@ -202,6 +206,15 @@ class Dataset:
         valid = rows_settled(table.column("run_id"), number, [f for f, _ in tables], notes)
         if valid is not None:
             table, rows = table.filter(pa.array(valid)), rows[valid]
+        if aside := self.aside():
+            there = ~flags(
+                pc.is_in(table.column("run_id"), value_set=pa.array(list(aside), pa.string()))
+            )
+            table, rows = table.filter(pa.array(there)), rows[there]
+            notes.append(
+                f"{len(aside)} runs are set aside, the first is {next(iter(aside))!r}: "
+                f"{next(iter(aside.values()))}"
+            )
         starts = np.cumsum([0, *sizes])
 
         def row_name(row: int) -> str:
@@ -214,6 +227,27 @@ class Dataset:
         if len(findings):
             raise findings.error(where=str(self.path), row_name=row_name)
         return Runs(table, features["workload"], features["platform"], checked=True, notes=notes)
+
+    def set_aside(
+        self, run_ids: Sequence[str], reason: str, *, at: datetime, back: bool = False
+    ) -> list[Path]:
+        """Let readers pass over these runs from now on, or, with back, have them again; the files written.
+
+        The runs stay where they are; what was set aside when and why stands in files of their own, of which
+        the last word holds. Raises UnknownName for a run that the dataset has not, NotPermitted.
+        """
+        known = self.all_run_ids()
+        for name in run_ids:
+            if name not in known:
+                raise UnknownName("run_id", name, sorted(known), where=str(self.path))
+        table = aside_table(run_ids, reason, at, back)
+        with staged(table, self.path / SET_ASIDE) as ready:
+            written = ready.publish()
+        return [] if written is None else [written]
+
+    def aside(self) -> dict[str, str]:
+        """run_id: reason, of the runs that are set aside now. Raises UnreadableFile."""
+        return rows_aside(self.path)
 
     def number_of_runs(self) -> int:
         """Rows in all files, from their footers. Raises UnreadableFile."""
@@ -268,6 +302,10 @@ class Dataset:
                 self._run_ids[file] = table.column("run_id").combine_chunks()
                 self._schemas[file] = parquet_schema(file)
             yield file, self._run_ids[file]
+
+    def all_run_ids(self) -> set[str]:
+        """Of every run in files that can be read, whether set aside or not."""
+        return {name for _, ids in self.run_ids() for name in ids.to_pylist()}
 
     def _require_new(self, runs: Runs) -> None:
         ids = runs.table.column("run_id")

@@ -134,27 +134,43 @@ def _separators(runs: Runs) -> list[str]:
     ]
 
 
-def _units(runs: Runs) -> list[str]:
-    """Runtimes a thousand, a million or a billion times off what their workload and platform suggest."""
-    ok = runs.ok()
-    if not len(ok):
-        return []
+def units_off(runs: Runs) -> np.ndarray:
+    """(n,) what to multiply each runtime by for it to be in the unit of the others of its workload and
+    platform: 1 but for those about a thousand, a million or a billion times off, unless they are the most."""
+    factor = np.ones(len(runs))
+    at = np.flatnonzero(runs.is_ok)
+    if not len(at):
+        return factor
+    ok = runs.take(at)
     c, log_seconds = ok.colocations, np.log(ok.runtime_seconds)
     base = len(c.workload_names)
     key = c.platform.astype(np.int64) * base + c.workload
     cells, median = medians(key, log_seconds)
     usual = median - polished(cells // base, cells % base, median)
     off = log_seconds - usual[np.searchsorted(cells, key)]
-    sentences = []
-    for factor in _UNIT_FACTORS:
-        near = np.abs(np.abs(off) - math.log(factor)) < math.log(_GIVE)
-        if 0 < near.sum() < 0.5 * len(ok):
-            first = ok.table.column("run_id")[int(np.flatnonzero(near)[0])].as_py()
+    for value in _UNIT_FACTORS:
+        near = np.abs(np.abs(off) - math.log(value)) < math.log(_GIVE)
+        if near.sum() < 0.5 * len(ok):
+            factor[at[near]] = np.where(off[near] > 0, 1 / value, value)
+    return factor
+
+
+def _units(runs: Runs) -> list[str]:
+    """Runtimes a thousand, a million or a billion times off what their workload and platform suggest."""
+    factor, sentences = units_off(runs), []
+    for value in _UNIT_FACTORS:
+        near = np.flatnonzero(np.isclose(np.maximum(factor, 1 / factor), value))
+        if len(near):
+            first = runs.table.column("run_id")[int(near[0])].as_py()
             sentences.append(
-                f"{int(near.sum())} runtimes are about {factor:g} times off the others of their workload and "
+                f"{len(near)} runtimes are about {value:g} times off the others of their workload and "
                 f"platform, the first is {first!r}: are they in another unit? Import them apart, each part "
-                "with its own `unit`"
+                "with its own `unit`, or set them aside"
             )
+    ok = runs.ok()
+    if not len(ok):
+        return sentences
+    c, log_seconds = ok.colocations, np.log(ok.runtime_seconds)
     effect = np.array(
         [np.median(log_seconds[c.platform == p]) for p in range(len(c.platform_names))]
     )

@@ -19,16 +19,21 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from jostle._files import distinct_files, parquet_batches, parquet_rows, parquet_schema
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile
 from jostle.progress import Progress, no_progress
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import sort_inside_rows
+from jostle.runs._columns import flags
 from jostle.runs._runs import Runs
 from jostle.runs._schema import VERSIONS, conform
 from jostle.runs.store._dataset import Dataset
 from jostle.runs.store._settle import columns_in_conflict, with_rows_for
+
+# Arrow makes these functions at run time, so type checkers cannot see them.
+pc: Any = pyarrow.compute
 
 BATCH = 262_144
 MOST_VALIDATION = 40_000
@@ -107,7 +112,8 @@ class StoredRuns:
         except OSError as error:
             raise NotPermitted(f"no scratch folder: {error}", where=str(scratch)) from None
         try:
-            self._fill(files, seed, progress or no_progress, notes)
+            aside = Dataset(path).aside()
+            self._fill(files, list(aside), seed, progress or no_progress, notes)
         except OSError as error:
             self.close()
             raise NotPermitted(
@@ -137,7 +143,14 @@ class StoredRuns:
         """Remove the scratch files."""
         self._folder.cleanup()
 
-    def _fill(self, files: list[Path], seed: int, progress: Progress, notes: list[str]) -> None:
+    def _fill(
+        self,
+        files: list[Path],
+        aside: list[str],
+        seed: int,
+        progress: Progress,
+        notes: list[str],
+    ) -> None:
         total = sum(parquet_rows(file) for file in files)
         # What has features has an answer without runs as well.
         names = (
@@ -154,11 +167,13 @@ class StoredRuns:
                 for part in ("alone", "beside")
             }
             done = changing = 0
+            passed_over = pa.array(aside, pa.string())
             for where, table in _tables(files, notes):
                 findings = find_bad_rows(table, None, None)
                 if len(findings):
                     raise findings.error(where=where)
-                runs = Runs(table, checked=True).ok()
+                there = ~flags(pc.is_in(table.column("run_id"), value_set=passed_over))
+                runs = Runs(table.filter(pa.array(there)), checked=True).ok()
                 part = _drawn(runs.table.column("window_id"), shares, seed)
                 part[np.isin(runs.window, runs.window[runs.is_chosen])] = -1
                 for number in (0, 1):

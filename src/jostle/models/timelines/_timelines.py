@@ -1,0 +1,259 @@
+"""Questions whose company changes: known arrivals and ends, and what may come after them.
+
+Work is done at the rate 1 / time, so with t_k the seconds that a run takes in company k throughout, it ends
+when the sum of dt_k / t_k over its stretches is 1. What of it is done at a moment that has passed already is
+the same sum, unless the run itself tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jostle.errors import UsageError
+from jostle.runs import Colocations
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+THROUGHOUT, TIMELINE, FUTURE = "throughout", "timeline", "future"
+Over = Literal["throughout", "timeline", "future"]
+# Of its work, what is thought to be left at least of a run that goes on past its predicted end.
+OVERDUE = 0.05
+# How much of its work has to be done before a run's own pace counts as much as the prediction does.
+PACE = 0.1
+
+
+@dataclass(frozen=True)
+class Timelines:
+    """n questions of how long a run takes in all, from its start to its end, in company that changes.
+
+    row: (m,) int64 rising, the question of each stretch; each has one at least. start_seconds: (m,) float64
+    from the start of the run, 0 for the first of each and rising within it; the last goes on. colocations:
+    (m,) what is beside what in each. elapsed_seconds: (n,) since when it runs, 0 before it starts.
+    done_ratio: (n,) the share of its work that is done by then, by a heartbeat or a count of instructions;
+    NaN where only the time tells. is_open: (n,) bool, whether after the last stretch has begun its company
+    ends in its turn and others come as lately seen; else it stays to the end of the run. beside_done: of
+    each co-runner in the colocations the share of its own work that was done when its stretch began, NaN
+    where it is not known; None: of none.
+    """
+
+    row: np.ndarray
+    start_seconds: np.ndarray
+    colocations: Colocations
+    elapsed_seconds: np.ndarray
+    done_ratio: np.ndarray
+    is_open: np.ndarray
+    beside_done: np.ndarray | None = None
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        workload: Sequence[str],
+        platform: Sequence[str],
+        stretches: Sequence[Sequence[tuple[float, Sequence[str]]]],
+        elapsed_seconds: Any = None,
+        done_ratio: Any = None,
+        future: Any = False,
+    ) -> Timelines:
+        """stretches: of each question (start_seconds, names beside it), in order. Raises UsageError."""
+        n = len(workload)
+        counts = [len(one) for one in stretches]
+        if len(platform) != n or len(counts) != n or 0 in counts:
+            raise UsageError(
+                f"{n} workloads, {len(platform)} platforms and {len(counts)} timelines",
+                fix="As many of each, with a stretch at least: [(0, [])] is alone throughout.",
+            )
+        row = np.repeat(np.arange(n), counts)
+        parts = [part for one in stretches for part in one]
+        colocations = Colocations.from_columns(
+            workload=[workload[n] for n in row.tolist()],
+            platform=[platform[n] for n in row.tolist()],
+            corunners=[list(beside) for _, beside in parts],
+        )
+        start = np.array([seconds for seconds, _ in parts], np.float64).reshape(-1)
+        elapsed = np.zeros(n) if elapsed_seconds is None else np.array(elapsed_seconds, float)
+        done = [np.nan if one is None else one for one in (done_ratio or [None] * n)]
+        is_open = np.broadcast_to(np.asarray(future, bool), n)
+        return cls(row, start, colocations, elapsed, np.array(done, float), is_open)
+
+    def __post_init__(self) -> None:
+        first = np.diff(self.row, prepend=-1) != 0
+        with np.errstate(invalid="ignore"):
+            wrong = (
+                ("does not start at 0", self.row[first & (self.start_seconds != 0)]),
+                (
+                    "has a stretch that does not start after the one before it",
+                    self.row[~first & ~(np.diff(self.start_seconds, prepend=0) > 0)],
+                ),
+                ("has a start that is not finite", self.row[~np.isfinite(self.start_seconds)]),
+                (
+                    "has run for less than nothing",
+                    np.flatnonzero(
+                        ~((self.elapsed_seconds >= 0) & (self.elapsed_seconds < np.inf))
+                    ),
+                ),
+                (
+                    "has done less than nothing or all of its work",
+                    np.flatnonzero((self.done_ratio < 0) | (self.done_ratio >= 1)),
+                ),
+                (
+                    "has done work before it started",
+                    np.flatnonzero((self.done_ratio > 0) & (self.elapsed_seconds == 0)),
+                ),
+                (
+                    "is open before its last known stretch has begun",
+                    np.flatnonzero(self.is_open & (self._last_start > self.elapsed_seconds)),
+                ),
+            )
+        for what, rows in wrong:
+            if len(rows):
+                raise UsageError(
+                    f"the timeline in row {rows[0]} {what}",
+                    fix="Starts rise from 0, in seconds since the run began.",
+                )
+
+    def __len__(self) -> int:
+        return len(self.elapsed_seconds)
+
+    @property
+    def _last_start(self) -> np.ndarray:
+        return self.start_seconds[self.last]
+
+    @property
+    def last(self) -> np.ndarray:
+        """(n,) int64: of each question its last stretch."""
+        return np.flatnonzero(np.diff(self.row, append=-1) != 0)
+
+    @property
+    def now(self) -> np.ndarray:
+        """(n,) int64: of each question the stretch that it is in."""
+        begun = self.start_seconds <= self.elapsed_seconds[self.row]
+        counts = np.bincount(self.row, minlength=len(self))
+        return self.last - counts + np.bincount(self.row[begun], minlength=len(self))
+
+    @property
+    def over(self) -> list[Over]:
+        """(n,) which of three each is about: this company throughout, a known timeline, what may come."""
+        many = np.bincount(self.row, minlength=len(self)) > 1
+        return [
+            FUTURE if is_open else TIMELINE if changes else THROUGHOUT
+            for is_open, changes in zip(self.is_open.tolist(), many.tolist(), strict=True)
+        ]
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """As questions are sent: with the stretches of each as a list of objects."""
+        now, companies = (
+            self.colocations.take(self.last).to_columns(),
+            self.colocations.to_columns(),
+        )
+        stretches: list[list[dict[str, Any]]] = [[] for _ in range(len(self))]
+        beside = companies["corunners"]
+        for row, start, names in zip(
+            self.row.tolist(), self.start_seconds.tolist(), beside, strict=True
+        ):
+            stretches[row].append({"start_seconds": start, "corunners": list(names)})
+        return {
+            "workload": now["workload"],
+            "platform": now["platform"],
+            "stretches": stretches,
+            "elapsed_seconds": self.elapsed_seconds.tolist(),
+            "done_ratio": [one if one == one else None for one in self.done_ratio.tolist()],
+            "future": self.is_open.tolist(),
+        }
+
+    def without(self, name: str) -> Timelines:
+        """The same, but for one co-runner of that name in each stretch that has it."""
+        columns = self.colocations.to_columns()
+        for beside in columns["corunners"]:
+            if name in beside:
+                beside.remove(name)
+        return replace(self, colocations=Colocations.from_columns(**columns), beside_done=None)
+
+    def take(self, rows: Any) -> Timelines:
+        """(k,) of the questions, in this order. rows: int64."""
+        rows = np.asarray(rows)
+        counts = np.bincount(self.row, minlength=len(self))
+        starts = np.cumsum(counts) - counts
+        at = np.repeat(starts[rows], counts[rows]) + _counted(counts[rows])
+        beside = self.beside_done
+        if beside is not None:
+            offsets = self.colocations.corunner_offsets
+            number = np.diff(offsets)[at]
+            beside = beside[np.repeat(offsets[:-1][at], number) + _counted(number)]
+        return Timelines(
+            np.repeat(np.arange(len(rows)), counts[rows]),
+            self.start_seconds[at],
+            self.colocations.take(at),
+            self.elapsed_seconds[rows],
+            self.done_ratio[rows],
+            self.is_open[rows],
+            beside,
+        )
+
+    def progress(self, log_times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """((n,) the share of the work that is done by now, (n,) the pace: how many times faster than the law
+        says the run has been). log_times: (m,) natural log of the seconds of each company throughout."""
+        end = np.append(self.start_seconds[1:], np.inf)
+        end[self.last] = np.inf
+        elapsed = self.elapsed_seconds[self.row]
+        past = np.maximum(np.minimum(end, elapsed) - self.start_seconds, 0)
+        lawful = np.bincount(self.row, past * np.exp(-log_times), len(self))
+        known = np.isfinite(self.done_ratio)
+        done = np.where(known, self.done_ratio, np.minimum(lawful, 1 - OVERDUE))
+        pace = np.where(known, (np.nan_to_num(done) + PACE) / (lawful + PACE), 1.0)
+        return done, pace
+
+    def runtime(self, log_times: np.ndarray) -> np.ndarray:
+        """(n,) seconds from start to end, the last company staying to the end; NaN where a rate that counts
+        is not known."""
+        n = len(self)
+        done, pace = self.progress(log_times)
+        end = np.append(self.start_seconds[1:], np.inf)
+        end[self.last] = np.inf
+        begin = np.maximum(self.start_seconds, self.elapsed_seconds[self.row])
+        rate = pace[self.row] * np.exp(-log_times)
+        with np.errstate(invalid="ignore"):
+            work = np.where(np.isfinite(end), np.maximum(end - begin, 0) * rate, np.inf)
+        counts = np.bincount(self.row, minlength=n)
+        first = np.cumsum(counts) - counts
+        left, total = 1 - done, np.full(n, np.nan)
+        for place in range(int(counts.max(initial=0))):
+            rows = np.flatnonzero((counts > place) & np.isnan(total) & np.isfinite(left))
+            at = first[rows] + place
+            ends = work[at] >= left[rows]
+            total[rows[ends]] = begin[at[ends]] + left[rows[ends]] / rate[at[ends]]
+            left[rows] -= work[at]
+        return total
+
+
+def past_and_future(
+    runs: Runs, rows: np.ndarray, elapsed_seconds: np.ndarray, *, is_open: bool
+) -> Timelines:
+    """What could be known of runs when they had run so long: is_open: only what had been by then, else all of
+    the timeline, up to the end."""
+    parts = runs.take(rows).stretches
+    counts = parts.counts
+    before = np.concatenate([[0.0], np.cumsum(parts.seconds)])
+    start = before[:-1] - np.repeat(before[np.cumsum(counts) - counts], counts)
+    start[np.cumsum(counts) - counts] = 0.0
+    kept = (start <= elapsed_seconds[parts.row]) if is_open else np.ones(len(start), bool)
+    n = len(rows)
+    return Timelines(
+        parts.row[kept],
+        start[kept],
+        parts.colocations.take(np.flatnonzero(kept)),
+        np.array(elapsed_seconds, float),
+        np.full(n, np.nan),
+        np.full(n, is_open),
+    )
+
+
+def _counted(number: np.ndarray) -> np.ndarray:
+    """0, 1, ... number - 1 for each of them, one after the other."""
+    ends = np.cumsum(number)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - number, number)

@@ -1,0 +1,72 @@
+"""What a model says of questions whose company changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jostle.bounds import TIMELINE, Bounds
+from jostle.models.timelines._acts import QUARTERS, asked_codes, told_by
+from jostle.models.timelines._futures import Rates
+from jostle.models.timelines._timelines import THROUGHOUT, Timelines
+
+
+def told(model: Any, asked: Timelines) -> np.ndarray:
+    """(n,) seconds from start to end. Raises UnknownName, UsageError."""
+    newcomers = None if model.acts is None else model.acts.newcomers
+    return told_by(Rates(model), asked, newcomers)
+
+
+def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray, Bounds]:
+    """(told, bounds). On the act where the model learned from a log; else, of a known timeline, from the
+    bounds of each of its companies. Raises UnknownName, UsageError."""
+    seconds = told(model, asked)
+    apart = model.without_calibration_runs()
+    rates = Rates(apart)
+    own = seconds if apart is model else told(apart, asked)
+    each = apart.bound(asked.colocations, confidence)
+    bounds = _integrated(asked, each)
+    if model.acts is not None and len(model.acts.score):
+        log_times = np.log(apart.predict(asked.colocations))
+        quarter = np.floor(QUARTERS * np.nan_to_num(asked.progress(log_times)[0])).astype(int)
+        codes = asked_codes(rates, asked)
+        on_act = model.acts.bound(own, asked, np.minimum(quarter, QUARTERS - 1), codes, confidence)
+        is_plain = np.array([o == THROUGHOUT for o in asked.over]) & (asked.elapsed_seconds == 0)
+        # What the replay is too short for keeps the bound of its companies, where those are known.
+        own_way = is_plain | (~on_act.is_valid & ~asked.is_open)
+        bounds = _joined(bounds, on_act, own_way)
+    return seconds, replace(bounds, seconds=np.fmax(bounds.seconds, seconds))
+
+
+def _integrated(asked: Timelines, each: Bounds) -> Bounds:
+    """Of runs that go at the bound of each company; of one company what that is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seconds = asked.runtime(np.log(each.seconds))
+    seconds = np.where(np.isnan(seconds) | asked.is_open, np.inf, seconds)
+    now = asked.now
+    infinite = ~np.isfinite(each.seconds)
+    worst = now.copy()
+    worst[asked.row[infinite]] = np.flatnonzero(infinite)
+    at = np.where(np.isfinite(seconds), now, worst)
+    is_plain = np.array([over == THROUGHOUT for over in asked.over]) & (asked.elapsed_seconds == 0)
+    outcome = np.where(is_plain | ~np.isfinite(seconds), each.outcome[at], TIMELINE).astype("<U20")
+    outcome[asked.is_open] = "too_few_runs"
+    return Bounds(
+        seconds,
+        outcome,
+        each.pool[at],
+        each.n[at],
+        each.rank[at],
+        each.confidence,
+        each.evidence[at],
+    )
+
+
+def _joined(one: Bounds, other: Bounds, mine: np.ndarray) -> Bounds:
+    """one where `mine`, else the other."""
+    names = ("seconds", "outcome", "pool", "n", "rank", "evidence")
+    return replace(
+        one, **{name: np.where(mine, getattr(one, name), getattr(other, name)) for name in names}
+    )

@@ -1,0 +1,238 @@
+"""Services as they are watched: windows of Prometheus's histograms as runs, each with who was beside it then.
+
+A run is a service at a load on a device for one window; its time is the mean latency in it, or a quantile as
+PromQL's histogram_quantile gives it. Loads are levels, half a doubling apart, so that a service at a level is
+met again; it is called `chat at 4/s`, and its features (service, load_per_second) let a method answer about
+levels between those that were watched.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from jostle._options import Limits, Positional
+from jostle._tables import cells
+from jostle._untrusted import printable, understood
+from jostle.errors import BadData, UnreadableFile, UsageError
+from jostle.runs._runs import Runs
+from jostle.runs.importers._imported import Imported
+
+# Sums of latencies and how many, and the unit of the sums in seconds, as servers call them.
+_KNOWN = {
+    name: (f"{name}_sum", f"{name}_count", 1.0)
+    for name in (
+        *("vllm:time_to_first_token_seconds", "vllm:time_per_output_token_seconds"),
+        *("vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds"),
+        *(
+            "inference_model_request_duration_seconds",
+            "inference_objective_request_duration_seconds",
+        ),
+    )
+} | {
+    "nv_inference_request_duration": (
+        *("nv_inference_request_duration_us", "nv_inference_request_success", 1e-6),
+    )
+}
+_SERVICE = ("model_name", "target_model_name", "model", "service", "job")
+_NODE = ("gpu_uuid", "GPU_UUID", "UUID", "gpu", "node", "instance", "pod")
+
+
+@dataclass
+class _Window:
+    """What one service did on one device in one window. covered: {instance: s}. within: {upper bound in s:
+    how many took no longer}."""
+
+    covered: dict[int, float] = field(default_factory=dict)
+    count: float = 0.0
+    total_seconds: float = 0.0
+    within: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return max(self.covered.values(), default=0.0)
+
+    def latency(self, quantile: float | None) -> float:
+        """s, NaN where the series do not say. Inside a bucket latencies are taken as spread evenly; over its
+        last bound nothing is known."""
+        if quantile is None:
+            return self.total_seconds / self.count
+        bounds = sorted(self.within)
+        wanted, low, fewer = quantile * self.within.get(math.inf, 0.0), 0.0, 0.0
+        for bound in bounds[:-1]:
+            more = self.within[bound]
+            if more >= wanted > 0:
+                return low + (bound - low) * (wanted - fewer) / (more - fewer)
+            low, fewer = bound, more
+        return math.nan
+
+
+@dataclass(frozen=True)
+class WindowsImport:
+    """Windows of services that are watched, of answers of Prometheus to range queries: of each service and
+    window a run, whose time is its latency, at its load, beside who shared the device then. Give the
+    histogram's series (_count, _sum, and _bucket for a quantile) of vLLM, llm-d, Triton or any other."""
+
+    name: ClassVar[str] = "windows"
+    file: Annotated[tuple[Path, ...], "JSON files of range queries.", Positional()]
+    platform: Annotated[str, "The kind of device, by name."]
+    latency: Annotated[
+        str | None,
+        "The histogram, without its ending.  [default: the first known one in the files]",
+    ] = None
+    service: Annotated[
+        str | None, "The label that names services.  [default: model_name, …, job]"
+    ] = None
+    device: Annotated[
+        str | None, "The label that names devices.  [default: gpu_uuid, …, node, instance, pod]"
+    ] = None
+    window: Annotated[str, "How long one is: 30s, 5min, 1h."] = "1min"
+    quantile: Annotated[
+        float | None, "Of the latencies, instead of their mean.", Limits(0.0, 1.0)
+    ] = None
+    fewest: Annotated[int, "Requests of a window that counts.", Limits(1)] = 20
+
+    def read(self) -> Imported:
+        """Raises UnreadableFile, BadData, UsageError."""
+        length = _length(self.window)
+        series = [one for path in self.file for one in _series(Path(path))]
+        where = ", ".join(str(path) for path in self.file[:3])
+        names = {labels.get("__name__", "") for labels, _ in series}
+        metric = self.latency or next((one for one in _KNOWN if _KNOWN[one][1] in names), None)
+        if metric is None:
+            known = ", ".join(printable(one) for one in sorted(names)[:8])
+            fix = f"Name a histogram with `latency`; there are: {known or 'none'}."
+            raise BadData("it has no latency that is known", where=where, fix=fix)
+        total, count, unit = _KNOWN.get(metric, (f"{metric}_sum", f"{metric}_count", 1.0))
+        used = {total, count, f"{metric}_bucket"}
+        mine = [(labels, pairs) for labels, pairs in series if labels.get("__name__") in used]
+        service = _label(self.service, _SERVICE, mine, where)
+        device = _label(self.device, _NODE, mine, where)
+        windows: dict[tuple[int, str], dict[str, _Window]] = {}
+        for instance, (labels, pairs) in enumerate(mine):
+            for at, passed, more in _increments(pairs, length):
+                key = (math.floor((at - passed / 2) / length), labels[device])
+                one = windows.setdefault(key, {}).setdefault(labels[service], _Window())
+                if labels["__name__"] == count:
+                    one.count += more
+                    one.covered[instance] = one.covered.get(instance, 0.0) + passed
+                elif labels["__name__"] == total:
+                    one.total_seconds += more * unit
+                else:
+                    bound = float(labels.get("le", "inf"))
+                    one.within[bound] = one.within.get(bound, 0.0) + more
+        return self._imported(windows, length, where)
+
+    def _imported(
+        self, windows: dict[tuple[int, str], dict[str, _Window]], length: float, where: str
+    ) -> Imported:
+        rows: list[tuple[str, list[str], float, str]] = []
+        skipped, levels = 0, dict[str, set[int]]()
+        for (number, device), services in sorted(windows.items()):
+            active = {
+                name: _level(one.count / one.seconds)
+                for name, one in sorted(services.items())
+                if one.count > 0 and one.seconds >= length / 2
+            }
+            for name, level in active.items():
+                levels.setdefault(name, set()).add(level)
+                seconds = services[name].latency(self.quantile)
+                if services[name].count < self.fewest or not 0 < seconds < math.inf:
+                    skipped += 1
+                    continue
+                beside = [_called(o, rate) for o, rate in active.items() if o != name]
+                rows.append((_called(name, level), beside, seconds, f"{device} {number}"))
+        if not rows:
+            fix = f"Give longer windows, `fewest` under {self.fewest}, or series with _sum and _bucket."
+            raise BadData(f"no window of {length:g} s has a latency", where=where, fix=fix)
+        features: dict[str, list[Any]] = {"workload": [], "service": [], "load_per_second": []}
+        for name, seen in levels.items():
+            for level in range(min(seen), max(seen) + 1):
+                features["workload"].append(_called(name, level))
+                features["service"].append(name)
+                features["load_per_second"].append(_rate(level))
+        names, beside, seconds, together = zip(*rows, strict=True)
+        runs = Runs.from_columns(
+            workload=list(names),
+            platform=[self.platform] * len(rows),
+            corunners=list(beside),
+            runtime_seconds=list(seconds),
+            window_id=list(together),
+            workload_features=features,
+        )
+        return Imported(runs, where, skipped=skipped)
+
+
+Pairs = list[tuple[float, float]]
+Series = tuple[dict[str, str], Pairs]
+
+
+def _series(path: Path) -> list[Series]:
+    """(labels with __name__, pairs of s and value, rising) of a matrix, or of a list of answers."""
+    with understood(path):
+        try:
+            document = json.loads(path.read_text("utf-8-sig"))
+        except ValueError as error:
+            raise UnreadableFile(f"cannot be read as JSON: {error}", where=str(path)) from None
+        answers = document if isinstance(document, list) else [document]
+        data = [one.get("data", one) if isinstance(one, dict) else {} for one in answers]
+        if not all(isinstance(one, dict) and one.get("resultType") == "matrix" for one in data):
+            fix = "Give answers of /api/v1/query_range, as Prometheus sends them."
+            raise BadData("it holds no matrix of series over time", where=str(path), fix=fix)
+        return [
+            (
+                {str(k): str(v) for k, v in one["metric"].items()},
+                sorted((float(at), float(value)) for at, value in one["values"]),
+            )
+            for part in data
+            for one in part["result"]
+        ]
+
+
+def _increments(pairs: Pairs, length: float) -> Iterator[tuple[float, float, float]]:
+    """(s since 1970, s since the reading before, by how much more) of a running total; from 0 where it began
+    anew. What is longer apart than a window says nothing of any."""
+    last: tuple[float, float] | None = None
+    for at, value in pairs:
+        if not (math.isfinite(at) and math.isfinite(value)):
+            continue
+        if last is not None and 0 < at - last[0] <= length:
+            yield at, at - last[0], value - last[1] if value >= last[1] else value
+        last = at, value
+
+
+def _label(given: str | None, usual: tuple[str, ...], series: list[Series], where: str) -> str:
+    """The label that is given, or the first usual one that all series have. Raises BadData."""
+    for one in usual if given is None else (given,):
+        if series and all(one in labels for labels, _ in series):
+            return one
+    has = ", ".join(sorted({printable(name) for labels, _ in series for name in labels}))
+    what = repr(given) if given else f"of {', '.join(usual)}"
+    fix = f"Name one with `service` or `device`; there are: {has or 'none'}."
+    raise BadData(f"not all series of the latency have the label {what}", where=where, fix=fix)
+
+
+def _level(per_second: float) -> int:
+    return round(2 * math.log2(per_second))
+
+
+def _rate(level: int) -> float:
+    return 2 ** (level / 2)
+
+
+def _called(service: str, level: int) -> str:
+    return f"{service} at {_rate(level):.3g}/s"
+
+
+def _length(text: str) -> float:
+    try:
+        value = cells.seconds(text, "`window`")
+    except ValueError as error:
+        raise UsageError(str(error), fix="Such as 30s, 5min or 1h.") from None
+    if value is None or not value > 0:
+        raise UsageError(f"`window` is {text!r}", fix="Such as 30s, 5min or 1h.")
+    return value

@@ -1,0 +1,313 @@
+"""Company that changes: what is told of jobs as they are placed, and whose promises are broken.
+
+    python -m studies.live.over_time [--slurm] [--laws saturating,power,worst,threshold] [--load 0.9]
+
+Without --slurm made clusters: six nodes of three slots, ten workloads, by laws that no expert of the ensemble
+has. The log of jobs placed at random is learned from; of as many new ones it is told at placement how long
+they take, and then policies place jobs with a limit of 1.5 or 2.5 times their time alone. `future`: whatever
+may come; `start`: the set at the start throughout; `largest`: the largest set that ever was, known
+afterwards only. With --slurm the last 100 jobs of the shipped log from those before, by the default method.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import jostle
+from jostle.models import Ages, past_and_future
+from jostle.placement import Node, Request, SetBounds, Standard, ends_at
+from jostle.runs import Colocations, Runs, SacctImport
+from studies.data import one_core
+
+NAMES, NODES, SLOTS, NOISE, RATIOS = [f"w{k}" for k in range(10)], 6, 3, 0.05, (1.5, 2.5)
+LAWS: dict[str, Callable[[float, float, np.ndarray], float]] = {
+    "saturating": lambda own, need, beside: 1 + 1.8 * need * beside.sum() / (0.6 + beside.sum()),
+    "power": lambda own, need, beside: (1 + need * beside.sum()) ** 1.4,
+    "worst": lambda own, need, beside: 1 + 2 * need * beside.max(initial=0.0),
+    "threshold": lambda own, need, beside: max(1.0, own + beside.sum()) ** (1 + need),
+}
+
+
+@dataclass
+class MadeJob:
+    """One that was placed. left: of its work, noise included. beside: (seconds since its start, names)."""
+
+    code: int
+    arrival: float
+    ratio: float
+    left: float
+    node: int = -1
+    start: float = 0.0
+    end: float = 0.0
+    beside: list[tuple[float, list[str]]] = field(default_factory=list)
+
+
+class MadeCluster:
+    """Workloads with a time alone, what they take of a node, and how much they need it."""
+
+    def __init__(self, law: str, seed: int) -> None:
+        draw = np.random.default_rng(seed)
+        self.law = LAWS[law]
+        self.solo = np.exp(draw.uniform(3, 5, len(NAMES)))
+        self.takes, self.needs = draw.uniform(0.05, 0.7, (2, len(NAMES)))
+
+    def seconds(self, code: int, beside: Sequence[int]) -> float:
+        """What it takes beside these throughout."""
+        others = self.takes[list(beside)]
+        slow = self.law(float(self.takes[code]), float(self.needs[code]), others)
+        return float(self.solo[code]) * slow
+
+    def jobs(self, n: int, load: float, seed: int) -> list[MadeJob]:
+        """n jobs as they arrive."""
+        draw = np.random.default_rng((seed, 1))
+        gap = 1.4 * self.solo.mean() / (load * NODES * SLOTS)
+        arrivals = np.cumsum(draw.exponential(gap, n)).tolist()
+        codes = draw.integers(len(NAMES), size=n).tolist()
+        noise = np.exp(NOISE * draw.normal(size=n)).tolist()
+        ratios = draw.choice(RATIOS, n).tolist()
+        rows = zip(codes, arrivals, ratios, noise, strict=True)
+        return [MadeJob(*row) for row in rows]
+
+    def play(self, jobs: list[MadeJob], choose: Callable[..., int | None]) -> float:
+        """Every job placed, beside whom it comes to be, and until it ends. choose: (job, nodes, now) -> the
+        node it goes to, None to wait. Returns the hours of nodes that were not empty."""
+        nodes: list[list[MadeJob]] = [[] for _ in range(NODES)]
+        clock = busy = 0.0
+        waiting: list[MadeJob] = []
+        coming = list(jobs)
+        while coming or waiting or any(nodes):
+            for job in list(waiting):
+                at = choose(job, nodes, clock)
+                if at is None:
+                    break  # first come, first served
+                waiting.remove(job)
+                nodes[at].append(job)
+                job.start, job.node = clock, at
+                self._note(nodes[at], clock)
+            rates = [
+                [self.seconds(a.code, [b.code for b in here if b is not a]) for a in here]
+                for here in nodes
+            ]
+            working = [job for here in nodes for job in here]
+            each = [seconds for row in rates for seconds in row]
+            ends = [job.left * seconds for job, seconds in zip(working, each, strict=True)]
+            dt = min([*ends, *(one.arrival - clock for one in coming[:1])])
+            clock += dt
+            busy += dt * sum(bool(here) for here in nodes)
+            for here, row in zip(nodes, rates, strict=True):
+                for job, s in zip(here, row, strict=True):
+                    job.left -= dt / s
+                over = [job for job in here if job.left <= 1e-9]
+                for job in over:
+                    job.end = clock
+                    here.remove(job)
+                if over:
+                    self._note(here, clock)
+            while coming and coming[0].arrival <= clock:
+                waiting.append(coming.pop(0))
+        return busy / 3600
+
+    def _note(self, here: list[MadeJob], clock: float) -> None:
+        for job in here:
+            beside = sorted(NAMES[other.code] for other in here if other is not job)
+            if job.beside and job.beside[-1][0] == clock - job.start:
+                job.beside.pop()
+            if not job.beside or job.beside[-1][1] != beside:
+                job.beside.append((clock - job.start, beside))
+
+
+def runs_of(jobs: Sequence[MadeJob]) -> Runs:
+    """A log of them."""
+    return Runs.from_columns(
+        workload=[NAMES[job.code] for job in jobs],
+        platform=["p"] * len(jobs),
+        runtime_seconds=[job.end - job.start for job in jobs],
+        stretches=[job.beside for job in jobs],
+        measured_at=pa.array([int(1e6 * job.start) for job in jobs], pa.timestamp("us", tz="UTC")),
+        node=[f"n{job.node}" for job in jobs],
+    )
+
+
+def told(model: jostle.Model, log: Runs, rows: np.ndarray, c: float) -> dict[str, Any]:
+    """{what: (told, bound)} of jobs as they began."""
+    zero = np.zeros(len(rows))
+    ages = Ages.of(log, model)
+    future = ages.with_residents(past_and_future(log, rows, zero, is_open=True), rows)
+    known = past_and_future(log, rows, zero, is_open=False)
+    start, sizes = future.colocations, known.colocations.number_of_corunners
+    largest = np.array(
+        [m[np.argmax(sizes[m])] for m in np.split(np.arange(len(sizes)), known.last[:-1] + 1)]
+    )
+    sets = {"start": start, "largest": known.colocations.take(largest)}
+    return {
+        "future": _pair(model, future, c),
+        "timeline": _pair(model, known, c),
+        **{name: _pair(model, one, c) for name, one in sets.items()},
+    }
+
+
+def _pair(model: jostle.Model, asked: Any, c: float) -> tuple[np.ndarray, np.ndarray]:
+    seconds, bounds = model.predict_and_bound(asked, c)
+    return seconds, bounds.seconds
+
+
+def line(name: str, seconds: np.ndarray, bound: np.ndarray, actual: np.ndarray) -> str:
+    """Median error, share covered, mean margin of those with a bound, share with one."""
+    error = 100 * np.median(np.abs(seconds / actual - 1))
+    good = np.isfinite(bound)
+    margin = np.mean(np.maximum(bound - actual, 0)[good] / actual[good])
+    covers = (actual <= bound)[good].mean()
+    return f"{name} | {error:.1f}% | {covers:.3f} | {margin:.3f} | {good.mean():.2f}"
+
+
+def policies(made: MadeCluster, model: jostle.Model, seed: int, c: float) -> dict[str, Any]:
+    """{name: choose}. All but `never share` fill up to the slots; Jostle where every promise is kept, by its
+    bound over whatever may come, else an empty node."""
+    sets = SetBounds(model, Standard(c))
+    draw = np.random.default_rng(seed)
+
+    def request(job: MadeJob, now: float) -> Request:
+        return Request(
+            NAMES[job.code],
+            deadline_seconds=job.ratio * float(made.solo[job.code]),
+            elapsed_seconds=max(0.0, now - job.start) if job.beside else None,
+        )
+
+    def kept(job: MadeJob, nodes: list[list[MadeJob]], now: float) -> int | None:
+        open_ = [k for k in range(NODES) if 0 < len(nodes[k]) < SLOTS]
+        people = [
+            (Node(f"n{k}", "p", SLOTS), request(one, now))
+            for k in open_
+            for one in (*nodes[k], job)
+        ]
+        ends = ends_at(sets, people)
+        late = {
+            node.name
+            for (node, _), (*_, bound, _, _, limit) in zip(people, ends, strict=True)
+            if limit is not None and (bound is None or bound > limit)
+        }
+        good = [k for k in open_ if f"n{k}" not in late]
+        return good[0] if good else next((k for k in range(NODES) if not nodes[k]), None)
+
+    def free(nodes: list[list[MadeJob]], most: int) -> list[int]:
+        return [k for k in range(NODES) if len(nodes[k]) < most]
+
+    return {
+        "random": lambda j, nodes, t: int(draw.choice(f)) if (f := free(nodes, SLOTS)) else None,
+        "first fit": lambda j, nodes, t: next(iter(free(nodes, SLOTS)), None),
+        "least loaded": lambda j, nodes, t: min(
+            free(nodes, SLOTS), key=lambda k: len(nodes[k]), default=None
+        ),
+        "never share": lambda j, nodes, t: next(iter(free(nodes, 1)), None),
+        "at most two": lambda j, nodes, t: next(iter(free(nodes, 2)), None),
+        "jostle": kept,
+    }
+
+
+def made_clusters(options: argparse.Namespace) -> None:
+    c = options.confidence
+    for law in options.laws.split(","):
+        made = MadeCluster(law, options.seed)
+        model: Any = None
+        jobs = made.jobs(2 * options.jobs, options.load, options.seed)
+        made.play(jobs, policies_random(options.seed))
+        log = runs_of(sorted(jobs, key=lambda job: job.start))
+        model = jostle.fit(log.take(np.arange(options.jobs)), seed=options.seed)
+        rows = np.arange(options.jobs, len(log))
+        print(f"\n{law}: what is told at placement | error | covers | margin | with a bound")
+        for name, pair in told(model, log, rows, c).items():
+            print(line(name, pair[0], pair[1], log.runtime_seconds[rows]), flush=True)
+        print("policy | promises broken | node hours | mean wait s | until all are done, h")
+        fresh = made.jobs(options.play, options.load, options.seed + 1)
+        for name, choose in policies(made, model, options.seed, c).items():
+            mine = [replace(job, beside=[]) for job in fresh]
+            hours = made.play(mine, choose)
+            late = [j.end - j.start > j.ratio * made.solo[j.code] * (1 + 1e-9) for j in mine]
+            wait = np.mean([job.start - job.arrival for job in mine])
+            last = max(job.end for job in mine) / 3600
+            print(
+                f"{name} | {np.mean(late):.3f} | {hours:.2f} | {wait:.0f} | {last:.2f}", flush=True
+            )
+
+
+def policies_random(seed: int) -> Callable[..., int | None]:
+    """Any node with a free slot."""
+    draw = np.random.default_rng(seed)
+
+    def choose(job: MadeJob, nodes: list[list[MadeJob]], now: float) -> int | None:
+        free = [k for k in range(NODES) if len(nodes[k]) < SLOTS]
+        return int(draw.choice(free)) if free else None
+
+    return choose
+
+
+def slurm(options: argparse.Namespace) -> None:
+    """The last 100 jobs of the shipped log from those before."""
+    import csv
+    import io
+    import tempfile
+    from pathlib import Path
+
+    text = jostle.datasets.slurm_log().read_text("utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        nodes = Path(folder) / "nodes.csv"
+        nodes.write_text("node,platform\n" + "".join(f"n{k},small\n" for k in range(1, 7)))
+        edges = {"since": "2026-11-24T13:00:00", "until": "2026-11-24T13:30:00"}
+        rule = "{User}/{JobName:^[a-z]+}"
+        runs = SacctImport(io.BytesIO(text.encode()), rule, nodes=nodes, **edges).read().runs().ok()
+    at = runs.table.column("measured_at").combine_chunks().cast("int64").to_numpy()
+    runs = runs.take(np.argsort(at, kind="stable"))
+    rows = np.arange(len(runs) - 100, len(runs))
+    before = runs.take(np.arange(len(runs) - 100))
+    model = jostle.fit(before, seed=options.seed)
+    actual = runs.runtime_seconds[rows]
+    print("last 100 jobs | median error | covers | margin | with a bound")
+    for name, (seconds, bound) in told(model, runs, rows, options.confidence).items():
+        print(line(name, seconds, bound, actual))
+    asked = {
+        row["JobID"]: 60.0 * float(row["TimelimitRaw"])
+        for row in csv.DictReader(io.StringIO(text), delimiter="|")
+        if row["TimelimitRaw"]
+    }
+    ids = [one.split(":")[1] for one in runs.table.column("run_id").to_pylist()]
+    limit = np.array([asked.get(ids[row], np.nan) for row in rows])
+    name_of = _by_name(before)
+    both = np.array([name_of[runs.colocations.row(row)[0]] for row in rows.tolist()])
+    high = np.array([name_of[runs.colocations.row(row)[0]][1] for row in rows.tolist()])
+    print(line("median by name, its 90% quantile", both[:, 0], high, actual))
+    print(line("time that the user asked for", limit, limit, actual))
+
+
+def _by_name(runs: Runs) -> dict[str, tuple[float, float]]:
+    names: Colocations = runs.colocations
+    return {
+        name: tuple(np.quantile(runs.runtime_seconds[names.workload == code], [0.5, 0.9]).tolist())
+        for code, name in enumerate(names.workload_names)
+        if (names.workload == code).any()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--slurm", action="store_true", help="the shipped log of a real Slurm")
+    parser.add_argument("--laws", default=",".join(LAWS), help="separated by commas")
+    parser.add_argument("--load", type=float, default=0.9)
+    parser.add_argument(
+        "--jobs", type=int, default=500, help="learned from, and as many asked about"
+    )
+    parser.add_argument("--play", type=int, default=150, help="placed by each policy")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-c", "--confidence", type=float, default=0.9)
+    options = parser.parse_args()
+    one_core()
+    (slurm if options.slurm else made_clusters)(options)
+
+
+if __name__ == "__main__":
+    main()

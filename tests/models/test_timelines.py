@@ -1,0 +1,268 @@
+"""Answers over time: against small steps, closed forms, and what comes out on a made node."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import jostle
+from jostle.bounds import ON_THE_ACT
+from jostle.errors import UsageError
+from jostle.models import Rates, Timelines, ends
+from jostle.models.timelines._acts import Acts
+from jostle.models.timelines._futures import BusyNodes, Newcomers, no_newcomers
+from jostle.models.timelines._timelines import past_and_future
+from jostle.runs import Colocations, Runs
+from tests.limits import assert_covers
+from tests.models.test_over_time import NAMES, SOLO, Lookup, times
+
+PLATFORM = ("p",)
+
+
+@dataclass
+class Known:
+    """The true law as what was learned."""
+
+    workload_names = tuple(NAMES)
+    platform_names = PLATFORM
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        return times(asked)
+
+
+def test_a_timeline_ends_when_small_steps_say_so() -> None:
+    draw = np.random.default_rng(3)
+    stretches = []
+    for _ in range(12):
+        starts = [0.0, *np.cumsum(draw.uniform(1, 9, 4)).tolist()]
+        stretches.append([(at, sorted(draw.choice(NAMES, draw.integers(0, 3)))) for at in starts])
+    elapsed, done = draw.uniform(0, 8, 12), [None, 0.3] * 6
+    asked = Timelines.from_columns(
+        workload=[NAMES[n % 6] for n in range(12)],
+        platform=["p"] * 12,
+        stretches=stretches,
+        elapsed_seconds=elapsed,
+        done_ratio=done,
+    )
+    seconds = times(asked.colocations)
+    told = asked.runtime(np.log(seconds))
+    at = np.cumsum([0, *map(len, stretches)])
+    for n, parts in enumerate(stretches):
+        starts = np.array([start for start, _ in parts])
+        step, clock, work, lawful = 2e-3, 0.0, 0.0, 0.0
+        while clock < elapsed[n]:
+            lawful += step / seconds[at[n] + int((starts <= clock).sum()) - 1]
+            clock += step
+        share = done[n]
+        work = lawful if share is None else share
+        pace = 1.0 if share is None else (share + 0.1) / (lawful + 0.1)
+        while work < 1:
+            work += pace * step / seconds[at[n] + int((starts <= clock).sum()) - 1]
+            clock += step
+        assert told[n] == pytest.approx(clock, rel=2e-3)
+
+
+def test_one_company_throughout_is_what_it_was() -> None:
+    asked = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2", "w3"])]]
+    )
+    assert asked.over == ["throughout"]
+    assert asked.runtime(np.log(times(asked.colocations))) == pytest.approx(
+        times(asked.colocations)
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"stretches": [[(1.0, [])]]}, "does not start at 0"),
+        ({"stretches": [[(0.0, []), (5.0, []), (5.0, [])]]}, "after the one before"),
+        ({"stretches": [[(0.0, []), (float("nan"), [])]]}, "after the one before"),
+        ({"stretches": [[(0.0, [])]], "elapsed_seconds": [-1]}, "less than nothing"),
+        ({"stretches": [[(0.0, [])]], "done_ratio": [1.0], "elapsed_seconds": [1]}, "all of its"),
+        ({"stretches": [[(0.0, [])]], "done_ratio": [0.5]}, "before it started"),
+        ({"stretches": [[(0.0, []), (9.0, [])]], "future": True}, "is open before"),
+        ({"stretches": [[]]}, "a stretch at least"),
+    ],
+)
+def test_timelines_that_cannot_be_are_told(columns: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Timelines.from_columns(workload=["w1"], platform=["p"], **columns)
+
+
+def test_everybody_on_a_node_ends_as_the_law_says_and_in_another_order_too() -> None:
+    members = np.array([[0, 1, -1], [1, 0, -1], [2, -1, -1]])
+    left = np.array([[1.0, 0.5, np.nan], [0.5, 1.0, np.nan], [0.25, np.nan, np.nan]])
+    out = ends(
+        Rates(Known()), BusyNodes(np.zeros(3, int), members, left), no_newcomers(), watched=3
+    )
+    both = Colocations.from_columns(
+        workload=["w0", "w1"], platform=["p", "p"], corunners=[["w1"], ["w0"]]
+    )
+    a, b = times(both)
+    first = min(a, 0.5 * b)
+    rest = [first + (1 - first / a) * SOLO[0], first + (0.5 - first / b) * SOLO[1]]
+    assert out[0, :2] == pytest.approx([max(first, rest[0]), max(first, rest[1])])
+    assert out[1, :2] == pytest.approx(out[0, 1::-1])
+    assert out[2, 0] == pytest.approx(0.25 * SOLO[2])
+    assert np.isnan(out[2, 1:]).all()
+
+
+@dataclass
+class Job:
+    code: int
+    left: float
+    start: float
+    node: str
+    beside: list[tuple[float, list[str]]]
+    seconds: float = 0.0
+
+
+def node_log(n: int, seed: int, slots: int = 3, noise: float = 0.05) -> Runs:
+    """n jobs, one after the other onto one of two nodes as slots come free, by the true law."""
+    draw, rates = np.random.default_rng(seed), Rates(Known())
+    jobs: list[Job] = []
+    for node in ("n0", "n1"):
+        clock, here, started = 0.0, list[Job](), 0
+        while started < n // 2 or here:
+            while len(here) < slots and started < n // 2 and (not here or draw.random() < 0.7):
+                noisy = float(np.exp(noise * draw.normal()))
+                here.append(Job(int(draw.integers(len(NAMES))), noisy, clock, node, []))
+                started += 1
+            for job in here:
+                beside = sorted(NAMES[other.code] for other in here if other is not job)
+                if not job.beside or job.beside[-1][1] != beside:
+                    job.beside.append((clock - job.start, beside))
+            seconds = rates.of(np.zeros(1, int), np.array([[job.code for job in here]]))[0]
+            dt = min(job.left * s for job, s in zip(here, seconds.tolist(), strict=True))
+            clock += dt
+            for job, s in zip(here, seconds.tolist(), strict=True):
+                job.left -= dt / s
+            over = [job for job in here if job.left <= 1e-9]
+            here = [job for job in here if job.left > 1e-9]
+            for job in over:
+                job.seconds = clock - job.start
+            jobs += over
+    return Runs.from_columns(
+        workload=[NAMES[job.code] for job in jobs],
+        platform=["p"] * len(jobs),
+        runtime_seconds=[job.seconds for job in jobs],
+        stretches=[job.beside for job in jobs],
+        measured_at=pa.array([int(1e6 * job.start) for job in jobs], pa.timestamp("us", tz="UTC")),
+        node=[job.node for job in jobs],
+    )
+
+
+@pytest.fixture(scope="module")
+def log() -> Runs:
+    return node_log(700, seed=5)
+
+
+@pytest.fixture(scope="module")
+def model(log: Runs) -> jostle.Model:
+    return jostle.fit(log.take(np.arange(0, len(log), 2)), Lookup(), seed=1)
+
+
+def test_bounds_told_over_time_hold_for_as_many_as_they_say(log: Runs, model: jostle.Model) -> None:
+    new = np.arange(1, len(log), 2)
+    new = new[~log.is_steady[new]]
+    for is_open in (False, True):
+        asked = past_and_future(log, new, np.zeros(len(new)), is_open=is_open)
+        told, bounds = model.predict_and_bound(asked, 0.8)
+        assert set(bounds.outcome) == {ON_THE_ACT}
+        assert (bounds.seconds >= told).all()
+        assert_covers(bounds, log.runtime_seconds[new])
+        # Later less is left to be told, and no run is told to be over before now.
+        on = new[log.runtime_seconds[new] > 8]
+        later = model.bound(past_and_future(log, on, np.full(len(on), 8.0), is_open=is_open), 0.8)
+        assert (later.seconds >= 8).all()
+
+
+def test_newcomers_are_counted_from_what_joined(log: Runs) -> None:
+    came = Newcomers.of(log, tuple(NAMES), PLATFORM)
+    assert len(came.rate_per_second) == 3
+    assert came.rate_per_second[-1] == 0
+    assert (came.rate_per_second[:-1] > 0).all()
+    assert came.share.sum() == pytest.approx(1)
+    parts = log.stretches
+    joined = 0
+    beside = parts.colocations.to_columns()["corunners"]
+    for k in range(1, len(beside)):
+        if parts.row[k] == parts.row[k - 1]:
+            before = list(beside[k - 1])
+            joined += sum(not (name in before and not before.remove(name)) for name in beside[k])
+    number = parts.colocations.number_of_corunners
+    exposure = np.bincount(number, parts.seconds, 3)
+    told = (came.rate_per_second[:-1] * exposure[:-1]).sum()
+    assert told == pytest.approx(joined)
+
+
+def test_what_may_come_needs_a_log(log: Runs) -> None:
+    steady = log.with_one_company(log.runtime_seconds)
+    model = jostle.fit(steady.take(np.arange(200)), Lookup(), seed=1)
+    asked = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2"])]], future=True
+    )
+    with pytest.raises(UsageError, match="no log"):
+        model.predict(asked)
+    closed = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2"]), (3.0, [])]]
+    )
+    bounds = model.bound(closed, 0.5)
+    assert bounds.outcome.tolist() == ["timeline"]
+    assert bounds.seconds[0] >= model.predict(closed)[0]
+
+
+def test_what_was_saved_of_a_log_tells_the_same(model: jostle.Model) -> None:
+    assert model.acts is not None
+    again = copy(model)
+    again.acts = Acts.from_arrays(*model.acts.to_arrays())
+    asked = Timelines.from_columns(
+        workload=["w1", "w4"],
+        platform=["p", "p"],
+        stretches=[[(0.0, ["w2"])], [(0.0, ["w0"]), (5.0, [])]],
+        elapsed_seconds=[3.0, 0.0],
+        future=[True, False],
+    )
+    told, bounds = model.predict_and_bound(asked)
+    assert again.predict(asked).tolist() == told.tolist()
+    assert again.bound(asked).seconds.tolist() == bounds.seconds.tolist()
+    assert asked.over == ["future", "timeline"]
+    why = model.why(asked.take([1]))
+    assert why.over == "timeline"
+    assert why.seconds == pytest.approx(told[1])
+    assert why.corunners[0].without_seconds == pytest.approx(SOLO[4])
+
+
+def test_objects_with_stretches_are_answered_and_bad_ones_told(model: jostle.Model) -> None:
+    from jostle.answers.model.explain import explain
+    from jostle.answers.model.predict import predict
+
+    base = {"workload": "w1", "platform": "p"}
+    items = [
+        {**base, "stretches": [{"start_seconds": 0, "corunners": ["w2"]}, {"start_seconds": 4}]},
+        {**base, "corunners": ["w2"]},
+        {**base, "corunners": ["w2"], "future": True, "elapsed_seconds": 2},
+        {**base, "stretches": []},
+        {**base, "corunners": ["nobody"], "future": True},
+        {**base, "stretches": [{"start_seconds": "x"}]},
+        {**base, "corunners": ["w2"], "elapsed_seconds": True},
+        {**base, "corunners": ["w2"], "future": 1},
+        {"platform": "p", "future": True},
+        {**base, "stretches": [{"start_seconds": 0, "corunner": []}]},
+        {"platform": "p"},
+    ]
+    for verb in (predict, explain):
+        answers = verb.of(model, items).items
+        assert [one.status for one in answers] == ["ok"] * 3 + ["error"] * 8
+        assert [one.row for one in answers[3:]] == list(range(3, 11))
+        assert "no list of 1 to" in answers[3].error
+        assert "nobody" in answers[4].error
+        assert "start_seconds" in answers[5].error
+    over = [one.over for one in predict.of(model, items).items[:3]]
+    assert over == ["timeline", "throughout", "future"]

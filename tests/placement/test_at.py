@@ -1,0 +1,83 @@
+"""`at`: who ends when on a node, against small steps; what is promised, and what cannot be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.errors import UsageError
+from jostle.models import Model
+from jostle.placement import Node, Request, place
+from jostle.runs import Colocations
+
+
+def seconds_of(model: Model, names: list[str]) -> list[float]:
+    asked = Colocations.from_columns(
+        workload=names,
+        platform=["p1"] * len(names),
+        corunners=[names[:k] + names[k + 1 :] for k in range(len(names))],
+    )
+    return model.predict(asked).tolist()
+
+
+def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
+    tenants = (
+        Request("w01", "a", elapsed_seconds=0.5, done_ratio=0.25),
+        Request("w02", "b", elapsed_seconds=1.0, done_ratio=0.5, deadline_seconds=1e9),
+    )
+    here = place(model, [Node("n", "p1", tenants=tenants)], confidence=0.5)
+    answer = here.at([Request("w03", "c", deadline_seconds=1e-9)])
+    left = {"w01": 0.75, "w02": 0.5, "w03": 1.0}
+    step = min(seconds_of(model, list(left))) / 1000
+    clock, told = 0.0, {one.workload: one.end_seconds for one in (*answer.residents, *answer.items)}
+    rates = {tuple(left): seconds_of(model, list(left))}
+    while left:
+        names = tuple(left)
+        if names not in rates:
+            rates[names] = seconds_of(model, list(names))
+        clock += step
+        for name, seconds in zip(names, rates[names], strict=True):
+            left[name] -= step / seconds
+            if left[name] <= 0:
+                assert told[name] == pytest.approx(clock, rel=0.01)
+                del left[name]
+    kept = {one.workload: one.is_kept for one in (*answer.residents, *answer.items)}
+    assert kept["w01"]
+    assert not kept["w03"]
+    assert answer.exit_code == 1
+    (one,) = answer.items
+    assert one.over == "timeline"
+    assert one.bound_seconds is None or one.bound_seconds >= one.runtime_seconds
+    assert one.runtime_seconds == pytest.approx(one.end_seconds)
+
+
+def test_who_is_alone_takes_what_it_takes_alone(model: Model) -> None:
+    answer = place(model, [Node("n", "p1"), Node("m", "p1")]).at(Request("w04", node="n"))
+    (one,) = answer.items
+    assert one.end_seconds == pytest.approx(seconds_of(model, ["w04"])[0])
+    assert one.over == "throughout"
+    assert answer.exit_code == 0
+    assert np.isfinite(one.runtime_seconds)
+
+
+def test_what_cannot_be_told_is_said(model: Model) -> None:
+    nodes = [Node("n", "p1", tenants=(Request("w01"), Request("unheard"))), Node("m", "nowhere")]
+    requests = [
+        Request("w02"),
+        Request("w02", "x", node="elsewhere"),
+        Request("what", node="n"),
+        Request("w02", "y", node="m"),
+    ]
+    answer = place(model, nodes).at(requests)
+    words = ("names no node", "elsewhere", "what", "nowhere")
+    for one, word in zip(answer.items, words, strict=True):
+        assert one.status == "error"
+        assert word in one.error
+    assert [one.workload for one in answer.residents] == ["w01"]
+    assert place(model, [Node("n", "p1")]).at().items == ()
+    wrong: list[dict[str, Any]] = [{"elapsed_seconds": -1}, {"done_ratio": 1.0}]
+    for columns in wrong:
+        with pytest.raises(UsageError, match=next(iter(columns))):
+            Request("w01", **columns)

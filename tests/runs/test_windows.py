@@ -1,0 +1,163 @@
+"""Windows of services that are watched, from histograms whose laws are known."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.errors import BadData, UnreadableFile, UsageError
+from jostle.runs import WindowsImport
+
+BOUNDS = (0.05, 0.1, 0.2, 0.4, math.inf)
+METRIC = "vllm:time_to_first_token_seconds"
+STEP = 15.0
+
+
+def histogram(service: str, gpu: str, rates: list[float], latency: list[float]) -> list[dict]:
+    """A minute for each rate: readings every 15 s of latencies even over 0 to twice the mean."""
+    count, total, within = [0.0], [0.0], [[0.0] * len(BOUNDS)]
+    for rate, mean in zip(rates, latency, strict=True):
+        for _ in range(4):
+            more = rate * STEP
+            count.append(count[-1] + more)
+            total.append(total[-1] + more * mean)
+            spread = [more * min(1.0, bound / (2 * mean)) for bound in BOUNDS]
+            within.append([a + b for a, b in zip(within[-1], spread, strict=True)])
+    times = [6000 + STEP * n for n in range(len(count))]
+    labels = {"model_name": service, "gpu": gpu}
+
+    def one(ending: str, values: list[float], **more: str) -> dict:
+        pairs = [[at, str(value)] for at, value in zip(times, values, strict=True)]
+        return {"metric": {**labels, **more, "__name__": f"{METRIC}_{ending}"}, "values": pairs}
+
+    buckets = zip(BOUNDS, zip(*within, strict=True), strict=True)
+    return [
+        one("count", count),
+        one("sum", total),
+        *(one("bucket", list(v), le="+Inf" if b == math.inf else f"{b:g}") for b, v in buckets),
+    ]
+
+
+def written(path: Path, *series: dict) -> Path:
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": list(series)}}
+    path.write_text(json.dumps(answer))
+    return path
+
+
+def read(path: Path, **options: Any) -> Any:
+    return WindowsImport((path,), "a100", **options).read()
+
+
+def test_windows_are_runs_at_a_load_beside_who_was_there(tmp_path: Path) -> None:
+    chat = histogram("chat", "0", [4, 8, 4, 0], [0.1, 0.2, 0.12, 0.1])
+    code = histogram("code", "0", [0, 2, 2, 2], [0.3, 0.3, 0.3, 0.3])
+    away = histogram("away", "1", [4, 4, 4, 4], [0.1] * 4)
+    imported = read(written(tmp_path / "a.json", *chat, *code, *away))
+    columns = imported.runs.colocations.to_columns()
+    found = sorted(
+        (workload, tuple(beside), round(seconds, 9))
+        for workload, beside, seconds in zip(
+            columns["workload"], columns["corunners"], imported.runs.runtime_seconds, strict=True
+        )
+    )
+    assert found == sorted(
+        [
+            ("chat at 4/s", (), 0.1),
+            ("chat at 8/s", ("code at 2/s",), 0.2),
+            ("chat at 4/s", ("code at 2/s",), 0.12),
+            ("code at 2/s", ("chat at 8/s",), 0.3),
+            ("code at 2/s", ("chat at 4/s",), 0.3),
+            ("code at 2/s", (), 0.3),
+            *[("away at 4/s", (), 0.1)] * 4,
+        ]
+    )
+    features = imported.runs.workload_features.to_pylist()
+    loads = {
+        row["workload"]: row["load_per_second"] for row in features if row["service"] == "chat"
+    }
+    assert loads == {
+        "chat at 4/s": pytest.approx(4),
+        "chat at 5.66/s": pytest.approx(4 * math.sqrt(2)),
+        "chat at 8/s": pytest.approx(8),
+    }
+    # Windows of one device belong together, whoever is held out.
+    windows = imported.runs.table.column("window_id").to_pylist()
+    assert len(set(windows)) == 4 + 4
+
+
+def test_a_quantile_is_that_of_the_buckets(tmp_path: Path) -> None:
+    """Even over 0 to 0.2 s: the 90th percentile is 0.18, inside the bucket from 0.1 to 0.2."""
+    path = written(tmp_path / "a.json", *histogram("chat", "0", [4, 8], [0.1, 0.1]))
+    for quantile in (0.2, 0.5, 0.9):
+        found = read(path, quantile=quantile).runs.runtime_seconds
+        np.testing.assert_allclose(found, 0.2 * quantile)
+    over = written(tmp_path / "b.json", *histogram("chat", "0", [4, 4], [0.1, 2.0]))
+    imported = read(over, quantile=0.9)  # of the second window it is over the last bound
+    assert (len(imported.runs), imported.skipped) == (1, 1)
+
+
+def test_restarts_gaps_and_few_requests(tmp_path: Path) -> None:
+    series = histogram("chat", "0", [4, 4, 4, 4], [0.1] * 4)
+    for one in series:  # the server begins anew after 2 minutes, and a reading is missing
+        pairs = one["values"]
+        before = float(pairs[8][1])
+        for pair in pairs[9:]:
+            pair[1] = str(float(pair[1]) - before)
+        pairs[3][1] = "NaN"
+    imported = read(written(tmp_path / "a.json", *series))
+    np.testing.assert_allclose(imported.runs.runtime_seconds, 0.1)
+    assert set(imported.runs.colocations.workload_names) == {"chat at 4/s"}
+    few = read(written(tmp_path / "b.json", *histogram("chat", "0", [4, 0.1], [0.1, 0.1])))
+    assert (len(few.runs), few.skipped) == (1, 1)
+
+
+def test_two_instances_add_up_and_other_servers_have_other_names(tmp_path: Path) -> None:
+    one, two = (histogram("chat", "0", [4, 4], [mean, mean]) for mean in (0.1, 0.3))
+    for n, series in enumerate((one, two)):
+        for part in series:
+            part["metric"]["pod"] = f"p{n}"
+    both = read(written(tmp_path / "a.json", *one, *two)).runs
+    assert set(both.colocations.workload_names) == {"chat at 8/s"}
+    np.testing.assert_allclose(both.runtime_seconds, 0.2)
+    triton = histogram("bert", "GPU-1", [4, 4], [0.1, 0.1])[:2]
+    for part, name, unit in zip(triton, ("success", "duration_us"), (1, 1e6), strict=True):
+        part["metric"] = {
+            "__name__": f"nv_inference_request_{name}",
+            "model": "bert",
+            "gpu_uuid": "GPU-1",
+        }
+        part["values"] = [[at, str(float(value) * unit)] for at, value in part["values"]]
+    found = read(written(tmp_path / "b.json", *triton)).runs
+    np.testing.assert_allclose(found.runtime_seconds, 0.1)
+
+
+def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
+    good = written(tmp_path / "a.json", *histogram("chat", "0", [4], [0.1]))
+    bad = tmp_path / "bad.json"
+    for text, error in (("{", UnreadableFile), ("[1]", BadData), ('{"data": {}}', BadData)):
+        bad.write_text(text)
+        with pytest.raises(error, match=r"JSON|matrix"):
+            read(bad)
+    for pairs in ('[[1, "x"]]', "[5]", "7"):
+        one = f'{{"metric": {{}}, "values": {pairs}}}'
+        bad.write_text(f'{{"resultType": "matrix", "result": [{one}]}}')
+        with pytest.raises(UnreadableFile, match="understood"):
+            read(bad)
+    with pytest.raises(BadData, match="label"):
+        read(good, service="nobody")
+    with pytest.raises(BadData, match="no window"):
+        read(good, fewest=10_000)
+    with pytest.raises(UsageError, match="window"):
+        read(good, window="soon")
+    other = histogram("chat", "0", [4], [0.1])
+    for part in other:
+        part["metric"]["__name__"] = part["metric"]["__name__"].replace("vllm:", "mine_")
+    path = written(tmp_path / "c.json", *other)
+    with pytest.raises(BadData, match="no latency that is known"):
+        read(path)
+    assert len(read(path, latency="mine_time_to_first_token_seconds").runs) == 1
