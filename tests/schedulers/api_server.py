@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -85,6 +86,20 @@ class ApiServer:
             pod = self.pods.pop(name)
             self._tell("pods", "DELETED", pod)
 
+    def _began(self, pod: Any, ended: bool = False) -> None:
+        (one,) = pod["status"].setdefault("containerStatuses", [{"restartCount": 0, "state": {}}])
+        now = datetime.now(UTC).isoformat()
+        start = one["state"].get("running", {}).get("startedAt", now)
+        times = {"startedAt": start, "finishedAt": now}
+        one["state"] = {"terminated": times} if ended else {"running": {"startedAt": start}}
+
+    def end_pod(self, name: str) -> None:
+        with self._lock:
+            pod = self.pods[name]
+            self._began(pod, ended=True)
+            pod["status"]["phase"] = "Succeeded"
+            self._tell("pods", "MODIFIED", pod)
+
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
         """Whether it came to pass in that time."""
         end = time.monotonic() + seconds
@@ -145,6 +160,7 @@ class ApiServer:
                 return 409
             pod["spec"]["nodeName"] = node
             pod["status"]["phase"] = "Running"
+            self._began(pod)
             self.bound.append((name, node))
             self._tell("pods", "MODIFIED", pod)
             return 201

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import jostle
 from jostle.placement import Node, Request
@@ -41,8 +42,10 @@ def scheduler(folder: Path, api: ApiServer, service: str, *, ignorable: bool) ->
         "current-context": "c",
     }
     (folder / "kubeconfig").write_text(json.dumps(kubeconfig))
-    here = json.loads((Path(__file__).parents[2] / "deploy/kubernetes/extender.json").read_text())
-    extender = {**here, "urlPrefix": f"{service}/v1/kubernetes", "ignorable": ignorable}
+    text = (Path(__file__).parents[2] / "deploy/kubernetes/scheduler.yaml").read_text()
+    (here,) = yaml.safe_load(text)["extenders"]
+    plain = {"enableHTTPS": False, "tlsConfig": None, "ignorable": ignorable, "httpTimeout": "30s"}
+    extender = {**here, "urlPrefix": f"{service}/v1/kubernetes", **plain}
     json_ = "application/json"
     connection = {
         "kubeconfig": str(folder / "kubeconfig"),
@@ -88,9 +91,18 @@ def cluster(model_folders: tuple[Path, Path], tmp_path: Path) -> Iterator[Cluste
     for name in NODES:
         api.add_node(name)
 
-    def start(port: str = "0") -> Any:
-        more = ("--fleet", str(tmp_path / "fleet.csv"), "--kubernetes", api.address, "--port", port)
-        return serving(model_folders[0], tmp_path / "state.sqlite", *more)
+    def start(port: str = "0", model: Path = model_folders[0], more: tuple[str, ...] = ()) -> Any:
+        given = (
+            "--fleet",
+            str(tmp_path / "fleet.csv"),
+            "--kubernetes",
+            api.address,
+            "--port",
+            port,
+            "--scheduler-name",
+            "default-scheduler",
+        )
+        return serving(model, tmp_path / "state.sqlite", *given, *more)
 
     yield Cluster(api, tmp_path, model_folders[0], start)
     api.close()
@@ -147,18 +159,48 @@ def test_200_pods_are_bound_within_their_bounds_or_refused_with_a_reason(
 
 
 def test_away_and_back(cluster: Cluster) -> None:
-    """While the service is away nothing that it decides about is bound; once it is back it is."""
+    """While the service is away pods are placed as without it; once it is back it is asked again."""
     api = cluster.api
     with cluster.start() as (address, _):
         pass
     port = address.rpartition(":")[2]
-    with scheduler(cluster.folder, api, address, ignorable=False):
-        api.add_pod("late", labels(0, "9x"))
-        assert not api.wait(lambda: node_of(api, "late") is not None, 4)
+    with scheduler(cluster.folder, api, address, ignorable=True):
+        api.add_pod("early", labels(0, "1ns"))
+        assert api.wait(lambda: node_of(api, "early") is not None, 30)
         with cluster.start(port):
-            api.add_pod("next", labels(1, "9x"))
-            api.add_node("n-new")  # wakes those that wait
-            assert api.wait(lambda: bool(node_of(api, "late") and node_of(api, "next")), 60)
+            api.add_pod("next", labels(1, "1ns"))
+            api.add_pod("good", labels(1, "9x"))
+            assert api.wait(lambda: node_of(api, "good") is not None, 60)
+            assert api.wait(lambda: bool(api.messages("next")), 60)
+            assert node_of(api, "next") is None
+
+
+def test_from_an_empty_model_pods_are_placed_and_become_runs(cluster: Cluster) -> None:
+    """All pass, what they were beside is recorded, and of that a model is fitted that answers."""
+    api, model = cluster.api, cluster.folder / "model"
+    more = ("--dataset", str(cluster.folder / "observed"))
+    with (
+        cluster.start(model=model, more=more) as (address, process),
+        scheduler(cluster.folder, api, address, ignorable=True),
+        jostle.Client(address) as client,
+    ):
+        assert not client.is_ready
+        for number in range(60):
+            api.add_pod(f"pod-{number}", labels(number % 3, "9x"))
+        assert api.wait(lambda: all(node_of(api, name) for name in api.pods), 120)
+        api.wait(lambda: False, 3)
+        for number in range(60):
+            api.end_pod(f"pod-{number}")
+            api.wait(lambda: False, 0.02)
+        assert api.wait(lambda: len(client.observed_runs(limit=100)) == 60, 60)
+        runs = client.observed_runs(limit=100)
+        assert any(one.get("stretches") or one["corunners"] for one in runs)
+        process.terminate()
+        process.wait(30)
+    method = jostle.Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
+    jostle.fit(cluster.folder / "observed", method).save(model)
+    with cluster.start(model=model) as (address, _), jostle.Client(address) as client:
+        assert client.is_ready
 
 
 def test_pods_without_a_workload_pass(cluster: Cluster) -> None:

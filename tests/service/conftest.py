@@ -81,7 +81,12 @@ def start(model_folders: tuple[Path, Path], tmp_path: Path) -> Iterator[Start]:
             if "fleet" not in changed:
                 (tmp_path / "fleet.csv").write_text(FLEET)
                 changed["fleet"] = tmp_path / "fleet.csv"
-            given = {"model": model_folders[0], "state": str(tmp_path / "state.sqlite"), **changed}
+            given = {
+                "model": model_folders[0],
+                "allow_host": ("testserver",),
+                "state": str(tmp_path / "state.sqlite"),
+                **changed,
+            }
             settings, clock = ServeSettings(**given), FakeClock()
             app = make_app(settings, clock)
             http = stack.enter_context(TestClient(app, raise_server_exceptions=False))

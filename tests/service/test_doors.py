@@ -37,6 +37,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "safe": ({"on": ["east", "west"]}, ["--on", "east", "--on", "west"]),
     "rank": ({"by": "cost", "top": 2}, ["--by", "cost", "--top", "2"]),
     "assign": ({"goal": "fewest_platforms"}, ["--goal", "fewest_platforms"]),
+    "at": ({"on": ["east"]}, ["--on", "east"]),
     "walltime": ({"step_seconds": 60.0}, ["--step", "60"]),
     "whatif": (
         {"add": {"new": "p4"}, "remove": ["south"]},

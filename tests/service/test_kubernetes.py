@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from jostle.service.state._archive import as_runs
 from tests.service.conftest import Running, Start
 
 NODES = ["east", "west", "south"]
@@ -32,16 +34,14 @@ def scores(service: Running, given: dict[str, Any], names: list[str] = NODES) ->
 def test_filter_answers_as_the_go_types_read_it(service: Running) -> None:
     found = filtered(service, pod("a"), [*NODES, "moon"])
     assert set(found) == {"Nodes", "NodeNames", "FailedNodes", "Error"}
-    assert found["NodeNames"] == NODES
-    assert found["FailedNodes"] == {"moon": "jostle: the node is not in the fleet"}
+    assert found["NodeNames"] == [*NODES, "moon"]
+    assert found["FailedNodes"] == {}
     assert found["Error"] == ""
     found = filtered(service, pod("a", deadline="1ns"))
     assert found["NodeNames"] == []
     assert set(found["FailedNodes"].values()) == {
         "jostle: the request would not keep its own limit"
     }
-    found = filtered(service, pod("a", workload="never-met"))
-    assert set(found["FailedNodes"].values()) == {"jostle: the model has never met the workload"}
     found = filtered(service, pod("a", deadline="soon"))
     assert set(found["FailedNodes"].values()) == {
         "jostle: the annotations of the pod cannot be read"
@@ -57,12 +57,13 @@ def test_filter_agrees_with_safe(service: Running) -> None:
             answers = service.post("/v1/safe", asked)["items"][0]["answers"]
             safe = [one["node"] for one in answers if one["safe"]]
             assert filtered(service, given)["NodeNames"] == safe
+            service.client.delete_placement("pod:uid-a")  # held where only one passes
 
 
 def test_a_scheduler_that_sends_whole_nodes_gets_them_back(service: Running) -> None:
     nodes = {"items": [{"metadata": {"name": name}} for name in (*NODES, "moon")]}
     found = service.post("/v1/kubernetes/filter", {"Pod": pod("a"), "Nodes": nodes})
-    assert [one["metadata"]["name"] for one in found["Nodes"]["items"]] == NODES
+    assert [one["metadata"]["name"] for one in found["Nodes"]["items"]] == [*NODES, "moon"]
     assert found["NodeNames"] is None
 
 
@@ -100,6 +101,14 @@ def test_what_is_held_is_taken(service: Running) -> None:
     assert filtered(service, pod("a"))["NodeNames"] == NODES
 
 
+def test_the_only_node_is_held_at_once(service: Running) -> None:
+    """The scheduler takes it without asking for scores."""
+    assert filtered(service, pod("a"), ["south"])["NodeNames"] == ["south"]
+    (held,) = service.http.get("/v1/placements").json()["items"]
+    assert (held["node"], held["held"], held["deadline"]) == ("south", True, "9x")
+    assert not filtered(service, pod("b"), ["south"])["NodeNames"]
+
+
 def test_why_is_told_under_the_pods_name(service: Running) -> None:
     filtered(service, pod("a", deadline="1ns"))
     found = service.http.get("/v1/kubernetes/pods/default/a").json()
@@ -108,23 +117,37 @@ def test_why_is_told_under_the_pods_name(service: Running) -> None:
     assert service.http.get("/v1/kubernetes/pods/default/nobody").status_code == 404
 
 
+def test_what_was_never_met_passes_where_it_breaks_no_promise(service: Running) -> None:
+    """East holds a tenant with a limit, and nothing is known of who would be beside it."""
+    found = filtered(service, pod("a", workload="never-met"), [*NODES, "moon"])
+    assert found["NodeNames"] == ["west", "south", "moon"]
+    assert found["FailedNodes"] == {"east": "jostle: a tenant would not keep its limit"}
+    # It is held a place where the fewest are, without a limit.
+    assert scores(service, pod("a", workload="never-met")) == {"east": 0, "west": 10, "south": 0}
+    (held,) = service.http.get("/v1/placements").json()["items"]
+    assert (held["node"], held["held"], "deadline" in held) == ("west", True, False)
+    # Slots are those of the fleet, whatever is known of the workload.
+    service.client.put_placement("x", "w00", "south")
+    assert filtered(service, pod("b", workload="never-met"))["NodeNames"] == ["west"]
+
+
+def test_without_a_model_every_pod_passes(start: Start, tmp_path: Path) -> None:
+    service = start(model=tmp_path / "none")
+    assert filtered(service, pod("a"))["NodeNames"] == NODES
+    assert set(scores(service, pod("a")).values()) == {0}
+
+
 class FakeApi:
     """The API server: what it was asked, and what it answers."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, Any]] = []
-        self.status = 201
-        self.pods: dict[str, Any] = {}
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.there: dict[str, list[Any]] = {"pods": [], "nodes": []}
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        body = json.loads(request.content) if request.content else None
-        self.asked.append((request.method, request.url.path, body))
-        if request.method == "POST":
-            return httpx.Response(self.status, json={})
-        if request.url.path == "/api/v1/pods":
-            return httpx.Response(200, json={"items": list(self.pods.values())})
-        found = self.pods.get(request.url.path.rpartition("/")[2])
-        return httpx.Response(404 if found is None else 200, json=found or {})
+        self.asked.append((request.method, request.url.path, dict(request.url.params)))
+        kind = request.url.path.removeprefix("/api/v1/")
+        return httpx.Response(200, json={"items": self.there[kind]})
 
 
 @pytest.fixture
@@ -140,62 +163,120 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     return fake
 
 
-def bind(service: Running, name: str, node: str) -> str:
-    given = {"PodName": name, "PodNamespace": "default", "PodUID": f"uid-{name}", "Node": node}
-    return service.post("/v1/kubernetes/bind", given)["Error"]
+def compare(service: Running) -> None:
+    service.http.portal.call(service.app.state.doors["kubernetes"].compare)
 
 
-def test_bind_confirms_what_is_held_or_takes_what_was_chosen(start: Start, api: FakeApi) -> None:
+def ran(
+    service: Running, given: dict[str, Any], node: str, start: float, end: float | None = None
+) -> Any:
+    """The pod on that node, from so many seconds after the clock's time on."""
+
+    def time_of(seconds: float) -> str:
+        return datetime.fromtimestamp(service.clock.now + seconds, UTC).isoformat()
+
+    state: dict[str, Any] = {"running": {"startedAt": time_of(start)}}
+    if end is not None:
+        state = {"terminated": {"startedAt": time_of(start), "finishedAt": time_of(end)}}
+    phase = "Running" if end is None else "Succeeded"
+    status = {"phase": phase, "containerStatuses": [{"state": state, "restartCount": 0}]}
+    return given | {"spec": {"nodeName": node}, "status": status}
+
+
+def test_nothing_is_bound_and_nothing_changed_at_the_api_server(start: Start, api: FakeApi) -> None:
     service = start(kubernetes="http://api")
-    scores(service, pod("a"))
-    assert bind(service, "a", "west") == ""
-    method, path, body = api.asked[-1]
-    assert (method, path) == ("POST", "/api/v1/namespaces/default/pods/a/binding")
-    assert body["target"]["name"] == "west"
-    (placed,) = service.http.get("/v1/placements").json()["items"]
-    assert (placed["node"], placed["held"]) == ("west", False)
-
-
-def test_bind_refuses_a_slot_that_is_taken_and_lets_go(start: Start, api: FakeApi) -> None:
-    service = start(kubernetes="http://api")
-    scores(service, pod("a"), ["east"])
-    service.client.put_placement("other", "w01", "south")
-    assert bind(service, "a", "south") == "jostle: all slots are taken"
-    assert not api.asked
-    assert [one["id"] for one in service.http.get("/v1/placements").json()["items"]] == ["other"]
-
-
-def test_bind_lets_go_where_the_api_server_refuses(start: Start, api: FakeApi) -> None:
-    service = start(kubernetes="http://api")
-    scores(service, pod("a"))
-    api.status = 409
-    assert "the API server refuses the binding" in bind(service, "a", "east")
-    assert not service.http.get("/v1/placements").json()["items"]
-
-
-def test_bind_asks_for_a_pod_whose_hold_has_ended(start: Start, api: FakeApi) -> None:
-    service = start(kubernetes="http://api")
-    api.pods["a"] = pod("a")
-    assert bind(service, "a", "east") == ""
-    assert "pod:uid-a" in [one.name for one in service.client.fleet().node("east").tenants]
-    assert "not a name of Kubernetes" in bind(service, "../x", "east")
-
-
-def test_bind_without_an_api_server_says_so(service: Running) -> None:
-    assert "no API server is named" in bind(service, "a", "east")
+    asked = {"PodName": "a", "PodNamespace": "default", "PodUID": "u", "Node": "east"}
+    assert service.http.post("/v1/kubernetes/bind", json=asked).status_code == 404
+    compare(service)
+    assert {method for method, _, _ in api.asked} == {"GET"}
+    query = next(query for _, path, query in api.asked if path == "/api/v1/pods")
+    assert query == {"fieldSelector": "spec.schedulerName=jostle"}
 
 
 def test_placements_follow_the_pods(start: Start, api: FakeApi) -> None:
+    """A limit is kept for who was held a place; who came in another way has none."""
     service = start(kubernetes="http://api")
-    extender = service.app.state.doors["kubernetes"]
-    api.pods["a"] = pod("a")
-    assert bind(service, "a", "east") == ""
-    seen = pod("seen") | {"spec": {"nodeName": "west"}, "status": {"phase": "Running"}}
-    done = pod("done") | {"spec": {"nodeName": "west"}, "status": {"phase": "Succeeded"}}
-    api.pods = {"seen": seen, "done": done}
-    service.http.portal.call(extender.compare)
-    listed = service.http.get("/v1/placements").json()["items"]
-    assert [(one["id"], one["node"]) for one in listed] == [("pod:uid-seen", "west")]
+    scores(service, pod("a"), ["south"])
+    api.there["pods"] = [
+        ran(service, pod("a"), "south", 0),
+        ran(service, pod("seen"), "west", 0),
+        ran(service, pod("done"), "west", -9, -1),
+    ]
+    compare(service)
+    listed = {one["id"]: one for one in service.http.get("/v1/placements").json()["items"]}
+    where = {id: one["node"] for id, one in listed.items()}
+    assert where == {"pod:uid-a": "south", "pod:uid-seen": "west"}
+    assert listed["pod:uid-a"]["deadline"] == "9x"
+    assert not listed["pod:uid-a"]["held"]
+    assert "deadline" not in listed["pod:uid-seen"]
+    api.there["pods"] = []
+    compare(service)
+    assert not service.http.get("/v1/placements").json()["items"]
+
+
+def test_nodes_of_the_cluster_are_the_fleet(start: Start, api: FakeApi) -> None:
+    service = start(kubernetes="http://api", fleet=None)
+    labels = {"jostle/platform": "p1", "jostle/slots": "2"}
+    kind = {"node.kubernetes.io/instance-type": "p0"}
+    api.there["nodes"] = [
+        {"metadata": {"name": "one", "labels": labels}},
+        {"metadata": {"name": "two", "labels": kind}},
+        {"metadata": {"name": "three"}},
+    ]
+    compare(service)
+    nodes = {node.name: (node.platform, node.slots) for node in service.client.fleet().nodes}
+    assert nodes == {"one": ("p1", 2), "two": ("p0", None), "three": ("three", None)}
+    assert filtered(service, pod("a"), ["one", "three"])["NodeNames"] == ["one", "three"]
+
+
+def test_pods_that_ended_are_runs_with_stretches(
+    start: Start, api: FakeApi, tmp_path: Path
+) -> None:
+    """Told once, from an empty model on, by the label or the name of the owner."""
+    service = start(kubernetes="http://api", model=tmp_path / "none", fleet=None)
+    owner = {"kind": "ReplicaSet", "name": "web-7d4b9c", "controller": True}
+    web = pod("web-7d4b9c-x")
+    web["metadata"] |= {"labels": {"pod-template-hash": "7d4b9c"}, "ownerReferences": [owner]}
+    plain = {"metadata": {"name": "plain", "namespace": "default", "uid": "u"}}
+    failed = ran(service, pod("failed"), "east", 2, 6)
+    failed["status"]["phase"] = "Failed"
+    api.there["nodes"] = [{"metadata": {"name": name}} for name in NODES]
+    api.there["pods"] = [
+        ran(service, pod("a", "fft"), "east", 0, 10),
+        ran(service, web, "east", 4),
+        failed,
+        ran(service, plain, "east", 1),
+        ran(service, pod("old", "fft"), "west", -5, 3),
+        ran(service, pod("alone", "fft"), "south", 1, 3),
+    ]
+    service.clock.now += 20
+    compare(service)
+    compare(service)
+    runs = {one["id"]: one for one in service.http.get("/v1/runs").json()["items"]}
+    assert sorted(runs) == ["pod:uid-a", "pod:uid-alone"]
+    run = runs["pod:uid-a"]
+    assert (run["workload"], run["platform"], run["runtime_seconds"]) == ("fft", "east", 10)
+    assert run["stretches"] == [
+        {"start_seconds": 0, "corunners": []},
+        {"start_seconds": 2, "corunners": ["w00"]},
+        {"start_seconds": 4, "corunners": ["default/web", "w00"]},
+        {"start_seconds": 6, "corunners": ["default/web"]},
+    ]
+    assert run["corunners"] == ["default/web"]
+    assert "stretches" not in runs["pod:uid-alone"]
+    # As runs of a dataset they have their stretches, too.
+    kept = as_runs(service.app.state.service.store.runs_after(0, 10))
+    assert kept.stretches.counts.tolist() == [4, 1]
+
+
+ODD: tuple[Any, ...] = ([], 3, [1], [{"start_seconds": 1, "corunners": []}], [{"corunners": [""]}])
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_stretches_are_told(service: Running, odd: Any) -> None:
+    run = {"id": "r", "workload": "w00", "platform": "p0", "runtime_seconds": 2.0, "stretches": odd}
+    (found,) = service.post("/v1/runs", {"items": [run]})["items"]
+    assert "stretches cannot be read" in found["error"]
 
 
 def test_bodies_that_are_no_calls_of_a_scheduler_are_problems(service: Running) -> None:

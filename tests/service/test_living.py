@@ -187,6 +187,33 @@ def test_observed_runs_are_learned_once_and_in_batches(
     assert len(jostle.load(folder / "previous").metadata["updates"]) == 1
 
 
+def test_a_model_that_comes_while_another_learns_stays(
+    start: Start,
+    model_folders: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tmp_path / "served"
+    shutil.copytree(model_folders[0], folder)
+    service = start(model=folder)
+    inner: Any = service.app.state.service
+    inner.learning.every = 5
+    service.client.add_runs(observed(service, 5))
+    fresh, update = jostle.load(model_folders[1]), jostle.Model.update
+
+    def interrupted(model: jostle.Model, *args: Any, **how: Any) -> jostle.Model:
+        learned = update(model, *args, **how)
+        fresh.save(folder)  # as jostle fit does
+        return learned
+
+    monkeypatch.setattr(jostle.Model, "update", interrupted)
+    assert not inner.learning.learn(service.clock())
+    asked = jostle.Colocations.from_columns(workload=["w00"], platform=["p1"])
+    assert jostle.load(folder).predict(asked) == fresh.predict(asked)
+    assert "updates" not in jostle.load(folder).metadata
+    assert service.client.predict(asked) == pytest.approx(fresh.predict(asked))
+
+
 def test_what_cannot_learn_says_so_and_goes_on_serving(
     start: Start, model_folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import jostle
 from jostle.models import load
 from tests.service.conftest import FLEET
 from tests.service.test_process import serving
@@ -36,8 +37,6 @@ def address(
     model_folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """A service with a fleet, a tenant with markup in its name, and observed runs."""
-    import jostle
-
     folder = tmp_path_factory.mktemp("page")
     (folder / "fleet.csv").write_text(FLEET + f'"{HOSTILE}",p3,2,,,w04\n')
     known = load(model_folders[0]).predictor
@@ -69,18 +68,29 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     context.close()
 
 
-def test_the_page_answers_by_clicks(page: Any) -> None:
-    page.select_option("#workload", "w01")
-    page.select_option("#beside", "w02")
-    page.select_option("#beside", "w05")
+def test_the_page_answers_by_clicks(page: Any, address: str) -> None:
+    page.fill("#workload", "w01")
+    page.click("#workload-list [role=option]")
+    for name in ("w02", "w05"):
+        page.fill("#beside", name)
+        page.click("#beside-list [role=option]")
     assert page.locator(".chip").count() == 2
     page.click("#ask")
     page.wait_for_selector("#answer:has-text('w01 beside w02 and w05')")
     assert "with 90% confidence" in page.inner_text("#answer")
     assert page.locator("#ranked tbody tr").count() == 6
     page.click("#ranked tbody tr:first-child button")
+    where = page.inner_text("#ranked tbody tr:first-child th")
     page.wait_for_selector("#why:not([hidden])")
-    assert page.locator("#leaves tbody tr").count() == 2
+    with jostle.Client(address) as client:
+        asked = jostle.Colocations.from_columns(
+            workload=["w01"], platform=[where], corunners=[["w02", "w05"]]
+        )
+        told = client.explain(asked).report().tables
+    shown = page.inner_text("#why-parts")
+    for part in told:
+        for cell in [part] if isinstance(part, str) else [c for row in part.rows for c in row]:
+            assert cell in shown
     page.click("[aria-label='Remove w02']")
     assert page.locator(".chip").count() == 1
     _screenshot(page, "page-light.png")
@@ -89,13 +99,30 @@ def test_the_page_answers_by_clicks(page: Any) -> None:
 def test_the_page_answers_by_keys_alone(page: Any) -> None:
     page.focus("#workload")
     page.keyboard.type("w03")
+    page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
+    page.keyboard.type("w0")  # which adds nobody yet
+    assert page.locator(".chip").count() == 0
+    assert page.get_attribute("#beside", "aria-expanded") == "true"
+    active = page.get_attribute("#beside", "aria-activedescendant")
+    assert page.inner_text(f"#{active}") == "w00"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
     page.keyboard.type("w04")
+    page.keyboard.press("Enter")
+    assert page.locator(".chip").all_inner_texts() == ["w01×", "w04×"]
+    page.keyboard.press("Backspace")
+    page.keyboard.type("no such")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    assert page.locator(".chip").all_inner_texts() == ["w01×"]
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#answer:has-text('w03')")
+    page.wait_for_selector("#answer:has-text('w03 beside w01 on')")
     page.keyboard.press("Tab")
     assert "Why" in page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Enter")

@@ -36,3 +36,28 @@ def test_what_is_no_job_is_a_problem(service: Running) -> None:
     odd = {"workload": "w00", "limit_confidence": "x"}
     for body in ({}, {"workload": ""}, {"workload": 0}, odd):
         assert service.http.post("/v1/slurm/submit", json=body).status_code == 422
+
+
+def test_a_time_limit_that_is_handed_out_is_kept_from_then_on(service: Running) -> None:
+    asked = {"workload": "w00", "limit_confidence": "0.8", "nodes": ["south"]}
+    found = service.post("/v1/slurm/submit", asked)
+    assert "only if nobody else comes" not in found["comment"]
+    nodes = service.http.get("/v1/fleet").json()["nodes"]
+    (tenant,) = [
+        one
+        for node in nodes
+        for one in node["tenants"]
+        if node["name"] == found["node"] and one["name"] == found["placement"]
+    ]
+    assert tenant["deadline_seconds"] == 60 * found["time_limit_minutes"]
+    assert tenant["confidence"] == 0.8
+    tight = {"workload": "w00", "deadline": "9x", "limit_confidence": "0.8"}
+    second = service.post("/v1/slurm/submit", tight)
+    rows = [
+        one
+        for node in service.http.get("/v1/fleet").json()["nodes"]
+        for one in node["tenants"]
+        if one["name"] == second["placement"]
+    ]
+    # Its own deadline is the sooner of the two.
+    assert 0 < rows[0]["deadline_seconds"] <= 60 * second["time_limit_minutes"]

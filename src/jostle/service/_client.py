@@ -31,12 +31,14 @@ from jostle.service.answers._requests import node_row, request_row
 from jostle.service.operations import OPERATIONS, Operation
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
 
     import numpy as np
 
     from jostle.bounds import Bounds
     from jostle.bridge import Peaks
+    from jostle.models import Timelines
     from jostle.progress import Progress
     from jostle.runs import Colocations
 
@@ -71,8 +73,9 @@ def _with_operations(kind: type[Client]) -> type[Client]:
 class Client:
     """Answers of the service at `url`, such as http://127.0.0.1:8000.
 
-    api_key: where the service asks for one. timeout_seconds: for each request. transport: of httpx, for
-    tests. Questions about a fleet are about the service's own unless one is given. Every call raises what the
+    api_key: where the service asks for one. tls: trust in its certificate, and a certificate of one's own.
+    timeout_seconds: for each request. transport: of httpx, for tests. Questions about a fleet are about the
+    service's own unless one is given. Every call raises what the
     library raises, with its sentence, and NotPermitted where the service does not answer. model: version and
     data version behind the last answer.
 
@@ -89,6 +92,7 @@ class Client:
         url: str,
         *,
         api_key: str | None = None,
+        tls: ssl.SSLContext | None = None,
         timeout_seconds: float = 30.0,
         transport: Any = None,
     ) -> None:
@@ -99,7 +103,11 @@ class Client:
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         try:
             self._http = httpx.Client(
-                base_url=url, headers=headers, timeout=timeout_seconds, transport=transport
+                base_url=url,
+                headers=headers,
+                timeout=timeout_seconds,
+                transport=transport,
+                verify=True if tls is None else tls,
             )
         except (httpx.InvalidURL, ValueError) as error:
             raise UsageError(f"{url!r} is not an address: {error}") from None
@@ -118,15 +126,17 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def predict(self, colocations: Colocations) -> np.ndarray:
+    def predict(self, colocations: Colocations | Timelines) -> np.ndarray:
         """(n,) seconds, NaN where there is no answer. Raises BadRows for names the model has never met."""
         return self._predictions(colocations, DEFAULT_CONFIDENCE).seconds
 
-    def bound(self, colocations: Colocations, confidence: float = DEFAULT_CONFIDENCE) -> Bounds:
+    def bound(
+        self, colocations: Colocations | Timelines, confidence: float = DEFAULT_CONFIDENCE
+    ) -> Bounds:
         """Upper bounds, each with its outcome. Raises BadRows for names that the model has never met."""
         return self._predictions(colocations, confidence).bounds
 
-    def _predictions(self, colocations: Colocations, confidence: float) -> Predictions:
+    def _predictions(self, colocations: Any, confidence: float) -> Predictions:
         return self.ask(load_verb("model", "predict"), colocations, PredictQuestion(confidence))
 
     def ask(
@@ -158,9 +168,8 @@ class Client:
         return replace(answer, items=tuple(listed))
 
     def _about_model(self, verb: Verb, columns: Any, body: dict[str, Any]) -> Any:
-        names, most = ("workload", "platform", "corunners"), _AT_ONCE.get(verb.name, 2000)
-        rows = zip(*(columns[name] for name in names), strict=True)
-        sent = [dict(zip(names, row, strict=True)) for row in rows]
+        most = _AT_ONCE.get(verb.name, 2000)
+        sent = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         parts = range(0, max(len(sent), 1), most)
         answers = [self._answer(verb, sent[n : n + most], body) for n in parts]
         items = [one for answer in answers for one in answer.items]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from jostle.errors import MissingExtra, NotPermitted
 from jostle.service._settings import ServeSettings
 
-_MOST_CONNECTIONS = 1000
 _STOP_SECONDS = 10
 
 
@@ -23,37 +23,37 @@ def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> N
     try:
         import uvicorn
 
+        from jostle.service.http._accept import PatientServer
         from jostle.service.http._app import make_app
-        from jostle.service.http._protocol import PatientProtocol
     except ModuleNotFoundError as error:
         raise MissingExtra(str(error.name), "serve") from None
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     app = make_app(settings)
     listening = _listening(settings)
     host, port = listening.getsockname()[:2]
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-    class Announcing(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            announce(address)
-
+    scheme = "http" if settings.tls_cert is None else "https"
+    address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
         loop="uvloop",
         ws="none",
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,  # a client would choose its own address
         timeout_keep_alive=60,
         timeout_graceful_shutdown=_STOP_SECONDS,
-        limit_concurrency=_MOST_CONNECTIONS,
     )
+    try:
+        server = PatientServer(config, settings, listening, lambda: announce(address))
+    except OSError as error:  # of TLS, too
+        raise NotPermitted(f"the certificate cannot be read: {error}") from None
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     # uvicorn raises the signal again once it has ended; by then everything is done.
     before = {s: signal.signal(s, lambda *_: None) for s in (signal.SIGTERM, signal.SIGINT)}
     try:
-        Announcing(config).run([listening])
+        server.run()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Limits, Positional, Short
-from jostle.errors import UsageError
+from jostle.errors import NotPermitted, UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +30,10 @@ class ServeSettings:
         "The fleet: a CSV, Parquet, JSON or Arrow table of nodes, read again when it changes.",
     ] = None
     state: Annotated[
-        str, "Where placements and observed runs are kept: a SQLite file, or postgresql://…"
-    ] = "jostle-state.sqlite"
+        str | None,
+        "Where placements and observed runs are kept: a SQLite file, or postgresql://…; by default a file "
+        "in the user's data folder.",
+    ] = None
     dataset: Annotated[
         Path | None, "A dataset that observed runs are added to, in batches, beside the state."
     ] = None
@@ -37,20 +42,35 @@ class ServeSettings:
         "Learn observed runs each time so many have come, into the folder of the model; 0: never.",
         Limits(0),
     ] = 0
-    api_key_file: Annotated[
-        Path | None, "A file whose first line callers must send as Authorization: Bearer …"
+    keys: Annotated[
+        Path | None,
+        "Who may ask: lines NAME ROLE KEY (read, write or administer), sent as Authorization: Bearer KEY.",
     ] = None
+    tls_cert: Annotated[Path | None, "The certificate to serve with over TLS."] = None
+    tls_key: Annotated[Path | None, "Its private key, unless it is in the same file."] = None
+    client_ca: Annotated[
+        Path | None, "Who signs certificates of clients, whose keys are the word `certificate`."
+    ] = None
+    allow_host: Annotated[
+        tuple[str, ...],
+        "A host name that requests may be sent to; on loopback its names without it.",
+    ] = ()
     kubernetes: Annotated[
         str | None,
-        "The API server that pods are bound through; `in-cluster` for that of the pod this runs in.",
+        "The API server where pods and nodes are seen; `in-cluster` for that of the pod this runs in.",
     ] = None
+    scheduler_name: Annotated[str, "Of the pods that are seen there."] = "jostle"
     confidence: Annotated[
         float, "How sure bounds are where a request does not say.", Short("-c")
     ] = DEFAULT_CONFIDENCE
-    hold_seconds: Annotated[float, "How long a place is held between prioritize and bind."] = 10.0
+    hold_seconds: Annotated[float, "How long a place is held between prioritize and its pod."] = (
+        10.0
+    )
     stay_seconds: Annotated[float, "How long a placement lives that does not say."] = 3600.0
     most_body_bytes: Annotated[int, "The largest request.", Limits(1024)] = 8 << 20
     most_items: Annotated[int, "The most items in one request.", Limits(1)] = 10_000
+    most_connections: Annotated[int, "The most connections of one client.", Limits(1)] = 200
+    most_per_second: Annotated[float, "The most requests of one client in a second."] = 2000.0
     most_seconds: Annotated[
         float, "The longest that a request may take to arrive or to be answered."
     ] = 10.0
@@ -58,23 +78,44 @@ class ServeSettings:
     def __post_init__(self) -> None:
         """Raises UsageError."""
         exact_confidence(self.confidence)
-        for name in ("hold_seconds", "stay_seconds", "most_seconds"):
+        for name in ("hold_seconds", "stay_seconds", "most_seconds", "most_per_second"):
             value = getattr(self, name)
             if not 0 < value < float("inf"):
                 raise UsageError(f"`{name}` is {value}, not a finite number above 0")
-        for name, least in (("most_body_bytes", 1024), ("most_items", 1), ("learn", 0)):
+        least_of = {"most_body_bytes": 1024, "most_items": 1, "learn": 0, "most_connections": 1}
+        for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise UsageError(f"`{name}` is {getattr(self, name)}, under {least}")
+        if not self.is_loopback and (self.tls_cert is None or self.keys is None):
+            raise UsageError(
+                f"{self.host} is reached by others, and there is no certificate or no key",
+                fix="Name `tls_cert` and `keys`, or listen on 127.0.0.1.",
+            )
+        if self.client_ca is not None and (self.tls_cert is None or self.keys is None):
+            raise UsageError("`client_ca` needs `tls_cert`, and `keys` with the names of clients")
 
-    def api_key(self) -> str | None:
-        """The key that callers must send, if any. Raises UsageError for a file without one."""
-        if self.api_key_file is None:
-            return None
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
         try:
-            lines = self.api_key_file.read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError("the API key cannot be read", where=str(self.api_key_file)) from error
-        key = lines[0].strip() if lines else ""
-        if not key or not key.isascii():
-            raise UsageError("the first line holds no API key", where=str(self.api_key_file))
-        return key
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Names that requests may be sent to, in lower case; all where there is none."""
+        own = {self.host, "localhost", "127.0.0.1", "::1"} if self.is_loopback else set()
+        return frozenset(name.lower() for name in own | set(self.allow_host))
+
+    def state_file(self) -> str:
+        """Or an address of a database. Raises NotPermitted where its folder cannot be made."""
+        if self.state is not None:
+            return self.state
+        data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+        folder, model = Path(data) / "jostle" / "service", self.model.resolve()
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise NotPermitted(f"no folder for the state: {error}", where=str(folder)) from None
+        return str(folder / f"{model.name}-{zlib.crc32(str(model).encode()):08x}.sqlite")

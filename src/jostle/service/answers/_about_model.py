@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jostle.answers import predictions, read_items
+from jostle.answers import predictions, read_items, with_timelines
 from jostle.bounds import ADAPTING
 from jostle.service.state._served import Served
 
 
 def predict_items(served: Served, items: Sequence[Any], confidence: float) -> tuple[Any, ...]:
     """A Prediction for each, or why there is none."""
+    return with_timelines(
+        served.model,
+        items,
+        served.known,
+        confidence,
+        lambda some: _plain_items(served, some, confidence),
+    )
+
+
+def _plain_items(served: Served, items: Sequence[Any], confidence: float) -> tuple[Any, ...]:
     read, lately = read_items(items, served.known), served.bounds_lately
     answers = [lately.get((confidence, key)) for key in read.keys]
     missing = [row for row, one in enumerate(answers) if one is None]

@@ -1,8 +1,8 @@
-"""What every request passes: the key, the origin, and the clock."""
+"""What every request passes: the host, the origin, the caller and its role, the rate, and the clock."""
 
 from __future__ import annotations
 
-import hmac
+import math
 import time
 from urllib.parse import urlsplit
 
@@ -12,14 +12,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from jostle.service.http._problems import problem
 from jostle.service.http._service import Serving
 
-_OPEN = {"/", "/healthz", "/readyz", "/openapi.json"}  # without the key
+_ALIVE = {"/healthz", "/readyz"}  # at any rate
+_OPEN = {"/", *_ALIVE}  # without a key
 
 
 class Gate:
-    """paths: of the operations, by which metrics are counted."""
+    """paths: of the operations, by which metrics are counted. reads: those that change nothing, whatever
+    their method. administers: those that only an administrator may call."""
 
-    def __init__(self, app: ASGIApp, service: Serving, paths: frozenset[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        service: Serving,
+        paths: frozenset[str],
+        reads: frozenset[str],
+        administers: frozenset[str],
+    ) -> None:
         self.app, self.service, self.paths = app, service, paths
+        self.reads, self.administers = reads, administers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,22 +52,45 @@ class Gate:
             metrics.requests.labels(operation, str(status)).inc()
 
     def _refused(self, scope: Scope) -> Response | None:
-        headers = dict(scope["headers"])
-        origin = headers.get(b"origin")
-        if origin and urlsplit(origin).netloc != headers.get(b"host"):
+        headers, path = dict(scope["headers"]), scope["path"]
+        host, origin = headers.get(b"host", b"").decode("latin-1"), headers.get(b"origin")
+        hosts = self.service.settings.hosts
+        named = sum(name == b"host" for name, _ in scope["headers"])
+        if named > 1 or (hosts and _name_of(host) not in hosts):
+            return problem(403, "this service is not called by that host name.", "Forbidden")
+        if origin and urlsplit(origin.decode("latin-1")).netloc != host:
             return problem(403, "a page of another origin may not ask.", "Forbidden")
-        key = self.service.key
-        if key is None or scope["path"] in _OPEN or scope["path"].startswith("/page/"):
+        if path in _ALIVE:
             return None
+        callers, address = self.service.callers, (scope.get("client") or ("",))[0]
         token = headers.get(b"authorization", b"").removeprefix(b"Bearer ").strip()
-        if hmac.compare_digest(token, key.encode()):
+        tls = scope.get("extensions", {}).get("tls", {})
+        caller = callers.of(token.decode("latin-1"), tls.get("client_cert_name") or "")
+        named_by = address if caller is None or callers.path is None else f"key {caller.name}"
+        if seconds := callers.waits(named_by):
+            after = {"Retry-After": str(math.ceil(seconds))}
+            return problem(429, "too many requests of one caller.", "TooManyRequests", after)
+        if path in _OPEN or path.startswith("/page/"):
             return None
-        return problem(
-            401, "the API key is missing or wrong. Send Authorization: Bearer KEY.", "Unauthorized",
-            {"WWW-Authenticate": "Bearer"},
-        )  # fmt: skip
+        if caller is None:
+            return problem(
+                401,
+                "the API key is missing or wrong. Send Authorization: Bearer KEY.",
+                "Unauthorized",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        is_read = scope["method"] in ("GET", "HEAD") or path in self.reads
+        role = "administer" if path in self.administers else "read" if is_read else "write"
+        if caller.may(role):
+            return None
+        return problem(403, f"the key may {caller.role}, not {role}.", "Forbidden")
 
     def _operation(self, path: str) -> str:
         if path.startswith("/v1/placements/"):
             path = "/v1/placements/{id}"
         return path.removeprefix("/v1/").strip("/") or "page" if path in self.paths else "other"
+
+
+def _name_of(host: str) -> str:
+    """Without the port: of `name:80`, `[::1]:80`."""
+    return (host.partition("]")[0][1:] if host.startswith("[") else host.partition(":")[0]).lower()

@@ -14,6 +14,7 @@ from jostle.service.state._placing import NoPlace
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+_PLAIN = {"X-Content-Type-Options": "nosniff"}  # a name with markup is never a page
 
 
 class HttpProblem(Exception):
@@ -36,7 +37,7 @@ def problem(
         "detail": shortened(sentence),
         "error": error,
     }
-    return Response(orjson.dumps(document), status, headers, PROBLEM)
+    return Response(orjson.dumps(document), status, {**(headers or {}), **_PLAIN}, PROBLEM)
 
 
 def status_of(error: JostleError) -> int:
@@ -69,4 +70,4 @@ def problem_of(error: Exception) -> Response:
 def answered(document: Any, headers: dict[str, str] | None = None) -> Response:
     """JSON, in which no number is NaN or infinite. document: or its bytes."""
     content = document if isinstance(document, bytes) else orjson.dumps(document)
-    return Response(content, 200, headers, JSON)
+    return Response(content, 200, {**(headers or {}), **_PLAIN}, JSON)

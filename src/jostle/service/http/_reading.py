@@ -14,6 +14,8 @@ from jostle.errors import UsageError
 from jostle.service._settings import ServeSettings
 from jostle.service.http._problems import HttpProblem
 
+MOST_BODIES = 8  # of the largest size, that one address may be sending
+
 
 async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
     """The body, an object. Raises HttpProblem."""
@@ -42,12 +44,17 @@ async def _body(request: Request, settings: ServeSettings) -> bytes:
     if declared.isdigit() and int(declared) > most:
         raise too_large
     parts, size = [], 0
+    receiving = request.app.state.service.callers.bodies
+    address = request.client.host if request.client else ""
     try:
         async with asyncio.timeout(seconds):
             async for part in request.stream():
                 size += len(part)
+                receiving[address] += len(part)
                 if size > most:
                     raise too_large
+                if receiving[address] > MOST_BODIES * most:
+                    raise HttpProblem(429, "one caller sends too much at once.", Retry_After="1")
                 parts.append(part)
     except TimeoutError:
         raise HttpProblem(
@@ -55,6 +62,10 @@ async def _body(request: Request, settings: ServeSettings) -> bytes:
         ) from None
     except ClientDisconnect:
         raise HttpProblem(400, "the caller went away.") from None
+    finally:
+        receiving[address] -= size
+        if not receiving[address]:
+            del receiving[address]
     return b"".join(parts)
 
 

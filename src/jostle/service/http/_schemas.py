@@ -17,13 +17,14 @@ from jostle.service.operations import OPERATIONS
 PROBLEMS = {
     400: "The body is not JSON.",
     401: "The API key is missing or wrong.",
-    403: "A page of another origin asked.",
+    403: "The host name, the origin or the role of the key is not allowed.",
     404: "A name in the question is not known.",
     408: "The request did not arrive in time.",
     409: "The node does not take it.",
     413: "The request is too large.",
     415: "The body is not application/json.",
     422: "What was asked makes no sense.",
+    429: "One caller asks too often.",
     503: "Not ready, or too much waits.",
 }
 TEXT = {"type": "string"}
@@ -46,8 +47,18 @@ def maybe(of: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [of, NULL]}
 
 
+_STRETCH = object_of(
+    ["start_seconds"], start_seconds={"type": "number", "minimum": 0}, corunners=list_of(_NAME)
+)
 _COLOCATION = object_of(
-    ["workload", "platform"], workload=_NAME, platform=_NAME, corunners=list_of(_NAME)
+    ["workload", "platform"],
+    workload=_NAME,
+    platform=_NAME,
+    corunners=list_of(_NAME),
+    stretches=list_of(_STRETCH),
+    elapsed_seconds={"type": "number", "minimum": 0},
+    done_ratio={"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+    future={"type": "boolean"},
 )
 _TENANT = request_schema(required=["workload", "node"])
 _TENANT["properties"] |= {"node": VISIBLE}

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from jostle.errors import JostleError
 from jostle.service._settings import ServeSettings
+from jostle.service.http._callers import Callers
 from jostle.service.http._metrics import Metrics
 from jostle.service.http._problems import HttpProblem
 from jostle.service.state._fleet import LiveFleet
@@ -58,10 +59,10 @@ class Serving:
 
     def __init__(self, settings: ServeSettings, clock: Callable[[], float] = time.time) -> None:
         self.settings, self.clock = settings, clock
-        self.key = settings.api_key()
+        self.callers = Callers(settings.keys, settings.most_per_second, time.monotonic)
         self.folder = ModelFolder(settings.model)
         self.folder.look()
-        self.store = Store(settings.state, clock)
+        self.store = Store(settings.state_file(), clock)
         self.fleet = LiveFleet(settings.fleet, self.store)
         self.places = LivePlaces(self.fleet, self.store)
         self.drifts = DriftsNow(self.folder, self.store, settings.confidence)

@@ -1,1 +1,1 @@
-"""The scheduler extender of Kubernetes: filter, prioritize, bind."""
+"""The scheduler extender of Kubernetes: filter, prioritize, and pods that are runs."""

@@ -1,8 +1,8 @@
 """The extender's operations. JSON keys are as the Go types print them, for these have no tags.
 
 `filter` is asked again and again for pods that wait, so it changes nothing. `prioritize` holds the best node
-for a short time; `bind` confirms it, or takes the node that the scheduler chose instead, if everybody keeps
-the limit there, too.
+for a short time (`filter` where only one passes, for then that is the last question), and the scheduler binds
+the pod itself: what runs, and has run, is seen at the API server.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from jostle.service.http._schemas import TEXT, list_of, maybe, object_of
 from jostle.service.http._service import Serving
 from jostle.service.kubernetes import _scores as scoring
 from jostle.service.kubernetes._api import ApiServer
-from jostle.service.kubernetes._pods import Pod, node_names, pod_of, require_names
+from jostle.service.kubernetes._observed import ObservedPods
+from jostle.service.kubernetes._pods import Pod, node_names, node_of, pod_of
+from jostle.service.operations._runs import AddRuns, add_runs
 from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
 from jostle.service.state._served import Lately, Served
-from jostle.service.state._store import PlacementRow
 
 _LOG = logging.getLogger("jostle.service")
 
@@ -41,12 +42,11 @@ _MOST_DECISIONS = 2000
 
 
 class KubernetesDoor:
-    """api: through which pods are bound, None where the settings name none."""
+    """api: where pods and nodes are seen, None where the settings name none."""
 
     schemas: ClassVar[dict[str, Any]] = {
         f"{_PATH}/filter": (_POD, _FILTERED),
         f"{_PATH}/prioritize": (_POD, _SCORES),
-        f"{_PATH}/bind": (object_of(None, True), object_of(["Error"], Error=TEXT)),
     }
 
     def __init__(self, service: Serving) -> None:
@@ -54,8 +54,9 @@ class KubernetesDoor:
         self.service = service
         self.api = None if address is None else ApiServer(address)
         self.standard = Standard(service.settings.confidence)
+        self.observed = ObservedPods(service.clock())
         self.decisions = Lately(_MOST_DECISIONS)  # to be looked up by who asks why
-        asked = (self.filter, self.prioritize, self.bind)
+        asked = (self.filter, self.prioritize)
         self.operations: dict[tuple[str, str], Any] = {
             **{("POST", f"{_PATH}/{act.__name__}"): act for act in asked},
             ("GET", f"{_PATH}/pods/{{namespace}}/{{name}}"): self.decided,
@@ -74,10 +75,13 @@ class KubernetesDoor:
             wish = pod.request()
         except UsageError:
             wish, failed = None, dict.fromkeys(names, scoring.UNREADABLE)
-        if wish is not None:
+        if wish is not None and self.service.folder.served is not None:
             reasons = await self.service.ask_places(lambda p, s: self._reasons(pod, names, p, s))
             failed = {n: scoring.text_of(why) for n, why in reasons.items() if why != "ok"}
         good = [name for name in names if name not in failed]
+        if len(good) == 1 and wish is not None and self.service.folder.served is not None:
+            # The scheduler takes it without asking `prioritize`.
+            await self.service.ask_places(lambda p, s: self._scored(pod, good, p, s))
         document: dict[str, Any] = {"Nodes": None, "NodeNames": good, "FailedNodes": failed}
         if nodes is not None:
             rest = [node for node, name in zip(nodes, names, strict=True) if name not in failed]
@@ -87,22 +91,11 @@ class KubernetesDoor:
     async def prioritize(self, request: Request) -> Response:
         body = await json_of(request, self.service.settings)
         pod, (names, _) = pod_of(body.get("Pod")), node_names(body)
-        if pod.is_known:
+        if pod.is_known and self.service.folder.served is not None:
             scores = await self.service.ask_places(lambda p, s: self._scored(pod, names, p, s))
         else:
             scores = [{"Host": name, "Score": 0} for name in names]
         return answered(scores, self.service.headers())
-
-    async def bind(self, request: Request) -> Response:
-        body = await json_of(request, self.service.settings)
-        keys, error = ("PodNamespace", "PodName", "PodUID", "Node"), ""
-        try:
-            namespace, name, uid, node = (str(body.get(key) or "") for key in keys)
-            require_names(namespace, name, uid.lower() or "-", node)
-            await self._bind(Pod(namespace, name, uid, {}), node)
-        except (JostleError, HttpProblem) as problem:
-            error = f"jostle: {problem}"
-        return answered({"Error": error}, self.service.headers())
 
     async def decided(self, request: Request) -> Response:
         names = request.path_params
@@ -124,7 +117,21 @@ class KubernetesDoor:
         assessment = self._assessed(pod, names, places, served)
         self.decisions.pop((pod.namespace, pod.name), None)
         self.decisions.put((pod.namespace, pod.name), assessment.decision(pod, served))
-        return dict(zip(names, assessment.reason, strict=True))
+        return self._passing(pod, assessment, places)
+
+    @staticmethod
+    def _passing(pod: Pod, assessment: scoring.PodAssessment, places: LivePlaces) -> dict[str, str]:
+        """{node: why not}, `ok` also where nothing is known and nobody's limit is at stake."""
+        nodes = places.fleet.nodes
+        reasons = dict(zip(assessment.names, assessment.reason, strict=True))
+        for name, why in reasons.items():
+            if why in scoring.NOT_MEASURED:
+                node = nodes.get(name)
+                others = () if node is None else [t for t in node.tenants if t.name != pod.id]
+                promised = any(tenant.has_objective for tenant in others)
+                is_full = node is not None and node.slots is not None and len(others) >= node.slots
+                reasons[name] = "no_slot" if is_full else "tenant_late" if promised else "ok"
+        return reasons
 
     def _scored(self, pod: Pod, names: list[str], places: LivePlaces, served: Served) -> Any:
         assessment = self._assessed(pod, names, places, served)
@@ -132,10 +139,16 @@ class KubernetesDoor:
             own, best = places.fleet.placed.get(pod.id), assessment.best
             if own is not None and not own[0].held:
                 return assessment.scores(own[0].node)
+            wish, require = pod.row, "safe"
+            if best is None:  # it is observed where the fewest are
+                reasons, nodes = self._passing(pod, assessment, places), places.fleet.nodes
+                free = [name for name in names if reasons[name] == "ok" and name in nodes]
+                best = min(free, key=lambda name: len(nodes[name].tenants), default=None)
+                wish, require = pod.without_limit, "slot"
             if best is None:
                 break
             seconds = self.service.settings.hold_seconds
-            wanted = WantedPlacement(pod.id, best, pod.row, seconds, "safe", held=True)
+            wanted = WantedPlacement(pod.id, best, wish, seconds, require, held=True)
             try:
                 places.put(wanted, served, self.standard)
                 return assessment.scores(best)
@@ -143,50 +156,12 @@ class KubernetesDoor:
                 assessment = self._assessed(pod, names, places, served)
         return assessment.scores(None)
 
-    async def _bind(self, pod: Pod, node: str) -> None:
-        """Raises JostleError, HttpProblem where it is not bound."""
-        if self.api is None:
-            raise HttpProblem(503, "no API server is named: start with --kubernetes.")
-        row = (await self._known()).get(pod.id)
-        wish = (
-            pod_of(await self.api.pod(pod.namespace, pod.name)).row if row is None else row.request
-        )
-        try:
-            if wish:
-                await self._put([WantedPlacement(pod.id, node, wish, self._stay, "safe")])
-            await self.api.bind(pod.namespace, pod.name, pod.uid, node)
-        except JostleError as error:
-            await self.service.ask_places(lambda places, _: places.let_go(pod.id))
-            if not isinstance(error, NoPlace):
-                raise
-            # Constant words: the event of the pod is grouped by them.
-            why = scoring.text_of(error.reason).removeprefix("jostle: ")
-            raise HttpProblem(409, why) from None
-
     @property
     def _stay(self) -> float:
         return self.service.settings.stay_seconds
 
-    async def _known(self) -> dict[str, PlacementRow]:
-        """Placements of pods by their ids."""
-
-        def known(places: LivePlaces, served: Served) -> dict[str, PlacementRow]:
-            places.fleet.sync(served.known.platforms)
-            rows = places.fleet.placed.items()
-            return {id: row for id, (row, _) in rows if id.startswith("pod:")}
-
-        return await self.service.ask_places(known)
-
-    async def _put(self, wanted: list[WantedPlacement]) -> None:
-        def put(places: LivePlaces, served: Served) -> None:
-            for one in wanted:
-                if one.require == "safe" or one.node in places.fleet.nodes:
-                    places.put(one, served, self.standard)
-
-        await self.service.ask_places(put)
-
-    async def watch(self, seconds: float = 10.0) -> None:
-        """Take from the API server which pods are there, for ever."""
+    async def watch(self, seconds: float = 2.0) -> None:
+        """Take from the API server which pods are there, and what became of them, for ever."""
         while self.api is not None:
             await asyncio.sleep(seconds)
             try:
@@ -195,19 +170,37 @@ class KubernetesDoor:
                 _LOG.warning("placements were not compared with the pods: %s", error)
 
     async def compare(self) -> None:
-        """Placements of pods that are gone go; those of pods that run are made, or live on."""
+        """Placements of pods that are gone go; those of pods that run are made, or live on; those that have
+        ended are runs. Without a table of the fleet its nodes are those of the cluster."""
         assert self.api is not None
-        before, there = await self._known(), {}
-        for document in await self.api.pods():
-            if (document.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-                pod = pod_of(document)
-                there[pod.id] = pod, str((document.get("spec") or {}).get("nodeName") or "")
-        gone = [id for id, row in before.items() if id not in there and not row.held]
-        await self.service.ask_places(lambda places, _: [places.let_go(id) for id in gone])
-        renewed, soon = [], self.service.clock() + self._stay / 2
-        for id, (pod, node) in there.items():
+        service, settings = self.service, self.service.settings
+        if settings.fleet is None:
+            nodes = [node for one in await self.api.list("nodes") if (node := node_of(one))]
+            service.fleet.of_cluster = tuple(nodes)
+        by_scheduler = f"spec.schedulerName={settings.scheduler_name}"
+        listed = [pod_of(one) for one in await self.api.list("pods", fieldSelector=by_scheduler)]
+        pods = [pod for pod in listed if pod.row]
+        known = service.fleet.of_cluster or tuple(service.fleet.nodes.values())
+        platform_of = {node.name: node.platform for node in known}
+        if runs := self.observed.see(pods, platform_of, service.clock()):
+            await add_runs(service, AddRuns(runs))
+        if service.folder.served is not None:
+            await service.ask_places(lambda places, served: self._follow(pods, places, served))
+
+    def _follow(self, pods: list[Pod], places: LivePlaces, served: Served) -> None:
+        places.fleet.sync(served.known.platforms)
+        placed = places.fleet.placed
+        before = {id: row for id, (row, _) in placed.items() if id.startswith("pod:")}
+        there = {pod.id: pod for pod in pods if pod.ended_at is None}
+        for id in [id for id, row in before.items() if id not in there and not row.held]:
+            places.let_go(id)
+        soon = self.service.clock() + self._stay / 2
+        for id, pod in there.items():
             row = before.get(id)
-            lives = row is not None and row.node == node and not row.held and row.expires_at > soon
-            if node and pod.is_known and not lives:
-                renewed.append(WantedPlacement(id, node, pod.row, self._stay, "nothing"))
-        await self._put(renewed)
+            row = row if row is not None and row.node == pod.node else None
+            lives = row is not None and not row.held and row.expires_at > soon
+            if pod.node in places.fleet.nodes and pod.is_known and not lives:
+                # Only what was held for it, where it now is, was promised.
+                wish = pod.without_limit if row is None else row.request
+                wanted = WantedPlacement(id, pod.node, wish, self._stay, "nothing")
+                places.put(wanted, served, self.standard)

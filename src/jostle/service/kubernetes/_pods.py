@@ -5,30 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from jostle.errors import JostleError, UsageError
-from jostle.placement import Request, Requests
+from jostle.placement import Node, Request, Requests
 
 PREFIX = "jostle/"
 # What an annotation or a label of the pod may say, as a row of a table of requests.
 KEYS = ("workload", "deadline", "slowdown", "solo_seconds", "confidence", "apart", "needs")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class Pod:
-    """row: what it asks, as in a table of requests; empty where it names no workload."""
+    """row: what it asks, as in a table of requests; empty where it names no workload. node: empty while it
+    has none. started_at, ended_at: seconds since 1970, None where it has not. is_measured: whether its time
+    is that of one run that succeeded."""
 
     namespace: str
     name: str
     uid: str
     row: dict[str, Any]
+    node: str = ""
+    started_at: float | None = None
+    ended_at: float | None = None
+    is_measured: bool = False
 
     @property
     def id(self) -> str:
         """Of its placement."""
         return f"pod:{self.uid or self.namespace + '/' + self.name}"
+
+    @property
+    def workload(self) -> str:
+        return str(self.row.get("workload", ""))
+
+    @property
+    def without_limit(self) -> dict[str, Any]:
+        """What it is where nothing was promised to it."""
+        return {key: self.row[key] for key in ("workload", "apart") if key in self.row}
 
     @property
     def is_known(self) -> bool:
@@ -63,14 +78,58 @@ def pod_of(document: Any) -> Pod:
         labels |= texts
     row = {key: labels[PREFIX + key] for key in KEYS if PREFIX + key in labels}
     names = {key: str(metadata.get(key) or "") for key in ("namespace", "name", "uid")}
-    return Pod(**names, row=row if "workload" in row else {})
+    if "workload" not in row and (owner := _owner(metadata, labels)):
+        row["workload"] = f"{names['namespace']}/{owner}"
+    return Pod(**names, row=row if "workload" in row else {}, **_times(document))
 
 
-def require_names(*names: str) -> None:
-    """Raises UsageError for what no object of Kubernetes is called."""
-    for name in names:
-        if not _NAME.fullmatch(name):
-            raise UsageError(f"{name[:100]!r} is not a name of Kubernetes")
+def _owner(metadata: Mapping[str, Any], labels: Mapping[str, str]) -> str | None:
+    """Name of what made the pod: of the Deployment or CronJob behind a ReplicaSet or Job."""
+    owners = metadata.get("ownerReferences")
+    one = next((o for o in owners or [] if isinstance(o, Mapping) and o.get("controller")), None)
+    if one is None:
+        return None
+    name, kind = str(one.get("name") or ""), one.get("kind")
+    if kind == "ReplicaSet":
+        return name.removesuffix(f"-{labels.get('pod-template-hash', '')}")
+    return re.sub(r"-[0-9]{8,10}$", "", name) if kind == "Job" else name
+
+
+def _times(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Where and when it ran: from the start of its first container to the end of its last."""
+    spec, status = (document.get(key) or {} for key in ("spec", "status"))
+    phase, containers = status.get("phase"), status.get("containerStatuses") or []
+    ended = [(one.get("state") or {}).get("terminated") or {} for one in containers]
+    running = [(one.get("state") or {}).get("running") or {} for one in containers]
+    starts = [t for one in (*ended, *running) if (t := _seconds(one.get("startedAt"))) is not None]
+    ends = [t for one in ended if (t := _seconds(one.get("finishedAt"))) is not None]
+    is_over = phase in ("Succeeded", "Failed")
+    return {
+        "node": str(spec.get("nodeName") or ""),
+        "started_at": min(starts, default=None),
+        "ended_at": max(ends, default=None) if is_over else None,
+        "is_measured": phase == "Succeeded" and not any(c.get("restartCount") for c in containers),
+    }
+
+
+def _seconds(text: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def node_of(document: Any) -> Node | None:
+    """A node of the fleet: its platform and slots by its labels; its platform otherwise the type of machine,
+    or itself. None where it cannot be read."""
+    metadata = document.get("metadata") or {}
+    labels, name = metadata.get("labels") or {}, str(metadata.get("name") or "")
+    platform = labels.get(f"{PREFIX}platform") or labels.get("node.kubernetes.io/instance-type")
+    slots = str(labels.get(f"{PREFIX}slots", ""))
+    try:
+        return Node(name, str(platform or name), int(slots) if slots.isdecimal() else None)
+    except JostleError:
+        return None
 
 
 def node_names(body: Mapping[str, Any]) -> tuple[list[str], list[Any] | None]:

@@ -17,6 +17,14 @@ from jostle.service.state._served import Served
 HIGHEST = 10  # score of an extender
 UNREADABLE = "jostle: the annotations of the pod cannot be read"
 UNKNOWN_NODE = "jostle: the node is not in the fleet"
+# Nothing is known there yet: such a pod passes and is observed, where it breaks no promise.
+NOT_MEASURED = (
+    "unknown_node",
+    "unknown_workload",
+    "unknown_platform",
+    "unknown_tenant",
+    "no_ground",
+)
 WORDS = tuple(REASONS)
 
 

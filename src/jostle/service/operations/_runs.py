@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Limits
 from jostle._verbs.documents import Unanswered, shortened
 from jostle.answers import question_of, question_schema, read_items, why_not
-from jostle.errors import UsageError
+from jostle.errors import JostleError, UsageError
 from jostle.service.operations._operation import Question, StateAnswer, checked_id, operation
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class SentRun:
     corunners: Annotated[tuple[str, ...], "What ran beside it."] = ()
     measured_at: Annotated[str | None, "A time with its zone: 2026-01-31T12:00:00Z."] = None
     window_id: Annotated[str | None, "The same of runs that ran together."] = None
+    stretches: list[dict[str, Any]] | None = field(default=None, init=False)
 
     @classmethod
     def read(cls, item: Any) -> SentRun:
@@ -42,7 +43,8 @@ class SentRun:
         why = why_not({key: item[key] for key in _COLOCATION if key in item}, None)
         if why != "the item cannot be read":
             raise UsageError(why)
-        return question_of(cls, item)
+        rest = {key: value for key, value in item.items() if key != "stretches"}
+        return question_of(cls, rest)._with_stretches(item.get("stretches"))
 
     def __post_init__(self) -> None:
         checked_id(self.id)
@@ -50,6 +52,29 @@ class SentRun:
         object.__setattr__(self, "corunners", sorted(self.corunners))
         if self.measured_at is not None:
             object.__setattr__(self, "measured_at", _time_of(self.measured_at))
+
+    def _with_stretches(self, stretches: Any) -> SentRun:
+        """Who was beside it from when on, instead of its co-runners."""
+        if stretches is None:
+            return self
+        from pyarrow import ArrowException
+
+        from jostle.runs import Runs
+
+        try:
+            runs = Runs.from_columns(
+                workload=[self.workload],
+                platform=[self.platform],
+                runtime_seconds=[self.runtime_seconds],
+                stretches=[stretches],
+            )
+            (company,), (told,) = runs.table.select(["corunners", "stretches"]).to_pydict().values()
+        except (JostleError, ArrowException, TypeError, ValueError, KeyError) as error:
+            fix = "Give a list of {start_seconds, corunners}, the first from 0."
+            raise UsageError(f"stretches cannot be read: {str(error)[:200]}", fix=fix) from None
+        object.__setattr__(self, "corunners", company)
+        object.__setattr__(self, "stretches", told)
+        return self
 
     @property
     def stored(self) -> dict[str, Any]:
@@ -164,9 +189,14 @@ def _bounds_of(served: Served | None, runs: dict[int, SentRun], level: float) ->
         return {}
     items = [{key: getattr(one, key) for key in _COLOCATION} for one in runs.values()]
     read, places = read_items(items, served.known), list(runs)
+    changing = {place for place, one in runs.items() if one.stretches}  # a bound is of one company
     bounds = served.model.bound(read.colocations, level).seconds.tolist() if read.at else []
     pairs = zip(read.at, bounds, strict=True)
-    return {places[at]: bound for at, bound in pairs if math.isfinite(bound)}
+    return {
+        places[at]: bound
+        for at, bound in pairs
+        if math.isfinite(bound) and places[at] not in changing
+    }
 
 
 @dataclass(frozen=True)

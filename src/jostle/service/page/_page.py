@@ -13,6 +13,7 @@ PARTS = {
     "/page/page.css": ("page.css", "text/css; charset=utf-8"),
     "/page/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/page/form.js": ("form.js", "text/javascript; charset=utf-8"),
+    "/page/search.js": ("search.js", "text/javascript; charset=utf-8"),
     "/page/draw.js": ("draw.js", "text/javascript; charset=utf-8"),
 }
 HEADERS = {

@@ -9,7 +9,7 @@ export function verbsOf(openapi) {
     const schema = post?.requestBody?.content["application/json"].schema;
     if (schema?.properties?.fleet) {
       const fields = Object.entries(schema.properties).filter(([name]) => !SHARED.includes(name));
-      found[path.slice("/v1/".length)] = { about: post.summary || "", fields };
+      found[path.slice("/v1/".length)] = { about: post.summary || "", fields, required: schema.required || [] };
     }
   }
   return found;

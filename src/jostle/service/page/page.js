@@ -1,11 +1,24 @@
 // The page: asks the service's own operations and shows what they answer.
 import { badge, bars, coverageChart, duration, fill, heat, make } from "./draw.js";
 import { control, glance, requestsOf, valueOf, verbsOf } from "./form.js";
+import { searchBox } from "./search.js";
 
 const ANYWHERE = "";
 const MOST_ROWS = 30, MOST_COLUMNS = 24;
 const $ = (id) => document.getElementById(id);
 let workloads = [], platforms = [], beside = [], verbs = {};
+const setWorkload = searchBox($("workload"), $("workload-list"), { names: () => workloads, choose: () => {}, keeps: true });
+searchBox($("beside"), $("beside-list"), {
+  names: () => workloads,
+  choose: (name) => {
+    beside.push(name);
+    showChosen();
+  },
+  last: () => {
+    beside.pop();
+    showChosen();
+  },
+});
 
 async function call(path, body) {
   const headers = { "Content-Type": "application/json" };
@@ -31,7 +44,7 @@ function showChosen() {
       showChosen();
       $("beside").focus();
     } }, "×"))));
-  $("beside").options[0].textContent = beside.length ? "and…" : "nobody";
+  $("beside").placeholder = beside.length ? "and…" : "nobody";
 }
 
 function fail(error) {
@@ -79,7 +92,7 @@ async function ask() {
     : `at most ${duration(best.bound_seconds)} with ${100 * confidence}% confidence`;
   $("answer").textContent = `${workload} ${with_} on ${best.platform}: about ${duration(best.runtime_seconds)}, ${most}.`;
   $("why").hidden = true;
-  await showMap();
+  await Promise.all([showMap(), showPairs()]);
 }
 
 async function why(one, confidence) {
@@ -91,32 +104,23 @@ async function why(one, confidence) {
       make("caption", { class: "quiet" }, part.title || ""),
       make("thead", {}, make("tr", {}, ...part.columns.map((name) => make("th", { scope: "col" }, name)))),
       make("tbody", {}, ...part.rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, cell)))))));
-  if (item.status === "ok") parts.push(make("p", {}, badge(item.bound.outcome), ` ${item.bound.meaning}.`));
   fill($("why-parts"), ...parts);
-  const fewer = corunners.map((_, at) => corunners.filter((__, other) => other !== at));
-  const found = corunners.length ? await predictions(fewer.map((left) => ({ workload, platform, corunners: left })), confidence) : [];
-  fill(document.querySelector("#leaves tbody"), ...(found.length ? found.map((less, at) => make("tr", {},
-    make("th", { scope: "row" }, corunners[at]),
-    make("td", { class: "number" }, duration(less.runtime_seconds)),
-    make("td", { class: "number" }, duration(less.bound_seconds)),
-    make("td", { class: "number" }, change(one.runtime_seconds, less.runtime_seconds))))
-    : [make("tr", {}, make("td", { colspan: "4" }, "Nobody is beside it."))]));
   $("why").hidden = false;
   $("why").focus();
-}
-
-function change(before, after) {
-  if (before === null || after === null) return "";
-  const percent = 100 * (after / before - 1);
-  return `${percent > 0 ? "+" : ""}${percent.toFixed(1)}%`;
 }
 
 function note(n, shown, what) {
   return n > shown ? `The first ${shown} of ${n} ${what}.` : "";
 }
 
+// Of many workloads those of the question, and then the first.
+function shownFirst(most) {
+  const own = [...new Set([$("workload").value, ...beside])];
+  return workloads.length <= most ? workloads : [...own, ...workloads.filter((name) => !own.includes(name))].slice(0, most);
+}
+
 async function showMap() {
-  const rows = workloads.slice(0, MOST_ROWS), columns = platforms.slice(0, MOST_COLUMNS);
+  const rows = shownFirst(MOST_ROWS), columns = platforms.slice(0, MOST_COLUMNS);
   const items = rows.flatMap((workload) => columns.map((platform) => ({ workload, platform, corunners: beside })));
   const { items: found } = await call("v1/predict", { items });
   const seconds = (r, c) => found[r * columns.length + c].runtime_seconds ?? null;
@@ -127,7 +131,7 @@ async function showMap() {
 }
 
 async function showPairs() {
-  const rows = workloads.slice(0, MOST_COLUMNS), platform = $("pairs-platform").value;
+  const rows = shownFirst(MOST_COLUMNS), platform = $("pairs-platform").value;
   const alone = rows.map((workload) => ({ workload, platform, corunners: [] }));
   const pairs = rows.flatMap((workload) => rows.map((other) => ({ workload, platform, corunners: [other] })));
   const { items: found } = await call("v1/predict", { items: [...alone, ...pairs] });
@@ -175,13 +179,15 @@ async function showVerbs() {
 }
 
 function showFields() {
-  const { about, fields } = verbs[$("verb").value];
+  const { about, fields, required } = verbs[$("verb").value];
+  $("requests").required = required.includes("items");
   $("verb-help").textContent = about;
   fill($("verb-fields"), ...fields.map(([name, schema]) => control(name, schema)));
 }
 
 async function askFleet() {
-  const { fields } = verbs[$("verb").value], body = { items: requestsOf($("requests").value) };
+  const { fields } = verbs[$("verb").value], body = {};
+  if ($("requests").value.trim()) body.items = requestsOf($("requests").value);
   for (const [name, schema] of fields) {
     const text = $("verb-form").elements[name].value.trim();
     if (text) body[name] = valueOf(text, schema);
@@ -201,23 +207,17 @@ async function start() {
   const [model] = models;
   ({ workloads, platforms } = model);
   $("model").textContent = `Model ${model.version} (${model.method}), data ${String(model.data_version).slice(0, 16)}`;
-  options($("workload"), workloads);
+  setWorkload(workloads[0]);
   options($("platform"), platforms, "any platform");
-  options($("beside"), workloads, "nobody");
   options($("pairs-platform"), platforms);
   showChosen();
   await ask();
-  await Promise.all([showPairs(), showCoverage(), showFleet(), showVerbs()]);
+  await Promise.all([showCoverage(), showFleet(), showVerbs()]);
 }
 
 $("question").addEventListener("submit", (event) => {
   event.preventDefault();
   guarded(ask);
-});
-$("beside").addEventListener("change", () => {
-  if ($("beside").value) beside.push($("beside").value);
-  $("beside").value = "";
-  showChosen();
 });
 $("verb").addEventListener("change", showFields);
 $("verb-form").addEventListener("submit", (event) => {

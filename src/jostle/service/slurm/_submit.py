@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
+
 from jostle._confidence import exact_confidence
 from jostle._report import duration
 from jostle._verbs.documents import schema_of
@@ -118,22 +120,37 @@ def place_job(
         if not rows:
             break
         best, id = rows[0], f"slurm-{uuid.uuid4().hex[:16]}"
+        minutes, row = _promised(job, request, best.node, places, served)
         try:
-            places.put(WantedPlacement(id, best.node, job.row, stay, "safe"), served, standard)
+            places.put(WantedPlacement(id, best.node, row, stay, "safe"), served, standard)
         except NoPlace:  # another replica was faster
             continue
-        minutes = _time_limit(job, best.node, places, served)
         bound = duration(best.bound_seconds)
         text = f"jostle: at most {bound} on {best.node}, placement={id}"
+        if minutes is not None and row == job.row:
+            text += ", its time limit only if nobody else comes"
         return JobAnswer(True, text, best.node, best.bound_seconds, minutes, id)
     reasons = sorted(ranking.ruled_out) if ranking is not None else []
     why = "; ".join(REASONS[reason] for reason in reasons) or REASONS["not_allowed"]
     return JobAnswer(False, f"jostle: no node is sure to keep the limit ({why})")
 
 
-def _time_limit(job: JobQuestion, node: str, places: LivePlaces, served: Served) -> int | None:
-    """Whole minutes, None where no bound is valid at that confidence."""
+def _promised(
+    job: JobQuestion, request: Request, node: str, places: LivePlaces, served: Served
+) -> tuple[int | None, dict[str, Any]]:
+    """(time limit in whole minutes, None where no bound is valid at that confidence; what is kept for the
+    job). A job past its limit is killed, so the limit that is handed out is an objective that later
+    placements keep; but where its own deadline is sooner than so sure a bound, that is kept alone."""
     fleet = Fleet((places.fleet.nodes[node],))
     sets = places.sets(served, Standard(job.limit_confidence))
     (row,) = Placement(fleet, sets).walltime([Request(job.workload)]).rows
-    return None if row.bound_seconds is None else max(1, math.ceil(row.bound_seconds / 60.0))
+    if row.bound_seconds is None:
+        return None, job.row
+    minutes = max(1, math.ceil(row.bound_seconds / 60.0))
+    code = sets.platform_code[places.fleet.nodes[node].platform]
+    deadline = float(sets.limits([request], np.array([code]))[0, 0])
+    if deadline < row.bound_seconds:
+        return minutes, job.row
+    level = max(job.limit_confidence, job.confidence or 0.0)
+    kept = {"deadline": f"{min(60.0 * minutes, deadline)!r}s", "confidence": level}
+    return minutes, {"workload": job.workload, **kept}

@@ -62,6 +62,8 @@ def as_runs(rows: list[dict[str, Any]]) -> Runs:
     from jostle.runs import Runs
 
     runs = [row["run"] for row in rows]
+    stretches = [run.get("stretches") for run in runs]
+    more = {"stretches": stretches} if any(stretches) else {}
     return Runs.from_columns(
         workload=[run["workload"] for run in runs],
         platform=[run["platform"] for run in runs],
@@ -70,6 +72,7 @@ def as_runs(rows: list[dict[str, Any]]) -> Runs:
         run_id=[row["id"] for row in rows],
         window_id=[run.get("window_id", row["id"]) for run, row in zip(runs, rows, strict=True)],
         measured_at=[_time(run.get("measured_at")) for run in runs],
+        **more,
     )
 
 

@@ -24,9 +24,10 @@ _MOST_IDLE_KINDS = 2000
 class LiveFleet:
     """Used by one thread at a time.
 
-    path: the table of nodes; without one every platform of the model is a node of that name, without a limit
-    on slots. nodes: {name: node with all its tenants}. version: another number whenever anything is
-    different. trouble: why the table that lies there now is not the one that is used, if so.
+    path: the table of nodes; without one, the nodes of a cluster (of_cluster), or every platform of the model
+    as a node of that name, without a limit on slots. nodes: {name: node with all its tenants}. version:
+    another number whenever anything is different. trouble: why the table that lies there now is not the one
+    that is used, if so.
     """
 
     def __init__(self, path: Path | None, store: Store) -> None:
@@ -35,6 +36,7 @@ class LiveFleet:
         self.placed: dict[str, tuple[PlacementRow, Request]] = {}
         self.version = 0
         self.trouble: str | None = None
+        self.of_cluster: tuple[Node, ...] = ()
         self._bare: dict[str, Node] = {}
         self._there: dict[str, dict[str, Request]] = {}
         self._seen, self._synced_at, self._next_expiry = 0, 0.0, float("inf")
@@ -105,10 +107,11 @@ class LiveFleet:
     def _take_table(self, platforms: Iterable[str]) -> set[str]:
         """Names of nodes that are not as they were."""
         if self.path is None:
-            source: Any = tuple(platforms)
+            source: Any = self.of_cluster or tuple(platforms)
             if source == self._source:
                 return set()
-            nodes = {name: Node(name, name) for name in source}
+            listed = self.of_cluster or [Node(name, name) for name in source]
+            nodes = {node.name: node for node in listed}
         else:
             source = _signature(self.path)
             if source == self._source:

@@ -55,8 +55,9 @@ class DriftsNow:
         rows = self.store.runs_after(self._last, _AT_ONCE, versions=self._versions)
         if rows:
             watch.update(as_runs(rows))
-            if watch.drifts:
-                self.folder.follow(served.version, watch.following(), len(watch.drifts))
+            if watch.changes:
+                told = len(watch.drifts), watch.changes
+                self.folder.follow(served.version, watch.following(), *told)
         is_full = len(rows) == _AT_ONCE
         self._last = rows[-1]["number"] if is_full else max(newest, *(r["number"] for r in rows), 0)
         return is_full
@@ -105,7 +106,8 @@ class Learning:
         self._lock = Lock()
 
     def learn(self, now: float) -> bool:
-        """Whether it has learned some: the new model is then in the folder, the one of before beside it.
+        """Whether it has learned some: the new model is then in the folder, the one of before beside it. A
+        model that came into the folder meanwhile stays, and is the one that learns from then on.
 
         Raises what the model, the database and the disk raise.
         """
@@ -118,6 +120,9 @@ class Learning:
                 return False
             when = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
             learned = served.model.update(as_runs(waiting), updated_at=when)
+            self.folder.look()
+            if self.folder.served is None or self.folder.served.version != served.version:
+                return False
             about = {LEARNED_TO: waiting[-1]["number"], LEARNED_BY: served.version}
             learned.metadata["updates"][-1] |= about
             save_over(learned, self.folder.path)

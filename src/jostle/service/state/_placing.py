@@ -50,7 +50,7 @@ class LivePlaces:
         """What the model says of sets, kept between questions."""
         # Names that drift have no valid bound, and the others' stay: only where predictions are accepted
         # does a set's answer change with every run.
-        changed = served.changed if standard.takes_predictions else served.drifts
+        changed = served.changed if standard.takes_predictions else served.signs
         key = served.version, changed, standard
         sets = self._sets.get(key)
         if sets is None or sets.rows > MOST_ROWS:

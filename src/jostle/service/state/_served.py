@@ -41,8 +41,8 @@ class Served:
 
     model: what answers, following what has drifted. version: of the model, the checksum of its files.
     data_version: of what it was fitted to. bounds_lately: answers by question, which schedulers ask again and
-    again. drifts: how many names were found to drift since it serves. changed: how often its answers have
-    changed since.
+    again. drifts: how many names were found to drift since it serves; signs: how often one was told or
+    seemed to be there. changed: how often its answers have changed since.
     """
 
     model: Model
@@ -51,6 +51,7 @@ class Served:
     known: KnownNames = field(repr=False)
     bounds_lately: Lately = field(default_factory=lambda: Lately(MOST_LATELY), repr=False)
     drifts: int = 0
+    signs: int = 0
     changed: int = 0
 
     @classmethod
@@ -58,11 +59,12 @@ class Served:
         data_version = str(model.metadata.get("data_version") or "unknown")
         return cls(model, version, data_version, KnownNames.of(model.predictor))
 
-    def following(self, model: Model, drifts: int) -> Served:
+    def following(self, model: Model, drifts: int, signs: int) -> Served:
         """The same model, its answers moved by what has drifted up to now."""
         # What is asked of names that do not drift stays as it was until another one does.
-        lately = self.bounds_lately if drifts == self.drifts else Lately(MOST_LATELY)
-        now = {"bounds_lately": lately, "drifts": drifts, "changed": self.changed + 1}
+        lately = self.bounds_lately if signs == self.signs else Lately(MOST_LATELY)
+        changed = self.changed + 1
+        now = {"bounds_lately": lately, "drifts": drifts, "signs": signs, "changed": changed}
         if drifts:
             model.label = {**self.model.label, "drifts": drifts}
         return replace(self, model=model, **now)
@@ -124,11 +126,11 @@ class ModelFolder:
             self.served = served  # the one moment at which the new model takes over
         return True
 
-    def follow(self, version: str, model: Model, drifts: int) -> None:
+    def follow(self, version: str, model: Model, drifts: int, signs: int) -> None:
         """From now on the model of this version answers as `model` does; nothing where another answers."""
         with self._lock:
             if self.served is not None and self.served.version == version:
-                self.served = self.served.following(model, drifts)
+                self.served = self.served.following(model, drifts, signs)
 
     def _signature(self) -> Any:
         try:
