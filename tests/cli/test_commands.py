@@ -76,7 +76,7 @@ def test_without_a_bound_the_confidence_that_has_one_is_named(
     asked = ["predict", str(model), "-w", "w00", "-p", "p0"]
     assert run([*asked, "-c", "0.99999"]) == 3
     printed = capsys.readouterr().out
-    (level,) = re.findall(r"with -c (\S+) there is one", printed)
+    (level,) = re.findall(r"with -c (\S+) there is a bound now", printed)
     assert run([*asked, "-c", level]) == 0
 
 

@@ -97,7 +97,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "command",
     [
         "runs {dataset}",
-        "measure --list -w matmul-s -w sort-s -e native --sets 2 -o {dataset}",
+        "measure --plan -w matmul-s -w sort-s -e native --sets 2 -o {dataset}",
         "measure --engines",
         "fit factorization {dataset} -o {model} --steps 20",
         "predict {model} -w w01 -p p2 -c 0.5",

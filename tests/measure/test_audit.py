@@ -171,6 +171,6 @@ def test_a_dataset_is_audited_by_either_name(tmp_path: Path, quick) -> None:
     # On a busy machine some start late or are held up, which this campaign was told to tolerate.
     assert document["passed"] == (not found.contradictions)
     assert done.exit_code == (1 if found.contradictions else 0), done.output
-    missing = command("measure", "audit", tmp_path / "nothing")
+    missing = command("audit", tmp_path / "nothing")
     assert missing.exit_code == UnreadableFile.exit_code
     assert "nothing" in missing.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import UnknownName, UnreadableFile, UsageError
-from jostle.measure import Campaign, find_workloads, probe_workloads
+from jostle.measure import Campaign, command_workload, find_workloads, probe_workloads
 from jostle.measure.campaign._journal import Journal
 
 SMALL = {"workloads": ["sort-s", "edit-s", "chase-s"], "engines": ["none", "speed"], "device": "d"}
@@ -71,6 +71,18 @@ def test_probes_put_everyone_beside_every_stressor_and_nobody_else() -> None:
         Campaign(**SMALL, probes=True, stressors=("cash",))
     with pytest.raises(UsageError, match="two cores"):
         Campaign(**SMALL, probes=True, cores=[min(os.sched_getaffinity(0))])
+
+
+def test_command_lines_beside_stressors_have_sets_on_the_engines_that_run_them() -> None:
+    jobs = [command_workload(["sleep", seconds], None) for seconds in ("0.01", "0.02")]
+    plan = Campaign(
+        workloads=jobs, engines=["native", "speed"], device="d", probes=True, sets=6
+    ).plan()
+    sets = [
+        p for p in plan if len(p.members) > 1 and not any("probe-" in m.name for m in p.members)
+    ]
+    assert len(sets) == 6
+    assert {planned.engine for planned in sets} == {"native"}
 
 
 def test_every_workload_is_measured_alone_before_any_set() -> None:

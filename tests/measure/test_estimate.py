@@ -217,3 +217,14 @@ def test_shared_cores_are_all_used_in_every_phase(members: int) -> None:
     found = phases(members, (0, 1), "key")
     assert 3 <= len(found) <= 12
     assert all(set(phase) == {0, 1} for phase in found)
+
+
+def test_members_that_share_cores_are_as_uncertain_as_the_window_is_short() -> None:
+    def told(seconds: float, shares: bool) -> float:
+        beats = np.arange(0, seconds * 1e9 + 1, 1e6).astype(np.int64)
+        found = estimate(beats, 0, int(seconds * 1e9), 0.5 * seconds, shares, 0.1)
+        assert found is not None
+        return found.beat.error_ratio
+
+    assert told(0.02, True) > 3 * told(0.25, True) > 3 * told(0.25, False) * 0.99
+    assert told(4.0, True) == pytest.approx(0.0158, rel=0.1)

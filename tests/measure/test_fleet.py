@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -186,11 +187,22 @@ def in_namespaces() -> bool:
     return made.returncode == 0
 
 
+def remove_what_killed_tests_left() -> None:
+    """Namespaces, and bridges, which are called by the number of their test's process, while that is no more:
+    two bridges of one address cut off whoever comes later."""
+    for kind, name in (("netns", r"^(jostle(\d+)h\d)\b"), ("link", r"^\d+: (jb(\d+)):")):
+        shown = subprocess.run(["ip", kind, "list"], capture_output=True, text=True, check=False)
+        for found, number in re.findall(name, shown.stdout, re.MULTILINE):
+            if not Path(f"/proc/{number}").exists():
+                subprocess.run(["ip", kind, "del", found], capture_output=True, check=False)
+
+
 @pytest.fixture
 def hosts() -> Iterator[list[str]]:
     """Three network namespaces on a bridge, as hosts 10.213.77.2 to 4; this one is 10.213.77.1."""
     if not in_namespaces():
         pytest.skip("network namespaces as hosts need root and ip")
+    remove_what_killed_tests_left()
     names = [f"jostle{os.getpid()}h{i}" for i in range(3)]
     bridge = f"jb{os.getpid()}"[:15]
 
@@ -218,6 +230,24 @@ def hosts() -> Iterator[list[str]]:
         for name in names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
         subprocess.run(["ip", "link", "del", bridge], capture_output=True, check=False)
+
+
+def test_what_a_killed_test_left_is_removed() -> None:
+    if not in_namespaces():
+        pytest.skip("network namespaces need root and ip")
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    ours, theirs = f"jostle{os.getpid()}h9", f"jostle{dead.pid}h9"
+    try:
+        for name in (ours, theirs):
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        remove_what_killed_tests_left()
+        listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
+        assert ours in listed.stdout
+        assert theirs not in listed.stdout
+    finally:
+        for name in (ours, theirs):
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
 def test_hosts_are_cut_off_and_die_and_no_run_is_lost(

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.errors import BadData, UnknownName, UsageError
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.measure import CampaignProgress, MeasureOptions, measure
 from jostle.measure.slots._slots import child_environment
 from jostle.runs import Colocations, Dataset, read_runs
@@ -237,11 +237,92 @@ def test_the_command_measures_and_says_so_in_json(tmp_path: Path, command) -> No
 
 def test_the_command_lists_its_plan(tmp_path: Path, command) -> None:
     options = ["-w", "sort-*", "-e", "speed", "--sets", 3, "--solo", 1, "--device", "here"]
-    printed = json.loads(command("-o", tmp_path / "none", *options, "--list", "--json").stdout)
+    printed = json.loads(command("-o", tmp_path / "none", *options, "--plan", "--json").stdout)
     assert printed["schema"] == "measure-plan/v1"
     assert len(printed["windows"]) == 6
-    assert len(command("-o", tmp_path / "none", *options, "--list").stdout.splitlines()) == 6
+    lines = command("-o", tmp_path / "none", *options, "--plan").stdout.splitlines()
+    assert lines[-1].startswith(
+        "# 3 windows alone and 3 of sets, 1.5 s or more in all, on wasmtime"
+    )
+    assert 'workload = ["sort-l", "sort-m", "sort-s"]' in lines
     assert not (tmp_path / "none").exists()
+
+
+def test_a_campaign_as_a_file_is_the_same_campaign(tmp_path: Path, command) -> None:
+    (tmp_path / "in").write_text("x")
+    given = [
+        "-w",
+        "sort-*",
+        "-e",
+        "speed",
+        "-e",
+        "native",
+        "--sets",
+        3,
+        "--seed",
+        7,
+        "--device",
+        "here",
+    ]
+    given += [
+        "-c",
+        "sleep 0.01",
+        "--name",
+        "one",
+        "--input",
+        tmp_path / "in",
+        "--env",
+        'A=b\t\\" c',
+    ]
+    words = ["--", "sh", "-c", "sleep 0.02; true"]
+    file = tmp_path / "campaign.toml"
+    file.write_text(command(*given, "--plan", *words).stdout)
+    by_flags = json.loads(command(*given, "--plan", "--json", *words).stdout)
+    assert json.loads(command(file, "--plan", "--json").stdout) == by_flags
+    assert command(file, "--plan").stdout == file.read_text()
+    # What the command line says stands over the file.
+    more = json.loads(command(file, "--sets", 5, "--plan", "--json").stdout)
+    assert more["campaign"] == by_flags["campaign"]
+    assert len(more["windows"]) == len(by_flags["windows"]) + 2
+    own = json.loads(command(file, "-w", "edit-s", "--plan", "--json").stdout)
+    assert {"edit-s", "sort-s", "one"} <= {
+        name for one in own["windows"] for name in one["members"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sets = 3\nsettings = 2", "no option is called 'settings'"),
+        ("sets = 'many'", "sets: 'many' is no int"),
+        ("solo = true", "solo: True is no int"),
+        ("sets =", "not a campaign"),
+        ("workload = 'a'", "a list of names"),
+        ("[[job]]\ncommand = 'true'\nfolder = 'x'", "no option of a job is called 'folder'"),
+        ("[[job]]\ncommand = 'a \"'", "cannot be split"),
+        ("[[job]]\ncommand = 3", "cannot be split"),
+    ],
+)
+def test_what_is_no_campaign_says_where(tmp_path: Path, command, text: str, words: str) -> None:
+    file = tmp_path / "campaign.toml"
+    file.write_text(text)
+    done = command(file, "--plan")
+    assert done.exit_code == UsageError.exit_code
+    assert words in done.output
+    assert str(file) in done.output
+    file.unlink()
+    assert command(file, "--plan").exit_code == UnreadableFile.exit_code
+
+
+def test_the_first_page_of_the_help_is_one(command) -> None:
+    def flags(*words: str) -> set[str]:
+        return set(re.findall(r"^│ +(--[a-z-]+) ", command(*words).stdout, re.MULTILINE))
+
+    first, every = flags("--help"), flags("--help-all")
+    assert len(first) <= 15
+    assert {"--output", "--workload", "--command", "--plan", "--help-all"} <= first
+    assert first < every
+    assert {"--serve", "--image", "--most-disturbed", "--stressors", "--stdin"} <= every
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
@@ -261,7 +342,7 @@ def test_beside_two_stressors_only_and_on_to_an_answer(tmp_path: Path, command) 
         workload=["edit-s"], platform=["wasmtime-speed:here"], corunners=[["edit-s"]]
     )
     assert 0 < model.predict(asked)[0] < np.inf
-    unknown = command(*options, "--stressors", "hog", "--list")
+    unknown = command(*options, "--stressors", "hog", "--plan")
     assert unknown.exit_code == UnknownName.exit_code
 
 
@@ -275,7 +356,7 @@ def test_the_command_measures_what_was_suggested_here_and_nothing_else(
         + f"sort-s,{here},chase-s\nsort-s,far:away,\nedit-s,{here},\nmine,{here},\nedit-s,{here},\n"
     )
     options = ["-o", tmp_path / "d", "--suggested", table, "--device", "here", "-e", "speed"]
-    listed = command(*options, "--list", "--json")
+    listed = command(*options, "--plan", "--json")
     assert [w["members"] for w in json.loads(listed.stdout)["windows"]] == [
         ["chase-s", "sort-s"],
         ["edit-s"],
@@ -299,6 +380,6 @@ def test_the_command_measures_what_was_suggested_here_and_nothing_else(
         ("workload,place\nsort-s,x\n", UsageError),
     ):
         table.write_text(text)
-        assert command(*options, "--list").exit_code in (error.exit_code, BadData.exit_code)
+        assert command(*options, "--plan").exit_code in (error.exit_code, BadData.exit_code)
     for more in (["--probes"], ["--stressors", "cache"]):
-        assert command(*options, *more, "--list").exit_code == UsageError.exit_code
+        assert command(*options, *more, "--plan").exit_code == UsageError.exit_code

@@ -12,8 +12,11 @@ import pytest
 
 import jostle
 from jostle.cli import exit_code
+from jostle.ensemble import Ensemble
+from jostle.methods import Data
 from jostle.report import find, to_html
-from jostle.report._held_out import wilson
+from jostle.report._findings import _likely, _to_measure
+from jostle.report._held_out import HeldOutRuns, wilson
 from jostle.runs import Dataset, Runs
 from tests.service.conftest import model_folders  # noqa: F401
 
@@ -112,3 +115,67 @@ def test_the_interval_is_wilsons() -> None:
     assert (round(low, 4), round(high, 4)) == (0.8256, 0.9448)
     assert wilson(1.0, 10)[1] == pytest.approx(1.0)
     assert np.isnan(wilson(0.5, 0)[0])
+
+
+def test_worst_errors_say_what_they_share_with_others() -> None:
+    draw = np.random.default_rng(0)
+    beside = [["hog"] if n % 4 == 0 else ["calm"] if n % 4 == 1 else [] for n in range(80)]
+    runs = jostle.Runs.from_columns(
+        workload=[f"w{n % 5}" for n in range(80)],
+        platform=["p", "q"] * 40,
+        corunners=beside,
+        runtime_seconds=np.ones(80),
+    )
+    error = draw.normal(0, 0.01, 80)
+    error[::4] += 0.4
+    error[3] = -0.3
+    flags = np.ones(80, bool)
+    test = HeldOutRuns(runs, error, flags, flags, np.ones(80), np.arange(80), 0.9)
+    shared = _likely(test, 8)
+    assert shared is not None
+    assert shared.startswith("shared: 19 more of runs beside hog took longer, by 4")
+    assert _likely(test, 3) is None
+
+
+def test_what_to_measure_is_never_empty_without_a_reason(
+    model_folders: tuple[Path, Path],  # noqa: F811
+) -> None:
+    ((what, why),) = _to_measure(jostle.load(model_folders[0]), 0.5)
+    assert what == "nothing has to be"
+    assert "has a bound at 0.5" in why
+
+
+def test_a_model_calibrated_on_what_fits_had_left_out_has_errors_and_coverage(
+    tmp_path: Path,
+) -> None:
+    """Each error is that of the fit that had not seen the run: larger than that of the model, which has."""
+    draw = np.random.default_rng(1)
+    names = [f"w{n}" for n in range(5)]
+    workload = [names[n % 5] for n in range(200)]
+    beside = [[names[draw.integers(5)]] * (n % 3 > 0) for n in range(200)]
+    seconds = [1 + names.index(w) + 0.2 * len(b) for w, b in zip(workload, beside, strict=True)]
+    runs = Runs.from_columns(
+        workload=workload,
+        platform=["p"] * 200,
+        corunners=beside,
+        runtime_seconds=np.array(seconds) * draw.lognormal(0, 0.05, 200),
+    )
+    Dataset(tmp_path / "data").write(runs)
+    method = Ensemble(experts=("rules",))
+    model = jostle.fit(runs, method, seed=0)
+    assert model.calibration.is_crossed
+    report = find(Dataset(tmp_path / "data"), model)
+    assert report.overall is not None
+    _, left_out = method.fit_left_out(method.prepare(Data.of(runs)), seed=0)
+    errors = [
+        np.abs(
+            runs.runtime_seconds[one.runs] / one.fitted.predict(runs.colocations.take(one.runs)) - 1
+        )
+        for one in left_out
+        if not one.is_of_names
+    ]
+    every = np.concatenate(errors)
+    assert report.overall.runs == np.isfinite(every).sum()
+    assert report.overall.mean_error == pytest.approx(np.nanmean(every))
+    assert 0.5 < report.overall.coverage <= 1
+    assert report.worst

@@ -11,7 +11,6 @@ from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
 from jostle.errors import JostleError
 from jostle.methods import HasInputPlatforms
-from jostle.placement import calibration_runs
 from jostle.report._held_out import GroupRow, HeldOutRuns, group_row, held_out
 from jostle.runs import Colocations, Dataset, RunsSummary, solo_medians, summarise
 
@@ -78,7 +77,7 @@ def find(
     runs = every.ok()
     version = str(dataset.version())
     try:
-        test = held_out(model, calibration_runs(model, every), confidence, seed)
+        test = held_out(model, every, confidence, seed)
     except JostleError as error:
         test = None
         notes.append(f"Errors and coverage are missing: {error}")
@@ -184,7 +183,8 @@ def _worst(test: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...
     size = np.where(np.isfinite(test.error), np.abs(test.error), 0.0)
     at = np.argsort(-size, kind="stable")[:MOST_ROWS]
     query = test.runs.colocations.take(at)
-    bounds, predicted = model.bound(query, test.confidence), model.predict(query)
+    bounds = model.bound(query, test.confidence)
+    predicted = test.runs.runtime_seconds[at] / np.exp(test.error[at])
     worst = []
     for row, place in enumerate(at.tolist()):
         workload, platform, beside = query.row(row)
@@ -194,12 +194,53 @@ def _worst(test: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...
             reason = f"it varies by itself: repeats differ by {100 * np.expm1(spread):.0f}%"
         elif str(bounds.outcome[row]) not in (*GUARANTEED, CHANGED_COMPANY, CROSS_VALIDATED):
             reason = f"little was measured: {bounds.evidence[row]}"
-        elif spread is None:
-            reason = f"measured once, so it may be the run; {bounds.evidence[row]}"
         else:
-            reason = f"the method misses what happens there; {bounds.evidence[row]}"
+            reason = _likely(test, place)
+            if spread is None and reason is None:
+                times = size[place] / max(float(np.median(size)), 1e-12)
+                reason = (
+                    f"{times:.2g} times the usual error, shared by no other run of its window, names or "
+                    "co-runners: it may be this run, which was not repeated"
+                )
+            reason = reason or f"the method misses what happens there; {bounds.evidence[row]}"
         worst.append(WorstError(workload, platform, beside, seconds, float(predicted[row]), reason))
     return tuple(worst)
+
+
+def _likely(test: HeldOutRuns, place: int) -> str | None:
+    """What an error has in common with others: the window, a co-runner, the workload or the platform whose
+    other runs are off the same way, by the median of at least three; None where nothing is."""
+    c, own = test.runs.colocations, test.error[place]
+    other = np.isfinite(test.error)
+    other[place] = False
+    offsets, beside = c.corunner_offsets, c.corunner
+    kinds = [("its window", test.runs.window == test.runs.window[place])]
+    for name in np.unique(beside[offsets[place] : offsets[place + 1]]).tolist():
+        has = np.zeros(len(c), bool)
+        has[np.repeat(np.arange(len(c)), np.diff(offsets))[beside == name]] = True
+        kinds.append((f"runs beside {c.workload_names[name]}", has))
+    workload, platform = c.workload[place], c.platform[place]
+    kinds += [
+        (
+            f"{c.workload_names[workload]} there",
+            (c.workload == workload) & (c.platform == platform),
+        ),
+        (f"{c.workload_names[workload]} anywhere", c.workload == workload),
+        (f"all on {c.platform_names[platform]}", c.platform == platform),
+    ]
+    usual = float(np.median(np.abs(test.error[other]))) if other.any() else 0.0
+    shared = []
+    for what, mask in kinds:
+        errors = test.error[mask & other]
+        if len(errors) >= (1 if what == "its window" else 3):
+            median = float(np.median(errors))
+            if np.sign(median) == np.sign(own) and abs(median) > max(2 * usual, 0.25 * abs(own)):
+                shared.append((abs(median), what, len(errors), median))
+    if not shared:
+        return None
+    _, what, count, median = max(shared)
+    way = "longer" if median > 0 else "shorter"
+    return f"shared: {count} more of {what} took {way}, by {100 * abs(np.expm1(median)):.0f}% in the median"
 
 
 def _spread(runs: Runs, one: Colocations) -> float | None:
@@ -236,4 +277,9 @@ def _to_measure(model: Model, confidence: float) -> tuple[tuple[str, str], ...]:
             why = f"{pool.n} calibration runs allow a confidence up to {pool.highest:.3g}"
             advice.append((0.5, f"{pool.pool}: {pool.evidence}", why))
     advice.sort(key=lambda row: -row[0])
+    if not advice:
+        why = (
+            f"every place alone, and every number of co-runners met, has a bound at {confidence:g}"
+        )
+        return (("nothing has to be", f"{why}: jostle suggest names what narrows answers most"),)
     return tuple((what, why) for _, what, why in advice[:MOST_ROWS])

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.bounds import candidates_of
+from jostle.placement import calibration_runs
+
 if TYPE_CHECKING:
     from jostle.models import Model
     from jostle.runs import Runs
@@ -43,20 +46,33 @@ class GroupRow:
     high: float
 
 
-def held_out(model: Model, runs: Runs, confidence: float, seed: int) -> HeldOutRuns:
-    """runs: those that the model was calibrated on. Every fifth of their windows is bounded by what the
-    others alone calibrate, so that no run speaks for its own bound."""
-    runs = runs.ok()
-    c = runs.colocations
-    unit = np.asarray(runs.units(str(model.metadata.get("calibrated_by") or "window")), np.int64)
-    predicted = np.asarray(model.without_calibration_runs().predict(c), np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.log(runs.runtime_seconds) - np.log(predicted)
+def held_out(model: Model, every_run: Runs, confidence: float, seed: int) -> HeldOutRuns:
+    """every_run: of the data that the model was fitted to, of which those that it was calibrated on count.
+    Every fifth of their windows is bounded by what the others alone calibrate, so that no run speaks for its
+    own bound. A model that was calibrated on runs that fits had left out kept them, and what was answered.
+
+    Raises what `calibration_runs` raises."""
+    own = model.calibration
+    every = own.runs.take(np.flatnonzero(~own.runs.held_out))
+    answered = None
+    if own.is_crossed and model.kept is not None:
+        runs = model.kept.calibration.as_runs()
+        c, unit = runs.colocations, every.unit
+        scale = candidates_of(model.predictor, c).scale
+        centre = np.log(runs.runtime_seconds) - every.scores * scale
+        error, answered = np.log(runs.runtime_seconds) - centre[0], (centre, scale)
+    else:
+        runs = calibration_runs(model, every_run).ok()
+        c = runs.colocations
+        unit = np.asarray(
+            runs.units(str(model.metadata.get("calibrated_by") or "window")), np.int64
+        )
+        predicted = np.asarray(model.without_calibration_runs().predict(c), np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = np.log(runs.runtime_seconds) - np.log(predicted)
     codes, unit = np.unique(unit, return_inverse=True)
     fold = np.random.default_rng(seed).permutation(len(codes)) % FOLDS
     bound = np.full(len(c), np.inf)
-    own = model.calibration
-    every = own.runs.take(np.flatnonzero(~own.runs.held_out))
     known = len(every) == len(c)  # one calibration run for each of these
     for k in range(FOLDS):
         mine = np.flatnonzero(fold[unit] == k)
@@ -64,7 +80,15 @@ def held_out(model: Model, runs: Runs, confidence: float, seed: int) -> HeldOutR
             continue
         rest = every.take(np.flatnonzero(fold[unit] != k))
         calibrated = own.with_runs(rest)
-        bound[mine] = calibrated.bound(model.predictor, c.take(mine), confidence).seconds
+        left = None
+        if answered is not None:
+            usual = candidates_of(model.predictor, c.take(mine))
+            left = usual._replace(
+                centre=answered[0][:, mine], scale=answered[1][:, mine], seconds=None
+            )
+        bound[mine] = calibrated.bound(
+            model.predictor, c.take(mine), confidence, candidates=left
+        ).seconds
     bounded = np.isfinite(bound)
     covered = runs.runtime_seconds <= bound
     return HeldOutRuns(runs, error, covered, bounded, bound, unit, confidence)

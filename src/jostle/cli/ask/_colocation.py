@@ -10,6 +10,7 @@ from jostle._options import Short
 from jostle.cli.console._fields import Model
 
 if TYPE_CHECKING:
+    from jostle.models import Timelines
     from jostle.runs import Colocations
 
 
@@ -22,6 +23,57 @@ class AboutOne:
     beside: Annotated[
         tuple[str, ...], "A co-runner; repeat for more.  [default: alone]", Short("-b")
     ] = ()
+    then: Annotated[
+        tuple[str, ...],
+        "Who is beside it from a moment of its run on, instead: 2min=sort,fft, or 5min= for nobody; repeat "
+        "for more.",
+    ] = ()
+    elapsed: Annotated[str | None, "For how long it has run already, such as 90s."] = None
+    done: Annotated[
+        float | None,
+        "The share of its work that is done by then, by its own count, from 0 to 1.  [default: by the time]",
+    ] = None
+    future: Annotated[
+        bool,
+        "After that those beside it end in their turn, and others come as lately seen in the log.",
+    ] = False
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether its company changes, or it runs already."""
+        return bool(self.then or self.future or self.elapsed is not None or self.done is not None)
+
+
+def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations | Timelines:
+    """Raises UsageError."""
+    from jostle._tables import cells
+    from jostle.errors import UsageError
+    from jostle.models import Timelines
+
+    one = one_colocation(predictor, workload, about.platform, about.beside)
+    if not about.is_timed:
+        return one
+    stretches: list[tuple[float, Sequence[str]]] = [(0.0, about.beside)]
+    try:
+        for text in about.then:
+            at, is_given, names = text.partition("=")
+            start = cells.seconds(at, "its time") if is_given else None
+            if start is None:
+                raise ValueError("it is not TIME=NAME,NAME")
+            stretches.append((start, [name for name in names.split(",") if name]))
+        elapsed = 0.0 if about.elapsed is None else cells.seconds(about.elapsed, "--elapsed") or 0.0
+    except ValueError as error:
+        raise UsageError(
+            f"the timeline cannot be read: {error}", fix="Such as --then 2min=sort,fft"
+        ) from None
+    return Timelines.from_columns(
+        workload=[workload],
+        platform=[one.platform_names[0]],
+        stretches=[stretches],
+        elapsed_seconds=[elapsed],
+        done_ratio=[about.done],
+        future=about.future,
+    )
 
 
 def one_colocation(

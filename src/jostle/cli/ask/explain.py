@@ -8,7 +8,7 @@ from typing import Annotated
 from jostle._options import Short
 from jostle._verbs import load_verb
 from jostle.answers import ExplainQuestion, Explanations
-from jostle.cli.ask._colocation import AboutOne, one_colocation
+from jostle.cli.ask._colocation import AboutOne, one_question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ def explain(about: AboutExplained, question: ExplainQuestion) -> Explanations:
     from jostle.models import load
 
     model = load(about.model)
-    one = one_colocation(model.answering, about.workload, about.platform, about.beside)
+    one = one_question(about, model.answering, about.workload)
     return load_verb("model", "explain").of(model, one, question)
 
 

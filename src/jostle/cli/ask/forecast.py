@@ -16,7 +16,6 @@ from jostle.answers import (
     TracedRuns,
     contexts_of,
     live_of,
-    number_or_text,
     step_report,
     sums_of,
 )
@@ -141,7 +140,6 @@ def forecast(
     if command.snapshot_at and command.snapshots is not None:
         raise UsageError("--snapshots and --snapshot-at both say when", fix="Give one of them.")
     times = tuple(sorted(command.snapshot_at)) or command.snapshots
-    settings["eps"] = number_or_text(settings["eps"])
     bridge = Bridge(**settings, snapshots=times)
     fitted = runs.forecasts(command.dataset, bridge)
     if program.is_asked:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from jostle._confidence import exact_confidence
 from jostle._options import Limits, Short
 from jostle._report import Report, duration
 from jostle._verbs import load_verb
 from jostle.answers import Predictions, PredictQuestion
-from jostle.cli.ask._colocation import AboutOne, one_colocation
+from jostle.cli.ask._colocation import AboutOne, one_question
 from jostle.cli.console import note
 from jostle.errors import UsageError
 
@@ -53,10 +54,15 @@ class AboutMany(AboutOne):
 
 def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
     from jostle.models import load
+    from jostle.runs import Colocations
 
     model = load(about.model)
     if (about.workload is None) == (about.input_ is None):
         raise UsageError("say either --workload or --input")
+    if about.is_timed and (about.input_ is not None or about.fastest is not None):
+        raise UsageError(
+            "--then, --elapsed, --done and --future go with one --workload and --platform"
+        )
     if about.output is not None and about.input_ is None:
         raise UsageError("--output goes with --input")
     if question.mix_by is not None and about.input_ is None and not question.share:
@@ -68,11 +74,11 @@ def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
     workload = about.workload or ""
     if about.fastest is not None:
         return PredictedReport(_fastest(about, workload, model, question))
-    one = one_colocation(model.predictor, workload, about.platform, about.beside)
+    one = one_question(about, model.predictor, workload)
     answer = load_verb("model", "predict").of(model, one, question)
     lines = ()
-    if answer.items[0].outcome == "too_few_runs":
-        lines = (_lower(model, one),)
+    if answer.items[0].outcome == "too_few_runs" and isinstance(one, Colocations):
+        lines = (_lower(model, one, answer.confidence),)
     return PredictedReport(answer, lines)
 
 
@@ -170,10 +176,18 @@ def _with_profiles(model: Model, traces: Path) -> Model:
     return Model(predictor, model.calibration, model.metadata, whole=whole)
 
 
-def _lower(model: Model, one: Colocations) -> str:
-    """Which of the usual confidences has a bound where the one of the question has none."""
+def _lower(model: Model, one: Colocations, confidence: float) -> str:
+    """How many runs the confidence of the question takes, and which of the usual ones has a bound now."""
+    share = exact_confidence(confidence)
+    wanted = -(-share.numerator // (share.denominator - share.numerator))
+    text = (
+        f"{confidence:g} takes at least {wanted} calibration runs like it, of sets measured apart"
+    )
     for level in (0.999, 0.995, 0.99, 0.98, 0.95, 0.9, 0.8, 0.5):
         bounds = model.bound(one, level)
         if bounds.is_valid.all():
-            return f"with -c {level:g} there is one: {duration(float(bounds.seconds[0]))}"
-    return "no confidence from 0.5 on has one here"
+            now = duration(float(bounds.seconds[0]))
+            return (
+                f"{text}; with -c {level:g} there is a bound now, of {bounds.n[0]} such runs: {now}"
+            )
+    return f"{text}; no confidence from 0.5 on has a bound here now"

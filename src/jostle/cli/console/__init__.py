@@ -1,6 +1,7 @@
 """What every command shares: tables, JSON, progress, notes, and options made from settings."""
 
 from jostle.cli.console._options import command_of as command_of
+from jostle.cli.console._options import flags_of as flags_of
 from jostle.cli.console._output import as_typed as as_typed
 from jostle.cli.console._output import note as note
 from jostle.cli.console._output import print_error as print_error

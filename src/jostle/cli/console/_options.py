@@ -12,7 +12,17 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from jostle._options import REQUIRED, Flag, Limits, NoOption, Option, Positional, Short, options_of
+from jostle._options import (
+    REQUIRED,
+    Flag,
+    Group,
+    Limits,
+    NoOption,
+    Option,
+    Positional,
+    Short,
+    options_of,
+)
 from jostle.cli.console._output import show
 from jostle.errors import JostleError, UsageError
 
@@ -43,6 +53,7 @@ def command_of(
     flags = {name: _spelling(option) for name, option in options.items()}
 
     def command(**values: Any) -> None:
+        values.pop(_HELP_ALL.name, None)
         code, as_json = 0, values.get(JSON.name, False)
         try:
             objects = (record.value(values) for record in records)
@@ -65,6 +76,8 @@ def command_of(
     command.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
     own = [_parameter(option) for option in options.values()]
+    if any(_mark(option, Group) for option in options.values()):
+        own.append(_HELP_ALL)
     parameters = sorted(own, key=lambda p: p.default is not inspect.Parameter.empty)
     command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -127,13 +140,35 @@ def _parameter(option: Option) -> inspect.Parameter:
     if place := _mark(option, Positional):
         annotation = Annotated[kind, typer.Argument(**{"metavar": place.metavar, **settings})]
     else:
-        annotation = Annotated[kind, typer.Option(*_flags(option), **settings)]
+        if group := _mark(option, Group):
+            settings |= {"rich_help_panel": group.name, "hidden": True}
+        annotation = Annotated[kind, typer.Option(*flags_of(option), **settings)]
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if required else default,
         annotation=annotation,
     )
+
+
+def _show_all(context: typer.Context, value: bool) -> None:
+    """The help with every group of options."""
+    if value:
+        for parameter in context.command.params:
+            vars(parameter)["hidden"] = False
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+_HELP_ALL = inspect.Parameter(
+    "help_all",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option("--help-all", help="Show all options.", is_eager=True, callback=_show_all),
+    ],
+)
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
@@ -147,7 +182,8 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
     return choice
 
 
-def _flags(option: Option) -> list[str]:
+def flags_of(option: Option) -> list[str]:
+    """What a person types for it, the long one first."""
     flag, short = _mark(option, Flag), _mark(option, Short)
     if flag is not None:
         name = flag.flag
@@ -162,7 +198,7 @@ def _spelling(option: Option) -> str:
     """What a person types for it."""
     if place := _mark(option, Positional):
         return place.metavar or option.name.upper()
-    return _flags(option)[0].split("/")[0]
+    return flags_of(option)[0].split("/")[0]
 
 
 def _with_flags(text: str | None, flags: Mapping[str, str]) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jostle._options import Flag, Limits, Positional, Short
+from jostle._options import Flag, Group, Limits, Positional, Short
 from jostle._report import Report
 from jostle.answers import (
     check_report,
@@ -18,6 +18,7 @@ from jostle.answers import (
     summary_report,
 )
 from jostle.cli.console import note, progress_bar
+from jostle.cli.data._campaign_file import campaign_lines, read_campaign
 from jostle.errors import UsageError
 from jostle.measure import Campaign, MeasureOptions, suggested_settings
 
@@ -34,19 +35,26 @@ class MeasureCommand:
         Path | None,
         "Only the runs of this table (workload, platform, corunners), once each; `jostle suggest -o` writes "
         "such a one.",
+        Group("Which sets"),
     ] = None
-    smallest: Annotated[int, "Fewest members of a set.", Limits(2)] = 2
-    largest: Annotated[int, "Most members of a set.", Limits(2)] = 4
+    smallest: Annotated[int, "Fewest members of a set.", Limits(2), Group("Which sets")] = 2
+    largest: Annotated[int, "Most members of a set.", Limits(2), Group("Which sets")] = 4
     scheduler: Annotated[
         str | None,
         "Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here.",
+        Group("The machine"),
     ] = None
-    keep_apart: Annotated[bool, "With --scheduler: machines that are alike are platforms each."] = (
-        False
-    )
-    listing: Annotated[bool, "Print the plan and measure nothing.", Flag("--list")] = False
+    keep_apart: Annotated[
+        bool, "With --scheduler: machines that are alike are platforms each.", Group("The machine")
+    ] = False
+    plan: Annotated[
+        bool, "Print the campaign as a file, to be edited and measured, and measure nothing."
+    ] = False
     lists_engines: Annotated[
-        bool, "List the engines, which work here and why not.", Flag("--engines")
+        bool,
+        "List the engines, which work here and why not.",
+        Flag("--engines"),
+        Group("The machine"),
     ] = False
     check: Annotated[bool, "Say whether this machine is quiet enough to measure."] = False
 
@@ -56,7 +64,9 @@ class Jobs:
     """What is measured: shipped workloads, command lines, servers."""
 
     words: Annotated[
-        tuple[str, ...], "A command line to measure as a workload.", Positional("-- COMMAND…")
+        tuple[str, ...],
+        "A command line to measure as a workload, or the file of a campaign.",
+        Positional("CAMPAIGN.toml | -- COMMAND…"),
     ] = ()
     workload: Annotated[
         tuple[str, ...],
@@ -70,48 +80,82 @@ class Jobs:
     serve: Annotated[
         str | None,
         "A server's command line, measured under load; {port} in it is a free port.",
+        Group("Containers and servers"),
     ] = None
-    url: Annotated[str, "What is requested of it: http://127.0.0.1:{port}/path."] = ""
+    url: Annotated[
+        str,
+        "What is requested of it: http://127.0.0.1:{port}/path.",
+        Group("Containers and servers"),
+    ] = ""
     rate: Annotated[
-        tuple[float, ...], "Requests per second; may be repeated, a workload each."
+        tuple[float, ...],
+        "Requests per second; may be repeated, a workload each.",
+        Group("Containers and servers"),
     ] = ()
     ready: Annotated[
-        str, "A command line that ends with 0 when the server is ready.  [default: url answers]"
+        str,
+        "A command line that ends with 0 when the server is ready.  [default: url answers]",
+        Group("Containers and servers"),
     ] = ""
     load: Annotated[
-        str, "A command line that prints latencies in seconds, instead of requests."
+        str,
+        "A command line that prints latencies in seconds, instead of requests.",
+        Group("Containers and servers"),
     ] = ""
-    quantile: Annotated[float, "Of the latencies, what a run's time is.", Limits(0, 1)] = 0.99
+    quantile: Annotated[
+        float,
+        "Of the latencies, what a run's time is.",
+        Limits(0, 1),
+        Group("Containers and servers"),
+    ] = 0.99
     name: Annotated[
         str | None,
         "What the command line after --, or the server, is called.  [default: its words]",
     ] = None
     image: Annotated[
-        str | None, "Run the command line after -- in a container of this image (podman, docker)."
+        str | None,
+        "Run the command line after -- in a container of this image (podman, docker).",
+        Group("Containers and servers"),
     ] = None
     image_option: Annotated[
-        tuple[str, ...], "An option of the container, --NAME=VALUE; may be repeated."
+        tuple[str, ...],
+        "An option of the container, --NAME=VALUE; may be repeated.",
+        Group("Containers and servers"),
     ] = ()
-    directory: Annotated[Path | None, "Where command lines run.  [default: here]"] = None
+    directory: Annotated[
+        Path | None, "Where command lines run.  [default: here]", Group("Around a command line")
+    ] = None
     fresh_folder: Annotated[
-        bool, "Run each execution in a new folder, removed afterwards; --input FILE implies it."
+        bool,
+        "Run each execution in a new folder, removed afterwards; --input FILE implies it.",
+        Group("Around a command line"),
     ] = False
     input: Annotated[
         tuple[Path, ...], "A file or folder copied to where they run; may be repeated."
     ] = ()
-    stdin: Annotated[Path | None, "A file that they read as standard input.  [default: none]"] = (
-        None
-    )
+    stdin: Annotated[
+        Path | None,
+        "A file that they read as standard input.  [default: none]",
+        Group("Around a command line"),
+    ] = None
     env: Annotated[
-        Mapping[str, str] | None, "A variable for them, NAME=VALUE; may be repeated."
+        Mapping[str, str] | None,
+        "A variable for them, NAME=VALUE; may be repeated.",
+        Group("Around a command line"),
     ] = None
     before: Annotated[
-        tuple[str, ...], "A command line before each execution, not counted; may be repeated."
+        tuple[str, ...],
+        "A command line before each execution, not counted; may be repeated.",
+        Group("Around a command line"),
     ] = ()
-    after: Annotated[tuple[str, ...], "The same after each execution."] = ()
-    expect: Annotated[Path | None, "A file that holds what they must write to standard output."] = (
-        None
-    )
+    after: Annotated[
+        tuple[str, ...], "The same after each execution.", Group("Around a command line")
+    ] = ()
+    expect: Annotated[
+        Path | None,
+        "A file that holds what they must write to standard output.",
+        Group("Around a command line"),
+    ] = None
 
     def workloads(self) -> list[str | Workload] | None:
         """The workloads of the options; None for everything that is shipped."""
@@ -202,30 +246,52 @@ def measure(
     """
     if command.lists_engines or command.check:
         return engines_report() if command.lists_engines else check_report()
+    all_jobs = [jobs]
+    if len(jobs.words) == 1 and jobs.words[0].endswith(".toml"):
+        values, all_jobs = read_campaign(
+            Path(jobs.words[0]), _records(command, settings, options), jobs
+        )
+        command, settings, options = (
+            MeasureCommand(**values[0]),
+            values[1],
+            MeasureOptions(**values[2]),
+        )
+    if command.plan:
+        return _plan(command, all_jobs, settings, options)
     if command.output is None:
-        if jobs.words[:1] == ("audit",) and len(jobs.words) == 2:
-            from jostle.cli.data.audit import AuditCommand, AuditOptions, audit
-
-            return audit(AuditCommand(dataset=Path(jobs.words[1])), AuditOptions())
         raise UsageError("no dataset to measure into", fix="Name one with --output FOLDER.")
     if command.scheduler is not None:
-        if command.listing:
-            raise UsageError("--list shows this machine's plan; workers make their own")
         if command.suggested is not None:
             raise UsageError(
                 "what was suggested is measured on the machine it names, not on workers"
             )
-        return _on_fleet(command, _campaign(command, jobs, settings), options)
-    campaign = Campaign(**_campaign(command, jobs, settings))
-    if command.listing:
-        return plan_report(campaign)
+        return _on_fleet(command, _campaign(command, all_jobs, settings), options)
+    campaign = Campaign(**_campaign(command, all_jobs, settings))
     return _on_this_machine(campaign, command.output, options)
 
 
-def _campaign(command: MeasureCommand, jobs: Jobs, settings: Settings) -> Settings:
+def _records(
+    command: MeasureCommand, settings: Settings, options: MeasureOptions
+) -> list[tuple[type, Mapping[str, Any]]]:
+    return [(MeasureCommand, vars(command)), (Campaign, settings), (MeasureOptions, vars(options))]
+
+
+def _plan(
+    command: MeasureCommand, jobs: Sequence[Jobs], settings: Settings, options: MeasureOptions
+) -> Report:
+    """The campaign as a file, and what it comes to; --json has every window."""
+    campaign = Campaign(**_campaign(command, jobs, settings))
+    given = [name for one in jobs for name in one.workload]
+    modules = [name for name in given if name.partition(" ")[0].endswith(".wasm")]
+    shipped = [one.name for one in campaign.members if one.size]
+    records = _records(command, settings, options)
+    return plan_report(campaign, campaign_lines(records, jobs, [*modules, *shipped]))
+
+
+def _campaign(command: MeasureCommand, jobs: Sequence[Jobs], settings: Settings) -> Settings:
     """The arguments of a Campaign."""
     settings = settings | {
-        "workloads": jobs.workloads(),
+        "workloads": [one for part in jobs for one in part.workloads() or ()] or None,
         "set_sizes": (command.smallest, command.largest),
         "probes": settings["probes"] or bool(settings["stressors"]),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jostle.cli.console import note, say
+from jostle.cli.console import say
 from jostle.service import ServeSettings
 
 
@@ -15,9 +15,6 @@ def serve(settings: ServeSettings) -> None:
     serving. Ends on SIGTERM or Ctrl-C, after the answers that are under way.
     """
     from jostle.service import serve as run
-
-    if settings.api_key_file is None and settings.host not in ("127.0.0.1", "::1", "localhost"):
-        note(f"Note: without --api-key-file whoever reaches {settings.host} may ask and change.")
 
     def announce(address: str) -> None:
         say(f"Serving {settings.model} on {address}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
-from jostle._options import Flag, Limits, Short
+from jostle._options import Flag, Group, Limits, Short
 from jostle.errors import UnknownName, UsageError
 from jostle.measure.host._engines import platform_name
 from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name
@@ -81,18 +81,20 @@ class Campaign:
     window_seconds: Annotated[
         float, "Seconds that count in one window.", Flag("--window"), Limits(0.02, 60)
     ] = 0.25
-    seed: Annotated[int, "Of the sets drawn and the order."] = 0
+    seed: Annotated[int, "Of the sets drawn and the order.", Group("Which sets")] = 0
     device: Device = None
     cores: Cores = None
     probes: Annotated[
         bool,
         "Also each workload beside each of four stressors, a window of each for each --solo (for jostle fit "
         "probes).",
+        Group("Which sets"),
     ] = False
     stressors: Annotated[
         Sequence[str],
         "Only these stressors, so much less to measure: cache, copy, scatter, stream, or core, where cores "
         "are shared; may be repeated.  [implies --probes]",
+        Group("Which sets"),
     ] = ()
     chosen: Sequence[tuple[str, Sequence[str]]] = ()
     # What the settings above mean here.
@@ -247,8 +249,10 @@ class Campaign:
         sets = []
         stressors = {one.name for one in self._stressors}
         candidates = [member for member in self.members if member.name not in stressors]
-        for number in range(self.sets):
-            engine = self.engine_names[number % len(self.engine_names)]
+        # An engine may run nothing but stressors, where all else are command lines.
+        able = [e for e in self.engine_names if any(can_run(e, one) for one in candidates)]
+        for number in range(self.sets if able else 0):
+            engine = able[number % len(able)]
             size = draw.randint(*self.set_sizes)
             members = [member for member in candidates if can_run(engine, member)]
             draw_members = sorted(draw.choices(members, k=size), key=lambda member: member.name)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from jostle._options import Flag, Limits
+from jostle._options import Flag, Group, Limits
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,24 @@ class MeasureOptions:
         "Share of its time that a run may lose to other processes before it is measured again; what is "
         "lost below that is measured and taken off.",
         Flag("--most-disturbed"),
+        Group("The machine"),
         Limits(0, 1),
     ] = 1.0
-    attempts: Annotated[int, "Times a rejected window is measured at most.", Limits(1)] = 3
+    attempts: Annotated[
+        int, "Times a rejected window is measured at most.", Limits(1), Group("The machine")
+    ] = 3
     timeout_seconds: Annotated[
         float | None,
         "Seconds a set-up or a repetition may take.  [default: 10, of command lines a day]",
         Flag("--timeout"),
+        Group("The machine"),
         Limits(0.1),
     ] = None
-    native_mix: Annotated[bool, "Count the instructions of command lines too (valgrind, slow)."] = (
-        False
-    )
+    native_mix: Annotated[
+        bool,
+        "Count the instructions of command lines too (valgrind, slow).",
+        Group("Around a command line"),
+    ] = False
 
     @property
     def repetition_timeout_seconds(self) -> float:

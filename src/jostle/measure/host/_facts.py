@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from jostle._options import Flag
+from jostle._options import Flag, Group
 from jostle.errors import NotPermitted, UsageError
 from jostle.measure.host._engines import engine_setting, gcc_version, wasmtime_version
 from jostle.measure.host._proc import text_of
@@ -22,10 +22,15 @@ _CPUS = Path("/sys/devices/system/cpu")
 _EXTENSIONS = ("avx2", "avx512f", "sha_ni", "aes", "bmi2", "asimd", "sve")
 
 Cores = Annotated[
-    Sequence[int] | None, "A core to use; may be repeated.  [default: all allowed]", Flag("--core")
+    Sequence[int] | None,
+    "A core to use; may be repeated.  [default: all allowed]",
+    Flag("--core"),
+    Group("The machine"),
 ]
 Device = Annotated[
-    str | None, "What the platform is called after the engine.  [default: from the CPU]"
+    str | None,
+    "What the platform is called after the engine.  [default: from the CPU]",
+    Group("The machine"),
 ]
 
 

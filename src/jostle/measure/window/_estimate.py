@@ -29,6 +29,10 @@ _FEWEST_BEATS = 20
 # Longer ones cannot be trusted to have escaped preemption: it is a slice or two of the scheduler.
 _LONGEST_QUIET_BEAT_SECONDS = 0.005
 _WALL_LOAD_RATIO = 0.05
+# Members that share cores take turns of about this long, so that of a short window each has a whole number of
+# turns, give or take half of one for each that it might have had.
+_TURN_SECONDS = 0.004
+_TURN_ERROR = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,4 +76,7 @@ def estimate(
         if quiet <= _LONGEST_QUIET_BEAT_SECONDS:
             waits = max(1.0, seconds * (1 - lost) / cpu_seconds) if shares_core else 1.0
             method, beat = "quiet", replace(beat, seconds=quiet * waits)
-    return Estimate(replace(beat, disturbance_ratio=lost), method, beats)
+    error = beat.error_ratio
+    if shares_core:
+        error = float(np.hypot(error, _TURN_ERROR * (_TURN_SECONDS / seconds) ** 0.5))
+    return Estimate(replace(beat, disturbance_ratio=lost, error_ratio=error), method, beats)
