@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -15,10 +17,21 @@ def pitot_folder() -> Path:
 def data_folder(file: str) -> Path:
     """Where the file is; ends the program with a sentence where it is absent."""
     root = Path(__file__).resolve().parents[1]
-    found = Path(os.environ.get("JOSTLE_DATA", root.parent / "shared" / "data")) / file
-    if not found.is_file():
-        sys.exit(f"there is no {found}: set JOSTLE_DATA to the folder that holds {file}")
-    return found
+    results = Path(os.environ.get("JOSTLE_DATA", root.parent / "shared" / "data")) / file
+    if not results.is_file():
+        sys.exit(f"there is no {results}: set JOSTLE_DATA to the folder that holds {file}")
+    return results
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Pinned to one core for a while; what runs afterwards in this process has all of them again."""
+    cores = os.sched_getaffinity(0)
+    one_core()
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def one_core() -> None:

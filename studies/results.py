@@ -16,12 +16,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from studies.bridge.families import FAMILIES
-from studies.bridge.paper import CAPTIONS as BRIDGE_CAPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PICTURES = ROOT / "docs" / "results", ROOT / "docs" / "pictures"
@@ -30,13 +28,11 @@ CHEAP_MINUTES = 1.0
 
 @dataclass(frozen=True)
 class Entry:
-    """command: words in capitals stand for folders: OUT for a scratch folder, RESULTS for docs/results,
-    others for data. first: commands that make what it reads. minutes: on one busy core. keep: whether what
-    it prints is kept. pictures: what it draws in OUT/figures, and what that is called in docs/results."""
+    """A table of results.toml, whose first lines say what each key means."""
 
     command: str
     minutes: float
-    first: tuple[str, ...] = ()
+    first: Sequence[str] = ()
     keep: bool = False
     pictures: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,217 +58,9 @@ DATA = {
 }
 
 
-def _same(*names: str, prefix: str = "") -> dict[str, str]:
-    return {name: prefix + name for name in names}
-
-
-_BAG = ("figure-4-benchmarks", "figure-5-9-ablation", "figure-10-11-radar", "figure-12-heat-map")
-_BRIDGE = "python -m studies bridge"
-_RECORDED = "python -m studies.collect.bridge_recordings OUT --seed 41"
-_LARGE = "--windows 500 --seconds 0.15 --folds 1 --no-compare --no-factorization"
-_SMALL = "--windows 200 --seconds 0.12 --folds 1 --held 6"
 ENTRIES = {
-    "picture": Entry(
-        "python -m studies.slowdown.picture GAVEL --output OUT/figures",
-        1.0,
-        pictures={"beside": "../pictures/beside"},
-    ),
-    "factorization-figures": Entry(
-        "python -m studies figures OUT",
-        1.0,
-        first=("cp -r RESULTS/. OUT",),
-        pictures=_same(
-            "figure-4a-objective",
-            "figure-4b-features",
-            "figure-4c-interference",
-            "figure-4d-activation",
-            "figure-5-quantiles",
-            "figure-6a-baselines",
-            "figure-8-heads",
-            "figure-11-bounds-all",
-        ),
-    ),
-    "factorization-maps": Entry(
-        "python -m studies figures OUT --model OUT/model --dataset OUT/runs",
-        3.0,
-        first=(
-            "cp -r RESULTS/. OUT",
-            "jostle import pitot PITOT -o OUT/runs",
-            "jostle fit OUT/runs -o OUT/model",
-        ),
-        pictures=_same(
-            "figure-7-12a-suite",
-            "figure-12b-runtime",
-            "figure-12c-microarchitecture",
-            "figure-12d-interference",
-        ),
-    ),
-    "mixes": Entry("python -m studies.bounds.mixes --data PITOT", 2.0, keep=True),
-    "drift-made": Entry("python -m studies.live.drift_made", 25.0, keep=True),
-    "few-names": Entry("python -m studies.live.few_names", 20.0, keep=True),
-    "gavel-rules": Entry(
-        "jostle evaluate pairs OUT/oracle --observed 0.75 --seeds 2 "
-        "--methods solo,solo_constant,additive,own_worst,boosting,additive_low_rank,slowdown",
-        3.0,
-        first=("jostle import gavel GAVEL --campaign oracle -o OUT/oracle",),
-        keep=True,
-    ),
-    "bag-magus": Entry(
-        "python -m studies bag --data OUT/magus --seeds 1 --figures OUT",
-        8.0,
-        first=("jostle import magus MAGUS -o OUT/magus",),
-        keep=True,
-        pictures={f"bag-{name}": f"bag-{name}" for name in _BAG},
-    ),
-    "bag-new-names": Entry(
-        "python -m studies.bounds.new_names OUT/magus --method bag --alone --draws 2",
-        10.0,
-        first=("jostle import magus MAGUS -o OUT/magus",),
-        keep=True,
-    ),
-    "bag-laws": Entry(
-        "python -m studies.slowdown.on_laws --method bag --seeds 1 --shares 0.1,0.3", 2.0, keep=True
-    ),
-    "bag-shared-core": Entry(
-        "python -m studies bag --seeds 1 --no-bounds --figures OUT",
-        20.0,
-        keep=True,
-        pictures={
-            f"bag-{name}": f"bag-shared-core-{name}" for name in (*_BAG[:2], "figure-2-copies")
-        },
-    ),
-    "bag-vision": Entry(
-        "python -m studies bag --on vision --seeds 1 --no-bounds --figures OUT",
-        20.0,
-        keep=True,
-        pictures={f"bag-{name}": f"bag-vision-{name}" for name in _BAG[:3]},
-    ),
-    "accelerator-scale-out": Entry(
-        "python -m studies accelerator --on scale-out --figures OUT",
-        0.5,
-        keep=True,
-        pictures=_same(
-            "figure-16-utilisation-pairs",
-            "figure-17-qos-pairs",
-            "figure-18-utilisation",
-            "figure-19-violations",
-            prefix="accelerator-",
-        ),
-    ),
-    "accelerator-v100": Entry(
-        "python -m studies accelerator --on v100 --data V100", 0.5, keep=True
-    ),
-    "accelerator-magus13": Entry(
-        "python -m studies accelerator --on magus13 --data MAGUS", 10.0, keep=True
-    ),
-    "bridge-families": Entry(
-        f"{_BRIDGE} "
-        + " ".join(f"--data {family}-7" for family in FAMILIES)
-        + " --no-speed --splits 1 --runs 160 --seed 41",
-        10.0,
-        keep=True,
-    ),
-    "bridge-made": Entry(f"{_BRIDGE} --no-speed --seed 41", 25.0, keep=True),
-    "bridge-made-without-marks": Entry(
-        f"{_BRIDGE} --clock none --no-speed --seed 41", 25.0, keep=True
-    ),
-    "bridge-published": Entry(
-        f"{_BRIDGE} --data nmpc-0 --data nmpc-2 --data nmpc-4 "
-        "--published NMPC --splits 1 --no-speed --seed 41",
-        5.0,
-        keep=True,
-    ),
-    "bridge-tables": Entry(
-        f"{_BRIDGE} --data drift-7 --splits 1 --seed 41 --tables --published NMPC", 15.0, keep=True
-    ),
-    "bridge-given": Entry("python -m studies.live.given", 4.0, keep=True),
-    "bridge-paper": Entry(
-        f"{_BRIDGE} --paper OUT --runs 100 --seed 41",
-        8.0,
-        keep=True,
-        pictures=_same(*BRIDGE_CAPTIONS, prefix="bridge-"),
-    ),
-    "bridge-controller": Entry(
-        "jostle forecast OUT/controller --at 0.3 --method phase --snapshots 7 --clock phases "
-        "--clock-kind beats --period 5 --component loads --component stores "
-        "--component float_operations --picture OUT",
-        20.0,
-        first=(f"{_RECORDED} --only controller",),
-        pictures={"forecast": "bridge-forecast-controller"},
-    ),
-    "bridge-controller-ended": Entry(
-        f"{_RECORDED} --only controller --ended 0.9 --splits 1", 20.0, keep=True
-    ),
-    "bridge-workers": Entry(f"{_RECORDED} --only workers --splits 1", 20.0, keep=True),
-    "alignment": Entry(
-        "python -m studies alignment --programs 16 --windows 60 --seconds 0.1 --folds 1 "
-        "--learner ridge --output OUT",
-        20.0,
-        pictures={
-            "figure-2-learners": "alignment-figure-2",
-            "figure-3-samples": "alignment-figure-3",
-            "counters-tree": "alignment-counters-tree",
-            "counters-prefix": "alignment-counters-prefix",
-        },
-    ),
-    "probe-laws": Entry("python -m studies.slowdown.probe_laws --seeds 6", 2.0, keep=True),
-    "probe-laws-new": Entry(
-        "python -m studies.slowdown.probe_laws --seeds 6 --new 4 --shares 0.3", 6.0, keep=True
-    ),
-    **{
-        f"alignment-{name}": Entry(
-            f"python -m studies alignment --on {law} --programs {programs} {more}", 15.0, keep=True
-        )
-        for name, law, programs, more in (
-            ("simulator", "simulator", 104, f"{_LARGE} --seed 0"),
-            ("simulator-seed-1", "simulator", 104, f"{_LARGE} --seed 1"),
-            ("simulator-seed-2", "simulator", 104, f"{_LARGE} --seed 2"),
-            ("simulator-probes", "simulator", 104, f"{_LARGE} --probes"),
-            (
-                "simulator-probes-40",
-                "simulator",
-                40,
-                "--probes --windows 200 --seconds 0.15 --folds 2 --no-compare --no-factorization",
-            ),
-            ("queue", "queue", 24, _SMALL),
-            ("smt", "smt", 24, _SMALL),
-            ("lru", "lru", 24, _SMALL),
-            ("lru-probes", "lru", 24, f"--probes {_SMALL}"),
-        )
-    },
-    "alignment-campaign": Entry(
-        "python -m studies alignment --on campaign --no-compare --no-factorization --output OUT",
-        2.0,
-        keep=True,
-        pictures={"figure-3-samples": "alignment-campaign-figure-3"},
-    ),
-    "alignment-campaign-alignments": Entry(
-        "python -m studies alignment --on campaign --no-factorization --output OUT",
-        10.0,
-        keep=True,
-        pictures={"figure-2-learners": "alignment-campaign-figure-2"},
-    ),
-    "alignment-campaign-pairs": Entry(
-        "python -m studies alignment --on campaign --hold-out pairs --folds 2 --no-compare "
-        "--no-factorization",
-        5.0,
-        keep=True,
-    ),
-    **{
-        f"alignment-campaign-{name}": Entry(
-            "python -m studies alignment --on campaign --no-compare --no-factorization "
-            + " ".join(f"--stressors probe-{one}" for one in stressors),
-            2.0,
-            keep=True,
-        )
-        for name, stressors in (
-            ("three", ("core", "scatter", "stream")),
-            ("two", ("core", "stream")),
-        )
-    },
-    "measure": Entry(
-        "python -m studies.collect.sample_tables src/jostle/datasets/sample", 2.0, keep=True
-    ),
+    name: Entry(**entry)
+    for name, entry in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
 
 

@@ -86,10 +86,10 @@ class ApplicationCoverage:
         )
 
 
-def pair_metrics(found: dict[str, list[dict[str, float]]]) -> dict[str, float]:
+def pair_metrics(results: dict[str, list[dict[str, float]]]) -> dict[str, float]:
     """By documented name, from what PairCoverage measured of each method for each seed."""
     out = {}
-    for name, draws in found.items():
+    for name, draws in results.items():
         variance = np.mean([draw["variance"] for draw in draws])
         out[f"coverage_90_pair_{name}_ratio"] = float(np.mean([d["coverage"] for d in draws]))
         error = float(np.sqrt(variance / len(draws)))

@@ -165,17 +165,17 @@ def evaluate_bags(
         if cell.name not in missing
     ]
     metrics = {"seeds": float(len(tests.seeds)), "runs": float(len(asked))}
-    answers = [(cell, found) for cell, found in measured if isinstance(cell, BagCell)]
+    answers = [(cell, outcomes) for cell, outcomes in measured if isinstance(cell, BagCell)]
     metrics |= _error_metrics(runs, answers)
     metrics |= _coverage_metrics(measured)
     features, uses, tested = _uses(runs, answers)
     errors = _errors_by_benchmark(runs, answers)
     names = tuple(name for name in chosen if name not in missing)
     notes = list(missing.values())
-    found = BagsEvaluation(metrics, names, features, uses, tested, errors, notes)
+    outcomes = BagsEvaluation(metrics, names, features, uses, tested, errors, notes)
     described = learn(Bag(learner="tree", depth=1, cpu_platform=tests.cpu_platform), runs)
     return replace(
-        found,
+        outcomes,
         copies=_copies(runs),
         cpu=tests.cpu_platform,
         paper_features=paper_features(described),
@@ -187,34 +187,34 @@ def _copies(runs: Runs) -> dict[str, dict[str, dict[int, float]]]:
     c = runs.colocations
     names = c.workload_names, c.platform_names
     log_solo = solo_medians(runs, *names)
-    found: dict[str, dict[str, dict[int, list[float]]]] = {}
+    results: dict[str, dict[str, dict[int, list[float]]]] = {}
     for row in np.flatnonzero(c.number_of_corunners > 0).tolist():
         target, platform, others = c.row(row)
         solo = np.exp(log_solo[c.platform[row], c.workload[row]])
         if set(others) != {target} or not np.isfinite(solo):
             continue
-        here = found.setdefault(platform, {}).setdefault(target, {})
+        here = results.setdefault(platform, {}).setdefault(target, {})
         here.setdefault(1 + len(others), []).append(float(runs.runtime_seconds[row] / solo))
     return {
         platform: {
             name: {1: 1.0} | {k: float(np.mean(values)) for k, values in sorted(by.items())}
             for name, by in sorted(here.items())
         }
-        for platform, here in sorted(found.items())
+        for platform, here in sorted(results.items())
     }
 
 
-def _seconds(found: pa.Table) -> np.ndarray:
-    return found.column("seconds").to_numpy()
+def _seconds(results: pa.Table) -> np.ndarray:
+    return results.column("seconds").to_numpy()
 
 
 def _error_metrics(runs: Runs, answers: list[tuple[BagCell, pa.Table]]) -> dict[str, float]:
     """Means over the draws of a test."""
     draws: dict[tuple[str, str], dict[int, list[tuple[np.ndarray, np.ndarray]]]] = {}
-    for cell, found in answers:
+    for cell, results in answers:
         part = cell.part
         by_seed = draws.setdefault((part.test, cell.name), {})
-        by_seed.setdefault(part.seed, []).append((part.rows, _seconds(found)))
+        by_seed.setdefault(part.seed, []).append((part.rows, _seconds(results)))
     metrics = {}
     for (test, name), by_seed in draws.items():
         each: dict[str, list[float]] = {}
@@ -229,9 +229,9 @@ def _errors_by_benchmark(
     runs: Runs, answers: list[tuple[BagCell, pa.Table]]
 ) -> dict[str, dict[str, float]]:
     errors: dict[str, dict[str, float]] = {}
-    for cell, found in answers:
+    for cell, results in answers:
         if cell.part.test == "application":
-            error = np.abs(_seconds(found) / runs.runtime_seconds[cell.part.rows] - 1)
+            error = np.abs(_seconds(results) / runs.runtime_seconds[cell.part.rows] - 1)
             errors.setdefault(cell.name, {})[cell.part.title] = float(np.nanmean(error))
     return errors
 
@@ -239,11 +239,11 @@ def _errors_by_benchmark(
 def _coverage_metrics(measured: Sequence[tuple[Any, pa.Table]]) -> dict[str, float]:
     metrics: dict[str, float] = {}
     pairs: dict[str, list[dict[str, float]]] = {}
-    for cell, found in measured:
+    for cell, results in measured:
         if isinstance(cell, ApplicationCoverage):
-            metrics |= metrics_in(found)
+            metrics |= metrics_in(results)
         elif isinstance(cell, PairCoverage):
-            pairs.setdefault(cell.name, []).append(metrics_in(found))
+            pairs.setdefault(cell.name, []).append(metrics_in(results))
     return metrics | pair_metrics(pairs)
 
 
@@ -251,19 +251,19 @@ def _uses(
     runs: Runs, answers: list[tuple[BagCell, pa.Table]]
 ) -> tuple[tuple[str, ...], np.ndarray, tuple[str, ...]]:
     """(features, uses (n, features), what each row is), over the trees that left one benchmark out."""
-    counted = [found for cell, found in answers if cell.counts_uses]
-    names = (name for found in counted for name in found.column_names if name.startswith(USES))
+    counted = [results for cell, results in answers if cell.counts_uses]
+    names = (name for results in counted for name in results.column_names if name.startswith(USES))
     columns = tuple(dict.fromkeys(names))
     tested = []
-    for row in (row for found in counted for row in found.column("row").to_pylist()):
+    for row in (row for results in counted for row in results.column("row").to_pylist()):
         target, _, others = runs.colocations.row(row)
         tested.append(f"{target} beside {' + '.join(others)}")
     uses = np.zeros((len(tested), len(columns)), np.int64)
     start = 0
-    for found in counted:
-        stop = start + len(found)
+    for results in counted:
+        stop = start + len(results)
         for place, name in enumerate(columns):
-            if name in found.column_names:
-                uses[start:stop, place] = found.column(name).to_numpy()
+            if name in results.column_names:
+                uses[start:stop, place] = results.column(name).to_numpy()
         start = stop
     return tuple(name.removeprefix(USES) for name in columns), uses, tuple(tested)

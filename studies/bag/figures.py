@@ -30,34 +30,34 @@ _BASELINES = {
 _BARS = (COLOURS[1], COLOURS[5], GREY)
 
 
-def draw_bags(found: BagsEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
+def draw_bags(results: BagsEvaluation, folder: str | os.PathLike[str]) -> list[Path]:
     """PNG and SVG in `folder`/figures; returns their paths. Raises MissingExtra, NotPermitted."""
     plotting()
     place = Path(folder)
     try:
-        drawn = draw_copies(found, place)
-        drawn += save(_benchmarks(found), place, "bag-figure-4-benchmarks")
-        drawn += draw_combinations(found, place)
-        drawn += save(_ablation(found), place, "bag-figure-5-9-ablation")
-        if len(found.uses):
-            drawn += save(_radar(found), place, "bag-figure-10-11-radar")
-            drawn += save(_heat_map(found), place, "bag-figure-12-heat-map")
+        drawn = draw_copies(results, place)
+        drawn += save(_benchmarks(results), place, "bag-figure-4-benchmarks")
+        drawn += draw_combinations(results, place)
+        drawn += save(_ablation(results), place, "bag-figure-5-9-ablation")
+        if len(results.uses):
+            drawn += save(_radar(results), place, "bag-figure-10-11-radar")
+            drawn += save(_heat_map(results), place, "bag-figure-12-heat-map")
     except OSError as error:
         raise NotPermitted(f"cannot write: {error.strerror}", where=str(place)) from None
     return drawn
 
 
-def _benchmarks(found: BagsEvaluation) -> Any:
+def _benchmarks(results: BagsEvaluation) -> Any:
     plt = plotting()
-    baseline = _best_baseline(found, "application")[0]
-    usual = [name for name in (baseline, "tree", "bag") if name in found.errors]
-    shown = usual or list(found.errors)[:3]
-    names = list(found.errors[shown[0]])
+    baseline = _best_baseline(results, "application")[0]
+    usual = [name for name in (baseline, "tree", "bag") if name in results.errors]
+    shown = usual or list(results.errors)[:3]
+    names = list(results.errors[shown[0]])
     figure, axes = plt.subplots(figsize=(8, 3.4), layout="constrained")
     bars = []
     for colour, method in zip(_BARS, shown, strict=False):
-        heights = [100 * found.errors[method][name] for name in names]
-        mean = 100 * found.metrics[f"relative_error_mean_application_{method}_ratio"]
+        heights = [100 * results.errors[method][name] for name in names]
+        mean = 100 * results.metrics[f"relative_error_mean_application_{method}_ratio"]
         title = _BASELINES.get(method, method.replace("_", " "))
         bars.append((f"{title} (mean {mean:.1f}%)", heights, colour))
     draw_bars(axes, bars)
@@ -68,18 +68,18 @@ def _benchmarks(found: BagsEvaluation) -> Any:
     return figure
 
 
-def _ablation(found: BagsEvaluation) -> Any:
+def _ablation(results: BagsEvaluation) -> Any:
     plt = plotting()
     start = ("only_", "without_", "mix_")
     whole = ("boosting", "bag")  # all groups, by the trees alone and beside rules
-    names = [name for name in found.methods if name in whole or name.startswith(start)]
+    names = [name for name in results.methods if name in whole or name.startswith(start)]
     figure, sides = plt.subplots(1, 2, figsize=(9, 0.32 * len(names) + 1.4), layout="constrained")
     for axes, test in zip(sides, ("application", "pair"), strict=True):
         values = [
-            100 * found.metrics.get(f"relative_error_mean_{test}_{name}_ratio", np.nan)
+            100 * results.metrics.get(f"relative_error_mean_{test}_{name}_ratio", np.nan)
             for name in names
         ]
-        baseline, constant = _best_baseline(found, test)
+        baseline, constant = _best_baseline(results, test)
         best = _BASELINES.get(baseline, "")
         finite = [value for value in values if np.isfinite(value)]
         edge = 1.05 * max([*finite, constant] if np.isfinite(constant) else finite, default=1.0)
@@ -103,27 +103,27 @@ def _ablation(found: BagsEvaluation) -> Any:
     return figure
 
 
-def _best_baseline(found: BagsEvaluation, test: str) -> tuple[str, float]:
+def _best_baseline(results: BagsEvaluation, test: str) -> tuple[str, float]:
     """(method, its error in per cent): the best answer that needs no learning."""
     errors = {
-        name: 100 * found.metrics[f"relative_error_mean_{test}_{name}_ratio"]
+        name: 100 * results.metrics[f"relative_error_mean_{test}_{name}_ratio"]
         for name in _BASELINES
-        if name in found.methods
+        if name in results.methods
     }
     return min(errors.items(), key=lambda item: item[1], default=("", float("nan")))
 
 
-def _radar(found: BagsEvaluation) -> Any:
+def _radar(results: BagsEvaluation) -> Any:
     plt = plotting()
-    top = found.uses_table()[:MOST_FEATURES]
-    columns = [found.features.index(name) for name, *_ in top]
+    top = results.uses_table()[:MOST_FEATURES]
+    columns = [results.features.index(name) for name, *_ in top]
     angle = np.linspace(0, 2 * np.pi, len(top), endpoint=False)
     figure, axes = plt.subplots(
         figsize=(6.4, 6.4), subplot_kw={"projection": "polar"}, layout="constrained"
     )
     random = np.random.default_rng(0)
-    turn = angle + random.uniform(-0.06, 0.06, (len(found.uses), len(angle)))
-    asked = found.uses[:, columns]
+    turn = angle + random.uniform(-0.06, 0.06, (len(results.uses), len(angle)))
+    asked = results.uses[:, columns]
     axes.plot(turn.ravel(), asked.ravel(), ".", color=COLOURS[1], alpha=0.15, ms=4, rasterized=True)
     mean = asked.mean(0)
     axes.plot(np.r_[angle, angle[:1]], np.r_[mean, mean[:1]], color=COLOURS[2], lw=1.8)
@@ -152,11 +152,11 @@ def _radar(found: BagsEvaluation) -> Any:
     return figure
 
 
-def _heat_map(found: BagsEvaluation) -> Any:
+def _heat_map(results: BagsEvaluation) -> Any:
     plt = plotting()
-    columns = [found.features.index(name) for name, *_ in found.uses_table()[:MOST_FEATURES]]
-    rows = np.unique(np.linspace(0, len(found.uses) - 1, MOST_ROWS).astype(int))
-    part = found.uses[rows][:, columns]
+    columns = [results.features.index(name) for name, *_ in results.uses_table()[:MOST_FEATURES]]
+    rows = np.unique(np.linspace(0, len(results.uses) - 1, MOST_ROWS).astype(int))
+    part = results.uses[rows][:, columns]
     figure, axes = plt.subplots(
         figsize=(0.5 * len(columns) + 3.5, 0.26 * len(rows) + 2.2), layout="constrained"
     )
@@ -166,9 +166,9 @@ def _heat_map(found: BagsEvaluation) -> Any:
         # Not black and white: the picture under them stays as it is on dark pages.
         colour = "#f0f0f0" if value > 0.6 * part.max() else "#404040"
         axes.text(x, y, str(value), ha="center", va="center", fontsize=7, color=colour)
-    names = [_short(found.features[at]).replace("\n", " ") for at in columns]
+    names = [_short(results.features[at]).replace("\n", " ") for at in columns]
     axes.set_xticks(range(len(columns)), names, rotation=45, ha="right", fontsize=7)
-    axes.set_yticks(range(len(rows)), [found.tested[at] for at in rows], fontsize=7)
+    axes.set_yticks(range(len(rows)), [results.tested[at] for at in rows], fontsize=7)
     axes.set_title("Times each feature is asked about, by test run", fontsize=9)
     return figure
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, Any]:
     """Every method of the tables by name: baselines, the paper's tree, trees on `target`, linear and support
     vector regression on it and on the runtime as in the paper, each feature group alone and left out, and
-    the slowdown form and the factorization, which see features but learn names."""
+    slowdown and the factorization, which see features but learn names."""
     from jostle.bag import GROUPS, Bag
     from jostle.evaluate import SoloTime
     from jostle.factorization import Factorization
@@ -39,7 +39,7 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
         "svr": FeatureRegression("svr", target, cpu_platform),
         "linear_runtime": FeatureRegression("linear", "runtime", cpu_platform),
         "svr_runtime": FeatureRegression("svr", "runtime", cpu_platform),
-        "slowdown": Slowdown(target=target, rank=4),
+        "slowdown": Slowdown(rank=4),
         "factorization": Factorization(),
     }
     fitted = learn(Bag(learner="tree", cpu_platform=cpu_platform), runs)

@@ -22,17 +22,17 @@ _NUMBERS = {"cpu": 6, "solo": 7, "mix": 8, "fairness": 9}
 _TITLES = {"cpu": "CPU time", "solo": "time alone", "mix": "instruction mix"}
 
 
-def draw_copies(found: BagsEvaluation, folder: Path) -> list[Path]:
+def draw_copies(results: BagsEvaluation, folder: Path) -> list[Path]:
     """Figures 1 to 3; nothing where there are no bags of copies."""
     drawn: list[Path] = []
     speed = {
         platform: {name: {k: 1 / v for k, v in by.items()} for name, by in here.items()}
-        for platform, here in found.copies.items()
+        for platform, here in results.copies.items()
     }
-    cpu = speed.get(found.cpu or "", {})
-    devices = {platform: here for platform, here in speed.items() if platform != found.cpu}
+    cpu = speed.get(results.cpu or "", {})
+    devices = {platform: here for platform, here in speed.items() if platform != results.cpu}
     if cpu:
-        drawn += save(_lines(cpu, f"on {found.cpu}"), folder, "bag-figure-1-copies-cpu")
+        drawn += save(_lines(cpu, f"on {results.cpu}"), folder, "bag-figure-1-copies-cpu")
     for number, (platform, here) in enumerate(devices.items()):
         more = f"-{number + 1}" if number else ""
         title = f"on {platform}"
@@ -44,7 +44,7 @@ def draw_copies(found: BagsEvaluation, folder: Path) -> list[Path]:
         }
         ratio = {name: by for name, by in ratio.items() if len(by) > 1}
         if ratio:
-            title = f"{platform} over {found.cpu}"
+            title = f"{platform} over {results.cpu}"
             drawn += save(_lines(ratio, title), folder, f"bag-figure-3-copies-ratio{more}")
     return drawn
 
@@ -64,12 +64,12 @@ def _lines(speeds: dict[str, dict[int, float]], title: str) -> Any:
     return figure
 
 
-def draw_combinations(found: BagsEvaluation, folder: Path) -> list[Path]:
+def draw_combinations(results: BagsEvaluation, folder: Path) -> list[Path]:
     """Figures 6 to 9 of the groups that there are; nothing where combinations were not tried."""
     errors = {
         frozenset(name.removeprefix(COMBINED).split("+")): 100
-        * found.metrics[f"relative_error_mean_application_{name}_ratio"]
-        for name in found.methods
+        * results.metrics[f"relative_error_mean_application_{name}_ratio"]
+        for name in results.methods
         if name.startswith(COMBINED)
     }
     drawn: list[Path] = []

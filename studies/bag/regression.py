@@ -92,11 +92,11 @@ class _RegressionAnswers(RivalAnswers):
         x = np.where(x == self.described.unknown, typical, x)
         y = middle + unit * self.learner.predict((x - typical) / spread)
         own = solo[beside]
-        found = {"slowdown": own * np.exp(np.clip(y, -30, 30)), "extra": own + y}.get(
+        results = {"slowdown": own * np.exp(np.clip(y, -30, 30)), "extra": own + y}.get(
             self.target, y
         )
         seconds = solo.copy()
-        seconds[beside] = np.maximum(found, LEAST * own)
+        seconds[beside] = np.maximum(results, LEAST * own)
         return seconds
 
 

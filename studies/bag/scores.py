@@ -19,7 +19,7 @@ def scores(runs: Runs, answers: Answers) -> dict[str, float]:
     held = np.concatenate([rows for rows, _ in answers])
     guess = np.concatenate([seconds for _, seconds in answers])
     actual = runs.runtime_seconds[held]
-    found = {"relative_error_mean_{}_ratio": float(np.nanmean(np.abs(guess / actual - 1)))}
+    results = {"relative_error_mean_{}_ratio": float(np.nanmean(np.abs(guess / actual - 1)))}
     c = runs.colocations
     solo = np.exp(solo_medians(runs, c.workload_names, c.platform_names))
     extra = actual - solo[c.platform[held], c.workload[held]]
@@ -27,15 +27,15 @@ def scores(runs: Runs, answers: Answers) -> dict[str, float]:
     spread = float(((extra - extra[usable].mean())[usable] ** 2).sum())
     if spread > 0:
         left = float(((guess - actual)[usable] ** 2).sum())
-        found["extra_time_r2_{}"] = 1 - left / spread
+        results["extra_time_r2_{}"] = 1 - left / spread
         log_slowdown = np.log(actual / (actual - extra))[usable]
         varies = float(log_slowdown.var() * usable.sum())
         left = float((np.log(guess / actual)[usable] ** 2).sum())
-        found["log_slowdown_r2_{}"] = 1 - left / varies if varies > 0 else float("nan")
+        results["log_slowdown_r2_{}"] = 1 - left / varies if varies > 0 else float("nan")
     whole = np.concatenate([bag_errors(runs, rows, seconds) for rows, seconds in answers])
     if len(whole):
-        found["relative_error_mean_bag_{}_ratio"] = float(np.nanmean(whole))
-    return found
+        results["relative_error_mean_bag_{}_ratio"] = float(np.nanmean(whole))
+    return results
 
 
 def bag_errors(runs: Runs, rows: np.ndarray, seconds: np.ndarray) -> np.ndarray:

@@ -90,7 +90,7 @@ class BagStudy:
         cpu_platform = self.cpu_platform or (cpu if shipped else None)
         target = self.target or ("slowdown" if shipped else "extra")
         seeds = range(self.seed, self.seed + self.seeds)
-        found = evaluate_bags(
+        results = evaluate_bags(
             runs,
             BagTests(cpu_platform, self.benchmark, target, self.folds, seeds),
             bounds=self.bounds,
@@ -99,7 +99,7 @@ class BagStudy:
             runner=Runner(self.workers, self.scheduler, self.kept, version or self.on),
             progress=progress,
         )
-        drawn = [] if self.figures is None else draw_bags(found, self.figures)
+        drawn = [] if self.figures is None else draw_bags(results, self.figures)
         data = {
             "dataset": self.on if shipped else str(self.data),
             "version": version,
@@ -112,32 +112,32 @@ class BagStudy:
                 data,
                 self.seed,
                 settings={"target": target, "folds": self.folds, "seeds": self.seeds},
-                metrics=found.metrics,
-                paper_features=found.paper_features,
-                explanation=found.uses_document(),
-                notes=found.notes,
+                metrics=results.metrics,
+                paper_features=results.paper_features,
+                explanation=results.uses_document(),
+                notes=results.notes,
                 figures=[str(path) for path in drawn],
             ),
-            _tables(found),
+            _tables(results),
             drawn,
-            [f"note: {note}" for note in found.notes],
+            [f"note: {note}" for note in results.notes],
         )
 
 
-def _tables(found: BagsEvaluation) -> list[Table | str]:
+def _tables(results: BagsEvaluation) -> list[Table | str]:
     from studies.bag.paper_features import features_table
 
-    tables: list[Table | str] = [features_table(found.paper_features), ""]
+    tables: list[Table | str] = [features_table(results.paper_features), ""]
     for test in TESTS:
-        tables += [_errors_table(found, test), ""]
-    rows = [[name, percent(s), f"{u:.2f}"] for name, s, u in found.uses_table()[:MOST_FEATURES]]
+        tables += [_errors_table(results, test), ""]
+    rows = [[name, percent(s), f"{u:.2f}"] for name, s, u in results.uses_table()[:MOST_FEATURES]]
     if rows:
         tables.append(Table(["the tree asks about", "of answers", "times"], rows, (1, 2)))
     return tables
 
 
-def _errors_table(found: BagsEvaluation, test: str) -> Table:
-    m = found.metrics
+def _errors_table(results: BagsEvaluation, test: str) -> Table:
+    m = results.metrics
     level = 80 if any(key.startswith(f"coverage_80_{test}") for key in m) else 90
     columns = {
         "each": "relative_error_mean_{}_ratio",
@@ -148,7 +148,7 @@ def _errors_table(found: BagsEvaluation, test: str) -> Table:
         "± s.e.": f"coverage_{level}_standard_error_{{}}_ratio",
     }
     rows = []
-    for name in found.methods:
+    for name in results.methods:
         if f"relative_error_mean_{test}_{name}_ratio" not in m:
             continue
         cells = [name]

@@ -169,14 +169,14 @@ class Recorder:
         from jostle.traces import Traces, write_traces
 
         for start in range(0, len(windows), 40):
-            some, found, finished = windows[start : start + 40], [], []
+            some, results, finished = windows[start : start + 40], [], []
             for number, window in enumerate(some):
                 if time.monotonic() > self.until:
                     break
-                found += self._window(window, 1000 * turn + start + number)
+                results += self._window(window, 1000 * turn + start + number)
                 finished.append(window)
             if finished:
-                write_traces(self.given.scratch, Traces.from_traces(found))
+                write_traces(self.given.scratch, Traces.from_traces(results))
                 with self.log.open("a") as file:
                     for window in finished:
                         file.write(json.dumps({"window": window}) + "\n")

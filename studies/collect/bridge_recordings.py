@@ -77,12 +77,12 @@ def record(folder: Path, name: str, recording: Recording, runs: int) -> None:
 
     if (folder / "traced_runs").is_dir():
         return
-    found = trace(
+    results = trace(
         [f"{name}={recording.program}"] * recording.members,
         TraceOptions(runs=runs),
         progress=lambda done, total, _: print(f"{name}: window {done + 1} of {total}", flush=True),
     )
-    write_traces(folder, found)
+    write_traces(folder, results)
 
 
 def evaluate(folder: Path, recording: Recording, options: argparse.Namespace) -> None:

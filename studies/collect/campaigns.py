@@ -82,20 +82,20 @@ def _jobs(folder: Path) -> list[Workload]:
         "xz": ["xz", "-kf", "-1", text.name],
         "zstd": ["zstd", "-qf", "-9", text.name],
     }
-    found = [
+    results = [
         command_workload(line, name, job_of(inputs=[text]))
         for name, line in lines.items()
         if shutil.which(line[0])
     ]
     python = [sys.executable, "-c"]
-    found.append(command_workload([*python, _INSERTS], "database", job_of(fresh_folder=True)))
+    results.append(command_workload([*python, _INSERTS], "database", job_of(fresh_folder=True)))
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    found.append(command_workload([*python, _NUMPY], "numpy", job_of(environment=one_thread)))
+    results.append(command_workload([*python, _NUMPY], "numpy", job_of(environment=one_thread)))
     if shutil.which("cc"):
         sources = [KERNEL_FOLDER / name for name in ("sha256.c", "sift.c", "lz.c", "kernel.h")]
         words = ["cc", "-O2", "-c", *(path.name for path in sources[:-1])]
-        found.append(command_workload(words, "build", job_of(inputs=sources)))
-    return found
+        results.append(command_workload(words, "build", job_of(inputs=sources)))
+    return results
 
 
 def _web(folder: Path) -> list[Workload]:

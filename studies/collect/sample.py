@@ -65,7 +65,7 @@ def campaigns(window_seconds: float) -> list[Campaign]:
 
 def collect(build: Path, budget_seconds: float, window_seconds: float) -> list[dict[str, Any]]:
     """What each campaign did."""
-    began, found = time.monotonic(), []
+    began, results = time.monotonic(), []
     for campaign in campaigns(window_seconds):
         left = max(0.0, budget_seconds - (time.monotonic() - began))
         printed = [-1]
@@ -83,8 +83,8 @@ def collect(build: Path, budget_seconds: float, window_seconds: float) -> list[d
             progress=say,
         )
         # Where it was kept is nobody's business.
-        found.append({k: v for k, v in summary.to_json().items() if k != "dataset"})
-    return found
+        results.append({k: v for k, v in summary.to_json().items() if k != "dataset"})
+    return results
 
 
 def export(build: Path, out: Path) -> dict[str, Any]:

@@ -28,13 +28,13 @@ def interference(runs: Runs, seed: int) -> list[tuple[str, str, str, float, floa
     """(platform, workload, beside, slowdown, low, high, times), the most slowed first."""
     draw = np.random.default_rng(seed)
     solo = solo_medians(runs, runs.colocations)
-    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    results: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in np.flatnonzero(runs.colocations.number_of_corunners == 1):
         workload, platform, beside = runs.colocations.row(int(row))
         if np.isfinite(solo[row]):
-            found[platform, workload, beside[0]].append(runs.runtime_seconds[row] / solo[row])
+            results[platform, workload, beside[0]].append(runs.runtime_seconds[row] / solo[row])
     rows = []
-    for (platform, workload, other), slowdowns in found.items():
+    for (platform, workload, other), slowdowns in results.items():
         if len(slowdowns) < FEWEST:
             continue
         values = np.array(slowdowns)

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.runs import Dataset, Runs, summarise
-from studies.collect.contention_bags import WANTED, differences, whole_bags
+from studies.collect.repeats import WANTED, differences, whole_bags
 from studies.collect.shared_core import shared_core_program
 
 if TYPE_CHECKING:
@@ -99,12 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def bags(names: Sequence[str]) -> list[Bag]:
     """Each alone twice, every pair, and random larger ones; copies too."""
-    found: list[Bag] = [(name,) for name in names] * 2
-    found += combinations_with_replacement(names, 2)
+    results: list[Bag] = [(name,) for name in names] * 2
+    results += combinations_with_replacement(names, 2)
     deal = random.Random(1)
     for size, number in LARGER.items():
-        found += [tuple(sorted(deal.choices(names, k=size))) for _ in range(number)]
-    return found
+        results += [tuple(sorted(deal.choices(names, k=size))) for _ in range(number)]
+    return results
 
 
 def record(build: Path, names: Sequence[str], passes: int, seconds: float) -> bool:
@@ -197,8 +197,8 @@ class BagMachine:
             f"{'-'.join(order)}-{identity}-{time.time_ns()}",
         )
         seen: list[Assessment] = []
-        found = least_disturbed(recording, self.watch, ATTEMPTS, seen.append)
-        return [row_of(one, seen[-1].reason) for one in found]
+        results = least_disturbed(recording, self.watch, ATTEMPTS, seen.append)
+        return [row_of(one, seen[-1].reason) for one in results]
 
 
 def row_of(one: Trace, reason: str | None) -> dict[str, Any]:
@@ -256,20 +256,20 @@ def ship(build: Path, out: Path, names: Sequence[str]) -> int:
     runs = Runs.from_columns(**columns, workload_features=features(names, build))
     disturbed = int((~runs.is_ok).sum())
     runs = whole_bags(runs.ok())
-    found = differences(runs)
-    one = next(name for name in found if f"wasmtime-{ONE}:" in name)
+    results = differences(runs)
+    one = next(name for name in results if f"wasmtime-{ONE}:" in name)
     document: dict[str, Any] = {
         "schema": "shared-core-bags/v1",
         "programs": {name: PROGRAMS[name] for name in names},
-        "differences": found,
+        "differences": results,
         "disturbed_runs": disturbed,
         "predicted": one,
-        "cpu_platform": next(name for name in found if name != one),
+        "cpu_platform": next(name for name in results if name != one),
         "runs": summarise(runs).to_json(),
     }
     text = json.dumps(document, indent=1, default=str)
     print(text)
-    if not found[one]["ratio"] > WANTED:
+    if not results[one]["ratio"] > WANTED:
         print(
             f"bags differ by no more than {WANTED:g} times as much as repeats: no set is made of this.",
             file=sys.stderr,

@@ -86,14 +86,14 @@ class PublishedPitot(Trained):
             "workload": (features[0], self.rank * (len(self.quantiles) or 1)),
             "platform": (features[1], self.rank * (1 + 2 * self.types)),
         }
-        found = {}
+        results = {}
         for at, (side, (table, outputs)) in enumerate(shapes.items()):
             names, width = table.shape
-            found[side] = {
+            results[side] = {
                 "own": jax.random.normal(keys[2 * at], (names, self.own)),
                 "layers": layers_of(keys[2 * at + 1], (width + self.own, *hidden, outputs)),
             }
-        return found
+        return results
 
     def answer(self, p: Any, features: Any, rows: Any) -> Any:
         """(n,) log residual; with quantiles (h, n)."""

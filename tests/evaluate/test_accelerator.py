@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.accelerator.bubble import fit_bubble
 from studies.accelerator.cluster import (
     GPUS_PER_SERVICE,
     INSTANCES_PER_BATCH,
@@ -24,7 +23,7 @@ from studies.accelerator.cluster import (
 )
 from studies.accelerator.figures import draw_scale_out
 from studies.accelerator.made_up import made_up
-from studies.accelerator.rules import Pairs, baselines
+from studies.accelerator.rules import Pairs, baselines, fit_bubble
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data"))

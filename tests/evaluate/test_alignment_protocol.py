@@ -47,7 +47,7 @@ def test_on_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     metrics = document["metrics"]
-    for prefix in ("", "printed_", "continuous_", "section_"):
+    for prefix in ("", "printed_", "section_"):
         assert (
             metrics[f"{prefix}run_time_error_max_ratio"]
             >= metrics[f"{prefix}run_time_error_mean_ratio"]
@@ -94,7 +94,7 @@ def test_a_campaign_as_it_was_recorded(
     # Seeds and names draw which fifth of the sets is kept to choose by.
     for name in ("seed_spread", "names_difference"):
         assert 0 <= m[f"{name}_mean_ratio"] <= m[f"{name}_max_ratio"] < 0.1
-    assert m["seed_spread_max_ratio"] > 0
+    assert m["seed_spread_max_ratio"] == 0  # the mixture draws nothing, and learns from all
     assert document["settings"]["corunners"] == "loop"
     assert m["tested_programs"] == 6
     for rival in ("no_interference", "mean_slowdown", "median_slowdown", "probes"):

@@ -27,7 +27,9 @@ def test_the_plan_is_as_large_as_it_must_be() -> None:
     assert sum(job.kind == "solo" and job.again > 0 for job in jobs) > 20
 
 
-def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_on_where_it_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "torch" else real(n))
     jobs = [
@@ -40,11 +42,13 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(recorder, "plan", lambda seed: jobs)
     given = ["-o", str(tmp_path), *QUICK, "--modes", "time-sliced", "--budget", "60"]
     recorder.main([*given, "--most", "1"])
+    assert "time-sliced: 1 measurements left, at most 0 minutes" in capsys.readouterr().out
     path = tmp_path / "measurements.jsonl"
     first = path.read_text()
     assert len(first.splitlines()) == 1
     path.write_text(first + '{"key": "cut o')
     recorder.main(given)
+    assert "time-sliced: 4 measurements left" in capsys.readouterr().out
     lines = [json.loads(line) for line in path.read_text().splitlines() if line[-1] == "}"]
     assert path.read_text().startswith(first)
     assert [line["ok"] for line in lines] == [True, True, True, False, True]

@@ -68,8 +68,7 @@ def pair_methods(target: str, names: Sequence[str] | None = None) -> dict[str, A
         "own_product": OwnPairs("product"),
         "bag_tree": Bag(learner="tree", target=target),
         "bag": Bag(target=target, depth=depth),
-        "slowdown": Slowdown(target=target),
-        "slowdown_form": Slowdown(target=target, stack=False),
+        "slowdown": Slowdown(),
         "factorization": Factorization(),
     }
     return picked(known, names)
