@@ -142,7 +142,6 @@ def test_alignment_on_the_recorded_campaign() -> None:
 def test_forecasts_given_a_run_so_far() -> None:
     own = rows("bridge-given")
     three = [own[name]["over mixture"].split()[0] for name in ("walk", "periodic", "modes")]
-    assert (
-        f"walks, cycles, two modes | `python -m studies.live.given` | {', '.join(three)} |"
-        in page("bridge.md")
+    assert f"walks, cycles, two modes | `python -m studies given` | {', '.join(three)} |" in page(
+        "bridge.md"
     )

@@ -17,6 +17,8 @@ from typer.main import get_command
 import studies
 from jostle.cli import _app
 from studies import results
+from studies.bridge.families import FAMILIES
+from studies.bridge.paper import CAPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -53,6 +55,9 @@ def test_every_picture_and_raw_table_has_a_command_that_makes_it() -> None:
     assert raw <= set(results.ENTRIES)
     text = "\n".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
     assert not [name for name in raw if f"raw/{name}.txt" not in text]
+    made_families = results.ENTRIES["bridge-families"].command
+    assert set(re.findall(r"--data (\w+)-7", made_families)) == set(FAMILIES)
+    assert set(results.ENTRIES["bridge-paper"].pictures) == set(CAPTIONS)
     cheap = [name for name, entry in results.ENTRIES.items() if entry.is_cheap]
     assert {"factorization-figures", "accelerator-scale-out"} <= set(cheap)
 

@@ -47,9 +47,16 @@ def tree_of(name: str) -> ast.Module:
     return ast.parse(modules()[name].read_text("utf-8"))
 
 
+@cache
+def nodes_of(name: str) -> tuple[ast.AST, ...]:
+    """All imports and functions of a module."""
+    wanted = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef)
+    return tuple(node for node in ast.walk(tree_of(name)) if isinstance(node, wanted))
+
+
 def imports_of(name: str) -> Iterator[str]:
     """Modules of Jostle that a module names in any import, at its top, in a function or for types."""
-    for node in ast.walk(tree_of(name)):
+    for node in nodes_of(name):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -106,7 +113,7 @@ def test_imports_are_absolute() -> None:
     broken = [
         name
         for name in modules()
-        for node in ast.walk(tree_of(name))
+        for node in nodes_of(name)
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert not broken
@@ -125,7 +132,7 @@ def test_folders_are_not_crowded_and_say_what_is_in_them() -> None:
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for name in modules():
-        for node in ast.walk(tree_of(name)):
+        for node in nodes_of(name):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 yield f"{name}.{node.name}", node
 

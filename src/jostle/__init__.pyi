@@ -24,6 +24,7 @@ from .factorization import Factorization as Factorization
 from .methods import Data as Data
 from .methods import read as read
 from .models import Model as Model
+from .models import Timelines as Timelines
 from .models import fit as fit
 from .models import load as load
 from .placement import Fleet as Fleet

@@ -41,10 +41,7 @@ ON_RUNS: dict[str, Method[Any]] = {
     "ensemble": Ensemble(experts=("rules",)),
     "factorization": Factorization(rank=8, hidden=16, steps=20),
     "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=20),
-    "slowdown": Slowdown(rank=2, members=1, steps=20, penalty=0.01, here=0.5),
-    "slowdown, extra time": Slowdown(
-        target="extra", rank=2, members=1, steps=30, here=0.5, stack=False
-    ),
+    "slowdown": Slowdown(rank=2, members=1, steps=20, process=False),
 }
 
 

@@ -94,6 +94,13 @@ class Data:
         return self.runs
 
     @property
+    def has_traces(self) -> bool:
+        """Whether traces were given, or the folder holds some."""
+        from jostle.traces import has_traces
+
+        return self._traces is not None or (self.path is not None and has_traces(self.path))
+
+    @property
     def traces(self) -> Traces:
         """Raises NotEnoughRuns where there are none, UnreadableFile for damaged ones."""
         if self._traces is None:

@@ -6,16 +6,17 @@ from jostle.methods._data import Data
 from jostle.methods._registry import DEFAULT_METHOD
 
 MANY_RUNS = 20_000  # past which one network learns all, and weighs simple rules beside itself
-OF_MANY = "factorization"
+OF_MANY, OF_TRACES = "factorization", "alignment"
 
 
 def default_method(data: Data) -> str:
-    """Its name: all experts that the data allow, and of very many runs, or runs on disk, the network."""
+    """Its name: all experts that the data allow; of very many runs, or runs on disk, the network; and of
+    traces without runs what learns from counters alone."""
     from jostle.runs import Dataset, StoredRuns
 
+    if not data.has_runs:
+        return OF_TRACES if data.has_traces else DEFAULT_METHOD
     if not data.has_given_runs and data.path is not None:
         return OF_MANY if Dataset(data.path).number_of_runs() > MANY_RUNS else DEFAULT_METHOD
-    if not data.has_runs:
-        return DEFAULT_METHOD
     many = isinstance(data.runs, StoredRuns) or len(data.runs) > MANY_RUNS
     return OF_MANY if many else DEFAULT_METHOD
