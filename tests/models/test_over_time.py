@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import jostle
 from jostle.bounds import CHANGED_COMPANY, Calibration, Candidates
+from jostle.ensemble import Ensemble
 from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
 from jostle.models._over_time import OverTime, PlainLaw, stands_for_longest, taken_by
+from jostle.models.online._crossed import fit_crossed
+from jostle.models.timelines._acts import Acts
 from jostle.runs import Colocations, Runs
 
 NAMES = [f"w{i}" for i in range(6)]
@@ -178,3 +181,49 @@ def test_a_name_that_is_not_known_keeps_the_time_of_its_run() -> None:
     taken = taken_by(fitted, runs).runtime_seconds
     assert taken[0] == 15.0
     assert taken[1] > 15.0  # beside w1 throughout it takes longer than beside it for a while
+
+
+def test_what_leaves_runs_out_learns_from_all_of_a_log_and_bounds_by_what_was_left_out() -> None:
+    runs = made(300, seed=7, noise=0.05)
+    method = Ensemble(experts=("rules",))
+    model = jostle.fit(runs, method, seed=0)
+    counts = model.metadata["runs"]
+    assert counts["fitted"] == len(runs)
+    assert counts["changing"] == int((~runs.is_steady).sum())
+    bounds = model.bound(constant(60, 4), 0.8)
+    assert CHANGED_COMPANY in bounds.outcome
+    assert not bounds.is_guaranteed.any()
+    # Each run is asked about as it began and later, of a known timeline and of what may come.
+    assert model.acts is not None
+    assert counts["calibration"] > 0.8 * len(runs)
+    assert (model.acts.quarter == 0).sum() > 1.6 * min(len(runs), counts["calibration"])
+    loaded = Acts.from_arrays(*model.acts.to_arrays())
+    assert loaded.score.tolist() == model.acts.score.tolist()
+
+
+def test_runs_left_out_are_what_was_learned_without_them_says() -> None:
+    over_time = OverTime.of(Data.of(made(200, seed=8, noise=0.05)), frozenset({"runs"}), 0)
+    assert over_time is not None
+    method = Ensemble(experts=("rules",))
+    prepared = method.prepare(over_time.data)
+    asked: list[tuple[Any, set[str]]] = []
+
+    def twice_as_long(fitted: Any, runs: Runs) -> Runs:
+        asked.append((fitted, set(runs.table.column("run_id").to_pylist())))
+        return runs.with_one_company(2 * runs.runtime_seconds)
+
+    how: dict[str, Any] = {"by": "together", "seed": 0}
+    plain = fit_crossed(method, prepared, **how)
+    double = fit_crossed(method, prepared, taken_by=twice_as_long, **how)
+    assert plain is not None
+    assert double is not None
+    some = constant(40, seed=9)
+    one, two = (each.calibration.bound(each.fitted, some, 0.8) for each in (plain, double))
+    assert two.seconds[one.is_valid] == pytest.approx(2 * one.seconds[one.is_valid])
+    assert len({id(fitted) for fitted, _ in asked}) > 1
+    of_sets = [
+        set(prepared.in_memory.take(at).table.column("run_id").to_pylist())
+        for _, at in double.without
+    ]
+    assert all(any(ids <= mine for _, mine in asked) for ids in of_sets)
+    assert sum(map(len, of_sets)) == len(set().union(*of_sets)) == len(double.calibration_runs)

@@ -12,6 +12,7 @@ import pytest
 
 import jostle
 from jostle.bounds import ON_THE_ACT
+from jostle.ensemble import Ensemble
 from jostle.errors import UsageError
 from jostle.models import Rates, Timelines, ends
 from jostle.models.timelines._acts import Acts
@@ -266,3 +267,43 @@ def test_objects_with_stretches_are_answered_and_bad_ones_told(model: jostle.Mod
         assert "start_seconds" in answers[5].error
     over = [one.over for one in predict.of(model, items).items[:3]]
     assert over == ["timeline", "throughout", "future"]
+
+
+def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log: Runs) -> None:
+    old = log.take(np.arange(250))
+    old = old.take(
+        np.flatnonzero([name != "w5" for name in old.table.column("workload").to_pylist()])
+    )
+    beside = old.stretches.colocations
+    has = (
+        beside.corunner == beside.workload_names.index("w5")
+        if "w5" in beside.workload_names
+        else []
+    )
+    row = np.repeat(old.stretches.row, beside.number_of_corunners)
+    old = old.take(np.setdiff1d(np.arange(len(old)), row[has]))
+    method = Ensemble(experts=("rules",))
+    model = jostle.fit(old, method, seed=1)
+    new = node_log(90, seed=11)
+    now = model.update(new)
+    assert "w5" in now.predictor.workload_names
+    assert model.acts is not None
+    assert now.acts is not None
+    before = Acts.of(model, new, np.arange(len(new)), 0)
+    assert now.acts.score.tolist() == [*model.acts.score.tolist(), *before.score.tolist()]
+    names = [model.predictor.workload_names[code] for code in before.workload.tolist()]
+    added = now.acts.workload[len(model.acts.score) :].tolist()
+    assert [now.predictor.workload_names[code] for code in added] == names
+    asked = Timelines.from_columns(
+        workload=["w5"], platform=["p"], stretches=[[(0.0, ["w2"])]], future=True
+    )
+    assert now.bound(asked, 0.8).outcome.tolist() == [ON_THE_ACT]
+    # Runs that were chosen are no sample, and those of one company bring nobody new.
+    chosen = model.update(new, chosen=True).acts
+    assert chosen is not None
+    assert chosen.score.tolist() == model.acts.score.tolist()
+    steady = new.with_one_company(new.runtime_seconds)
+    kept = model.update(steady).acts
+    assert kept is not None
+    assert kept.newcomers.rate_per_second.tolist() == model.acts.newcomers.rate_per_second.tolist()
+    assert kept.newcomers.share.sum() == pytest.approx(1)

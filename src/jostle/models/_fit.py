@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from jostle._version import VERSION
 from jostle.bounds import Calibration
 from jostle.errors import UsageError
@@ -29,7 +31,7 @@ from jostle.models._new_names import runs_of_names_left_out
 from jostle.models._over_time import OverTime
 from jostle.models._usual import Usual
 from jostle.models.online._again import MOST_AGAIN
-from jostle.models.online._crossed import fit_crossed
+from jostle.models.online._crossed import Crossed, fit_crossed
 from jostle.models.online._kept import Kept
 from jostle.progress import share_of
 from jostle.runs import Runs, StoredRuns
@@ -73,11 +75,9 @@ def fit(
     `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within each of
     its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is given.
     progress: called with (done, total, loss).
-    Runs on disk (StoredRuns) bring what they hold out, by window, and are learned from where they lie; not
-    every method can.
-    Of a small campaign much is calibrated on; then the method learns once more from all runs, to say how
-    long, while the bounds keep to what it learned without those. A run whose company changed counts as one
-    of its longest stretch, in the time that the law of rates gives it there (see _over_time).
+    Runs on disk (StoredRuns) bring what they hold out, by window; not every method can learn from them.
+    Where much is calibrated on, the method learns once more from all runs, to say how long. A run whose
+    company changed counts as one of its longest stretch, by the law of rates (see _over_time).
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
     source = Data.of(data)
@@ -98,32 +98,38 @@ def fit(
     groups = None if by is None else groups_of(prepared.in_memory, by)
     in_memory = not isinstance(held.learn.runs, StoredRuns)
     is_held_out = validation is not None and calibration is not None
-    may_cross = in_memory and not (is_held_out or calibrate_by or new_names)
-    if may_cross and prior is None and over_time is None and isinstance(method, LeavesOut):
+    may_cross = in_memory and prior is None and not (is_held_out or calibrate_by or new_names)
+    if may_cross and isinstance(method, LeavesOut):
         crossed = fit_crossed(
-            method, prepared, by=drawn, seed=seed, groups=groups, progress=progress
+            method,
+            prepared,
+            by=drawn,
+            seed=seed,
+            groups=groups,
+            taken_by=None if over_time is None else over_time.taken_by,
+            progress=progress,
         )
         if crossed is not None:
             counts = len(prepared.in_memory), 0, len(crossed.calibration_runs)
             metadata = _metadata(method, source, seed, fitted_at, drawn, by, new_names)
-            metadata["runs"] = _counts(*counts, prior, int(prepared.in_memory.is_chosen.sum()))
-            model = Model(crossed.fitted, crossed.calibration, metadata, kept=crossed.kept)
-            model.usual = Usual.of(model, crossed.calibration_runs)
-            return model
+            metadata["runs"] = _counts(
+                *counts, prior, prepared.in_memory.is_chosen.sum(), over_time
+            )
+            return _crossed_model(crossed, metadata, prepared, over_time)
     again = in_memory and not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
     parts = iter([share_of(progress, k, number) for k in range(number)])
     fitted, selection = learned(
         method, held, by=drawn, seed=seed, prior=prior, progress=next(parts)
     )
-    acts = None if over_time is None else over_time.acts(held, fitted, seed)
+    acts = None
     if over_time is not None:
+        acts = over_time.acts(held.calibration, [(fitted, np.arange(len(held.calibration)))], seed)
         held = over_time.calibrated(held, fitted)
     calibrated = Calibration.fit(
         fitted, selection, held.calibration, by=drawn, groups=groups, is_close=prepared.is_close
     )
-    if over_time is not None:
-        calibrated = replace(calibrated, is_reckoned=True)
+    calibrated = replace(calibrated, is_reckoned=over_time is not None)
     if new_names:
         left_out = runs_of_names_left_out(
             method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=next(parts)
@@ -132,16 +138,25 @@ def fit(
     chosen = int(held.learn.in_memory.is_chosen.sum()) if in_memory else 0
     metadata = _metadata(method, source, seed, fitted_at, drawn, by, new_names)
     counts = len(held.learn.runs), len(held.validation), len(held.calibration)
-    metadata["runs"] = _counts(*counts, prior, chosen)
-    if over_time is not None:
-        metadata["runs"]["changing"] = over_time.changing
-    kept_runs = _kept(method, held, drawn, seed)
+    metadata["runs"] = _counts(*counts, prior, chosen, over_time)
     whole = None
     if again:
         whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
-    model = Model(fitted, calibrated, metadata, kept=kept_runs, whole=whole, acts=acts)
+    kept = _kept(method, held, drawn, seed)
+    model = Model(fitted, calibrated, metadata, kept=kept, whole=whole, acts=acts)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = Usual.of(model, held.calibration)
+    return model
+
+
+def _crossed_model(
+    crossed: Crossed, metadata: dict[str, Any], prepared: Prepared, over_time: OverTime | None
+) -> Model:
+    calibrated, acts = replace(crossed.calibration, is_reckoned=over_time is not None), None
+    if over_time is not None:
+        acts = over_time.acts(prepared.in_memory, crossed.without, int(metadata["seed"]))
+    model = Model(crossed.fitted, calibrated, metadata, kept=crossed.kept, acts=acts)
+    model.usual = Usual.of(model, crossed.calibration_runs)
     return model
 
 
@@ -168,7 +183,7 @@ def _metadata(
 
 
 def _counts(
-    fitted: int, validation: int, calibration: int, prior: Runs | None, chosen: int
+    fitted: int, validation: int, calibration: int, prior: Runs | None, chosen: int, over_time: Any
 ) -> dict[str, int]:
     more = 0 if prior is None else len(prior.ok())
     return {
@@ -176,7 +191,8 @@ def _counts(
         "validation": validation,
         "calibration": calibration,
         "prior": more,
-        **({"chosen": chosen} if chosen else {}),
+        **({"chosen": int(chosen)} if chosen else {}),
+        **({} if over_time is None else {"changing": over_time.changing}),
     }
 
 

@@ -291,11 +291,13 @@ class Model(Glance):
         """
         from jostle.models._over_time import taken_by
         from jostle.models.online._update import updated
+        from jostle.models.timelines._acts import Acts
 
         changed = not bool(runs.ok().is_steady.all())
-        runs = taken_by(self, runs)
+        before, runs = runs, taken_by(self, runs)
         stamp = {"updated_at": updated_at, "data_version": data_version}
         model = updated(self, runs, seed, chosen, stamp)
+        model.acts = Acts.updated(self, model, before, seed, chosen)
         if changed or self.calibration.is_reckoned:
             model.calibration = replace(model.calibration, is_reckoned=True)
         return model

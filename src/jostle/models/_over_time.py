@@ -10,6 +10,7 @@ one of a single company stays what it was measured to be.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow.compute
 
 from jostle.methods import Data, HeldOut
-from jostle.models.timelines._acts import Acts
+from jostle.models.timelines._acts import MOST, Acts
 from jostle.runs import Colocations, Runs, StoredRuns, Stretches
 
 # Arrow makes these functions at run time, so type checkers cannot see them.
@@ -34,7 +35,7 @@ _PRIOR = {
     "pair": 0.15,
 }
 _STEPS = 6
-_MOST = 200_000  # runs that the plain law is learned from
+_LEARNED = 200_000  # runs that the plain law is learned from
 _HUBER = 2.5  # standard deviations
 
 
@@ -55,8 +56,8 @@ class PlainLaw:
     @classmethod
     def of(cls, runs: Runs, seed: int = 0) -> PlainLaw:
         """Learned from runs with status ok."""
-        if len(runs) > _MOST:
-            runs = runs.take(np.random.default_rng(seed).choice(len(runs), _MOST, replace=False))
+        if len(runs) > _LEARNED:
+            runs = runs.take(np.random.default_rng(seed).choice(len(runs), _LEARNED, replace=False))
         parts, observed = runs.stretches, np.log(runs.runtime_seconds)
         c = parts.colocations
         keys = {name: np.unique(code) for name, (_, code) in _parts(c).items()}
@@ -171,24 +172,33 @@ class OverTime:
     def calibrated(self, held: HeldOut, fitted: Any) -> HeldOut:
         """With calibration runs taken to one company by what was learned, which has not seen them: their
         errors are then those of its answers for their whole timelines."""
-        own, at = self._own(held)
-        if not len(own):
-            return held
+        return replace(held, calibration=self.taken_by(fitted, held.calibration))
+
+    def taken_by(self, fitted: Any, runs: Runs) -> Runs:
+        """Runs that were not learned from, those of the data taken to one company by what was learned."""
+        own, at = self._own(runs)
         before = self._before.take(at)
-        seconds = held.calibration.runtime_seconds.copy()
+        if not len(own) or bool(before.is_steady.all()):
+            return runs
+        seconds = runs.runtime_seconds.copy()
         seconds[own] = np.where(
             before.is_steady, seconds[own], taken_by(fitted, before).runtime_seconds
         )
-        return replace(held, calibration=held.calibration.with_one_company(seconds))
+        return runs.with_one_company(seconds)
 
-    def acts(self, held: HeldOut, fitted: Any, seed: int) -> Acts:
-        """How what is told over time comes out for the calibration runs, by what was learned without them."""
-        return Acts.of(fitted, self._before, self._own(held)[1], seed)
+    def acts(self, runs: Runs, without: Sequence[tuple[Any, np.ndarray]], seed: int) -> Acts:
+        """How what is told over time comes out. without: (what was learned without some of the runs, which
+        they are)."""
+        parts = []
+        for fitted, rows in without:
+            at = self._own(runs.take(rows))[1]
+            parts.append(Acts.of(fitted, self._before, at, seed, MOST // len(without)))
+        return Acts.joined(parts)
 
-    def _own(self, held: HeldOut) -> tuple[np.ndarray, np.ndarray]:
-        """(which calibration runs are of the data, where they are there)."""
+    def _own(self, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
+        """(which of the runs are of the data, where they are there)."""
         ids = self._before.table.column("run_id").combine_chunks()
-        at = pc.index_in(held.calibration.table.column("run_id"), value_set=ids)
+        at = pc.index_in(runs.table.column("run_id"), value_set=ids)
         return np.flatnonzero(np.asarray(pc.is_valid(at))), pc.drop_null(at).to_numpy()
 
 

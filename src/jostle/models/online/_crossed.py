@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Crossed:
-    """calibration_runs: in the order of the scores."""
+    """calibration_runs: in the order of the scores. without: (what was learned without some runs, their
+    numbers), of sets left out."""
 
     fitted: Any
     calibration: Calibration
     calibration_runs: Runs
     kept: Kept
+    without: tuple[tuple[Any, np.ndarray], ...] = ()
 
 
 def fit_crossed(
@@ -41,23 +43,27 @@ def fit_crossed(
     seed: int,
     groups: Groups | None = None,
     may_calibrate: np.ndarray | None = None,
+    taken_by: Callable[[Any, Runs], Runs] | None = None,
     progress: Progress | None = None,
 ) -> Crossed | None:
-    """may_calibrate: (n,) of the runs, by default all but those that were chosen. None where no run could be
-    left out."""
+    """may_calibrate: (n,) of the runs, by default all but those that were chosen. taken_by: what runs that
+    were left out are by what was learned without them. None where no run could be left out."""
     runs = prepared.in_memory
     free = ~(runs.is_chosen | prepared.inputs)
     free = free if may_calibrate is None else free & may_calibrate
     fitted, left_out = method.fit_left_out(prepared, seed=seed, progress=progress)
     own, names, asked = [], [], []
+    without: list[tuple[Any, np.ndarray]] = []
     for one in left_out:
         mine = np.flatnonzero(free[one.runs])
         index, unit = one.runs[mine], one.unit[mine]
         if not len(index):
             continue
-        part = Selection.of(one.fitted, runs.take(index))
+        some = runs.take(index)
+        some = some if taken_by is None else taken_by(one.fitted, some)
+        part = Selection.of(one.fitted, some)
         scores = CalibrationRuns.of(
-            *(one.fitted, runs.take(index), unit),
+            *(one.fitted, some, unit),
             groups=groups,
             held_out=one.is_of_names,
             part=part,
@@ -67,6 +73,7 @@ def fit_crossed(
         (names if one.is_of_names else own).append((scores.take(known), part.take(known)))
         if not one.is_of_names:
             asked.append(index[known])
+            without.append((one.fitted, index[known]))
     if not own or not any(len(scores) for scores, _ in own):
         return None
     calibration = Calibration.crossed(*_joined(own), groups)
@@ -75,7 +82,7 @@ def fit_crossed(
     index = np.concatenate(asked)
     rest = np.setdiff1d(np.arange(len(runs)), index)
     kept = Kept.all_of(runs.take(rest), runs.take(index), by)
-    return Crossed(fitted, calibration, runs.take(index), kept)
+    return Crossed(fitted, calibration, runs.take(index), kept, tuple(without))
 
 
 def _joined(

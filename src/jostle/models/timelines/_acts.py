@@ -8,6 +8,7 @@ enough, else among all. Progress is told from the time; a run's own heartbeat ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 QUARTERS = 4
 KINDS = (TIMELINE, FUTURE)
 _FEWEST = 40  # runs of one workload that it is bounded by alone
-_MOST = 400  # runs that are asked about anew
+MOST = 400  # runs that are asked about anew
+_LATELY = 20_000  # answers that are kept
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,19 @@ class Acts(Serializable):
     score: np.ndarray
 
     @classmethod
-    def of(cls, fitted: Any, runs: Runs, calibration: np.ndarray, seed: int) -> Acts:
+    def of(
+        cls, fitted: Any, runs: Runs, calibration: np.ndarray, seed: int, most: int = MOST
+    ) -> Acts:
         """fitted: what was learned without the calibration runs. runs: all of the log, with status ok.
-        calibration: (k,) rows of it."""
+        calibration: (k,) rows of it, of which at most so many are asked about."""
         rates = Rates(fitted)
         newcomers = Newcomers.of(runs, *rates.names)
         parts = runs.take(calibration).stretches
         known = np.ones(len(calibration), bool)
         known[parts.row[~parts.colocations.known_in(*rates.names)]] = False
         rows = np.asarray(calibration)[known]
-        if len(rows) > _MOST:
-            rows = np.sort(np.random.default_rng(seed).choice(rows, _MOST, replace=False))
+        if len(rows) > most:
+            rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
         if not len(rows):
             none = np.zeros(0, np.int64)
             return cls(newcomers, none, none, none, np.zeros(0))
@@ -72,6 +76,43 @@ class Acts(Serializable):
         columns = [np.concatenate(column) for column in zip(*found, strict=True)]
         kind, quarter, workload = (column.astype(np.int64) for column in columns[:3])
         return cls(newcomers, kind, quarter, workload, columns[3])
+
+    @classmethod
+    def updated(cls, model: Any, now: Any, runs: Runs, seed: int, chosen: bool) -> Acts | None:
+        """Those of `now`, which is the model when it has learned these runs, too: what the model, which had
+        not, says of them counts beside what it had said of earlier ones. Of chosen ones nothing counts."""
+        new = runs.ok()
+        changed = new.is_stretched and not bool(new.is_steady.all())
+        if model.acts is None and not changed:
+            return None
+        names = Rates(now).names
+        asked = cls.of(model, new, np.flatnonzero(~(new.is_chosen | chosen)), seed)
+        parts = [asked] if model.acts is None else [model.acts, asked]
+        codes = {name: code for code, name in enumerate(names[0])}
+        code_of = np.array([codes[name] for name in Rates(model).names[0]], np.int64)
+        both = cls.joined(parts)
+        lately = slice(-_LATELY, None)
+        newcomers = both.newcomers
+        if changed:
+            newcomers = Newcomers.of(new, *names)
+        elif names != Rates(model).names:
+            newcomers = newcomers.recoded(Rates(model).names, names)
+        return cls(
+            newcomers,
+            both.kind[lately],
+            both.quarter[lately],
+            code_of[both.workload[lately]],
+            both.score[lately],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Acts]) -> Acts:
+        """One after the other, of the same names; newcomers are those of the first."""
+        columns = (
+            np.concatenate([getattr(one, name) for one in parts])
+            for name in ("kind", "quarter", "workload", "score")
+        )
+        return cls(parts[0].newcomers, *columns)
 
     def bound(
         self, told: np.ndarray, asked: Timelines, quarter: np.ndarray, workload: np.ndarray,

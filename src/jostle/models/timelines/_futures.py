@@ -72,6 +72,18 @@ class Newcomers(Serializable):
         counted += _SHARED * every / every.sum()
         return cls(rate, counted / counted.sum(axis=1, keepdims=True))
 
+    def recoded(self, old: tuple[Any, Any], new: tuple[Any, Any]) -> Newcomers:
+        """In more names; who joined has not come. old, new: (workloads, platforms)."""
+        row, column = (
+            np.array([later.index(name) for name in earlier], np.int64)
+            for earlier, later in ((old[1], new[1]), (old[0], new[0]))
+        )
+        every = self.share.mean(axis=0)
+        share = np.zeros((len(new[1]), len(new[0])))
+        share[:, column] = every
+        share[np.ix_(row, column)] = self.share
+        return Newcomers(self.rate_per_second, share)
+
 
 def no_newcomers() -> Newcomers:
     """Nobody comes."""

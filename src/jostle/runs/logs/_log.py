@@ -26,7 +26,7 @@ pc: Any = pyarrow.compute
 
 OK, FAILED, TIMEOUT, RUNNING = range(4)
 _STATUS = np.array(["ok", "failed", "timeout"])
-_SLICES_OF_A_FILE = 5
+_SLICES_OF_A_FILE = 3
 _SPREAD, _FEWEST = 5.0, 10
 
 
@@ -151,7 +151,7 @@ class ImportedLog:
     def _tables(self, made: MadeOfLog) -> Iterator[pa.Table]:
         if not self._parts or not any(len(part[1]) for part in self._parts):
             raise UnreadableFile("the log holds no job that ran", where=self.source)
-        ids = pa.chunked_array([_plain(part[0]) for part in self._parts], pa.string())
+        ids = _plain(pa.chunked_array([_plain(part[0]) for part in self._parts], pa.string()))
         columns = [
             np.concatenate(column) for column in zip(*(p[1:] for p in self._parts), strict=True)
         ]
@@ -159,33 +159,31 @@ class ImportedLog:
         names, state, start, end, outcome = columns[1:]
         lists, states = (list(self._codes[i]) for i in (0, 2))
         made.jobs, left = self.jobs, Counter(self.left_aside)
-        run_id = pc.binary_join_element_wise(
-            self.campaign, ids, pa.array(start // 1_000_000).cast(pa.string()), ":"
-        )
-        there = _last_of_each(run_id)
+        there = _last_of_each(_run_ids(self.campaign, ids, start))
         left["they stand more than once"] += int((~there).sum())
         node_names, stays_of, is_odd = _nodes(lists)
         left["their nodes cannot be read"] += int((is_odd[columns[0]] & there).sum())
         horizon = int(max(start.max(), end.max()) + 1)
         is_open = end == NO_TIME
         since, until = self._edges(start, end, is_open, made.notes)
-        number = np.array([len(one) for one in stays_of])[columns[0]]
+        number = np.array([len(one) for one in stays_of], np.int32)[columns[0]]
         platforms = self._platforms(node_names)
-        one_node = np.array([one[0] if len(one) == 1 else 0 for one in stays_of])[columns[0]]
+        first = np.array([one[0] if len(one) == 1 else 0 for one in stays_of])
+        has_platform = (platforms[first] >= 0)[columns[0]]
         is_run = there & (number > 0)
         for reason, rows in {
             "they were still running": is_open,
             "they ran on several nodes": number > 1,
             "the log begins after their start": start < since,
             "the log ends before their end": ~is_open & (end > until),
-            "their node is not in the table of nodes": platforms[one_node] < 0,
+            "their node is not in the table of nodes": ~has_platform,
         }.items():
             left[reason] += int((is_run & rows).sum())
             is_run &= ~rows
-        job = np.repeat(np.arange(len(start)), np.where(there, number, 0))
-        nodes = [code for code in columns[0][there].tolist() for code in stays_of[code]]
+        job = np.repeat(np.arange(len(start), dtype=np.int32), np.where(there, number, 0))
+        nodes = (code for code in columns[0][there].tolist() for code in stays_of[code])
         stays = Stays(
-            np.array(nodes, np.int32),
+            np.fromiter(nodes, np.int32, len(job)),
             names[job],
             start[job],
             np.where(is_open, np.maximum(horizon, start + 1), end)[job],
@@ -198,8 +196,7 @@ class ImportedLog:
             if (n := int((outcome[is_run] == code).sum()))
         }
         about = _Jobs(
-            run_id.combine_chunks() if isinstance(run_id, pa.ChunkedArray) else run_id,
-            names, state, start, end, outcome, np.array(states), np.array(list(self._codes[1])),
+            ids, names, state, start, end, outcome, np.array(states), np.array(list(self._codes[1])),
             np.array(node_names), platforms, np.array(sorted(self._platform_names(node_names))),
             self.campaign,
         )  # fmt: skip
@@ -254,7 +251,7 @@ class ImportedLog:
 
 @dataclass(frozen=True)
 class _Jobs:
-    run_id: Any
+    id: Any
     workload: np.ndarray
     state: np.ndarray
     start: np.ndarray
@@ -270,6 +267,13 @@ class _Jobs:
 
 def _plain(column: Any) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _run_ids(campaign: str, ids: Any, start: np.ndarray) -> Any:
+    """(n,) text: the cluster, the job's number, and the second of its start: a number may come again."""
+    return pc.binary_join_element_wise(
+        campaign, ids, pa.array(start // 1_000_000).cast(pa.string()), ":"
+    )
 
 
 def _last_of_each(run_id: Any) -> np.ndarray:
@@ -319,7 +323,7 @@ def _table(
         runtime_seconds=pc.if_else(pa.array(ok), runtime, pa.scalar(None, pa.float64())),
         measured_at=pa.array(about.start[at], pa.timestamp("us", tz="UTC")),
         campaign=about.campaign,
-        run_id=about.run_id.take(pa.array(at)),
+        run_id=_run_ids(about.campaign, about.id.take(pa.array(at)), about.start[at]),
         status=pa.array(_STATUS[about.outcome[at]].tolist(), pa.string()),
         reason=pc.if_else(pa.array(ok), pa.scalar(None, pa.string()), states),
         stretches=pc.if_else(pa.array(single), pa.scalar(None, every.type), every),

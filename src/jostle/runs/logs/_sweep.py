@@ -47,19 +47,14 @@ def companies(stays: Stays, *, entries: int = MOST_ENTRIES) -> Iterator[Company]
         return
     order = np.lexsort((stays.start, stays.node))
     node = stays.node[order].astype(np.int64)
-    start, end = (one[order] - stays.start.min() for one in (stays.start, stays.end))
-    span = int(end.max()) + 1
-    swept = _Sorted(
-        node * span + start,
-        node * span + end,
-        np.maximum.accumulate(node * span + end),
-        start,
-        end,
-        stays.workload[order].astype(np.int64),
-        stays.is_run[order],
-        node,
-        span,
-    )
+    first = int(stays.start.min())
+    span = int(stays.end.max()) - first + 1
+    node *= span
+    node -= first
+    to_key = node + stays.end[order]
+    node += stays.start[order]
+    latest, workload = np.maximum.accumulate(to_key), stays.workload[order]
+    swept = _Sorted(node, to_key, latest, workload, stays.is_run[order], span)
     slices = [(p, min(p + SLICE, len(order))) for p in range(0, len(order), SLICE)][::-1]
     while slices:
         first, last = slices.pop()
@@ -73,33 +68,38 @@ def companies(stays: Stays, *, entries: int = MOST_ENTRIES) -> Iterator[Company]
 
 @dataclass(frozen=True)
 class _Sorted:
-    """By node and start. from_key, to_key: node and time in one number; latest: running maximum of to_key."""
+    """By node and start. from_key, to_key: node * span + time; latest: running maximum of to_key."""
 
     from_key: np.ndarray
     to_key: np.ndarray
     latest: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
     workload: np.ndarray
     is_run: np.ndarray
-    node: np.ndarray
     span: int
+
+    def start(self, stay: np.ndarray) -> np.ndarray:
+        """Since the first one."""
+        return self.from_key[stay] % self.span
+
+    def end(self, stay: np.ndarray) -> np.ndarray:
+        return self.to_key[stay] % self.span
 
 
 def _slice(swept: _Sorted, first: int, last: int, entries: int) -> Company | None:
     """None where there is too much of it at once."""
     a, b = _pairs(swept, first, last)
     start, end = swept.start, swept.end
-    low, high = np.maximum(start[a], start[b]), np.minimum(end[a], end[b])
+    end_a = end(a)
+    low, high = np.maximum(start(a), start(b)), np.minimum(end_a, end(b))
     mine = np.arange(first, last)[swept.is_run[first:last]]
-    width = int((end[mine] - start[mine]).max(initial=0)) + 1
+    width = int((end(mine) - start(mine)).max(initial=0)) + 1
 
     def key(stay: np.ndarray, time: np.ndarray) -> np.ndarray:
-        return (stay - first) * width + (time - start[stay])
+        return (stay - first) * width + (time - start(stay))
 
-    inside = high < end[a]
+    inside = high < end_a
     keys = np.unique(
-        np.concatenate([key(mine, start[mine]), key(a, low), key(a[inside], high[inside])])
+        np.concatenate([key(mine, start(mine)), key(a, low), key(a[inside], high[inside])])
     )
     at = np.searchsorted(keys, key(a, low))
     until = np.where(
@@ -114,7 +114,7 @@ def _slice(swept: _Sorted, first: int, last: int, entries: int) -> Company | Non
     stay = keys // width + first
     stretch = np.repeat(at, until - at) + _counted(until - at)
     base = int(swept.workload.max()) + 1
-    entry = np.sort(stretch * base + np.repeat(swept.workload[b], until - at))
+    entry = np.sort(stretch * base + np.repeat(swept.workload[b].astype(np.int64), until - at))
     sizes, workload = np.bincount(entry // base, minlength=len(keys)), entry % base
     same = _same_as_before(stay, sizes, workload)
     wanted = ~same & np.isin(stay, mine)
