@@ -54,6 +54,7 @@ NOT_RUN = {
     "nsys ": "needs a graphics processor",
     "podman ": "builds an image",
     "kubectl ": "needs a cluster",
+    "helm ": "needs a cluster",
     "sbatch ": "needs a cluster",
     "sacct ": "needs a cluster",
     "scontrol ": "needs a cluster",

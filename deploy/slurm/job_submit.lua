@@ -2,7 +2,7 @@
 --
 --   sbatch --comment='jostle workload=fft-m deadline=4x' job.sh
 --
--- sets the node list, the time limit where none was given (at limit_confidence, 0.99), and the comment. Jobs that do not say `jostle` are not
+-- sets the node list, the time limit where none was given (at limit_confidence, 0.99; one that was given is checked), and the comment. Jobs that do not say `jostle` are not
 -- looked at, and every job is accepted as it is where the service does not answer within two seconds.
 -- Environment of slurmctld: JOSTLE_URL (http://127.0.0.1:8000), JOSTLE_HEADERS (a file with an Authorization header).
 
@@ -42,6 +42,9 @@ local function place(job)
   if job.req_nodes ~= nil and job.req_nodes ~= "" then
     if not job.req_nodes:match(NAME) then return end -- a list of its own: its owner knows better
     body = body .. ',"nodes":["' .. job.req_nodes .. '"]'
+  end
+  if job.time_limit ~= slurm.NO_VAL and job.time_limit > 0 then
+    body = body .. ',"time_limit_minutes":' .. string.format("%d", job.time_limit)
   end
   local answer = ask(body .. "}")
   local comment = answer and answer:match('"comment":"([^"\\]+)"')

@@ -32,7 +32,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 
 import numpy as np
 
-from jostle.errors import BadData, UnreadableFile
+from jostle.errors import BadData, NotPermitted, UnreadableFile
 
 _BLANK = "0" * 64  # stands where the checksum will, while it is taken
 _ATTEMPTS = 50
@@ -57,8 +57,12 @@ def write_document(
     schema: str,
     document: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
+    only_over: str | None = None,
 ) -> None:
-    """Raises NotPermitted where the disk does not take it."""
+    """only_over: the checksum of the document that has to be there, `` for none; any unless given.
+
+    Raises NotPermitted where the disk does not take it, or another document is there.
+    """
     from safetensors.numpy import save as to_bytes
 
     # These bring Arrow, which reading does without.
@@ -75,6 +79,8 @@ def write_document(
     with errors_explained(folder, untouched):
         make_folder(folder)
         with _turn(folder) as is_mine:
+            if only_over is not None and checksum_of(folder / f"{stem}.json") != only_over:
+                raise NotPermitted(f"another {stem} came meanwhile: it stays", where=str(folder))
             # Each is on the disk before the next begins: a JSON never names tensors that are not there.
             write_whole(folder / name, content)
             write_whole(folder / f"{stem}.json", text)
@@ -83,6 +89,16 @@ def write_document(
                 for old in folder.glob(f"{stem}-*.safetensors"):
                     if old.name != name:
                         old.unlink(missing_ok=True)
+
+
+def checksum_of(path: Path) -> str:
+    """Of the document at `path`, as it is now; `` where there is none. Raises UnreadableFile."""
+    try:
+        return str(json.loads(path.read_bytes())["sha256"])
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableFile(f"not a readable {path.stem}: {error}", where=str(path)) from None
 
 
 def read_document(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,11 @@ import pyarrow.csv
 import pytest
 
 import jostle
-from jostle.errors import JostleError, UnknownName, UnreadableFile, UsageError
+from jostle._tensors import checksum_of
+from jostle.errors import JostleError, NotPermitted, UnknownName, UnreadableFile, UsageError
 from jostle.models import Model, save_over, step_back, usual_questions
 from jostle.models.online import _update
+from jostle.models.online._versions import MOST_KEPT
 from jostle.probes import Probes
 from jostle.runs import Dataset, Runs, add_runs, runs_since
 from tests.command_line import jostle as command
@@ -206,6 +210,34 @@ def test_one_step_back(model: Model, parts: Parts, tmp_path: Path) -> None:
     assert "updates" not in jostle.load(place).metadata
     with pytest.raises(UsageError):
         step_back(place)
+
+
+def test_a_journal_of_models_to_go_back_in(model: Model, parts: Parts, tmp_path: Path) -> None:
+    place, said = tmp_path / "model", []
+    for at in range(MOST_KEPT + 3):
+        metadata = {**model.metadata, "fitted_at": str(at)}
+        save_over(Model(model.predictor, model.calibration, metadata, model.usual), place)
+    (place / ".previous-new").mkdir()  # of a writer that was killed
+    with suppress(UsageError):
+        while True:
+            said.append(step_back(place).metadata["fitted_at"])
+    assert said == [str(at) for at in reversed(range(2, MOST_KEPT + 2))]
+    assert jostle.load(place).metadata["fitted_at"] == "2"
+    assert not any(path.is_dir() for path in place.iterdir())
+
+
+def test_a_model_is_saved_over_the_one_that_it_comes_of_alone(model: Model, tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    model.save(place, only_over="")
+    was = checksum_of(place / "model.json")
+    named = Model(model.predictor, model.calibration, {**model.metadata, "fitted_at": "1"})
+    for save in (named.save, partial(save_over, named)):
+        with pytest.raises(NotPermitted, match="another model came"):
+            save(place, only_over="")
+    assert checksum_of(place / "model.json") == was
+    assert not (place / "previous").exists()
+    save_over(named, place, only_over=was)
+    assert jostle.load(place).metadata["fitted_at"] == "1"
 
 
 def test_runs_since_a_version_are_those_of_files_written_after(

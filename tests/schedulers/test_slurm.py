@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,9 +44,9 @@ class Slurm:
         )
         return done.stdout + done.stderr
 
-    def submit(self, *options: str) -> tuple[str, str]:
+    def submit(self, *options: str, seconds: float = 2) -> tuple[str, str]:
         """(id, all that was printed)."""
-        printed = self.run("sbatch", *options, "--wrap", "sleep 2")
+        printed = self.run("sbatch", *options, "--wrap", f"sleep {seconds}")
         return re.findall(r"Submitted batch job (\d+)", printed)[0], printed
 
     def job(self, id: str) -> dict[str, str]:
@@ -72,11 +72,12 @@ def slurm(folder: Path, address: str) -> Iterator[Slurm]:
         str(HERE / "start-slurm"),
         str(folder),
         str(DEPLOY / "job_submit.lua"),
-        str(folder / "epilog.sh"),
+        str(folder / "jobs.sh"),
     ]
     folder.mkdir()
-    shutil.copy(DEPLOY / "epilog.sh", folder)
-    (folder / "jostle.env").write_text(f"JOSTLE_URL={address}\n")
+    shutil.copy(DEPLOY / "jobs.sh", folder)
+    told = f"JOSTLE_URL={address}\nexport SLURM_CONF={folder / 'slurm.conf'}\n"
+    (folder / "jostle.env").write_text(told)
     try:
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         yield Slurm(folder, environment, address)
@@ -134,3 +135,63 @@ def test_jobs_go_where_they_keep_their_limit(
         assert "no answer, the job is taken as it is" in printed
         assert running.job(id)["Comment"] == "jostle"
     assert not list(tmp_path.rglob("owned"))
+
+
+WORK = {"fft": 0.2, "sort": 0.5, "chase": 0.9, "stream": 1.4}  # seconds of sleep
+
+
+def test_300_jobs_from_nothing(tmp_path: Path) -> None:
+    """No model, no table of nodes: prolog and epilog record jobs, the model fits itself, later jobs get a
+    node and a limit, the service is killed and comes back, and Slurm runs every job all the while."""
+    names, ids = [*WORK] * 75, []
+    given = (tmp_path / "model", tmp_path / "state.sqlite", "--learn", "100")
+
+    def send(number: int, *more: str) -> str:
+        comment = " ".join((f"jostle workload={names[number]}", *more))
+        id, printed = running.submit("--comment", comment, seconds=WORK[names[number]])
+        ids.append(id)
+        return printed
+
+    def is_calm() -> bool:
+        states = set(running.run("squeue", "-h", "-t", "all", "-o", "%T").split())
+        return not states & {"PENDING", "RUNNING", "CONFIGURING", "COMPLETING"}
+
+    with ExitStack() as stack:
+        address, service = stack.enter_context(serving(*given))
+        running = stack.enter_context(slurm(tmp_path / "slurm", address))
+        client = stack.enter_context(jostle.Client(address))
+        for number in range(120):
+            send(number)
+        assert running.wait(is_calm, 300)
+        first = client.observed_runs(limit=1000)
+        assert running.wait(lambda: client.is_ready, 300)
+        assert client.models()[0]["platforms"] == ["small"]
+        told = [send(number, "deadline=60s") for number in range(120, 220)]
+        placed = sum("jostle: at most" in one for one in told)
+        assert running.wait(is_calm, 300)
+        second = client.observed_runs(after=first[-1]["number"], limit=1000)
+        service.kill()
+        away = [send(number) for number in range(220, 260)]
+        assert running.wait(is_calm, 300)
+        port = address.rpartition(":")[2]
+        stack.enter_context(serving(*given, "--port", port))
+        for number in range(260, 300):
+            send(number, "deadline=60s")
+        assert running.wait(is_calm, 300)
+        third = client.observed_runs(after=second[-1]["number"], limit=1000)
+        ended = running.run("squeue", "-h", "-t", "all", "-o", "%T").split()
+    later = second + third
+    bounded = [one for one in later if one["bound_seconds"] is not None]
+    held = sum(one["runtime_seconds"] <= one["bound_seconds"] for one in bounded)
+    broken = sum(one["runtime_seconds"] > 60 for one in later)
+    print(
+        f"\n300 jobs: {len(first)} of 120 recorded before there was a model, {len(later)} of 140 after; "
+        f"{placed} of 100 placed, {broken} later than their deadline, {held} of {len(bounded)} bounds held"
+    )
+    assert len(ids) == 300
+    assert set(ended) == {"COMPLETED"}
+    assert all("no answer, the job is taken as it is" in one for one in away)
+    assert any(one.get("stretches") for one in first)
+    assert (len(first), len(second), len(third)) == (120, 100, 40)
+    assert placed == 100
+    assert not broken

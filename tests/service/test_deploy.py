@@ -4,80 +4,208 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 from jostle.service.kubernetes._pods import PREFIX
+from tests.service.chart import CHART, DEPLOY, PLAIN, plain, rendered
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+VERSIONS = tuple(f"v1.{minor}.0" for minor in range(29, 35))
+CHANGES: tuple[dict[str, Any], ...] = (
+    {},
+    {"model": {"image": "model:1"}},
+    {"state": {"secret": "db"}, "replicas": 2},
+    {"scheduler": {"name": "other", "version": "v1.31.2"}},
+)
 
 
-def documents(name: str) -> list[dict]:
-    return list(yaml.safe_load_all((DEPLOY / "kubernetes" / name).read_text("utf-8")))
+def documents(text: str) -> dict[tuple[str, str], Any]:
+    listed = [one for one in yaml.safe_load_all(text) if one]
+    made = {(one["kind"], one["metadata"]["name"]): one for one in listed}
+    assert len(made) == len(listed)
+    return made
 
 
-def test_the_manifests_fit_together() -> None:
-    (whole,) = documents("kustomization.yaml")
-    there = {path.name for path in (DEPLOY / "kubernetes").iterdir()}
-    assert set(whole["resources"]) | {"scheduler.yaml", "kustomization.yaml"} == there
-    deployment, *claims = documents("deployment.yaml")
-    (scheduler,) = documents("second-scheduler.yaml")
+def chart(version: str = "v1.34.0", **changed: Any) -> dict[tuple[str, str], Any]:
+    return documents("---\n".join(rendered(version, **changed).values()))
+
+
+def scheduler_config(there: dict[tuple[str, str], Any]) -> dict[str, Any]:
+    return yaml.safe_load(there["ConfigMap", "jostle-scheduler"]["data"]["scheduler.yaml"])
+
+
+def test_the_plain_manifests_are_what_the_chart_renders() -> None:
+    """Else: python -m tests.service.chart > deploy/kubernetes/jostle.yaml"""
+    assert PLAIN.read_text("utf-8") == plain()
+    there = documents(PLAIN.read_text("utf-8"))
+    assert there.pop(("Namespace", "jostle"))
+    assert there == chart()
+    whole = yaml.safe_load((PLAIN.parent / "kustomization.yaml").read_text("utf-8"))
+    assert whole["resources"] == [PLAIN.name]
+    images = {one["name"] for one in whole["images"]}
+    assert images == {image.partition(":")[0] for image in re.findall("image: (.*)", plain())}
+
+
+def test_every_value_of_the_chart_is_used() -> None:
+    text = "".join(path.read_text("utf-8") for path in (CHART / "templates").iterdir())
+    used = set(re.findall(r"\.Values\.([\w.]+)", text))
+    values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+    known = {
+        f"{name}.{inner}" if inner else name
+        for name, value in values.items()
+        for inner in (value if isinstance(value, dict) else [""])
+    }
+    assert used == known
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_the_manifests_fit_together(changed: dict[str, Any]) -> None:
+    there = chart(**changed)
+    deployment, scheduler = (there["Deployment", name] for name in ("jostle", "jostle-scheduler"))
     for one in (deployment, scheduler):
         spec = one["spec"]["template"]["spec"]
-        mounted = {v["name"] for box in spec["containers"] for v in box["volumeMounts"]}
+        boxes = [*spec.get("initContainers", ()), *spec["containers"]]
+        mounted = {v["name"] for box in boxes for v in box["volumeMounts"]}
         assert mounted == {v["name"] for v in spec["volumes"]}
         assert "schedulerName" not in spec  # it never waits for itself
-        for box in spec["containers"]:
+        assert spec["securityContext"]["runAsNonRoot"]
+        for box in boxes:
             assert box["securityContext"]["readOnlyRootFilesystem"]
     spec = deployment["spec"]["template"]["spec"]
-    named = {
+    claims = {
         v["persistentVolumeClaim"]["claimName"]
         for v in spec["volumes"]
         if "persistentVolumeClaim" in v
     }
-    assert named == {one["metadata"]["name"] for one in claims}
-    (service,), (policy,) = documents("service.yaml"), documents("network-policy.yaml")
+    assert claims == {name for kind, name in there if kind == "PersistentVolumeClaim"}
+    assert (
+        scheduler["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"]
+        == "jostle-scheduler"
+    )
+    service, policy = there["Service", "jostle"], there["NetworkPolicy", "jostle"]
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"] == labels == policy["spec"]["podSelector"]["matchLabels"]
-    (extender,) = documents("scheduler.yaml")[0]["extenders"]
-    name, port = service["metadata"]["name"], service["spec"]["ports"][0]["port"]
-    assert extender["urlPrefix"] == f"https://{name}.{whole['namespace']}.svc:{port}/v1/kubernetes"
-    assert "--scheduler-name=jostle" in spec["containers"][0]["args"]
-    assert documents("scheduler.yaml")[0]["profiles"] == [{"schedulerName": "jostle"}]
+    config = scheduler_config(there)
+    (extender,) = config["extenders"]
+    port = service["spec"]["ports"][0]["port"]
+    assert extender["urlPrefix"] == f"https://jostle.jostle.svc:{port}/v1/kubernetes"
+    (profile,) = config["profiles"]
+    assert f"--scheduler-name={profile['schedulerName']}" in spec["containers"][0]["args"]
+    accounts = {
+        d["spec"]["template"]["spec"]["serviceAccountName"] for d in (deployment, scheduler)
+    }
+    assert accounts == {name for kind, name in there if kind == "ServiceAccount"}
     assert PREFIX == "jostle/"
 
 
-# Of the published type Extender of kubescheduler.config.k8s.io/v1, the same from Kubernetes 1.29 to 1.34.
+def test_a_volume_of_the_model_is_filled_once_and_from_nothing() -> None:
+    (step,) = chart(model={"image": "model:1"})["Deployment", "jostle"]["spec"]["template"]["spec"][
+        "initContainers"
+    ]
+    assert step["image"] == "model:1"
+    for changed in CHANGES:
+        _, learner = chart(**changed)["Deployment", "jostle"]["spec"]["template"]["spec"][
+            "containers"
+        ]
+        (mount,) = [one for one in learner["volumeMounts"] if one["name"] == "model"]
+        assert "readOnly" not in mount
+        assert "--learn=200" in learner["args"]
+
+
+# The published types of kubescheduler.config.k8s.io/v1 (config/v1/types.go of k8s.io/kube-scheduler, and
+# those of component-base that they hold): JSON names and kinds; the same in the tags v0.29.0 to v0.34.0.
+DURATION = re.compile(r"([0-9.]+(ns|us|ms|s|m|h))+")
+TLS = {
+    "insecure": bool, "serverName": str, "certFile": str, "keyFile": str, "caFile": str,
+    "certData": str, "keyData": str, "caData": str,
+}  # fmt: skip
 EXTENDER = {
     "urlPrefix": str, "filterVerb": str, "preemptVerb": str, "prioritizeVerb": str, "weight": int,
-    "bindVerb": str, "enableHTTPS": bool, "tlsConfig": dict, "httpTimeout": str, "nodeCacheCapable": bool,
-    "managedResources": list, "ignorable": bool,
+    "bindVerb": str, "enableHTTPS": bool, "tlsConfig": TLS, "httpTimeout": DURATION,
+    "nodeCacheCapable": bool, "managedResources": [{"name": str, "ignoredByScheduler": bool}],
+    "ignorable": bool,
 }  # fmt: skip
-TLS = {"insecure", "serverName", "certFile", "keyFile", "caFile", "certData", "keyData", "caData"}
+_PLUGINS = [{"name": str, "weight": int}]
+_SET = {"enabled": _PLUGINS, "disabled": _PLUGINS}
+PROFILE = {
+    "schedulerName": str, "percentageOfNodesToScore": int,
+    "plugins": dict.fromkeys(
+        ("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve",
+         "permit", "preBind", "bind", "postBind", "multiPoint"), _SET),
+    "pluginConfig": [{"name": str, "args": dict}],
+}  # fmt: skip
+CONFIGURATION = {
+    "apiVersion": str, "kind": str, "parallelism": int,
+    "leaderElection": {
+        "leaderElect": bool, "leaseDuration": DURATION, "renewDeadline": DURATION, "retryPeriod": DURATION,
+        "resourceLock": str, "resourceName": str, "resourceNamespace": str,
+    },
+    "clientConnection": {
+        "kubeconfig": str, "acceptContentTypes": str, "contentType": str, "qps": float, "burst": int,
+    },
+    "enableProfiling": bool, "enableContentionProfiling": bool, "percentageOfNodesToScore": int,
+    "podInitialBackoffSeconds": int, "podMaxBackoffSeconds": int, "delayCacheUntilActive": bool,
+    "profiles": [PROFILE], "extenders": [EXTENDER],
+}  # fmt: skip
 
 
-def test_the_scheduler_can_read_its_configuration() -> None:
-    (config,) = documents("scheduler.yaml")
-    assert config["apiVersion"] == "kubescheduler.config.k8s.io/v1"
-    assert set(config) == {"apiVersion", "kind", "leaderElection", "profiles", "extenders"}
+def assert_is(value: Any, kind: Any, where: str = "") -> None:
+    if isinstance(kind, dict):
+        assert isinstance(value, dict), where
+        for name, inner in value.items():
+            assert name in kind, f"{where}.{name} is no field"
+            assert_is(inner, kind[name], f"{where}.{name}")
+    elif isinstance(kind, list):
+        assert isinstance(value, list), where
+        for inner in value:
+            assert_is(inner, kind[0], f"{where}[]")
+    elif isinstance(kind, re.Pattern):
+        assert isinstance(value, str), where
+        assert kind.fullmatch(value), where
+    else:
+        assert type(value) is kind, where
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_scheduler_can_read_its_configuration(version: str) -> None:
+    there = chart(f"{version}-gke.12")
+    (box,) = there["Deployment", "jostle-scheduler"]["spec"]["template"]["spec"]["containers"]
+    assert box["image"] == f"registry.k8s.io/kube-scheduler:{version}"
+    config = scheduler_config(there)
+    assert_is(config, CONFIGURATION)
+    assert (config["apiVersion"], config["kind"]) == (
+        "kubescheduler.config.k8s.io/v1",
+        "KubeSchedulerConfiguration",
+    )
     (extender,) = config["extenders"]
-    for name, value in extender.items():
-        assert type(value) is EXTENDER[name], name
-    assert set(extender["tlsConfig"]) <= TLS
-    # Away, it holds nothing up; and it cannot bind.
+    # Away, it holds nothing up; it cannot bind; and what it is asked with has to be there.
     assert extender["ignorable"]
     assert "bindVerb" not in extender
+    assert extender["weight"] > 0
+    assert not extender["tlsConfig"].get("insecure")
+    mounts = {mount["mountPath"] for mount in box["volumeMounts"]}
+    files = [extender["tlsConfig"][name] for name in ("caFile", "certFile", "keyFile")]
+    assert {str(Path(file).parent) for file in files} <= mounts
+
+
+@pytest.mark.parametrize(
+    "odd", [{"extenders": [{"ignoreable": True}]}, {"extenders": [{"httpTimeout": 2}]}, {"profile": []},
+            {"leaderElection": {"leaderElect": "no"}}]
+)  # fmt: skip
+def test_a_field_that_is_none_is_seen(odd: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError):
+        assert_is(odd, CONFIGURATION)
 
 
 def test_nothing_may_be_changed_in_the_cluster() -> None:
-    roles = [one for one in documents("account.yaml") if one["kind"] == "ClusterRole"]
-    assert [one["rules"] for one in roles] == [
-        [{"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["list"]}]
-    ]
+    roles = [one["rules"] for (kind, _), one in chart().items() if kind.endswith("Role")]
+    assert roles == [[{"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["list"]}]]
 
 
 def test_nothing_listens_to_others_without_a_certificate_and_a_key() -> None:
-    for name in ("kubernetes/deployment.yaml", "Containerfile"):
+    for name in ("kubernetes/jostle.yaml", "Containerfile"):
         text = (DEPLOY / name).read_text()
         assert {"--tls-cert", "--tls-key", "--keys"} <= set(re.findall(r"--[a-z-]+", text)), name
 
@@ -88,15 +216,8 @@ def test_every_option_that_is_used_exists() -> None:
     from jostle.service import ServeSettings
 
     known = {"--" + one.name.replace("_", "-") for one in fields(ServeSettings)}
-    text = (DEPLOY / "kubernetes" / "deployment.yaml").read_text() + (
-        DEPLOY / "Containerfile"
-    ).read_text()
-    used = set(re.findall(r"(?<![\w-])--[a-z-]+(?=[=\",])", text)) - {
-        "--no-cache-dir",
-        "--constraint",
-    }
-    assert (
-        {"--host", "--state", "--dataset", "--kubernetes", "--tls-cert", "--keys", "--client-ca"}
-        <= used
-        <= known
-    )
+    boxes = chart()["Deployment", "jostle"]["spec"]["template"]["spec"]["containers"]
+    entry = re.findall(r'"(--[a-z-]+)"', (DEPLOY / "Containerfile").read_text())
+    used = {word.partition("=")[0] for box in boxes for word in box["args"]} | set(entry)
+    needed = {"--host", "--state", "--learn", "--kubernetes", "--tls-cert", "--keys", "--client-ca"}
+    assert needed <= used <= known

@@ -12,8 +12,9 @@ import pytest
 
 import jostle
 from jostle.errors import JostleError
+from jostle.service.answers._apart import Worker
 from jostle.service.state._archive import as_runs
-from jostle.service.state._living import LEARNED_TO
+from jostle.service.state._living import learn_apart
 from tests.service.conftest import Running, Start
 
 
@@ -170,7 +171,8 @@ def test_observed_runs_are_learned_once_and_in_batches(
     assert inner.served.version != before
     (listed,) = service.http.get("/v1/models").json()["models"]
     (record,) = listed["updates"]
-    assert (record["runs"], record["new_workloads"], record[LEARNED_TO]) == (40, 1, 40)
+    assert (record["runs"], record["new_workloads"]) == (40, 1)
+    assert jostle.load(folder).metadata["observed"] == [40, before]
     assert record["updated_at"].startswith("2027-01-15")
     asked = jostle.Colocations.from_columns(workload=["newcomer"], platform=["p1"])
     assert service.client.predict(asked)[0] == pytest.approx(14, rel=0.3)
@@ -229,3 +231,71 @@ def test_what_cannot_learn_says_so_and_goes_on_serving(
         inner.learning.learn(service.clock())
     asked = jostle.Colocations.from_columns(workload=["w00"], platform=["p1"])
     assert np.isfinite(service.client.predict(asked)).all()
+
+
+def test_the_first_model_comes_of_observed_runs_alone(start: Start, tmp_path: Path) -> None:
+    """By a process of its own, which an empty folder is enough for."""
+    service = start(model=tmp_path / "new" / "model", fleet=None)
+    inner: Any = service.app.state.service
+    random = np.random.default_rng(0)
+    names = [f"w{i}" for i in range(4)]
+    alone = {name: 1.0 + at for at, name in enumerate(names)}
+    pairs = [(a, b) for a in names for b in [None, *names] for _ in range(2)]
+    runs = jostle.Runs.from_columns(
+        workload=[a for a, _ in pairs],
+        platform=["p"] * len(pairs),
+        corunners=[[b] if b else [] for _, b in pairs],
+        runtime_seconds=[
+            alone[a] * (1.3 if b else 1.0) * np.exp(random.normal(0, 0.02)) for a, b in pairs
+        ],
+    )
+    service.client.add_runs(runs)
+    assert service.http.get("/readyz").status_code == 503
+    inner.learning.every = len(pairs) + 1
+    assert not inner.learning.is_due()
+    inner.learning.every = len(pairs)
+    assert inner.learning.is_due()
+    assert service.http.portal.call(learn_once, service)
+    inner.folder.look()
+    asked = jostle.Colocations.from_columns(
+        workload=["w3", "w3"], platform=["p", "p"], corunners=[[], ["w1"]]
+    )
+    assert service.client.predict(asked) == pytest.approx([4.0, 5.2], rel=0.1)
+    assert jostle.load(service.settings.model).metadata["observed"] == [len(pairs), ""]
+    assert not inner.learning.is_due()
+
+
+async def learn_once(service: Running) -> bool:
+    worker, inner = Worker(), service.app.state.service
+    try:
+        given = service.settings.model, service.settings.state, inner.learning.every, 1.8e9
+        return await worker.do(None, learn_apart, *given)
+    finally:
+        worker.close()
+
+
+def test_the_model_of_before_is_one_question_away(
+    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "served"
+    shutil.copytree(model_folders[0], folder)
+    service = start(model=folder)
+    inner: Any = service.app.state.service
+    inner.learning.every = 30
+    service.client.add_runs(observed(service, 30))
+    first = inner.served.version
+    assert inner.learning.learn(service.clock())
+    asked = jostle.Colocations.from_columns(workload=["w01"], platform=["p1"])
+    with pytest.raises(JostleError, match="does not answer"):
+        service.client.step_back(first)
+    back = service.client.step_back(inner.served.version)
+    assert back == inner.served.version
+    assert service.client.predict(asked) == jostle.load(model_folders[0]).predict(asked)
+    # What was taken back is not learned again; what comes from then on is.
+    assert not inner.learning.is_due()
+    service.client.add_runs(observed(service, 30, first=900))
+    assert inner.learning.learn(service.clock())
+    assert jostle.load(folder).metadata["updates"][-1]["runs"] == 30
+    service.client.step_back(inner.served.version)
+    with pytest.raises(JostleError, match="keeps no model of before"):
+        service.client.step_back(inner.served.version)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.service.conftest import Running
+from pathlib import Path
+
+from tests.service.conftest import Running, Start
 
 
 def test_a_job_gets_a_node_a_limit_and_a_place(service: Running) -> None:
@@ -61,3 +63,88 @@ def test_a_time_limit_that_is_handed_out_is_kept_from_then_on(service: Running) 
     ]
     # Its own deadline is the sooner of the two.
     assert 0 < rows[0]["deadline_seconds"] <= 60 * second["time_limit_minutes"]
+
+
+NODES = ["edge1|skylake,avx|4", "edge2|(null)|4"]
+
+
+def told(
+    service: Running, event: str, job: str, *running: str, exit: str = "", after: float = 0.0
+) -> int:
+    """Of each running job its number, node, start after the clock's first time, name and comment."""
+    service.clock.now += after
+    lines = []
+    for one in running:
+        number, node, start, name, *comment = one.split(maxsplit=4)
+        begun = 1_800_000_000 + int(start)
+        lines.append(f"{number}|ann|{node}|{begun}|{name}|{' '.join(comment)}")
+    body = {"event": event, "job": job, "nodes": NODES, "jobs": lines, "exit": exit}
+    return service.post("/v1/slurm/jobs", body)["recorded"]
+
+
+def test_jobs_that_ended_are_runs_with_stretches(start: Start, tmp_path: Path) -> None:
+    """From an empty model on, by the comment or the name of the job."""
+    service = start(model=tmp_path / "none", fleet=None)
+    one, other, far = "1 edge1 1 a.sh jostle workload=fft", "2 edge1 3 b.sh", "3 edge2 3 c.sh"
+    assert told(service, "began", "1", one, after=1.5) == 0
+    assert told(service, "began", "2", one, other, after=2) == 0
+    assert told(service, "began", "3", one, other, far) == 0
+    assert told(service, "ended", "2", one, other, far, exit="1:0", after=1) == 0  # it failed
+    assert told(service, "ended", "1", one, far, exit="0:0", after=2) == 1
+    assert told(service, "ended", "1", one, far, exit="0:0") == 0  # once
+    (run,) = service.http.get("/v1/runs").json()["items"]
+    assert run["id"] == "slurm:1:1800000001"
+    assert (run["workload"], run["platform"], run["runtime_seconds"]) == ("fft", "skylake", 5.0)
+    assert run["stretches"] == [
+        {"start_seconds": 0, "corunners": []},
+        {"start_seconds": 2, "corunners": ["ann/b.sh"]},
+        {"start_seconds": 3, "corunners": []},
+    ]
+
+
+def test_what_was_missed_is_told_by_the_next_list(start: Start, tmp_path: Path) -> None:
+    service = start(model=tmp_path / "none", fleet=None)
+    one, missed, early = "1 edge1 1 a.sh", "2 edge1 3 b.sh", "9 edge1 -50 z.sh"
+    told(service, "began", "1", one, early, after=1)
+    # Its beginning was not told: its line says when that was; nor its end: it is over by the next time.
+    told(service, "began", "4", one, missed, early, "4 edge2 5 d.sh", after=4)
+    told(service, "began", "5", one, early, "4 edge2 5 d.sh", "5 edge2 8 e.sh", after=3)
+    assert told(service, "ended", "1", one, early, exit="0:0", after=2) == 1
+    (run,) = service.http.get("/v1/runs").json()["items"]
+    assert run["stretches"] == [
+        {"start_seconds": 0, "corunners": ["ann/z.sh"]},
+        {"start_seconds": 2, "corunners": ["ann/b.sh", "ann/z.sh"]},
+        {"start_seconds": 7, "corunners": ["ann/z.sh"]},
+    ]
+    # Who began before the service did is company alone, and so is a job of several nodes.
+    assert told(service, "ended", "9", early, exit="0:0") == 0
+    wide = ("7 edge1 10 w.sh", "7 edge2 10 w.sh")
+    told(service, "began", "7", *wide, "8 edge2 10 x.sh")
+    told(service, "ended", "8", *wide, "8 edge2 10 x.sh", exit="0:0", after=1)
+    assert told(service, "ended", "7", *wide, exit="0:0", after=1) == 0
+    last = service.http.get("/v1/runs").json()["items"][-1]
+    assert (last["workload"], last["corunners"]) == ("ann/x.sh", ["ann/w.sh"])
+
+
+def test_a_job_that_ended_frees_its_place(service: Running) -> None:
+    found = service.post("/v1/slurm/submit", {"workload": "w00"})
+    line = f"1 east 0 a.sh jostle workload=w00 | {found['comment']}"
+    told(service, "began", "1", line)
+    assert service.http.get("/v1/placements").json()["items"]
+    assert told(service, "ended", "1", line, exit="0:0", after=3) == 1
+    assert not service.http.get("/v1/placements").json()["items"]
+
+
+def test_lines_that_are_no_jobs_are_problems(service: Running) -> None:
+    body = {"event": "ended", "job": "1", "nodes": [], "exit": "0:0"}
+    for lines in (["1|ann|east"], ["1|ann|east|soon|a|"], [7], "x"):
+        found = service.http.post("/v1/slurm/jobs", json={**body, "jobs": lines})
+        assert found.status_code == 422
+
+
+def test_a_time_limit_of_its_own_is_checked(service: Running) -> None:
+    asked = {"workload": "w00", "limit_confidence": "0.8", "nodes": ["west"]}
+    minutes = service.post("/v1/slurm/submit", asked)["time_limit_minutes"]
+    asked["nodes"] = ["east"]
+    enough = service.post("/v1/slurm/submit", {**asked, "time_limit_minutes": minutes + 5})
+    assert "is short" not in enough["comment"]

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import event
 
 import jostle
 from jostle.errors import UsageError
 from jostle.runs import Dataset
-from jostle.service.state._archive import add_to_dataset
+from jostle.service.state._archive import Archive
+from jostle.service.state._store import Store
 from tests.service.conftest import FLEET, Running, Start
 
 RUN = {"id": "r1", "workload": "w00", "platform": "p0", "corunners": [], "runtime_seconds": 2.5}
@@ -77,17 +79,79 @@ def test_observed_runs_reach_a_dataset_once(service: Running, tmp_path: Path) ->
     when = {"measured_at": "2026-01-31T13:00:00+01:00", "corunners": ["w02", "w01"]}
     service.post("/v1/runs", {"items": [RUN, {**RUN, "id": "r2", **when}]})
     store, dataset = service.app.state.service.store, tmp_path / "observed"
-    assert add_to_dataset(store, dataset) == 2
-    assert add_to_dataset(store, dataset) == 0
+    archive = Archive(store, dataset, None)
+    assert archive.add_to_dataset() == 2
+    assert archive.add_to_dataset() == 0
     service.post("/v1/runs", {"items": [{**RUN, "id": "r3"}]})
-    store.put_in_dataset = lambda numbers: None  # killed before it could remember
-    assert add_to_dataset(store, dataset) == 1
-    assert add_to_dataset(store, dataset) == 1
+    remember, store.put_in_dataset = (
+        store.put_in_dataset,
+        lambda number: None,
+    )  # killed before it could
+    assert archive.add_to_dataset() == 1
+    assert Archive(store, dataset, None).add_to_dataset() == 1
+    store.put_in_dataset = remember
+    assert Archive(store, dataset, None).add_to_dataset() == 1
+    assert Archive(store, dataset, None).add_to_dataset() == 0
     table = Dataset(dataset).read().table
     assert sorted(table.column("run_id").to_pylist()) == ["r1", "r2", "r3"]
     (row,) = [one for one in table.to_pylist() if one["run_id"] == "r2"]
     assert row["measured_at"].isoformat() == "2026-01-31T12:00:00+00:00"
     assert row["corunners"] == ["w01", "w02"]
+
+
+def test_old_runs_are_forgotten_once_they_are_in_the_dataset(
+    service: Running, tmp_path: Path
+) -> None:
+    store = service.app.state.service.store
+    archive = Archive(store, tmp_path / "observed", 3)
+
+    def ids() -> list[str]:
+        return [row["id"] for row in store.runs_after(0, 10)]
+
+    for day in range(5):
+        service.post("/v1/runs", {"items": [{**RUN, "id": f"d{day}"}]})
+        service.clock.now += 86_400
+    up_to = store.archived()
+    assert store.forget_runs(service.clock.now - 3 * 86_400, up_to) == 0  # none is in the dataset
+    archive._try()
+    assert ids() == ["d2", "d3", "d4"]
+    assert len(Dataset(tmp_path / "observed").read()) == 5
+    # What is counted stays counted, and numbers go on.
+    assert sum(day["runs"] for day in service.client.coverage()) == 5
+    Archive(store, None, 1)._try()
+    assert ids() == ["d4"]
+    assert store.last_number() == 5
+
+
+def test_counts_are_running_sums(service: Running) -> None:
+    """However many runs there are, nobody looks at them to say how many: not the page, not a monitor."""
+    store = service.app.state.service.store
+    service.post("/v1/runs", {"items": [{**RUN, "id": f"r{n}"} for n in range(9)]})
+    said: list[str] = []
+    event.listen(store.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+    assert service.http.get("/metrics").status_code == 200
+    assert sum(day["runs"] for day in service.client.coverage()) == 9
+    assert Archive(store, None, None)._try() is None
+    assert any("jostle_days" in one for one in said)
+    whole = [one for one in said if "jostle_runs" in one and "number >" not in one]
+    assert all("ORDER BY jostle_runs.number DESC" in one for one in whole)  # the last one alone
+
+
+def test_a_state_of_version_1_is_taken_over(service: Running, tmp_path: Path) -> None:
+    store = service.app.state.service.store
+    service.post("/v1/runs", {"items": [{**RUN, "id": f"r{n}"} for n in range(4)]})
+    counted = store.seen_coverage()
+    with store.engine.execution_options(writes=True).begin() as connection:
+        for statement in (
+            "DROP TABLE jostle_days", "DELETE FROM jostle_changes WHERE id = 2",
+            "UPDATE jostle_changes SET version = 1",
+            "UPDATE jostle_runs SET in_dataset = 1 WHERE number < 3",
+        ):  # fmt: skip
+            connection.exec_driver_sql(statement)
+    again = Store(str(service.settings.state), service.clock)
+    assert again.seen_coverage() == counted
+    assert again.archived() == 2
+    again.close()
 
 
 def test_the_client_sends_runs(service: Running) -> None:

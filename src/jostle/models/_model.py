@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SCHEMA = "model/v7"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
-    *("calibrated_by", "by", "new_names", "runs", "updates"),
+    *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),
 )
 AGAIN = "Fit it again with jostle fit."
 
@@ -371,10 +371,11 @@ class Model(Glance):
 
         return ModelPlots(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, only_over: str | None = None) -> None:
         """Write `model.json` and its tensors into folder `path`, replacing a model there.
 
-        Raises NotPermitted or UnreadableFile where the disk does not take it.
+        only_over: the checksum of the model that has to be there, `` for none; any unless given. Raises
+        NotPermitted or UnreadableFile where the disk does not take it, or another model is there.
         """
         parts = {
             "predictor": self.predictor,
@@ -390,7 +391,7 @@ class Model(Glance):
             if part is not None:
                 arrays, document[name] = part.to_arrays()
                 tensors |= {f"{name}.{key}": value for key, value in arrays.items()}
-        write_document(path, "model", SCHEMA, document, tensors)
+        write_document(path, "model", SCHEMA, document, tensors, only_over)
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -39,9 +39,15 @@ class ServeSettings:
     ] = None
     learn: Annotated[
         int,
-        "Learn observed runs each time so many have come, into the folder of the model; 0: never.",
+        "Learn observed runs each time so many have come, into the folder of the model, which may be empty "
+        "at first; 0: never.",
         Limits(0),
     ] = 0
+    keep_days: Annotated[
+        int | None,
+        "Forget observed runs after so many days, never before they are in the dataset, if there is one.",
+        Limits(1),
+    ] = None
     keys: Annotated[
         Path | None,
         "Who may ask: lines NAME ROLE KEY (read, write or administer), sent as Authorization: Bearer KEY.",
@@ -63,9 +69,6 @@ class ServeSettings:
     confidence: Annotated[
         float, "How sure bounds are where a request does not say.", Short("-c")
     ] = DEFAULT_CONFIDENCE
-    hold_seconds: Annotated[float, "How long a place is held between prioritize and its pod."] = (
-        10.0
-    )
     stay_seconds: Annotated[float, "How long a placement lives that does not say."] = 3600.0
     most_body_bytes: Annotated[int, "The largest request.", Limits(1024)] = 8 << 20
     most_items: Annotated[int, "The most items in one request.", Limits(1)] = 10_000
@@ -78,13 +81,14 @@ class ServeSettings:
     def __post_init__(self) -> None:
         """Raises UsageError."""
         exact_confidence(self.confidence)
-        for name in ("hold_seconds", "stay_seconds", "most_seconds", "most_per_second"):
+        for name in ("stay_seconds", "most_seconds", "most_per_second"):
             value = getattr(self, name)
             if not 0 < value < float("inf"):
                 raise UsageError(f"`{name}` is {value}, not a finite number above 0")
-        least_of = {"most_body_bytes": 1024, "most_items": 1, "learn": 0, "most_connections": 1}
+        least_of = {"most_body_bytes": 1024, "learn": 0}
+        least_of |= dict.fromkeys(("most_items", "most_connections", "keep_days"), 1)
         for name, least in least_of.items():
-            if getattr(self, name) < least:
+            if (getattr(self, name) or 0) < least and getattr(self, name) is not None:
                 raise UsageError(f"`{name}` is {getattr(self, name)}, under {least}")
         if not self.is_loopback and (self.tls_cert is None or self.keys is None):
             raise UsageError(

@@ -39,12 +39,37 @@ class ApartQuery:
         return placement.ask(verb, self.requests, self.question).to_document()
 
 
+class Worker:
+    """A process of its own, made when first needed and ended by its parent, or with it. niceness: of it."""
+
+    def __init__(self, niceness: int = 0) -> None:
+        self.niceness = niceness
+        self._pool: ProcessPoolExecutor | None = None
+
+    async def do(self, seconds: float | None, act: Callable[..., Any], *given: Any) -> Any:
+        """What `act` gives there. Raises what it raises, TimeoutError, BrokenProcessPool."""
+        if self._pool is None:
+            spawn = multiprocessing.get_context("spawn")
+            more: dict[str, Any] = {"initializer": _begin, "initargs": (self.niceness,)}
+            self._pool = ProcessPoolExecutor(1, mp_context=spawn, **more)
+        loop = asyncio.get_running_loop()
+        return await asyncio.wait_for(loop.run_in_executor(self._pool, act, *given), seconds)
+
+    def close(self) -> None:
+        """End the process."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
 class Apart:
-    """One process, made when first needed; questions wait for each other."""
+    """One process for questions, which wait for each other."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._pool: ProcessPoolExecutor | None = None
+        self._worker = Worker()
         self._knows: tuple[str, int] | None = None
 
     async def ask(self, query: ApartQuery, served: Served, seconds: float) -> dict[str, Any]:
@@ -61,9 +86,9 @@ class Apart:
             raise why from None
         try:
             if self._knows != served.key:
-                await self._do(_START_SECONDS, _know, served.model)
+                await self._worker.do(_START_SECONDS, _know, served.model)
                 self._knows = served.key
-            return await self._do(seconds, query.answer)
+            return await self._worker.do(seconds, query.answer)
         except (TimeoutError, BrokenProcessPool, asyncio.CancelledError) as error:
             self.close()  # it takes too long, has ended, or nobody waits any more
             if isinstance(error, asyncio.CancelledError):
@@ -72,26 +97,17 @@ class Apart:
         finally:
             self._lock.release()
 
-    async def _do(self, seconds: float, act: Callable[..., Any], *given: Any) -> Any:
-        if self._pool is None:
-            spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=_begin)
-        loop = asyncio.get_running_loop()
-        return await asyncio.wait_for(loop.run_in_executor(self._pool, act, *given), seconds)
-
     def close(self) -> None:
         """End the process."""
-        pool, self._pool, self._knows = self._pool, None, None
-        if pool is not None:
-            for process in list((pool._processes or {}).values()):
-                process.kill()
-            pool.shutdown(wait=False, cancel_futures=True)
+        self._knows = None
+        self._worker.close()
 
 
-def _begin() -> None:
+def _begin(niceness: int) -> None:
     """It is ended by its parent, or with it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
+    os.nice(niceness)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=lambda: (parent.join(), os._exit(0)), daemon=True).start()
 

@@ -28,7 +28,7 @@ from jostle.service.http._schemas import openapi
 from jostle.service.http._service import Serving
 from jostle.service.http._verbs import Handler, fleet_verbs, forecast_verbs, model_verbs
 from jostle.service.page._page import page_handlers
-from jostle.service.state._archive import archive
+from jostle.service.state._archive import Archive
 
 
 def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) -> Starlette:
@@ -42,8 +42,9 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         beside = [asyncio.create_task(one.watch()) for one in (service, *doors.values())]
-        if settings.dataset is not None:
-            beside.append(asyncio.create_task(archive(service.store, settings.dataset)))
+        if settings.dataset is not None or settings.keep_days is not None:
+            archive = Archive(service.store, settings.dataset, settings.keep_days)
+            beside.append(asyncio.create_task(archive.go_on()))
         if settings.learn:
             beside.append(asyncio.create_task(service.learn()))
         yield

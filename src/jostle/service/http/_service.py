@@ -7,16 +7,18 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from jostle.errors import JostleError
 from jostle.service._settings import ServeSettings
+from jostle.service.answers._apart import Worker
 from jostle.service.http._callers import Callers
 from jostle.service.http._metrics import Metrics
 from jostle.service.http._problems import HttpProblem
 from jostle.service.state._fleet import LiveFleet
-from jostle.service.state._living import DriftsNow, Learning
+from jostle.service.state._living import DriftsNow, Learning, learn_apart
 from jostle.service.state._placing import LivePlaces
 from jostle.service.state._served import ModelFolder, Served
 from jostle.service.state._store import Store
@@ -116,18 +118,30 @@ class Serving:
         return more
 
     async def learn(self, seconds: float = 1.0) -> None:
-        """Learn observed runs as they come, for ever; what hinders it goes to the log once."""
-        while True:
-            await asyncio.sleep(seconds)
-            trouble = None
-            try:
-                if await asyncio.to_thread(self.learning.learn, self.clock()):
-                    _LOG.info("learned observed runs: now serving model %s", self.served.version)
-            except JostleError as error:
-                trouble = str(error)
-                if trouble != self.learning.trouble:
+        """Learn observed runs as they come, in a process of its own; what hinders it is logged once."""
+        settings, worker = self.settings, Worker(niceness=19)
+        state = settings.state_file()
+        try:
+            while True:
+                await asyncio.sleep(seconds)
+                try:
+                    if not await asyncio.to_thread(self.learning.is_due):
+                        continue
+                    given = settings.model, state, settings.learn, self.clock()
+                    if await worker.do(None, learn_apart, *given):
+                        _LOG.info("observed runs were learned")
+                    trouble = None
+                except BrokenProcessPool:
+                    trouble = "the process that learns was ended"
+                except JostleError as error:
+                    trouble = str(error)
+                if trouble and trouble != self.learning.trouble:
                     _LOG.warning("observed runs are not learned: %s", trouble)
-            self.learning.trouble = trouble
+                self.learning.trouble = trouble
+                self.learning.wait()
+                worker.close()  # its memory is free until the next time
+        finally:
+            worker.close()
 
     async def ask_places(self, act: Callable[[LivePlaces, Served], _T]) -> _T:
         """About the fleet, in the thread that it belongs to."""

@@ -22,9 +22,9 @@ from jostle.service.http._schemas import TEXT, list_of, maybe, object_of
 from jostle.service.http._service import Serving
 from jostle.service.kubernetes import _scores as scoring
 from jostle.service.kubernetes._api import ApiServer
-from jostle.service.kubernetes._observed import ObservedPods
 from jostle.service.kubernetes._pods import Pod, node_names, node_of, pod_of
 from jostle.service.operations._runs import AddRuns, add_runs
+from jostle.service.state._observed import ObservedStays
 from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
 from jostle.service.state._served import Lately, Served
 
@@ -39,6 +39,7 @@ _POINTS = {"type": "integer", "minimum": 0, "maximum": 10}
 _SCORES = list_of(object_of(["Host", "Score"], Host=TEXT, Score=_POINTS))
 _PATH = "/v1/kubernetes"
 _MOST_DECISIONS = 2000
+HOLD_SECONDS = 10.0  # between prioritize and the pod on its node
 
 
 class KubernetesDoor:
@@ -54,7 +55,7 @@ class KubernetesDoor:
         self.service = service
         self.api = None if address is None else ApiServer(address)
         self.standard = Standard(service.settings.confidence)
-        self.observed = ObservedPods(service.clock())
+        self.observed = ObservedStays(service.clock())
         self.decisions = Lately(_MOST_DECISIONS)  # to be looked up by who asks why
         asked = (self.filter, self.prioritize)
         self.operations: dict[tuple[str, str], Any] = {
@@ -147,8 +148,7 @@ class KubernetesDoor:
                 wish, require = pod.without_limit, "slot"
             if best is None:
                 break
-            seconds = self.service.settings.hold_seconds
-            wanted = WantedPlacement(pod.id, best, wish, seconds, require, held=True)
+            wanted = WantedPlacement(pod.id, best, wish, HOLD_SECONDS, require, held=True)
             try:
                 places.put(wanted, served, self.standard)
                 return assessment.scores(best)
@@ -182,7 +182,8 @@ class KubernetesDoor:
         pods = [pod for pod in listed if pod.row]
         known = service.fleet.of_cluster or tuple(service.fleet.nodes.values())
         platform_of = {node.name: node.platform for node in known}
-        if runs := self.observed.see(pods, platform_of, service.clock()):
+        stays = {pod.id: stay for pod in pods if (stay := pod.stay) is not None}
+        if runs := self.observed.see(stays, platform_of, service.clock()):
             await add_runs(service, AddRuns(runs))
         if service.folder.served is not None:
             await service.ask_places(lambda places, served: self._follow(pods, places, served))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 from jostle.errors import JostleError, UsageError
 from jostle.placement import Node, Request, Requests
+from jostle.service.state._observed import ObservedStay
 
 PREFIX = "jostle/"
 # What an annotation or a label of the pod may say, as a row of a table of requests.
@@ -39,6 +41,14 @@ class Pod:
     @property
     def workload(self) -> str:
         return str(self.row.get("workload", ""))
+
+    @property
+    def stay(self) -> ObservedStay | None:
+        """None before it runs."""
+        if not self.node or self.started_at is None:
+            return None
+        end = math.inf if self.ended_at is None else self.ended_at
+        return ObservedStay(self.workload, self.node, self.started_at, end, self.is_measured)
 
     @property
     def without_limit(self) -> dict[str, Any]:

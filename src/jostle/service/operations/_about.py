@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._verbs.documents import from_document
 from jostle.answers import Drifts
+from jostle.errors import UsageError
 from jostle.placement import Fleet, Placement, Standard
 from jostle.service.answers._requests import request_row
-from jostle.service.operations._operation import Nothing, StateAnswer, operation
+from jostle.service.operations._operation import Nothing, Question, StateAnswer, operation
 
 if TYPE_CHECKING:
     from jostle.service.http._service import Serving
@@ -123,3 +124,32 @@ async def models(service: Serving, _: Nothing) -> ServedModels:
         )
     trouble = service.folder.trouble or service.learning.trouble
     return ServedModels(tuple(listed), trouble, service.settings.confidence)
+
+
+@dataclass(frozen=True)
+class ModelsBack(Question):
+    """Which model is taken back."""
+
+    version: Annotated[str, "Of the model that answers now."]
+
+
+@dataclass(frozen=True)
+class ModelIsBack(StateAnswer, schema="models_back/v1"):
+    """model: the one that answers from now on."""
+
+
+@operation("POST", "/v1/models/back", ModelsBack, lambda parts: parts[0].model["version"])
+async def step_back(service: Serving, question: ModelsBack) -> ModelIsBack:
+    """Put the model of before in its place again; what was learned since is not learned again."""
+    from jostle.models import step_back as back
+
+    def act() -> dict[str, Any]:
+        service.folder.look()
+        if service.served.version != question.version:
+            fix = f"It is {service.served.version} now."
+            raise UsageError(f"model {question.version[:40]!r} does not answer", fix=fix)
+        back(service.settings.model)
+        service.folder.look()
+        return service.served.label
+
+    return ModelIsBack(model=await service.write(act))

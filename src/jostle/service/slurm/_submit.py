@@ -1,98 +1,37 @@
-"""Where a job goes and how long it may take, in one question: the plugin of Slurm has two seconds."""
+"""What the scripts of Slurm ask and tell."""
 
 from __future__ import annotations
 
-import math
-import re
-import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
+import logging
+from typing import Any
 
-import numpy as np
-
-from jostle._confidence import exact_confidence
-from jostle._report import duration
 from jostle._verbs.documents import schema_of
-from jostle.errors import UsageError
-from jostle.placement import REASONS, Fleet, Placement, Request, Requests, Standard
-from jostle.service.answers._requests import CONFIDENCE, LIMIT, NULL, VISIBLE
+from jostle.placement import Standard
 from jostle.service.http._operations import handler_of
 from jostle.service.http._schemas import object_of
 from jostle.service.http._service import Serving
-from jostle.service.operations import Operation, Question, StateAnswer
-from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
-from jostle.service.state._served import Served
+from jostle.service.operations import Operation
+from jostle.service.operations._runs import AddRuns, add_runs
+from jostle.service.slurm._jobs import JobsAnswer, JobsQuestion, ObservedJobs, nodes_of
+from jostle.service.slurm._place import JobAnswer, JobQuestion, place_job
 
-_PATH = "/v1/slurm/submit"
-_ATTEMPTS = 5
-_LEVEL = re.compile(r"0?[.][0-9]{0,12}[1-9]")
-_LEVELS = {"anyOf": [{"type": "string", "pattern": f"^{_LEVEL.pattern}$"}, CONFIDENCE, NULL]}
-
-
-@dataclass(frozen=True)
-class JobQuestion(Question):
-    """What the plugin asks of a job."""
-
-    workload: Annotated[str, "Which workload."]
-    deadline: Annotated[str | None, "Its limit: 20ms, 1.5x."] = None
-    confidence: Annotated[float | None, "Of its deadline."] = None
-    # A job past its time limit is killed: so that is surer than a deadline, unless the job says otherwise.
-    limit_confidence: Annotated[float, "Of its time limit."] = 0.99
-    nodes: Annotated[tuple[str, ...] | None, "Those it may go to, all unless given."] = None
-
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Any:
-        """A confidence may be a text such as 0.95, as the plugin has it."""
-        texts = {k: v for k, v in values.items() if "confidence" in k and isinstance(v, str)}
-        levels = {k: float(v) for k, v in texts.items() if _LEVEL.fullmatch(v)}
-        question = super().read({**values, **levels})
-        for level in (question.confidence, question.limit_confidence):
-            if level is not None:
-                exact_confidence(level)
-        return question
-
-    @classmethod
-    def schema(cls) -> tuple[list[str], dict[str, Any]]:
-        required, fields = super().schema()
-        changed = {"workload": VISIBLE, "deadline": {"anyOf": [LIMIT, NULL]}}
-        return required, fields | changed | dict.fromkeys(
-            ("confidence", "limit_confidence"), _LEVELS
-        )
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """As in a table of requests."""
-        return {key: getattr(self, key) for key in ("workload", "deadline", "confidence")}
-
-    def request(self) -> Request:
-        """Raises UsageError."""
-        read = Requests.read([self.row])
-        if read.rows[0] is None:
-            raise UsageError(read.status[0])
-        return read.rows[0]
-
-
-@dataclass(frozen=True)
-class JobAnswer(StateAnswer, schema="slurm_submit/v1"):
-    """comment: of the job. placement: its id, to let it go by."""
-
-    placed: bool
-    comment: str
-    node: str | None = None
-    bound_seconds: float | None = None
-    time_limit_minutes: int | None = None
-    placement: str | None = None
+_LOG = logging.getLogger("jostle.service")
 
 
 class SlurmDoor:
-    """What the submit plugin asks, in one question."""
+    """Where a job goes, and which jobs are there."""
 
     def __init__(self, service: Serving) -> None:
-        required, fields = JobQuestion.schema()
-        self.schemas = {_PATH: (object_of(required, **fields), schema_of(JobAnswer))}
-        asked = Operation("POST", _PATH, JobQuestion, JobAnswer, self.submit, list)
-        self.operations = {("POST", _PATH): handler_of(asked, service)}
+        self.observed = ObservedJobs(service.clock())
+        self.operations: dict[tuple[str, str], Any] = {}
+        self.schemas: dict[str, Any] = {}
+        asked = ((JobQuestion, JobAnswer, self.submit), (JobsQuestion, JobsAnswer, self.jobs))
+        for question, answer, act in asked:
+            path = f"/v1/slurm/{act.__name__}"
+            required, fields = question.schema()
+            self.schemas[path] = object_of(required, **fields), schema_of(answer)
+            one = Operation("POST", path, question, answer, act, list)
+            self.operations["POST", path] = handler_of(one, service)
 
     async def watch(self) -> None:
         """Nothing goes on beside its answers."""
@@ -105,52 +44,15 @@ class SlurmDoor:
         standard, stay = Standard(service.settings.confidence), service.settings.stay_seconds
         return await service.ask_places(lambda p, s: place_job(job, p, s, standard, stay))
 
-
-def place_job(
-    job: JobQuestion, places: LivePlaces, served: Served, standard: Standard, stay: float
-) -> JobAnswer:
-    """The node with the least bound that still takes it, held under a placement of its own.
-
-    Raises UsageError for a job that cannot be.
-    """
-    request, ranking = job.request(), None
-    for _ in range(_ATTEMPTS):
-        (ranking,) = places.now(served, standard).rank([request])
-        rows = [row for row in ranking.rows() if job.nodes is None or row.node in job.nodes]
-        if not rows:
-            break
-        best, id = rows[0], f"slurm-{uuid.uuid4().hex[:16]}"
-        minutes, row = _promised(job, request, best.node, places, served)
-        try:
-            places.put(WantedPlacement(id, best.node, row, stay, "safe"), served, standard)
-        except NoPlace:  # another replica was faster
-            continue
-        bound = duration(best.bound_seconds)
-        text = f"jostle: at most {bound} on {best.node}, placement={id}"
-        if minutes is not None and row == job.row:
-            text += ", its time limit only if nobody else comes"
-        return JobAnswer(True, text, best.node, best.bound_seconds, minutes, id)
-    reasons = sorted(ranking.ruled_out) if ranking is not None else []
-    why = "; ".join(REASONS[reason] for reason in reasons) or REASONS["not_allowed"]
-    return JobAnswer(False, f"jostle: no node is sure to keep the limit ({why})")
-
-
-def _promised(
-    job: JobQuestion, request: Request, node: str, places: LivePlaces, served: Served
-) -> tuple[int | None, dict[str, Any]]:
-    """(time limit in whole minutes, None where no bound is valid at that confidence; what is kept for the
-    job). A job past its limit is killed, so the limit that is handed out is an objective that later
-    placements keep; but where its own deadline is sooner than so sure a bound, that is kept alone."""
-    fleet = Fleet((places.fleet.nodes[node],))
-    sets = places.sets(served, Standard(job.limit_confidence))
-    (row,) = Placement(fleet, sets).walltime([Request(job.workload)]).rows
-    if row.bound_seconds is None:
-        return None, job.row
-    minutes = max(1, math.ceil(row.bound_seconds / 60.0))
-    code = sets.platform_code[places.fleet.nodes[node].platform]
-    deadline = float(sets.limits([request], np.array([code]))[0, 0])
-    if deadline < row.bound_seconds:
-        return minutes, job.row
-    level = max(job.limit_confidence, job.confidence or 0.0)
-    kept = {"deadline": f"{min(60.0 * minutes, deadline)!r}s", "confidence": level}
-    return minutes, {"workload": job.workload, **kept}
+    async def jobs(self, service: Serving, seen: JobsQuestion) -> JobsAnswer:
+        """Jobs that ended are runs, with who was beside them from when on, and their places are free."""
+        if service.settings.fleet is None:
+            service.fleet.of_cluster = nodes_of(seen.nodes)
+        known = service.fleet.of_cluster or tuple(service.fleet.nodes.values())
+        platform_of = {node.name: node.platform for node in known}
+        runs, over = self.observed.see(seen, platform_of, service.clock())
+        if runs:
+            await add_runs(service, AddRuns(runs))
+        for id in over:
+            await service.placing.ask(lambda id=id: service.places.let_go(id), 10.0)
+        return JobsAnswer(len(runs))

@@ -19,42 +19,53 @@ _EVERY_SECONDS = 30.0
 _MOST = 20_000  # runs in one file
 
 
-async def archive(store: Store, dataset: Path, seconds: float = _EVERY_SECONDS) -> None:
-    """Every now and then, and once more at the end."""
-    try:
-        while True:
-            await asyncio.sleep(seconds)
-            await asyncio.to_thread(_try, store, dataset)
-    finally:
-        _try(store, dataset)
+class Archive:
+    """dataset: where observed runs go, if they do. keep_days: after which the state forgets them, if it does;
+    never before they are in the dataset."""
 
+    def __init__(self, store: Store, dataset: Path | None, keep_days: int | None) -> None:
+        self.store, self.dataset, self.keep_days = store, dataset, keep_days
+        self._is_sure = False  # of what the dataset holds
 
-def _try(store: Store, dataset: Path) -> None:
-    try:
-        while add_to_dataset(store, dataset) == _MOST:
-            pass
-    except JostleError as error:
-        _LOG.warning("observed runs stay in the state for now: %s", error)
+    async def go_on(self, seconds: float = _EVERY_SECONDS) -> None:
+        """Every now and then, and once more at the end."""
+        try:
+            while True:
+                await asyncio.sleep(seconds)
+                await asyncio.to_thread(self._try)
+        finally:
+            self._try()
 
+    def _try(self) -> None:
+        try:
+            while self.dataset is not None and self.add_to_dataset() == _MOST:
+                pass
+            if self.keep_days is not None:
+                up_to = None if self.dataset is None else self.store.archived()
+                self.store.forget_runs(self.store.clock() - 86_400 * self.keep_days, up_to)
+        except JostleError as error:
+            _LOG.warning("observed runs stay in the state for now: %s", error)
 
-def add_to_dataset(store: Store, dataset: Path) -> int:
-    """Write those that are not there yet; says how many. Twice does no harm: a run has its id.
+    def add_to_dataset(self) -> int:
+        """Write those that are not there yet; says how many. Twice does no harm: a run has its id.
 
-    Raises what the dataset raises.
-    """
-    from jostle.runs import Dataset, add_runs
+        Raises what the dataset raises.
+        """
+        from jostle.runs import Dataset, add_runs
 
-    rows = store.runs_after(0, _MOST, in_dataset=False)
-    if not rows:
-        return 0
-    there: set[Any] = set()
-    if Dataset(dataset).exists:  # by a service that ended before it could remember
-        there = set(Dataset(dataset).read().table.column("run_id").to_pylist())
-    new = [row for row in rows if row["id"] not in there]
-    if new:
-        add_runs(dataset, as_runs(new), "observed runs")
-    store.put_in_dataset([row["number"] for row in rows])
-    return len(rows)
+        assert self.dataset is not None
+        rows = self.store.runs_after(self.store.archived(), _MOST)
+        if not rows:
+            return 0
+        there, folder = set[Any](), Dataset(self.dataset)
+        if not self._is_sure and folder.exists:  # one may have ended before it could remember
+            there = set(folder.read().table.column("run_id").to_pylist())
+        self._is_sure = False
+        if new := [row for row in rows if row["id"] not in there]:
+            add_runs(self.dataset, as_runs(new), "observed runs")
+        self.store.put_in_dataset(rows[-1]["number"])
+        self._is_sure = True
+        return len(rows)
 
 
 def as_runs(rows: list[dict[str, Any]]) -> Runs:

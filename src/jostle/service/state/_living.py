@@ -1,31 +1,31 @@
 """What the runs that come in tell of the model that answers: which names drift, and what it learns of them.
 
 A run belongs to the model that answered when it came, whose version is stored with it. A model that was
-fitted later knows of it by its data, or never will; one that learned while serving says up to which run.
+fitted later knows of it by its data, or never will; one that learned while serving says so in its metadata:
+`observed`: the number of the last run, and the versions that it had before, the last one first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from threading import Lock
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.answers import Drifts
-from jostle.errors import NotPermitted
-from jostle.models import save_over
+from jostle.errors import NotPermitted, UsageError
+from jostle.models import fit, save_over
 from jostle.service.state._archive import as_runs
-from jostle.service.state._served import ModelFolder, Served
+from jostle.service.state._served import ModelFolder, Served, checksum_of
 from jostle.service.state._store import Store
 
 if TYPE_CHECKING:
-    from jostle.models import DriftWatch
+    from jostle.models import DriftWatch, Model
 
-# In the model's last update: the number of the last run that it learned.
-LEARNED_TO = "observed_run"
-LEARNED_BY = "observed_by"  # the version of the model that answered until then
 MOST_WATCHED = 100_000  # runs that a service looks at once more when it starts
 MOST_AGAIN = 2_000  # and after it has learned
+MOST_FIRST = 100_000  # runs, the last ones, that a first model is fitted to
+MOST_VERSIONS = 100
+FROM_NOTHING = ""  # the version before the first, of a model that was fitted to observed runs alone
 _AT_ONCE = 2_000
 
 
@@ -85,69 +85,87 @@ class DriftsNow:
 def _since_fitted(served: Served) -> tuple[list[str], int | None]:
     """(versions that the model had since it was fitted, the last one first; the number of the last observed
     run that it learned, None where it learned none)."""
-    versions, learned_to = [served.version], None
-    for record in reversed(served.model.metadata.get("updates") or []):
-        if record.get(LEARNED_TO) is None or record.get(LEARNED_BY) is None:
-            break
-        learned_to = record[LEARNED_TO] if learned_to is None else learned_to
-        versions.append(record[LEARNED_BY])
-    return versions, learned_to
+    observed: list[Any] = served.model.metadata.get("observed") or [None]
+    last, *before = observed
+    return [served.version, *before], last
 
 
 class Learning:
-    """The model in the folder learns observed runs once `every` of them are there; 0: never."""
+    """The model in the folder learns observed runs once `every` of them are there; 0: never. Where there is
+    no model at all, one is fitted to them. trouble: why it does not learn, if so."""
 
     def __init__(self, folder: ModelFolder, store: Store, every: int) -> None:
         self.folder, self.store, self.every = folder, store, every
         self.trouble: str | None = None
-        self._looked_to = 0
-        self._waiting: list[dict[str, Any]] = []
-        self._of: str | None = None
-        self._lock = Lock()
+        self._of: str | None = ""
+        self._looked_to = self._waiting = 0
+
+    def is_due(self) -> bool:
+        """Whether so many runs have come since it last learned, or last could not."""
+        served = self.folder.served
+        if not self.every or (served is None and not self.folder.is_empty):
+            return False
+        versions, last = ([], 0) if served is None else _since_fitted(served)
+        if self._of != (version := versions[0] if versions else None):
+            self._of, self._looked_to, self._waiting = version, last or 0, 0
+        newest, start = self.store.last_number(), self._looked_to
+        own = versions if last is None else None
+        self._waiting += self.store.count_runs(start, newest, own) if newest > start else 0
+        self._looked_to = newest
+        return self._waiting >= self.every
 
     def learn(self, now: float) -> bool:
-        """Whether it has learned some: the new model is then in the folder, the one of before beside it. A
+        """Whether it has learned some: the new model is then in the folder, those of before beside it. A
         model that came into the folder meanwhile stays, and is the one that learns from then on.
 
         Raises what the model, the database and the disk raise.
         """
-        served = self.folder.served
-        if not self.every or served is None or not self._lock.acquire(blocking=False):
+        if not self.is_due():
             return False
-        try:
-            waiting = self._those_of(served)
-            if len(waiting) < self.every:
-                return False
-            when = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
-            learned = served.model.update(as_runs(waiting), updated_at=when)
-            self.folder.look()
-            if self.folder.served is None or self.folder.served.version != served.version:
-                return False
-            about = {LEARNED_TO: waiting[-1]["number"], LEARNED_BY: served.version}
-            learned.metadata["updates"][-1] |= about
-            save_over(learned, self.folder.path)
-            self.folder.look()  # which another thread may have done a moment before
-            return self.folder.served is not None and self.folder.served.version != served.version
-        finally:
-            self._lock.release()
+        self.wait()
+        served = self.folder.served
+        when = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+        if served is None:
+            over, before = "", [FROM_NOTHING]
+            rows, learned = self._fit(when)
+        else:
+            over, (before, last) = served.checksum, _since_fitted(served)
+            rows = self._rows(last, before)
+            try:
+                learned = served.model.update(as_runs(rows), updated_at=when)
+            except UsageError:  # it keeps too many runs to be fitted to them once more
+                if FROM_NOTHING not in before:
+                    raise
+                rows, learned = self._fit(when)
+        learned.metadata["observed"] = [rows[-1]["number"], *before[:MOST_VERSIONS]]
+        is_there = checksum_of(self.folder.path) == over
+        if is_there:
+            save_over(learned, self.folder.path, only_over=over)
+        self.folder.look()
+        return is_there
 
-    def _those_of(self, served: Served) -> list[dict[str, Any]]:
-        """Runs that it has not learned yet, as stored."""
-        updates = served.model.metadata.get("updates") or [{}]
-        learned_to = updates[-1].get(LEARNED_TO)
-        if self._of != served.version:
-            self._of, self._waiting, self._looked_to = served.version, [], int(learned_to or 0)
-        for rows in _after(self.store, self._looked_to):
-            self._looked_to = rows[-1]["number"]
-            self._waiting += [
-                row
-                for row in rows
-                if learned_to is not None or row["model_version"] == served.version
-            ]
-        return self._waiting
+    def wait(self) -> None:
+        """Until as many have come once more."""
+        self._waiting = 0
+
+    def _fit(self, when: str) -> tuple[list[dict[str, Any]], Model]:
+        rows = self.store.runs_after(self.store.last_number(skipped=MOST_FIRST), MOST_FIRST)
+        return rows, fit(as_runs(rows), seed=0, fitted_at=when)
+
+    def _rows(self, last: int | None, versions: list[str]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        own = versions if last is None else None
+        number = last or 0
+        while part := self.store.runs_after(number, _AT_ONCE, versions=own):
+            rows, number = rows + part, part[-1]["number"]
+        return rows
 
 
-def _after(store: Store, number: int) -> Iterator[list[dict[str, Any]]]:
-    while rows := store.runs_after(number, _AT_ONCE):
-        yield rows
-        number = rows[-1]["number"]
+def learn_apart(path: Path, state: str, every: int, now: float) -> bool:
+    """Learning in a process of its own. Raises what Learning.learn raises."""
+    folder, store = ModelFolder(path), Store(state, lambda: now)
+    try:
+        folder.look()
+        return Learning(folder, store, every).learn(now)
+    finally:
+        store.close()

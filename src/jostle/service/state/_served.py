@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from jostle._tensors import checksum_of as checksum
 from jostle.answers import KnownNames
 from jostle.errors import JostleError, UnreadableFile
 from jostle.models import load
@@ -39,14 +39,14 @@ class Lately(OrderedDict[Any, Any]):
 class Served:
     """A model with the version of its files. An answer takes everything from one of these, never from two.
 
-    model: what answers, following what has drifted. version: of the model, the checksum of its files.
+    model: what answers, following what has drifted. checksum: of its files; version: its beginning.
     data_version: of what it was fitted to. bounds_lately: answers by question, which schedulers ask again and
     again. drifts: how many names were found to drift since it serves; signs: how often one was told or
     seemed to be there. changed: how often its answers have changed since.
     """
 
     model: Model
-    version: str
+    checksum: str
     data_version: str
     known: KnownNames = field(repr=False)
     bounds_lately: Lately = field(default_factory=lambda: Lately(MOST_LATELY), repr=False)
@@ -55,9 +55,13 @@ class Served:
     changed: int = 0
 
     @classmethod
-    def of(cls, model: Model, version: str) -> Served:
+    def of(cls, model: Model, checksum: str) -> Served:
         data_version = str(model.metadata.get("data_version") or "unknown")
-        return cls(model, version, data_version, KnownNames.of(model.predictor))
+        return cls(model, checksum, data_version, KnownNames.of(model.predictor))
+
+    @property
+    def version(self) -> str:
+        return self.checksum[:16]
 
     def following(self, model: Model, drifts: int, signs: int) -> Served:
         """The same model, its answers moved by what has drifted up to now."""
@@ -126,6 +130,11 @@ class ModelFolder:
             self.served = served  # the one moment at which the new model takes over
         return True
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no model, not even one that cannot be read."""
+        return self._signature() == "missing"
+
     def follow(self, version: str, model: Model, drifts: int, signs: int) -> None:
         """From now on the model of this version answers as `model` does; nothing where another answers."""
         with self._lock:
@@ -146,18 +155,17 @@ def read_served(path: Path) -> Served:
     Raises what jostle.load raises.
     """
     for _ in range(_ATTEMPTS):
-        before = _checksum(path)
+        before = checksum_of(path)
+        if not before:
+            raise UnreadableFile("no model here", where=str(path))
         model = load(path)
-        if before == _checksum(path):
-            model.label = {**model.label, "version": before[:16]}
-            return Served.of(model, before[:16])
+        if before == checksum_of(path):
+            served = Served.of(model, before)
+            model.label = {**model.label, "version": served.version}
+            return served
     raise UnreadableFile("the model changes faster than it can be read", where=str(path))
 
 
-def _checksum(path: Path) -> str:
-    try:
-        return str(json.loads((path / "model.json").read_bytes())["sha256"])
-    except FileNotFoundError:
-        raise UnreadableFile("no model here", where=str(path)) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnreadableFile(f"not a readable model: {error}", where=str(path)) from None
+def checksum_of(path: Path) -> str:
+    """Of the model in a folder; `` where there is none. Raises UnreadableFile."""
+    return checksum(path / "model.json")

@@ -20,9 +20,7 @@ from jostle.service.state._tables import open_engine
 FORGOTTEN_AFTER_SECONDS = 900.0
 _SWEEP_EVERY = 256  # changes
 _EPOCH = date(1970, 1, 1).toordinal()
-_R = tables.runs.c
-_INSIDE = sa.case((_R.runtime_seconds <= _R.bound_seconds, 1), else_=0)
-_COUNTS = (sa.func.count(_R.number), sa.func.count(_R.bound_seconds), sa.func.sum(_INSIDE))
+_MOST_FORGOTTEN = 5000  # runs in one change
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,9 @@ class Store:
         """A change of placements: nobody else makes one meanwhile; on the disk when this ends well."""
         with _explained(), self.engine.execution_options(writes=True).begin() as connection:
             t = tables.changes
-            connection.execute(t.update().values(changed=t.c.changed + 1))
-            (number,) = connection.execute(sa.select(t.c.changed)).one()
+            mine = t.c.id == tables.PLACEMENTS
+            connection.execute(t.update().where(mine).values(changed=t.c.changed + 1))
+            (number,) = connection.execute(sa.select(t.c.changed).where(mine)).one()
             if number % _SWEEP_EVERY == 0:
                 old = self.clock() - FORGOTTEN_AFTER_SECONDS
                 connection.execute(
@@ -117,15 +116,12 @@ class Store:
                 statuses.append("stored")
             if new:
                 connection.execute(t.insert(), new)
+            for day in {row["day"] for row in new}:
+                _add_to_day(connection, day, [row for row in new if row["day"] == day])
         return statuses
 
     def runs_after(
-        self,
-        number: int,
-        most: int,
-        *,
-        in_dataset: bool | None = None,
-        versions: Sequence[str] | None = None,
+        self, number: int, most: int, *, versions: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
         """Observed runs in the order in which they came. number: of the last one known, 0 for all. versions:
         only runs that a model of these answered when they came."""
@@ -133,8 +129,6 @@ class Store:
         query = sa.select(t).where(t.c.number > number).order_by(t.c.number).limit(most)
         if versions is not None:
             query = query.where(t.c.model_version.in_(versions))
-        if in_dataset is not None:
-            query = query.where(t.c.in_dataset == in_dataset)
         with self.reading() as connection:
             rows = connection.execute(query).mappings().all()
         return [{**row, "run": json.loads(row["run"])} for row in rows]
@@ -153,32 +147,71 @@ class Store:
         with self.reading() as connection:
             return int(connection.execute(query).scalar() or 0)
 
-    def put_in_dataset(self, numbers: Sequence[int]) -> None:
-        """Remember that these are in the dataset."""
+    def count_runs(self, after: int, up_to: int, versions: Sequence[str] | None) -> int:
+        """Of those numbers. versions: as of runs_after."""
         t = tables.runs
+        query = sa.select(sa.func.count()).where(t.c.number > after, t.c.number <= up_to)
+        if versions is not None:
+            query = query.where(t.c.model_version.in_(versions))
+        with self.reading() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    def archived(self) -> int:
+        """The number of the last run that is in the dataset, with all before it."""
+        t = tables.changes
+        with self.reading() as connection:
+            query = sa.select(t.c.changed).where(t.c.id == tables.ARCHIVED)
+            return int(connection.execute(query).scalar() or 0)
+
+    def put_in_dataset(self, number: int) -> None:
+        """Remember that this one and all before it are in the dataset."""
+        t = tables.changes
         with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+            of_it = t.update().where(t.c.id == tables.ARCHIVED)
+            connection.execute(of_it.values(changed=number))
+
+    def forget_runs(self, before: float, up_to: int | None) -> int:
+        """Delete some of those that came on days before that time; says how many. up_to: their numbers at
+        most. Sums by day stay."""
+        t = tables.runs
+        old = sa.select(t.c.number).where(t.c.day < int(before // 86_400)).order_by(t.c.number)
+        old = old if up_to is None else old.where(t.c.number <= up_to)
+        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+            numbers = list(connection.execute(old.limit(_MOST_FORGOTTEN)).scalars())
             for start in range(0, len(numbers), 500):
                 part = t.c.number.in_(numbers[start : start + 500])
-                connection.execute(t.update().where(part).values(in_dataset=True))
+                connection.execute(t.delete().where(part))
+        return len(numbers)
 
     def seen_coverage(self) -> tuple[int, int, int]:
         """(observed runs, those with a bound, those at or under it)."""
+        t = tables.days.c
+        query = sa.select(*(sa.func.sum(one) for one in (t.runs, t.with_bound, t.within_bound)))
         with self.reading() as connection:
-            every, bounded, inside = connection.execute(sa.select(*_COUNTS)).one()
-        return int(every), int(bounded), int(inside or 0)
+            every, bounded, inside = (int(n or 0) for n in connection.execute(query).one())
+        return every, bounded, inside
 
     def coverage_by_day(self, most: int = 400) -> list[dict[str, Any]]:
         """Of each day (UTC) with observed runs: how many, with a bound, at or under it; the last days."""
-        day = tables.runs.c.day
-        query = sa.select(day, *_COUNTS).group_by(day).order_by(day.desc()).limit(most)
+        t = tables.days
         with self.reading() as connection:
-            rows = connection.execute(query).all()
-        names = ("runs", "with_bound", "within_bound")
+            rows = connection.execute(sa.select(t).order_by(t.c.day.desc()).limit(most)).all()
         return [
-            {"day": date.fromordinal(_EPOCH + int(d)).isoformat()}
-            | {name: int(n or 0) for name, n in zip(names, counts, strict=True)}
-            for d, *counts in reversed(rows)
+            {"day": date.fromordinal(_EPOCH + day).isoformat()}
+            | dict(zip(("runs", "with_bound", "within_bound"), counts, strict=True))
+            for day, *counts in reversed(rows)
         ]
+
+
+def _add_to_day(connection: sa.Connection, day: int, new: list[dict[str, Any]]) -> None:
+    """Under the lock of a change."""
+    bounded = [row for row in new if row["bound_seconds"] is not None]
+    inside = sum(row["runtime_seconds"] <= row["bound_seconds"] for row in bounded)
+    counts = {"runs": len(new), "with_bound": len(bounded), "within_bound": inside}
+    t = tables.days
+    more = {name: t.c[name] + n for name, n in counts.items()}
+    if not connection.execute(t.update().where(t.c.day == day).values(**more)).rowcount:
+        connection.execute(t.insert().values(day=day, **counts))
 
 
 class PlacementChange:

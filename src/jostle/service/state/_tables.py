@@ -1,6 +1,6 @@
 """The tables of the state, and the engine that holds them: SQLite with a write-ahead log, or PostgreSQL.
 
-History: 1, the first.
+History: 1, the first. 2, sums of observed runs by day, and up to which of them the dataset holds.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from sqlalchemy import event, exc
 
 from jostle.errors import MissingExtra, NotPermitted, UsageError
 
-VERSION = 1
+VERSION = 2
+PLACEMENTS, ARCHIVED = 1, 2  # rows of `changes`
 _metadata = sa.MetaData()
 
-# One row, which every change of placements locks and counts: so changes come one after the other, in
-# either database and from any number of replicas, and a reader asks for those after the last it has seen.
+# A row that every change of placements locks and counts: so changes come one after the other, in either
+# database and from any number of replicas, and a reader asks for those after the last it has seen. Another
+# one holds the number of the last observed run that is in the dataset.
 changes = sa.Table(
     "jostle_changes",
     _metadata,
@@ -48,7 +50,17 @@ runs = sa.Table(
     sa.Column("runtime_seconds", sa.Float(53), nullable=False),
     sa.Column("bound_seconds", sa.Float(53)),  # of the model of that moment
     sa.Column("model_version", sa.String(64)),
-    sa.Column("in_dataset", sa.Boolean, nullable=False),
+    sa.Column("in_dataset", sa.Boolean, nullable=False),  # of version 1
+)
+
+# Running sums, so that nobody counts a million runs to say how many there are.
+days = sa.Table(
+    "jostle_days",
+    _metadata,
+    sa.Column("day", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("runs", sa.BigInteger, nullable=False),
+    sa.Column("with_bound", sa.BigInteger, nullable=False),
+    sa.Column("within_bound", sa.BigInteger, nullable=False),
 )
 
 
@@ -116,19 +128,40 @@ def _make(engine: sa.Engine) -> None:
         try:
             with engine.execution_options(writes=True).begin() as connection:
                 _metadata.create_all(connection)
-                if connection.execute(sa.select(changes.c.id)).first() is None:
-                    connection.execute(changes.insert().values(id=1, version=VERSION, changed=0))
+                version = connection.execute(sa.select(changes.c.version)).scalar()
+                if version is None:
+                    connection.execute(changes.insert(), [_row(PLACEMENTS, 0), _row(ARCHIVED, 0)])
+                if version == 1:
+                    _to_2(connection)
             break
         except (exc.IntegrityError, exc.ProgrammingError):  # another replica just did
             if attempt == 4:
                 raise
     with engine.connect() as connection:
-        (version,) = connection.execute(sa.select(changes.c.version)).one()
+        version = connection.execute(sa.select(changes.c.version)).scalar()
     if version != VERSION:
         raise UsageError(
             f"the state is of version {version}, not {VERSION}",
             fix="Give another file or database.",
         )
+
+
+def _row(id: int, changed: int) -> dict[str, int]:
+    return {"id": id, "version": VERSION, "changed": changed}
+
+
+def _to_2(connection: sa.Connection) -> None:
+    r = runs.c
+    inside = sa.func.sum(sa.case((r.runtime_seconds <= r.bound_seconds, 1), else_=0))
+    counts = (sa.func.count(r.number), sa.func.count(r.bound_seconds), inside)
+    sums = sa.select(r.day, *counts).group_by(r.day)
+    connection.execute(days.insert().from_select([c.name for c in days.columns], sums))
+    left = sa.select(sa.func.min(r.number) - 1).where(~r.in_dataset)
+    last = connection.execute(left).scalar()
+    if last is None:
+        last = connection.execute(sa.select(sa.func.max(r.number))).scalar() or 0
+    connection.execute(changes.insert(), [_row(ARCHIVED, last)])
+    connection.execute(changes.update().values(version=VERSION))
 
 
 def _without_password(state: str) -> str:

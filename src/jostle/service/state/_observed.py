@@ -1,59 +1,54 @@
-"""Pods that have ended as runs with stretches: who was on their node from when on."""
+"""Pods and jobs that have ended as runs with stretches: who was on their node from when on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from jostle.service.kubernetes._pods import Pod
-
 
 @dataclass(frozen=True)
-class PodStay:
-    """A pod on a node. start, end: seconds since 1970; end is infinite while it is there."""
+class ObservedStay:
+    """One of them on a node. start, end: seconds since 1970; end is infinite while it is there. is_measured:
+    whether its time is that of one run that succeeded."""
 
     workload: str
     node: str
     start: float
-    end: float = float("inf")
+    end: float = math.inf
+    is_measured: bool = False
 
 
-class ObservedPods:
-    """since: seconds since 1970; who was beside a pod that began before is not known."""
+class ObservedStays:
+    """since: seconds since 1970; who was beside one that began before is not known."""
 
     def __init__(self, since: float) -> None:
         self.since = since
-        self._stays: dict[str, PodStay] = {}
+        self._stays: dict[str, ObservedStay] = {}
         self._told: set[str] = set()
 
     def see(
-        self, pods: Sequence[Pod], platform_of: Mapping[str, str], now: float
+        self, there: Mapping[str, ObservedStay], platform_of: Mapping[str, str], now: float
     ) -> list[dict[str, Any]]:
-        """Runs that have ended since, as they are sent to a service. pods: all that are there now."""
-        there = {pod.id: pod for pod in pods if pod.node and pod.started_at is not None}
-        for id, pod in there.items():
-            start = pod.started_at
-            assert start is not None
-            end = float("inf") if pod.ended_at is None else pod.ended_at
-            self._stays[id] = PodStay(pod.workload, pod.node, start, end)
+        """Runs that have ended since, as they are sent to a service. there: all that are there now, by id."""
         for id, stay in self._stays.items():
             if id not in there and stay.end > now:  # taken away before it had ended
                 self._stays[id] = replace(stay, end=now)
+        self._stays |= there
         runs = []
-        for id, pod in there.items():
-            stay = self._stays[id]
+        for id, stay in there.items():
             if id in self._told or stay.end > now:
                 continue
             self._told.add(id)
-            is_known = pod.is_measured and stay.start >= self.since and stay.end > stay.start
+            is_known = stay.is_measured and stay.start >= self.since and stay.end > stay.start
             if is_known and stay.node in platform_of:
                 runs.append(self._run(id, stay, platform_of[stay.node]))
         self._forget(there, now)
         return runs
 
-    def _run(self, id: str, stay: PodStay, platform: str) -> dict[str, Any]:
+    def _run(self, id: str, stay: ObservedStay, platform: str) -> dict[str, Any]:
         beside = [
             other
             for key, other in self._stays.items()
@@ -77,7 +72,7 @@ class ObservedPods:
             return {**item, "corunners": stretches[0]["corunners"]}
         return {**item, "stretches": stretches}
 
-    def _forget(self, there: Mapping[str, Pod], now: float) -> None:
+    def _forget(self, there: Mapping[str, ObservedStay], now: float) -> None:
         """What ended before everybody that is still to be told of began."""
         open_ = (
             stay.start

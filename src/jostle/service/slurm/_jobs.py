@@ -1,0 +1,109 @@
+"""Jobs as prolog and epilog see them: who is on which node now, and which job has ended, as runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from jostle.errors import JostleError, UsageError
+from jostle.placement import Node
+from jostle.service.operations import Question, StateAnswer
+from jostle.service.state._observed import ObservedStay, ObservedStays
+
+_WORKLOAD = re.compile(r"jostle\s(?:.*\s)?workload=(\S+)")
+_PLACEMENT = re.compile(r"placement=(slurm-[A-Za-z0-9-]+)")
+
+
+@dataclass(frozen=True)
+class JobsQuestion(Question):
+    """What a script of Slurm sees when a job begins or ends. Times are seconds since 1970."""
+
+    event: Annotated[Literal["began", "ended"], "What the job does."]
+    job: Annotated[str, "Its number."]
+    nodes: Annotated[tuple[str, ...], "Lines NODE|FEATURES|CPUS of all nodes."]
+    jobs: Annotated[
+        tuple[str, ...], "Lines JOB|USER|NODE|START|NAME|COMMENT of this job and all that run."
+    ]
+    exit: Annotated[str, "Of a job that ended, 0:0 where it succeeded."] = ""
+
+
+@dataclass(frozen=True)
+class JobsAnswer(StateAnswer, schema="slurm_jobs/v1"):
+    """recorded: how many runs became known."""
+
+    recorded: int
+
+
+@dataclass(frozen=True)
+class SeenJob:
+    """One line. Raises UsageError."""
+
+    number: str
+    node: str
+    start: float
+    workload: str
+    placement: str | None
+
+    @classmethod
+    def read(cls, line: str) -> SeenJob:
+        parts = line.split("|", 5)
+        try:
+            number, user, node, start, name, comment = parts
+            begun = float(start)
+        except ValueError:
+            raise UsageError(f"{line[:80]!r} is no job") from None
+        told, placed = _WORKLOAD.match(comment), _PLACEMENT.search(comment)
+        return cls(
+            number,
+            node,
+            begun,
+            told[1] if told else f"{user}/{name}",
+            placed[1] if placed else None,
+        )
+
+
+class ObservedJobs:
+    """since: seconds since 1970, as of ObservedStays."""
+
+    def __init__(self, since: float) -> None:
+        self.stays = ObservedStays(since)
+        self._began: dict[
+            tuple[str, float], float
+        ] = {}  # as told, where the scheduler knows seconds alone
+
+    def see(
+        self, seen: JobsQuestion, platform_of: dict[str, str], now: float
+    ) -> tuple[list[dict[str, object]], list[str]]:
+        """(runs as they are sent to a service, placements that are over). Raises UsageError."""
+        jobs = [SeenJob.read(line) for line in seen.jobs]
+        many = {one.number for one in jobs if sum(o.number == one.number for o in jobs) > 1}
+        keys = {(one.number, one.start) for one in jobs}
+        self._began = {key: when for key, when in self._began.items() if key in keys}
+        there, over = {}, []
+        for one in jobs:
+            key, is_it = (one.number, one.start), one.number == seen.job
+            if is_it and seen.event == "began":
+                self._began.setdefault(key, now)
+            begun, name = self._began.get(key, one.start), f"slurm:{one.number}:{one.start:.0f}"
+            stay = ObservedStay(one.workload, one.node, begun)
+            if is_it and seen.event == "ended":
+                is_one = seen.exit == "0:0" and one.number not in many
+                stay = ObservedStay(one.workload, one.node, begun, now, is_one)
+                over += [one.placement] if one.placement else []
+            there[f"{name}:{one.node}" if one.number in many else name] = stay
+        return self.stays.see(there, platform_of, now), over
+
+
+def nodes_of(lines: tuple[str, ...]) -> tuple[Node, ...]:
+    """The fleet: a node's platform is its first feature, or itself; it has as many slots as processors."""
+    nodes = {}
+    for line in lines:
+        name, features, cpus = (*line.split("|"), "", "")[:3]
+        feature = features.partition(",")[0]
+        platform = name if feature in ("", "(null)") else feature
+        try:
+            nodes[name] = Node(name, platform, int(cpus) if cpus.isdecimal() else None)
+        except JostleError:
+            continue
+    return tuple(nodes.values())
