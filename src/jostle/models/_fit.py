@@ -110,11 +110,7 @@ def fit(
             progress=progress,
         )
         if crossed is not None:
-            counts = len(prepared.in_memory), 0, len(crossed.calibration_runs)
             metadata = _metadata(method, source, seed, fitted_at, drawn, by, new_names)
-            metadata["runs"] = _counts(
-                *counts, prior, prepared.in_memory.is_chosen.sum(), over_time
-            )
             return _crossed_model(crossed, metadata, prepared, over_time)
     again = in_memory and not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
@@ -152,9 +148,12 @@ def fit(
 def _crossed_model(
     crossed: Crossed, metadata: dict[str, Any], prepared: Prepared, over_time: OverTime | None
 ) -> Model:
+    runs = prepared.in_memory
+    counts = len(runs), 0, len(crossed.calibration_runs)
+    metadata["runs"] = _counts(*counts, None, int(runs.is_chosen.sum()), over_time)
     calibrated, acts = replace(crossed.calibration, is_reckoned=over_time is not None), None
     if over_time is not None:
-        acts = over_time.acts(prepared.in_memory, crossed.without, int(metadata["seed"]))
+        acts = over_time.acts(runs, crossed.without, int(metadata["seed"]))
     model = Model(crossed.fitted, calibrated, metadata, kept=crossed.kept, acts=acts)
     model.usual = Usual.of(model, crossed.calibration_runs)
     return model
@@ -191,7 +190,7 @@ def _counts(
         "validation": validation,
         "calibration": calibration,
         "prior": more,
-        **({"chosen": int(chosen)} if chosen else {}),
+        **({"chosen": chosen} if chosen else {}),
         **({} if over_time is None else {"changing": over_time.changing}),
     }
 
