@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import jostle
 from jostle.errors import UsageError
 from jostle.models import Model
 from jostle.placement import Node, Request, place
 from jostle.runs import Colocations
+from tests.models.test_over_time import Lookup
+from tests.models.test_timelines import node_log
 
 
 def seconds_of(model: Model, names: list[str]) -> list[float]:
@@ -81,3 +86,31 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
     for columns in wrong:
         with pytest.raises(UsageError, match=next(iter(columns))):
             Request("w01", **columns)
+
+
+def test_who_has_a_limit_is_told_over_who_is_there_and_others_over_what_may_come() -> None:
+    model = jostle.fit(node_log(300, seed=2), Lookup(), seed=0)
+    tenants = (
+        Request("w1", "a", elapsed_seconds=4.0, deadline_seconds=1e3),
+        Request("w2", "b", elapsed_seconds=2.0),
+        Request("w1", "c", slowdown=9.0),
+    )
+
+    def told(of: Model, people: tuple[Request, ...]) -> dict[str, Any]:
+        answer = place(of, [Node("n", "p", tenants=people)], confidence=0.8).at()
+        return {one.name: one for one in answer.residents}
+
+    here = told(model, tenants)
+    closed = copy(model)
+    closed.acts = None
+    free = tuple(replace(one, deadline_seconds=None, slowdown=None) for one in tenants)
+    among, open_ = told(closed, tenants), told(model, free)
+    assert {name: one.over for name, one in open_.items()} == dict.fromkeys("abc", "future")
+    assert here["b"].over == "future"
+    assert {here["a"].over, here["c"].over} == {"throughout", "timeline"}
+    assert here["a"].runtime_seconds == pytest.approx(among["a"].runtime_seconds)
+    assert here["c"].runtime_seconds == pytest.approx(among["c"].runtime_seconds)
+    assert here["a"].outcome == "on_the_act"
+    # A draw of futures is one among others, so those of all are near those of one, no more.
+    assert here["b"].runtime_seconds == pytest.approx(open_["b"].runtime_seconds, rel=0.2)
+    assert here["b"].runtime_seconds > here["b"].elapsed_seconds + 0.5 * here["b"].end_seconds

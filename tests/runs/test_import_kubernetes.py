@@ -101,3 +101,70 @@ def test_pods_are_runs_beside_whoever_was_on_their_node(tmp_path: Path) -> None:
 def test_what_is_no_list_of_pods_is_told(tmp_path: Path, document: str) -> None:
     with pytest.raises(UnreadableFile, match="no list of pods"):
         imported(tmp_path, document)
+
+
+def told(kind: str, pod: str, value: float, until: str = "10:00", **labels: str) -> dict[str, Any]:
+    """A series of kube-state-metrics, each quarter of an hour from seven to `until`."""
+    end = 60 * int(until[:2]) + int(until[3:])
+    labels = {
+        "__name__": f"kube_pod_{kind}",
+        "namespace": "etl",
+        "pod": pod,
+        "uid": f"uid-{pod}",
+        **labels,
+    }
+    times = [at_minute(minute) for minute in range(420, end + 1, 15)]
+    return {"metric": labels, "values": [[at, f"{float(value)}"] for at in times]}
+
+
+def at_minute(minute: float) -> float:
+    return 1772323200 + 60 * minute  # 2026-03-01
+
+
+def pod_series(name: str, start: float, end: float | None, **more: str) -> list[dict[str, Any]]:
+    until, phase = more.get("until", "10:00"), more.get("phase", "Succeeded" if end else "Running")
+    owner = {"created_by_name": more.get("owner", name), "created_by_kind": more.get("kind", "Job")}
+    out = [
+        told("info", name, 1, until, node=more.get("node", "n1"), **owner),
+        told("start_time", name, at_minute(start - 1), until),
+        told("container_state_started", name, at_minute(start), until, container="main"),
+        told("container_state_started", name, at_minute(start + 1), until, container="other"),
+        told("container_status_restarts_total", name, float(more.get("restarts", 0)), until),
+    ]
+    out += [
+        told("status_phase", name, one == phase, until, phase=one)
+        for one in ("Running", "Failed", "Succeeded")
+    ]
+    return out + ([told("completion_time", name, at_minute(end), until)] if end else [])
+
+
+def test_what_kube_state_metrics_tells_is_what_kubectl_prints(tmp_path: Path) -> None:
+    series = [
+        *pod_series("sort-a", 480, 540, owner="sort-29000000"),
+        *pod_series("web-1", 420, None, owner="web-77d8f6c5b9", kind="ReplicaSet"),
+        *pod_series("merge-a", 510, 525, owner="merge"),
+        *pod_series("broken", 490, 500, phase="Failed", owner="sort-29000001"),
+        *pod_series("again", 486, 530, restarts="1", node="n2"),
+        *pod_series("gone", 530, None, until="09:00"),
+    ]
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": series}}
+    runs = imported(tmp_path, answer)
+    ok = {row["workload"]: row for row in runs.ok().table.to_pylist()}
+    assert sorted(ok) == ["etl/merge", "etl/sort"]
+    assert ok["etl/sort"]["runtime_seconds"] == 3600
+    assert [(one["start_seconds"], one["corunners"]) for one in ok["etl/sort"]["stretches"]] == [
+        (0, ["etl/web"]),
+        (600, ["etl/sort", "etl/web"]),
+        (1200, ["etl/web"]),
+        (1800, ["etl/merge", "etl/web"]),
+        (2700, ["etl/web"]),
+        (3000, ["etl/gone", "etl/web"]),
+    ]
+    # Who failed, was restarted or is gone is company alone.
+    assert sorted(
+        row["workload"] for row in runs.table.to_pylist() if row["status"] == "failed"
+    ) == [
+        "etl/again",
+        "etl/gone",
+        "etl/sort",
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import random
 from datetime import UTC, datetime, timedelta
@@ -162,7 +164,7 @@ def test_what_sacct_prints(tmp_path: Path) -> None:
         "they never started": 1,
         "they took no time": 1,
         "a time of theirs cannot be read": 1,
-        "their lines have more or fewer cells than the header (a '|' in a name?)": 1,
+        "their lines have more or fewer cells than the header (a delimiter in a name?)": 1,
         "they did not take what lies between start and end (suspended, or say `timezone`)": 1,
         "their nodes cannot be read": 1,
         "they were still running": 1,
@@ -307,3 +309,29 @@ def test_cells() -> None:
     times, bad = times_of(cells, "UTC")
     assert times[:3].tolist() == [1767225600_000000, 1767225600_000000, 1767225600_500000]
     assert bad.tolist() == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_log_is_read_whatever_parts_its_cells_and_packed_too(
+    tmp_path: Path, delimiter: str
+) -> None:
+    plain = written(tmp_path / "log.csv", made_log(3))
+    edges: dict[str, Any] = {"since": "2025-12-31T00:00:00", "until": "2026-02-01T00:00:00"}
+    with plain.open() as stream:
+        lines = list(csv.reader(stream))
+    other = tmp_path / "other.csv.gz"
+    with gzip.open(other, "wt", newline="") as stream:
+        csv.writer(stream, delimiter=delimiter).writerows(lines)
+    one, two = (JobsImport(path, **edges).read().runs() for path in (plain, other))
+    assert two.table.equals(one.table)
+
+
+def test_a_log_of_one_cell_a_line_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "sacct.txt"
+    file.write_text("JobID    User   JobName\n------- ------ -------\n1 ada sort\n")
+    with pytest.raises(UnreadableFile, match="one cell"):
+        SacctImport(file).read()
+    packed = tmp_path / "cut.txt.gz"
+    packed.write_bytes(gzip.compress(b"JobID|User\n" * 999)[:-20])
+    with pytest.raises(UnreadableFile, match="not a readable log"):
+        SacctImport(packed).read()

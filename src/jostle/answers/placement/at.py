@@ -33,7 +33,8 @@ class AtQuestion:
 class End(Record):
     """Of one on a node. end_seconds: from now, if nobody comes. runtime_seconds, bound_seconds: from its
     start to its end, over what `over` says: a known `timeline` of who is there, or the `future`, with
-    newcomers as lately seen in the log. limit_seconds: what was promised to it, None where nothing was."""
+    newcomers as lately seen in the log. limit_seconds: what was promised to it, None where nothing was; who
+    has one is told over the timeline, as later ones are let in only where it is kept."""
 
     name: str
     workload: str
@@ -97,9 +98,11 @@ class Ends(VerbAnswer):
         heads = ["node", "who", "has run", "ends in", "takes in all", "at most", "limit", "kept"]
         parts: list[Table | str] = [Table(heads, rows, (2, 3, 4, 5, 6))]
         if listed:
-            come = "with newcomers as lately seen in the log"
-            what = come if listed[0].over == "future" else "if nobody else comes"
-            parts.append(f"Ends are if nobody else comes; what each takes in all is {what}.")
+            parts.append(
+                "Ends are if nobody else comes; so is what each takes in all that has a limit."
+            )
+        if any(one.over == "future" for one in listed):
+            parts.append("What others take in all is with newcomers as lately seen in the log.")
         return Report(self.to_document(), parts, notes=notes_on(self.items))
 
 

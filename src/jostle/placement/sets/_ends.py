@@ -23,7 +23,9 @@ def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tup
     comes, seconds from start to end, their bound, its outcome, over what, its limit); None where there is
     none.
 
-    Its company until now is not known: what it has done by the time is as if these had been there.
+    Its company until now is not known: what it has done by the time is as if these had been there. Who has a
+    limit is told over the timeline of those who are there: later ones are let in only where it is kept.
+    Anybody else, over whatever may come, where the model learned from a log.
     """
     if not people:
         return []
@@ -50,16 +52,11 @@ def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tup
     left = 1 - np.minimum(np.where(np.isnan(done), lawful, done), 1 - _NOTHING_LEFT)
     nodes = BusyNodes(platform, members, left)
     out = ends(rates, nodes, no_newcomers(), watched=width)
-    is_open = model.acts is not None
-    asked = _timelines(people, seat, elapsed, done, out, is_open)
-    if is_open:
-        beside = [
-            1 - left[row, c] for row, column in seat for c in _in_order(people, seat, row, column)
-        ]
-        asked = replace(asked, beside_done=np.array(beside, float))
-    told, bounds = model.predict_and_bound(asked, standard.confidence)
     at = np.array([sets.platform_code[one.platform] for one, _ in people])
     limit = sets.limits([one for _, one in people], at[None, :]).diagonal()
+    is_open = np.isinf(limit) & (model.acts is not None)
+    asked = _timelines(people, seat, elapsed, done, left, out, is_open)
+    told, bounds = model.predict_and_bound(asked, standard.confidence)
     return [
         (float(elapsed[s]), *map(_or_none, (out[s], told[n], bounds.seconds[n])),
          str(bounds.outcome[n]), over, _or_none(limit[n]))
@@ -82,24 +79,26 @@ def _in_order(people: Any, seat: Any, row: int, column: int) -> list[int]:
 
 
 def _timelines(
-    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, out: np.ndarray, is_open: bool
-) -> Timelines:
-    """Of each: these beside it until now, and then until each of them ends."""
-    stretches = []
-    for row, column in seat:
+    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, left: np.ndarray, out: np.ndarray,
+    is_open: np.ndarray,
+) -> Timelines:  # fmt: skip
+    """Of each: these beside it until now, and, where it is not open, then until each of them ends."""
+    stretches, beside_done = [], []
+    for (row, column), open_ in zip(seat, is_open.tolist(), strict=True):
         here = _in_order(people, seat, row, column)
         who = {c: one.workload for (r, c), (_, one) in zip(seat, people, strict=True) if r == row}
-        parts = [(0.0, [who[c] for c in here])]
-        for c in () if is_open else sorted(here, key=lambda c: (out[row, c], c)):
+        parts = [(0.0, here)]
+        for c in () if open_ else sorted(here, key=lambda c: (out[row, c], c)):
             if out[row, c] < out[row, column]:
                 here = [other for other in here if other != c]
                 start = float(elapsed[row, column] + out[row, c])
                 if start <= parts[-1][0]:
                     parts.pop()
-                parts.append((start, [who[other] for other in here]))
-        stretches.append(parts)
+                parts.append((start, here))
+        stretches.append([(start, [who[c] for c in there]) for start, there in parts])
+        beside_done += [1 - left[row, c] for _, there in parts for c in there]
     ratio = [done[s] for s in seat]
-    return Timelines.from_columns(
+    asked = Timelines.from_columns(
         workload=[one.workload for _, one in people],
         platform=[node.platform for node, _ in people],
         stretches=stretches,
@@ -107,3 +106,4 @@ def _timelines(
         done_ratio=[None if np.isnan(one) else float(one) for one in ratio],
         future=is_open,
     )
+    return replace(asked, beside_done=np.array(beside_done, float))

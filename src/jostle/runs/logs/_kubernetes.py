@@ -1,4 +1,4 @@
-"""What kubectl prints of pods and events, as a log of jobs."""
+"""What kubectl prints of pods and events, or kube-state-metrics told Prometheus, as a log of jobs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ from jostle._tables import file_bytes
 from jostle.errors import UnreadableFile
 from jostle.runs.logs._log import ImportedLog
 from jostle.runs.logs._tables import JobsImport
+from jostle.runs.logs._windows import Series, series_of
 
 _COLUMNS = ("job", "node", "start", "end", "state", "namespace", "pod", "owner", "app", "image")
+_PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")
 _OF_A_SCHEDULE = re.compile(r"-\d{7,}$")  # what a CronJob adds to the name of each of its jobs
 Row = dict[str, str | None]
 
 
 @dataclass(frozen=True)
 class KubernetesImport(JobsImport):
-    """Import what kubectl prints of pods, and of events.
+    """Import what kubectl prints of pods and events, or Prometheus answers of kube-state-metrics.
 
     Of kubectl get pods,events -A -o json each pod is a job, from the start of its first container to the end
     of the last, and each earlier life of a container that was restarted is one. Pods that are gone are told
-    by their events, as company. Pods that run on, such as services, are company; who failed, too.
+    by their events, as company. Pods that run on, such as services, are company; who failed, too. Of
+    /api/v1/query_range the series kube_pod_info, _start_time, _completion_time and _status_phase are needed;
+    _container_state_started is nearer than the first, and _container_status_restarts_total tells restarts.
     """
 
     name: ClassVar[str] = "kubernetes"
@@ -45,12 +49,14 @@ class KubernetesImport(JobsImport):
         content, where = file_bytes(self.file)
         try:
             document = json.loads(content)
-            items = document["items"]
-            pods = [one for one in items if one.get("kind", "Pod") == "Pod" and "spec" in one]
-            events = [one for one in items if "involvedObject" in one]
-            rows = [row for pod in pods for row in _lives(pod)]
-            listed = {pod["metadata"].get("uid") for pod in pods}
-            rows += _gone(events, listed)
+            if isinstance(document, list) or "data" in document:
+                rows = _of_series(series_of(document, where))
+            else:
+                items = document["items"]
+                pods = [one for one in items if one.get("kind", "Pod") == "Pod" and "spec" in one]
+                events = [one for one in items if "involvedObject" in one]
+                rows = [row for pod in pods for row in _lives(pod)]
+                rows += _gone(events, {pod["metadata"].get("uid") for pod in pods})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableFile(
                 f"no list of pods as kubectl prints it: {type(error).__name__} {error}"[:200],
@@ -100,6 +106,57 @@ def _lives(pod: dict[str, Any]) -> list[Row]:
             life = {"start": last["startedAt"], "end": last["finishedAt"]}
             rows.append(base | life | {"job": number, "state": str(last.get("reason") or "Error")})
     return rows
+
+
+def _of_series(series: list[Series]) -> list[Row]:
+    """Pods by kube-state-metrics. One whose series end before the others is gone, and how is not known."""
+    latest = max((pairs[-1][0] for _, pairs in series if pairs), default=0.0)
+    rows: dict[str, Row] = {}
+    last: dict[tuple[str, str], tuple[float, float]] = {}  # of each pod and series
+    for labels, pairs in series:
+        key = labels.get("uid") or f"{labels.get('namespace')}/{labels.get('pod')}"
+        name = labels.get("__name__", "").removeprefix("kube_pod_")
+        if not pairs or "pod" not in labels:
+            continue
+        if name == "status_phase":
+            name = labels.get("phase", "") if pairs[-1][1] > 0 else ""
+        elif name == "info":
+            rows[key] = _by_info(key, labels)
+        at, value = last.get((key, name), pairs[-1])
+        first_or_last = min if name.endswith(("started", "start_time")) else max
+        last[key, name] = max(at, pairs[-1][0]), first_or_last(value, pairs[-1][1])
+    for key, row in rows.items():
+
+        def told(name: str, key: str = key) -> float | None:
+            value = last.get((key, name), (0.0, 0.0))[1]
+            return value if value > 0 else None
+
+        start = told("container_state_started") or told("start_time")
+        end, seen = told("completion_time"), last[key, "info"][0]
+        phase = max(_PHASES, key=lambda one: last.get((key, one), (0.0, 0.0))[0])
+        is_gone = end is None and seen < latest
+        row["start"] = None if start is None else f"{start:.6f}"
+        row["end"] = f"{seen:.6f}" if is_gone else None if end is None else f"{end:.6f}"
+        restarted = told("container_status_restarts_total") is not None
+        row["state"] = "Gone" if is_gone else "Restarted" if restarted and end else phase
+    if not rows:
+        raise KeyError("kube_pod_info")
+    return list(rows.values())
+
+
+def _by_info(key: str, labels: dict[str, str]) -> Row:
+    owner = labels.get("created_by_name") or labels["pod"]
+    if labels.get("created_by_kind") == "ReplicaSet":
+        owner = re.sub(r"-[a-z0-9]{8,10}$", "", owner)
+    owner = labels["pod"] if owner == "<none>" else _OF_A_SCHEDULE.sub("", owner)
+    return {
+        "job": key,
+        "node": labels.get("node"),
+        "namespace": labels.get("namespace", "default"),
+        "pod": labels["pod"],
+        "owner": owner,
+        "app": owner,
+    }
 
 
 def _gone(events: list[dict[str, Any]], listed: set[Any]) -> list[Row]:

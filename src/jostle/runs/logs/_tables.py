@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import os
 import sys
 from collections.abc import Iterator
@@ -216,26 +217,37 @@ class JobsImport(LogImport):
 
         try:
             with _opened(self.file) as stream:
-                names = _header(stream.readline(), self.delimiter, where)
+                line = stream.readline()
+                delimiter = next(
+                    (d for d in (self.delimiter, *"|,;\t") if d.encode() in line), None
+                )
+                if delimiter is None and line:
+                    what, fix = (
+                        "its first line has one cell",
+                        f"It names columns: a{self.delimiter}b.",
+                    )
+                    raise UnreadableFile(what, where=where, fix=fix)
+                delimiter = delimiter or self.delimiter
+                names = _header(line, delimiter, where)
                 reader = pyarrow.csv.open_csv(
                     pa.PythonFile(stream, "r"),
                     pyarrow.csv.ReadOptions(
                         block_size=_BLOCK, use_threads=False, column_names=names
                     ),
                     pyarrow.csv.ParseOptions(
-                        delimiter=self.delimiter,
-                        quote_char='"' if self.delimiter == "," else False,
+                        delimiter=delimiter,
+                        quote_char='"' if delimiter != "|" else False,
                         invalid_row_handler=skip,
                     ),
                     pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
                 )
                 for batch in reader:
                     yield dict(zip(names, batch.columns, strict=True))
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, EOFError) as error:
             if "Empty CSV" not in str(error):  # a header alone: no job
                 raise _unreadable(error, where) from None
         log.jobs += ragged
-        reason = f"their lines have more or fewer cells than the header (a {self.delimiter!r} in a name?)"
+        reason = "their lines have more or fewer cells than the header (a delimiter in a name?)"
         log.left_aside[reason] += ragged
 
 
@@ -271,7 +283,9 @@ class SacctImport(JobsImport):
 def _opened(file: Any) -> Any:
     if file == "-":
         return nullcontext(sys.stdin.buffer)
-    return open(file, "rb") if isinstance(file, (str, os.PathLike)) else nullcontext(file)
+    if isinstance(file, (str, os.PathLike)):
+        return gzip.open(file) if str(file).endswith(".gz") else open(file, "rb")
+    return nullcontext(file)
 
 
 def _header(line: bytes, delimiter: str, where: str) -> list[str]:

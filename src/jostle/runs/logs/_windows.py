@@ -172,25 +172,32 @@ Series = tuple[dict[str, str], Pairs]
 
 
 def _series(path: Path) -> list[Series]:
-    """(labels with __name__, pairs of s and value, rising) of a matrix, or of a list of answers."""
+    """Those of a file."""
     with understood(path):
         try:
             document = json.loads(path.read_text("utf-8-sig"))
         except ValueError as error:
             raise UnreadableFile(f"cannot be read as JSON: {error}", where=str(path)) from None
-        answers = document if isinstance(document, list) else [document]
-        data = [one.get("data", one) if isinstance(one, dict) else {} for one in answers]
-        if not all(isinstance(one, dict) and one.get("resultType") == "matrix" for one in data):
-            fix = "Give answers of /api/v1/query_range, as Prometheus sends them."
-            raise BadData("it holds no matrix of series over time", where=str(path), fix=fix)
-        return [
-            (
-                {str(k): str(v) for k, v in one["metric"].items()},
-                sorted((float(at), float(value)) for at, value in one["values"]),
-            )
-            for part in data
-            for one in part["result"]
-        ]
+        return series_of(document, str(path))
+
+
+def series_of(document: Any, where: str) -> list[Series]:
+    """(labels with __name__, pairs of s and value, rising) of an answer of Prometheus, or of a list of them.
+    Raises BadData."""
+    answers = document if isinstance(document, list) else [document]
+    data = [one.get("data", one) if isinstance(one, dict) else {} for one in answers]
+    kinds = {one.get("resultType") if isinstance(one, dict) else None for one in data}
+    if not kinds <= {"matrix", "vector"}:
+        fix = "Give answers of /api/v1/query_range, as Prometheus sends them."
+        raise BadData("it holds no matrix of series over time", where=where, fix=fix)
+    return [
+        (
+            {str(k): str(v) for k, v in one["metric"].items()},
+            sorted((float(at), float(value)) for at, value in one.get("values") or [one["value"]]),
+        )
+        for part in data
+        for one in part["result"]
+    ]
 
 
 def _increments(pairs: Pairs, length: float) -> Iterator[tuple[float, float, float]]:
