@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from jostle.measure.workloads.kernels import KERNEL_FOLDER
+from jostle.kernels import KERNEL_FOLDER
 
 RECORD = KERNEL_FOLDER / "built.json"
 

@@ -211,8 +211,7 @@ class Recorder:
 
 
 def set_up(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    from jostle.measure import TraceOptions
-    from jostle.measure.host._engines import platform_name
+    from jostle.measure import TraceOptions, platform_name
     from jostle.measure.host._facts import chosen_cores, device_name
     from jostle.measure.host._variants import variant_of
     from jostle.measure.slots._available import find_engines

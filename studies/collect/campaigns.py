@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.cli import exit_code
+from jostle.kernels import KERNEL_FOLDER
 from jostle.measure import (
     Campaign,
     MeasureOptions,
@@ -30,7 +31,6 @@ from jostle.measure import (
     measure,
     service_workload,
 )
-from jostle.measure.workloads.kernels import KERNEL_FOLDER
 from jostle.runs import read_runs
 from jostle.tour import TourPlan
 

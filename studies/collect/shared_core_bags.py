@@ -154,8 +154,7 @@ class BagMachine:
     """Slots and cores for the windows of one platform."""
 
     def __init__(self, build: Path, names: Sequence[str], engine: str) -> None:
-        from jostle.measure import TraceOptions
-        from jostle.measure.host._engines import platform_name
+        from jostle.measure import TraceOptions, platform_name
         from jostle.measure.host._facts import chosen_cores, device_name
         from jostle.measure.slots._available import find_engines
         from jostle.measure.slots._slots import Slot

@@ -10,9 +10,9 @@ import pytest
 
 from jostle.bag import Bag
 from jostle.bag._mix import group_of_opcode, instruction_mix
+from jostle.kernels.opcodes._native_mix import class_of, parse_callgrind
+from jostle.kernels.opcodes._opcodes import COUNTED
 from jostle.measure import NativeMix
-from jostle.measure.counting._native_mix import class_of, parse_callgrind
-from jostle.measure.wasm._opcodes import COUNTED
 from jostle.methods import learn
 from jostle.runs import CsvImport, Dataset, Runs
 

@@ -320,14 +320,14 @@ def _journal_rest(folder: Path) -> None:
 
 
 def _callgrind(path: Path) -> object:
-    from jostle.measure.counting._native_mix import parse_callgrind
+    from jostle.kernels.opcodes._native_mix import parse_callgrind
 
     return parse_callgrind(path.read_text("utf-8", errors="replace"))
 
 
 def _wasm(path: Path) -> object:
-    from jostle.measure.wasm._binary import exported_functions
-    from jostle.measure.wasm._rewrite import rewrite
+    from jostle.kernels.opcodes._binary import exported_functions
+    from jostle.kernels.opcodes._rewrite import rewrite
 
     content = path.read_bytes()
     exported_functions(content, str(path))
@@ -335,7 +335,7 @@ def _wasm(path: Path) -> object:
 
 
 def _wasm_made(rng: random.Random, _: Path) -> bytes:
-    from jostle.measure.workloads.kernels import KERNEL_FOLDER
+    from jostle.kernels import KERNEL_FOLDER
 
     name = rng.choice(("sieve", "crc32", "search", "gemv"))
     return bytes_changed(rng, (KERNEL_FOLDER / f"{name}.wasm").read_bytes())

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import UnreadableFile, UsageError
+from jostle.kernels import packed
 from jostle.measure import (
     AuditOptions,
     AuditReport,
@@ -31,7 +32,6 @@ from jostle.measure.audit._direct import (
     timed_directly,
 )
 from jostle.measure.audit._disturbers import disturber
-from jostle.measure.slots._harness import packed
 from jostle.measure.window._assess import Clocks, Observed
 from jostle.measure.window._foreign import Moment
 from tests.command_line import jostle as command

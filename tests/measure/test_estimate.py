@@ -130,10 +130,15 @@ def others(**changed: float) -> Others:
 
 
 def cleaned(
-    wall: list[float], waited: list[float], unseen: list[float] | None = None, **changed: float
+    wall: list[float],
+    waited: list[float],
+    unseen: list[float] | None = None,
+    least: float = 0.0,
+    **changed: float,
 ) -> Cleaned:
     never = np.array(unseen or [0.0] * len(wall))
-    return cleaned_executions(np.array(wall), np.array(waited), never, others(**changed))
+    used = np.full(len(wall), least)
+    return cleaned_executions(np.array(wall), np.array(waited), never, used, others(**changed))
 
 
 def test_what_was_waited_for_others_is_taken_off() -> None:

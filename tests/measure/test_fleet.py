@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from jostle.errors import NotPermitted
+from jostle.kernels import child_environment
 from jostle.measure import FleetOptions, MeasureOptions, command_workload, measure_fleet
 from jostle.measure.campaign._fleet import _Fleet, _Task, _Worker
 from jostle.measure.campaign._worker import _unpacked, pack
-from jostle.measure.slots._slots import child_environment
 from jostle.runs import Dataset
 
 pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")

@@ -13,6 +13,8 @@ import pytest
 import wasmtime
 
 from jostle.errors import BadData, JostleError
+from jostle.kernels import child_environment
+from jostle.kernels.opcodes._binary import MAGIC, unsigned
 from jostle.measure import (
     Campaign,
     MeasureOptions,
@@ -21,8 +23,6 @@ from jostle.measure import (
     find_workloads,
     measure,
 )
-from jostle.measure.slots._slots import child_environment
-from jostle.measure.wasm._binary import MAGIC, unsigned
 from jostle.runs import Dataset
 
 SLEEP = """(module
@@ -124,7 +124,7 @@ def test_interrupting_works_at_once(tmp_path: Path) -> None:
         command, env=child_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     until = time.monotonic() + 60
-    while time.monotonic() < until and not _children(process.pid, "_counter_process"):
+    while time.monotonic() < until and not _children(process.pid, "opcodes._counts"):
         time.sleep(0.05)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)

@@ -282,10 +282,10 @@ def test_commands_and_native_kernels_can_be_traced() -> None:
     (one,) = trace(["sort-s*300"], TraceOptions(engine="native", device="here"))
     assert one.platform == "native:here"
     assert one["repetitions"].sum() == pytest.approx(300)
-    burn = command_workload([PYTHON, "-S", "-c", BURN.format(0.05)], "burn")
-    (one,) = trace([burn], TraceOptions(engine="native", seconds=0.2, device="here"))
+    burn = command_workload([PYTHON, "-S", "-c", BURN.format(0.01)], "burn")
+    (one,) = trace([burn], TraceOptions(engine="native", seconds=1.0, device="here"))
     assert np.isnan(one["instructions"]).all()
-    assert np.nansum(one["cpu_seconds"]) > 0.02
+    assert np.nansum(one["cpu_seconds"]) > 0.005
     with pytest.raises(UsageError, match="cannot run"):
         trace([burn], TraceOptions(engine="speed"))
 

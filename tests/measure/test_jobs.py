@@ -46,6 +46,7 @@ def answer(job_cpu: float, waited: float = 0.0) -> dict[str, Any]:
     return {
         "waited": base64.b64encode(lost.tobytes()).decode(),
         "unseen": base64.b64encode(np.zeros(1, "<i8").tobytes()).decode(),
+        "used": base64.b64encode(np.zeros(1, "<i8").tobytes()).decode(),
         "starts": base64.b64encode(times[:1].tobytes()).decode(),
         "ends": base64.b64encode(times[1:].tobytes()).decode(),
         "cpu_ns_used": int(job_cpu * 1e9),

@@ -14,11 +14,10 @@ import wasmtime
 
 from benchmarks import build_kernels as build
 from jostle.errors import UnknownName, UnreadableFile, UsageError
+from jostle.kernels import KERNEL_FOLDER, engine_setting, make_engine
 from jostle.measure import Workload, available_engines, find_workloads, shipped_workloads
-from jostle.measure.host._engines import engine_setting, make_engine
 from jostle.measure.slots._available import CHECKSUM, find_engines, part_of, why_not
 from jostle.measure.slots._slots import Slot, gather
-from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 from .oracles import ORACLES as FIRST_ORACLES
 from .oracles import aes_encrypt, chase_line

@@ -18,8 +18,8 @@ import pytest
 
 import jostle
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+from jostle.kernels import child_environment
 from jostle.measure import CampaignProgress, MeasureOptions, measure
-from jostle.measure.slots._slots import child_environment
 from jostle.runs import Colocations, Dataset, read_runs
 from tests.command_line import jostle as jostle_command
 

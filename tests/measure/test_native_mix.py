@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadData, UnreadableFile
+from jostle.kernels.opcodes._native_mix import class_of, parse_callgrind
 from jostle.measure import (
     Campaign,
     MeasureOptions,
@@ -18,7 +19,6 @@ from jostle.measure import (
     native_mix,
     read_callgrind,
 )
-from jostle.measure.counting._native_mix import class_of, parse_callgrind
 from jostle.runs import Dataset
 
 needs_tools = pytest.mark.skipif(

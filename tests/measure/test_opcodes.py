@@ -9,9 +9,9 @@ import pytest
 import wasmtime
 
 from jostle.errors import BadData
+from jostle.kernels import make_engine
+from jostle.kernels.opcodes._rewrite import rewrite
 from jostle.measure import count_opcodes, shipped_workloads
-from jostle.measure.host._engines import make_engine
-from jostle.measure.wasm._rewrite import rewrite
 
 FUEL = 10**15
 

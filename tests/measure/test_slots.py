@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import wasmtime
 
+from jostle.kernels import CAPACITY, KernelInstance, Probe, child_environment, kernels_on
 from jostle.measure import find_workloads
-from jostle.measure.slots._harness import CAPACITY, Harness
-from jostle.measure.slots._harness_wasm import KernelInstance, Probe, kernels_on
-from jostle.measure.slots._slots import Slot, child_environment, gather
+from jostle.measure.slots._harness import Harness
+from jostle.measure.slots._slots import Slot, gather
 
 COUNTING = """
   (i32.store (i32.const 0) (i32.add (i32.load (i32.const 0)) (local.get 0)))"""

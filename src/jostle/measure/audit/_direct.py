@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import beat_times
 from jostle.measure.audit._disturbers import measured_rows
 from jostle.measure.campaign._campaign import PlannedWindow
 from jostle.measure.campaign._slot_pool import SlotPool
 from jostle.measure.campaign._summary import MeasureOptions
-from jostle.measure.counting._opcode_counts import count_opcodes
-from jostle.measure.slots._harness import beat_times
 from jostle.measure.window._assess import Observed
+from jostle.measure.workloads._opcode_counts import count_opcodes
 from jostle.measure.workloads._workloads import Workload
 
 # As the collector's quiet beat: neighbours that nothing shows only ever slow a repetition.

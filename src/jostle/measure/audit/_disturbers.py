@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jostle.kernels import child_environment
 from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._session import measure
 from jostle.measure.campaign._summary import MeasureOptions
-from jostle.measure.slots._slots import child_environment
 from jostle.measure.workloads._workloads import Workload
 
 # Holds a share of a core, in turns of a tenth of a second, and ends with its parent. CPU time is counted: by
 # the clock on the wall, whoever computes on the same core would take half of the share back.
 _PROGRAM = """
 import os, sys, time
-from jostle.measure.slots._slots import die_with
+from jostle.kernels import die_with
 share, core, parent = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 die_with(parent)
 if core >= 0:

@@ -17,9 +17,8 @@ from typing import Annotated
 
 from jostle._options import Flag, Group, Limits, Short
 from jostle.errors import UnknownName, UsageError
-from jostle.measure.host._engines import platform_name
 from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name
-from jostle.measure.host._variants import variant_of
+from jostle.measure.host._variants import platform_name, variant_of
 from jostle.measure.slots._available import can_run, find_engines
 from jostle.measure.workloads._program import probe_workloads
 from jostle.measure.workloads._workloads import Workload, find_workloads

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from jostle.kernels import DEFAULT_TIMEOUT_SECONDS
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal
 from jostle.measure.campaign._slot_pool import SlotPool
@@ -22,7 +23,6 @@ from jostle.measure.campaign._summary import (
     Summary,
     interrupts,
 )
-from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
 from jostle.measure.window._assess import MINIMUM_REPETITIONS, MemberResult, WindowResult
 from jostle.measure.window._window import Stopped
 
@@ -120,8 +120,8 @@ class Session:
                 planned, attempt = self.waiting[0]
                 before = self.clock()
                 try:
-                    # Twice as long each time: what was too short, or begun too late, has room then.
-                    seconds = self.window_seconds(planned) * 2 ** min(attempt, 6)
+                    # Longer each time: what was too short, or begun too late, has room then.
+                    seconds = self.window_seconds(planned) * 4 ** min(attempt, 4)
                     result = self.skipped(planned) or pool.measure(planned, seconds)
                 except Stopped:
                     break

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from jostle.kernels import engine_setting
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._summary import MeasureOptions
-from jostle.measure.host._engines import engine_setting
 from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
 from jostle.measure.window._assess import Observed, Window, WindowResult

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadData, UsageError
+from jostle.kernels import DEFAULT_TIMEOUT_SECONDS, NativeMix, OpcodeCounts, native_mix
 from jostle.measure.campaign._campaign import CHOSEN, Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal, Row, campaigns_with_journal
-from jostle.measure.counting._counter_process import DEFAULT_TIMEOUT_SECONDS
-from jostle.measure.counting._native_mix import NativeMix, native_mix
-from jostle.measure.counting._opcode_counts import OpcodeCounts, count_opcodes
 from jostle.measure.host._facts import engine_facts, machine_facts
 from jostle.measure.window._assess import WindowResult, worst_status
 from jostle.measure.window._foreign import foreign_columns
+from jostle.measure.workloads._opcode_counts import count_opcodes
 from jostle.measure.workloads._workloads import Workload
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from jostle._options import Flag, Group
 from jostle.errors import NotPermitted, UsageError
-from jostle.measure.host._engines import engine_setting, gcc_version, wasmtime_version
+from jostle.kernels import engine_setting, gcc_version, wasmtime_version
 from jostle.measure.host._proc import text_of
 from jostle.measure.host._variants import variant_of
 

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from jostle.errors import NotPermitted, UsageError
+from jostle.kernels import engine_setting
 
 # Short beside a window, so that a window holds many turns.
 _PERIOD_MICROSECONDS = 20_000
@@ -162,3 +163,16 @@ class ProcessLimits:
             with suppress(OSError):
                 folder.rmdir()
         self._folders = []
+
+
+def platform_name(engine: str, device: str) -> str:
+    """What a dataset calls it: wasmtime-speed:intel-xeon-2.1ghz-2c, native@nice=10:…"""
+    prefix = "wasmtime-" if engine_setting(engine).is_wasmtime else ""
+    return f"{prefix}{engine}:{device}"
+
+
+def with_variant(name: str) -> str:
+    """The engine's name with its variant in the usual order. Raises UnknownName, UsageError."""
+    base, at, text = name.partition("@")
+    engine_setting(base)
+    return f"{base}@{parse_variant(text)}" if at else base

@@ -23,8 +23,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from jostle.kernels import Part
 from jostle.measure.serving._requests import OpenLoop, Refused, answer_status
-from jostle.measure.slots._harness import Part
 from jostle.measure.slots._queue import own_wait_ns, tree_wait_seconds
 from jostle.measure.slots._slots import (
     adopt_orphans,

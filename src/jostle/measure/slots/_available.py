@@ -12,17 +12,10 @@ from functools import cache
 from typing import Any
 
 from jostle.errors import MissingExtra, UsageError
-from jostle.measure.host._engines import (
-    SETTINGS,
-    EngineSetting,
-    engine_setting,
-    wasmtime_version,
-    with_variant,
-)
-from jostle.measure.host._variants import variant_of
+from jostle.kernels import KERNEL_FOLDER, SETTINGS, EngineSetting, engine_setting, wasmtime_version
+from jostle.measure.host._variants import variant_of, with_variant
 from jostle.measure.slots._slots import Slot
 from jostle.measure.workloads._workloads import Workload
-from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 _KERNEL = KERNEL_FOLDER / "sha256.wasm"
 _ARGUMENT = 1024

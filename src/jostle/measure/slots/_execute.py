@@ -24,8 +24,9 @@ from mmap import mmap
 from pathlib import Path
 from typing import Any
 
+from jostle.kernels import Part, packed, sleep_until
 from jostle.measure.serving._serve import ServicePart, serve
-from jostle.measure.slots._harness import Harness, Part, packed, sleep_until
+from jostle.measure.slots._harness import Harness
 from jostle.measure.slots._queue import RunQueue, own_wait_ns
 from jostle.measure.slots._slots import (
     adopt_orphans,
@@ -59,15 +60,16 @@ class Executions:
         self._stdin = self._nothing if stdin is None else os.open(stdin, os.O_RDONLY | os.O_CLOEXEC)
         self._errors = os.memfd_create("jostle-job-errors", os.MFD_CLOEXEC)
         self._output = os.memfd_create("jostle-job-output", os.MFD_CLOEXEC)
-        self._shared = mmap(-1, 16)
+        self._shared = mmap(-1, 24)
         self._environment = {**os.environ, **self.job.get("environment", {})}
         self._folder: str | None = None
         # What an execution leaves behind becomes a child of this process, to be ended and counted.
         adopt_orphans()
         self.starts: list[int] = []
         self.ends: list[int] = []
-        # Of each execution that counts: in the run queue, and CPU time of which that is not known.
+        # Of each execution that counts: in the run queue, CPU time, and of this what nobody looked at.
         self.waited: list[int] = []
+        self.used: list[int] = []
         self.unseen: list[int] = []
         self.cpu_ns = self.delay_ns = self.switches = self.failed = 0
         self.failure = ""
@@ -106,7 +108,7 @@ class Executions:
         for file in (self._errors, self._output):
             os.ftruncate(file, 0)
             os.lseek(file, 0, os.SEEK_SET)
-        self._shared[:] = bytes(16)
+        self._shared[:] = bytes(24)
         self._number += 1
         words = self._run_words()
         output = self._output if self.job.get("expected") else self._nothing
@@ -126,6 +128,7 @@ class Executions:
                 if self._container is not None:
                     remove(self._words[0], self._name)
             queue.before_ns = int.from_bytes(self._shared[8:16], "little")
+            before_ns = self.cpu_ns
             status, waited, unseen = self._reaped(child, queue)
         if stopped:
             raise StoppedInside
@@ -136,6 +139,7 @@ class Executions:
         self.starts.append(int.from_bytes(self._shared[:8], "little") or forked_ns)
         self.ends.append(ended_ns)
         self.waited.append(waited + late_ns)
+        self.used.append(self.cpu_ns - before_ns - int.from_bytes(self._shared[16:], "little"))
         self.unseen.append(unseen)
 
     def close(self) -> None:
@@ -182,8 +186,8 @@ class Executions:
         os.setpgid(0, 0)
         if self._folder is not None:
             os.chdir(self._folder)
-        waited = own_wait_ns().to_bytes(8, "little")
-        self._shared[:] = time.monotonic_ns().to_bytes(8, "little") + waited
+        numbers = time.monotonic_ns(), own_wait_ns(), time.process_time_ns()
+        self._shared[:] = b"".join(number.to_bytes(8, "little") for number in numbers)
 
     def _around(self, when: str) -> None:
         for line in self.job.get(when, ()):
@@ -261,6 +265,7 @@ def execute(
         "starts": _encoded(part.starts),
         "ends": _encoded(part.ends),
         "waited": _encoded(part.waited),
+        "used": _encoded(part.used),
         "unseen": _encoded(part.unseen),
         "cpu_ns_used": part.cpu_ns if part.knows_cpu else None,
         "cpu_ns_around": max(0, _children_ns() - before_ns - part.cpu_ns),

@@ -17,13 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from jostle.measure.host._engines import reason_of
+from jostle.kernels import die_with, reason_of
 from jostle.measure.slots._execute import execute
 from jostle.measure.slots._harness import Harness, follow
-from jostle.measure.slots._slots import die_with
 
 if TYPE_CHECKING:
-    from jostle.measure.slots._harness_wasm import Probe
+    from jostle.kernels import Probe
 
 _PROBES = 3
 _BETWEEN_PROBES_SECONDS = 0.001
@@ -83,15 +82,15 @@ def _harness(harnesses: dict[str, Harness], message: dict[str, Any]) -> Harness:
         if engine == "native":
             from jostle.measure.slots._harness_native import native_part as make
         elif engine == "wasm3":
-            from jostle.measure.slots._harness_wasm import kernels_on_wasm3
+            from jostle.kernels import kernels_on_wasm3
 
             make = kernels_on_wasm3()
         elif kind == "wasi":
-            from jostle.measure.slots._harness_wasm import wasi_programs_on
+            from jostle.kernels import wasi_programs_on
 
             make = wasi_programs_on(engine)
         else:
-            from jostle.measure.slots._harness_wasm import kernels_on
+            from jostle.kernels import kernels_on
 
             make = kernels_on(engine)
         harnesses[key] = Harness(make)
@@ -125,7 +124,7 @@ def _go(harness: Harness, message: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _probe() -> Probe:
-    from jostle.measure.slots._harness_wasm import Probe
+    from jostle.kernels import Probe
 
     return Probe()
 

@@ -13,26 +13,18 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from jostle.errors import NotPermitted
+from jostle.kernels import child_environment, die_with
 from jostle.measure.host._variants import EngineVariant, ProcessLimits
 
 _LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _BETWEEN_LOOKS_SECONDS = 0.002
 # Enough of a dying process's last words to say why.
 _LAST_WORDS_BYTES = 1000
 _LAST_LINES = 5
-
-
-def die_with(parent: int) -> None:
-    """This process is killed when its parent ends, even when that is killed."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it was gone before the wish was made
-        os._exit(1)
 
 
 def adopt_orphans() -> None:
@@ -160,13 +152,6 @@ def told_to_stop_before_end(
             seconds = look()
     finally:
         os.close(file)
-
-
-def child_environment() -> dict[str, str]:
-    """This process's environment, with this very package found first."""
-    here = str(Path(__file__).resolve().parents[3])
-    inherited = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{inherited}" if inherited else here}
 
 
 class Slot:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import BadData
-from jostle.measure.counting._opcode_counts import count_opcodes
-from jostle.measure.slots._harness import CAPACITY, beat_times
+from jostle.kernels import CAPACITY, beat_times
+from jostle.measure.workloads._opcode_counts import count_opcodes
 from jostle.measure.workloads._program import TracedProgram
 from jostle.measure.workloads._workloads import Workload
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import BadData
+from jostle.kernels import beat_times
 from jostle.measure.host._sampler import NAMES, Sampler
 from jostle.measure.slots._available import part_of
-from jostle.measure.slots._harness import beat_times
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.tracing._progress import ProgramPhase, phases_of, progress_of
 from jostle.measure.tracing._watch import Assessment, TraceOptions, Watch

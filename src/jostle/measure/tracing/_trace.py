@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jostle.errors import UsageError
-from jostle.measure.host._engines import engine_setting, platform_name
+from jostle.kernels import engine_setting
 from jostle.measure.host._facts import chosen_cores, device_name
-from jostle.measure.host._variants import variant_of
+from jostle.measure.host._variants import platform_name, variant_of
 from jostle.measure.slots._available import can_run, find_engines
 from jostle.measure.slots._slots import Slot
 from jostle.measure.tracing._recording import TracedWindow

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from jostle._report import finite
+from jostle.kernels import beat_cpu_ns, beat_times
 from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._available import repeats_per_beat
-from jostle.measure.slots._harness import beat_cpu_ns, beat_times
 from jostle.measure.window._estimate import estimate
 from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
 from jostle.measure.window._lost import Cleaned

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import beat_times, sleep_until
 from jostle.measure.slots._available import part_of, repeats_per_beat
 from jostle.measure.slots._execute import remove_all
-from jostle.measure.slots._harness import beat_times, sleep_until
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Window, WindowResult, failures, result_of
 from jostle.measure.window._estimate import estimate
@@ -178,11 +178,16 @@ class JobWindow:
 def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> WindowResult:
     # Of what a service runs for a member, nobody here knows what it used.
     hidden = [answer.get("cpu_ns_used", 0) is None for answer in record.answers]
+    # What watches a command line takes its core like anybody else; a kernel or who asks a server is the slot.
     cpu = [
-        float(slot_ns + (answer.get("cpu_ns_used") or 0)) * 1e-9
+        float((0 if "starts" in answer else slot_ns) + (answer.get("cpu_ns_used") or 0)) * 1e-9
         for slot_ns, answer in zip(record.slot_cpu_ns, record.answers, strict=True)
     ]
     around = [answer.get("cpu_ns_around", 0) * 1e-9 for answer in record.answers]
+    watching = [
+        float(slot_ns) * 1e-9 if "starts" in answer else 0.0
+        for slot_ns, answer in zip(record.slot_cpu_ns, record.answers, strict=True)
+    ]
     shares = len(window.members) > len(window.cores)
     used_cores = window.cores if shares else set().union(*window.placement)
     unseen = [
@@ -190,7 +195,7 @@ def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> Windo
     ]
     unseen = list(window.cores) if unseen and shares else unseen
     foreign = foreign_to_jobs(
-        record.elapsed, window.cores, used_cores, sum(cpu) + sum(around), unseen
+        record.elapsed, window.cores, used_cores, sum(cpu) + sum(around) + sum(watching), unseen
     )
     rows = []
     for place, (member, answer) in enumerate(zip(window.members, record.answers, strict=True)):
@@ -198,7 +203,7 @@ def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> Windo
         beside = sum(cpu) + sum(around) if shares else cpu[place] + around[place]
         others = _others(record, cores, cpu[place] + around[place], beside, bool(unseen))
         if "starts" in answer:
-            one = _of_job(answer, others, hidden[place])
+            one = _of_job(answer, others, len(cores), hidden[place])
         elif "latencies" in answer:
             one = _of_service(answer, others)
         else:
@@ -238,16 +243,21 @@ def _numbers(answer: dict[str, Any], name: str, kind: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(answer[name]), kind)
 
 
-def _of_job(answer: dict[str, Any], others: Others, is_hidden: bool) -> _JobEstimate | None:
-    """(median of its executions, estimator, executions)."""
+def _of_job(
+    answer: dict[str, Any], others: Others, cores: int, is_hidden: bool
+) -> _JobEstimate | None:
+    """(median of its executions, estimator, executions). cores: on which it may run."""
     lasted = (_numbers(answer, "ends", "<i8") - _numbers(answer, "starts", "<i8")) * 1e-9
     if not len(lasted):
         return None
     if is_hidden:
         middle = float(np.median(lasted))
         return Cleaned(middle, middle, float("nan"), float("nan")), "executions", float(len(lasted))
-    waited, unseen = (_numbers(answer, name, "<i8") * 1e-9 for name in ("waited", "unseen"))
-    return cleaned_executions(lasted, waited, unseen, others), "executions", float(len(lasted))
+    waited, used, unseen = (
+        _numbers(answer, name, "<i8") * 1e-9 for name in ("waited", "used", "unseen")
+    )
+    beat = cleaned_executions(lasted, waited, unseen, used / cores, others)
+    return beat, "executions", float(len(lasted))
 
 
 def _of_service(answer: dict[str, Any], others: Others) -> _JobEstimate | None:

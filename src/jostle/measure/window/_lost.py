@@ -3,8 +3,9 @@
 A program that is ready to run and does not is waiting in the run queue, and the kernel says how long
 (`run_delay_seconds`); what it does not know of processes that came and went unseen is taken to have waited as
 others took the core. Nobody can lose more than others had: other processes on its cores, the hypervisor
-(steal) and limits of its control group (throttling). Members that share cores wait for each other too, which
-is interference and stays in: of their waiting, the others' part of what was not their own was lost.
+(steal) and limits of its control group (throttling), nor end in less than its CPU time: processes of one
+program wait for each other, and for others at the same time. Members that share cores wait for each other
+too, which is interference and stays in: of their waiting, the others' part of what was not their own is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jostle.measure.host._proc import TICK_SECONDS
 # Of what was lost, this much may be wrong: a program that is preempted finds its caches cold, and its start
 # and its end fall between looks. Of what nobody looked at, this much. Both by benchmarks/never_quiet.py.
 _LOST_ERROR_RATIO = 0.02
-_UNSEEN_ERROR_RATIO = 0.05
+_UNSEEN_ERROR_RATIO = 0.03
 _MOST_LOST_RATIO = 0.99
 _NORMAL_DEVIATION = 1.4826  # of a median absolute deviation, for a normal law
 _MEDIAN_ERROR = 1.2533  # standard error of a median, against that of a mean
@@ -60,10 +61,10 @@ class Cleaned:
 
 
 def cleaned_executions(
-    wall: np.ndarray, waited: np.ndarray, unseen: np.ndarray, others: Others
+    wall: np.ndarray, waited: np.ndarray, unseen: np.ndarray, least: np.ndarray, others: Others
 ) -> Cleaned:
-    """Of whole executions, the medians. wall, waited, unseen: (n,) seconds that each took, waited in the run
-    queue, and of CPU time whose waiting is not known; n at least 1."""
+    """Of whole executions, the medians. wall, waited, unseen, least: (n,) seconds that each took, waited in
+    the run queue, of CPU time whose waiting is not known, and that it takes at least; n at least 1."""
     own = max(others.own, 1e-9)
     guessed = unseen * (others.lost_at_most / own)
     while_running = others.stolen / others.seconds * own / (own + others.taken)
@@ -71,7 +72,9 @@ def cleaned_executions(
     limit = (others.lost_at_most + 2 * TICK_SECONDS) * wall.sum() / others.seconds
     if lost.sum() > limit:
         lost = lost * (limit / lost.sum())
-    lost = np.minimum(lost, _MOST_LOST_RATIO * wall)
+    # What a hypervisor took meanwhile may or may not be in a program's CPU time.
+    least = np.maximum(least * (1 - others.stolen / others.seconds), (1 - _MOST_LOST_RATIO) * wall)
+    lost = np.clip(lost, 0.0, np.maximum(wall - least, 0.0))
     clean = wall - lost
     middle = float(np.median(clean))
     spread = 0.0

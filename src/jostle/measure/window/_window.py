@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import sleep_until
 from jostle.measure.slots._available import part_of, repeats_per_beat
-from jostle.measure.slots._harness import sleep_until
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Clocks, Observed, Window, WindowResult, assessed, failures
 from jostle.measure.window._foreign import Moment

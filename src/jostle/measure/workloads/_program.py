@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.errors import UnknownName, UsageError
+from jostle.kernels import KERNEL_FOLDER, STRESSORS
 from jostle.measure.workloads._workloads import Workload, find_workloads
-from jostle.measure.workloads.kernels import KERNEL_FOLDER
 
 
 @dataclass(frozen=True)
@@ -83,26 +83,18 @@ def _program(want: str | Workload | TracedProgram) -> TracedProgram:
 
 
 PREFIX = "probe-"
-# name: (kernel, setup's argument, repeats of one repetition), the milder first.
-_STRESSORS: dict[str, tuple[str, int, int]] = {
-    "cache": ("stream", 1 << 21, 16),  # a triad through 6 MiB
-    "copy": ("copy", 1 << 25, 32),  # 32 MiB to 32 MiB: half reads, half writes
-    "scatter": ("radix", 1 << 21, 1),  # counts and moves 2 million keys
-    "stream": ("stream", 1 << 25, 16),  # a triad through 96 MiB
-    "core": ("matmul", 96, 8),  # multiplies and adds in private caches
-}
 USUAL = ("cache", "copy", "scatter", "stream")
 
 
 def probe_workloads(names: Sequence[str] = ()) -> tuple[Workload, ...]:
     """The stressors of these names (with `probe-` or without), or the usual four. Raises UnknownName."""
     stressors = {name.removeprefix(PREFIX) for name in names} or set(USUAL)
-    for name in sorted(stressors.difference(_STRESSORS)):
-        raise UnknownName("stressor", name, tuple(_STRESSORS))
+    for name in sorted(stressors.difference(STRESSORS)):
+        raise UnknownName("stressor", name, tuple(STRESSORS))
     return tuple(
         Workload(
             f"{PREFIX}{name}", KERNEL_FOLDER / f"{kernel}.wasm", argument, repeats, "stressors"
         )
-        for name, (kernel, argument, repeats) in sorted(_STRESSORS.items())
+        for name, (kernel, argument, repeats) in sorted(STRESSORS.items())
         if name in stressors
     )

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.measure.host._engines import limited_store, make_engine, silent_wasi
-from jostle.measure.slots._harness import MEMORY_PAGES, Beats, Part, repeated, sleep_until
-from jostle.measure.workloads.kernels import KERNEL_FOLDER
+from jostle.kernels._beats import MEMORY_PAGES, Beats, Part, repeated, sleep_until
+from jostle.kernels._engines import limited_store, make_engine, silent_wasi
+from jostle.kernels._shipped import KERNEL_FOLDER
 
 _TEXT = f"""
 (module

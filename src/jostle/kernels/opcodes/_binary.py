@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from jostle.errors import BadData
-from jostle.measure.wasm._opcodes import (
+from jostle.kernels.opcodes._opcodes import (
     MISC,
     PREFIX_ATOMIC,
     PREFIX_GC,

@@ -1,10 +1,10 @@
 """Engines: settings of wasmtime, and other ways to run a workload, that make one machine several
 platforms.
 
-Each is offered where it gave the known result of a kernel here (see `slots._available`). Two settings are
-reached only through wasmtime's private bindings. Target triples are constants: an unsupported one
-aborts the whole process, so none comes from a user. A variant may follow the name
-(`speed@nice=10`, see `_variants`).
+Each is offered where it gave the known result of a kernel here (`jostle.measure.available_engines`). Two
+settings are reached only through wasmtime's private bindings. Target triples are constants: an unsupported
+one aborts the whole process, so none comes from a user. A variant may follow the name
+(`speed@nice=10`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import MissingExtra, UnknownName, UsageError
-from jostle.measure.host._variants import parse_variant
 
 if TYPE_CHECKING:
     import wasmtime
@@ -171,19 +170,6 @@ def engine_setting(name: str) -> EngineSetting:
     if base not in SETTINGS:
         raise UnknownName("engine", name, list(SETTINGS))
     return SETTINGS[base]
-
-
-def platform_name(engine: str, device: str) -> str:
-    """What a dataset calls it: wasmtime-speed:intel-xeon-2.1ghz-2c, native@nice=10:…"""
-    prefix = "wasmtime-" if engine_setting(engine).is_wasmtime else ""
-    return f"{prefix}{engine}:{device}"
-
-
-def with_variant(name: str) -> str:
-    """The engine's name with its variant in the usual order. Raises UnknownName, UsageError."""
-    base, at, text = name.partition("@")
-    engine_setting(base)
-    return f"{base}@{parse_variant(text)}" if at else base
 
 
 # Of linear memory, for each instance: above what any shipped kernel needs (64 MiB), below what hurts.

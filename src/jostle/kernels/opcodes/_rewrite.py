@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jostle.measure.wasm._binary import (
+from jostle.kernels.opcodes._binary import (
     CODE,
     CUSTOM,
     EXPORT,
@@ -30,7 +30,7 @@ from jostle.measure.wasm._binary import (
     sections,
     unsigned,
 )
-from jostle.measure.wasm._opcodes import FREE
+from jostle.kernels.opcodes._opcodes import FREE
 
 COUNTER_NAME = "jostle.segment.{}"
 

@@ -1,1 +1,0 @@
-"""Exact instruction counts of workloads: WebAssembly's opcodes and a native program's mnemonics."""

@@ -1,0 +1,52 @@
+"""What one repetition of a workload executes, on whatever machine: exact instruction counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jostle.errors import BadData, JostleError
+from jostle.kernels import (
+    DEFAULT_TIMEOUT_SECONDS,
+    CountedModule,
+    NativeMix,
+    OpcodeCounts,
+    module_counts,
+    native_mix,
+    read_callgrind,
+)
+from jostle.measure.workloads._workloads import Workload
+
+# What is counted is named in one place.
+__all__ = ["NativeMix", "OpcodeCounts", "count_opcodes", "native_mix", "read_callgrind"]
+
+
+def count_opcodes(
+    workload: Workload,
+    *,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    stopped: Callable[[], bool] = lambda: False,
+) -> OpcodeCounts:
+    """Counts of one repetition, after set-up. Computed once per module and arguments.
+
+    A module that does not come with Jostle is run in a process of its own, for so long at most. stopped:
+    asked ten times a second whether to give up.
+    Raises BadData where the module cannot be counted, fails or takes too long, and for a command line.
+    """
+    if workload.kind in ("command", "service"):
+        raise BadData(
+            "a command line has no WebAssembly instructions",
+            where=f"workload {workload.name!r}",
+            fix="Its native instructions: jostle.measure.native_mix.",
+        )
+    question = CountedModule(
+        str(workload.module),
+        workload.digest,
+        workload.kind,
+        (workload.module.name, *workload.arguments),
+        workload.argument,
+        workload.repeats,
+    )
+    try:
+        return module_counts(question, timeout_seconds, stopped)
+    except JostleError as error:
+        raise BadData(error.what, where=f"workload {workload.name!r}", fix=error.fix) from error
