@@ -12,6 +12,7 @@ import pytest
 import studies
 from jostle.bag import Bag
 from jostle.cli import exit_code
+from jostle.ensemble import Ensemble
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.evaluate import SoloTime, evaluate_pairs, pair_methods
 from jostle.methods import Data, Prepared, learn
@@ -281,8 +282,8 @@ def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:
     assert found("kind") == set()  # three
 
 
-def test_pairs_are_compared_with_every_simple_rule() -> None:
+def test_pairs_are_compared_with_every_simple_rule_and_the_default() -> None:
     rules = {"solo", "solo_constant", "additive", "additive_low_rank", "boosting"}
-    rules |= {"own_worst", "own_sum", "own_product"}
+    rules |= {"own_worst", "own_sum", "own_product", Ensemble.name}
     for target in ("slowdown", "extra"):
         assert rules <= set(pair_methods(target))

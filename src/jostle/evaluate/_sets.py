@@ -47,6 +47,7 @@ def pair_methods(target: str, names: Sequence[str] | None = None) -> dict[str, A
     target: `slowdown` for steady work, `extra` for finite jobs. Raises UnknownName, UsageError.
     """
     from jostle.bag import Bag
+    from jostle.ensemble import Ensemble
     from jostle.evaluate.rivals._effects import AdditiveEffects
     from jostle.evaluate.rivals._encoded import EncodedBoosting
     from jostle.evaluate.rivals._own_pairs import OwnPairs
@@ -70,6 +71,7 @@ def pair_methods(target: str, names: Sequence[str] | None = None) -> dict[str, A
         "bag": Bag(target=target, depth=depth),
         "slowdown": Slowdown(),
         "factorization": Factorization(),
+        "ensemble": Ensemble(),
     }
     return picked(known, names)
 
@@ -149,7 +151,7 @@ def evaluate_pairs(
     metrics: dict[str, float] = {"seeds": float(len(seeds))}
     for name, values in by_method.items():
         metrics |= _metrics(name, values)
-    main = "slowdown" if "slowdown" in by_method else next(iter(by_method))
+    main = next((name for name in ("ensemble", "slowdown") if name in by_method), [*by_method][0])
     metrics["slowdown_mape_ratio"] = metrics[f"slowdown_mape_{main}_ratio"]
     return PairsEvaluation(metrics, notes)
 
