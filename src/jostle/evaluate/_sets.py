@@ -151,7 +151,7 @@ def evaluate_pairs(
     metrics: dict[str, float] = {"seeds": float(len(seeds))}
     for name, values in by_method.items():
         metrics |= _metrics(name, values)
-    main = next((name for name in ("ensemble", "slowdown") if name in by_method), [*by_method][0])
+    main = next(name for name in ("ensemble", "slowdown", *by_method) if name in by_method)
     metrics["slowdown_mape_ratio"] = metrics[f"slowdown_mape_{main}_ratio"]
     return PairsEvaluation(metrics, notes)
 
