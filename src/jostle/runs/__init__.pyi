@@ -3,6 +3,8 @@
 from ._colocations import Colocations as Colocations
 from ._colocations import places_of as places_of
 from ._features import merge_features as merge_features
+from ._law import PlainLaw as PlainLaw
+from ._law import stands_for_longest as stands_for_longest
 from ._plots import RunsPlots as RunsPlots
 from ._runs import Runs as Runs
 from ._schema import Origin as Origin

@@ -69,7 +69,7 @@ class Stretches:
     def longest(self) -> np.ndarray:
         """(n,) int64, of each run its longest stretch; of several the first."""
         order = np.lexsort((np.arange(len(self.row)), -self.seconds, self.row))
-        return order[np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)[:-1]])]
+        return order[np.cumsum(self.counts) - self.counts]
 
 
 def has_stretches(schema: pa.Schema) -> bool:

@@ -12,6 +12,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -27,8 +28,10 @@ from jostle.progress import Progress, no_progress
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import sort_inside_rows
 from jostle.runs._columns import flags
+from jostle.runs._law import PlainLaw
 from jostle.runs._runs import Runs
 from jostle.runs._schema import VERSIONS, conform
+from jostle.runs._stretches import has_stretches
 from jostle.runs.store._dataset import Dataset
 from jostle.runs.store._settle import columns_in_conflict, with_rows_for
 
@@ -38,6 +41,10 @@ pc: Any = pyarrow.compute
 BATCH = 262_144
 MOST_VALIDATION = 40_000
 MOST_CALIBRATION = 40_000
+SAMPLE, SAMPLED_FILES = (
+    200_000,
+    4,
+)  # runs, and files that they are of, that the law of rates is told by
 SHARES = (0.1, 0.12)  # validated and calibrated on, where that is less
 _TYPES = {
     "workload": np.dtype(np.int32),
@@ -84,7 +91,9 @@ class StoredRuns:
 
     alone, beside: what to learn from (StoredPart). validation, calibration: held out, in memory (Runs).
     workload_names, platform_names: sorted vocabularies. workload_features, platform_features: tables or
-    None. notes: what was settled where files contradict each other. Use it as a context manager.
+    None. notes: what was settled where files contradict each other. changing: runs whose company changed;
+    each is learned from as one of its longest stretch, by `law`, which a sample of the files tells (None
+    without such runs). Those held out are as they were measured. Use it as a context manager.
     """
 
     def __init__(
@@ -159,6 +168,7 @@ class StoredRuns:
         )
         held: list[list[pa.Table]] = [[], []]
         shares = _shares(total)
+        self.law, self.changing = _law(files, seed), 0
         with ExitStack() as stack:
             sinks = {
                 part: {
@@ -166,7 +176,7 @@ class StoredRuns:
                 }
                 for part in ("alone", "beside")
             }
-            done = changing = 0
+            done = 0
             passed_over = pa.array(aside, pa.string())
             for where, table in _tables(files, notes):
                 findings = find_bad_rows(table, None, None)
@@ -178,9 +188,9 @@ class StoredRuns:
                 part[np.isin(runs.window, runs.window[runs.is_chosen])] = -1
                 for number in (0, 1):
                     held[number].append(runs.take(part == number).table)
-                _write(runs.take(part < 0), names, sinks)
+                self._write(runs.take(part < 0), names, sinks)
                 done += table.num_rows
-                changing += int((~runs.is_steady).sum())
+                self.changing += int((~runs.is_steady).sum())
                 progress(done, total, np.nan)
             held_tables = self._give_back(held, names, sinks)
         self.workload_features, self.platform_features = (
@@ -192,11 +202,6 @@ class StoredRuns:
                 strict=True,
             )
         )
-        if changing:
-            notes.append(
-                f"{changing} runs changed company; on disk each counts as if that of its longest stretch had "
-                "been beside it throughout: learn from them in memory, or from a sample"
-            )
         self.notes = tuple(notes)
         workload_order, platform_order = (_ranks(known) for known in names)
         self.workload_names, self.platform_names = (tuple(sorted(known)) for known in names)
@@ -228,9 +233,18 @@ class StoredRuns:
                 unknown = new_w[c.workload] | new_p[c.platform]
                 unknown |= np.bincount(row, new_w[c.corunner], len(runs)) > 0
             back = np.isin(runs.window, runs.window[unknown])
-            _write(runs.take(back), names, sinks)
+            self._write(runs.take(back), names, sinks)
             tables_held.append(runs.take(~back).table)
         return tables_held
+
+    def with_held_out(self, validation: Runs, calibration: Runs) -> Self:
+        """The same, with others held out."""
+        out = copy(self)
+        out.validation, out.calibration = validation, calibration
+        return out
+
+    def _write(self, runs: Runs, names: Any, sinks: Any) -> None:
+        _write(runs if self.law is None else self.law.of_longest(runs), names, sinks)
 
     def _file(self, part: str, name: str) -> Path:
         return Path(self._folder.name) / f"{part}-{name}"
@@ -286,6 +300,25 @@ def _tables(files: list[Path], notes: list[str]) -> Iterator[tuple[str, pa.Table
             where = f"{file} (rows from {row})"
             yield where, conform(table.drop_columns(passed_over.get(number, [])), where)
             row += table.num_rows
+
+
+def _law(files: list[Path], seed: int) -> PlainLaw | None:
+    """Of a sample of the runs, from a few files that lie far apart; None where no file has stretches."""
+    some = [file for file in files if has_stretches(parquet_schema(file))]
+    if not some:
+        return None
+    some = some[:: -(-len(some) // SAMPLED_FILES)]
+    random, tables = np.random.default_rng([seed, 7]), list[Runs]()
+    share = SAMPLE / max(1, sum(parquet_rows(file) for file in some))
+    for where, table in _tables(some, []):
+        rows = np.flatnonzero(random.random(table.num_rows) < share)
+        if len(rows):
+            findings = find_bad_rows(table, None, None)
+            if len(findings):
+                raise findings.error(where=where)
+            tables.append(Runs(table.take(pa.array(rows)), checked=True).ok())
+    tables = [one for one in tables if len(one)]
+    return PlainLaw.of(Runs.concatenate(tables), seed) if tables else None
 
 
 def _numbered(features: pa.Table | None, key: str) -> dict[str, int]:
