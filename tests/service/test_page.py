@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,10 +126,50 @@ def test_the_page_answers_by_keys_alone(page: Any) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("#answer:has-text('w03 beside w01 on')")
     page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    page.keyboard.press("Tab")
     assert "Why" in page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Enter")
     page.wait_for_selector("#why:not([hidden])")
     assert page.evaluate("document.activeElement.id") == "why"
+
+
+def test_company_that_changes_is_asked_about_by_a_form(page: Any, address: str) -> None:
+    page.fill("#workload", "w01")
+    page.click("#workload-list [role=option]")
+    page.fill("#beside", "w02")
+    page.click("#beside-list [role=option]")
+    page.click("#timeline summary")
+    page.fill("#then", "2ms: w05, w03; 1h:")
+    page.click("#ask")
+    page.wait_for_selector("#answer:has-text('beside w02, as company changes')")
+    shown = page.inner_text("#ranked tbody")
+    stretches = [(0.0, ["w02"]), (0.002, ["w05", "w03"]), (3600.0, [])]
+    items = [
+        {
+            "workload": "w01",
+            "platform": page.inner_text("#ranked tbody tr:first-child th"),
+            "stretches": [
+                {"start_seconds": start, "corunners": names} for start, names in stretches
+            ],
+            "future": False,
+        }
+    ]
+    with urllib.request.urlopen(
+        urllib.request.Request(
+            f"{address}/v1/predict",
+            json.dumps({"items": items}).encode(),
+            {"Content-Type": "application/json"},
+        )
+    ) as answered:
+        (told,) = json.load(answered)["items"]
+    drawn = page.evaluate(
+        "async s => (await import('/page/draw.js')).duration(s)", told["runtime_seconds"]
+    )
+    assert drawn in shown
+    page.fill("#then", "soon: w05")
+    page.click("#ask")
+    page.wait_for_selector("#problem:has-text('\"soon\" is no time')")
 
 
 def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:

@@ -128,11 +128,14 @@ def _map(findings: ModelFindings) -> str:
         span = max(every) - min(every) or 1.0
         return edge + (length - 2 * edge) * (value - min(every)) / span
 
-    marks = "".join(
-        f'<circle cx="{place(x, xs, width):.1f}" cy="{place(y, ys, height):.1f}" r="4"/>'
-        f'<text x="{place(x, xs, width) + 6:.1f}" y="{place(y, ys, height) + 4:.1f}">{escape(name)}</text>'
-        for name, x, y in findings.map_points
-    )
+    def mark(name: str, x: float, y: float) -> str:
+        across, down = place(x, xs, width), place(y, ys, height)
+        # A name to the left of its point in the right half: none is cut off at the edge.
+        side, shift = ("end", -6) if across > width / 2 else ("start", 6)
+        at = f'x="{across + shift:.1f}" y="{down + 4:.1f}" text-anchor="{side}"'
+        return f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4"/><text {at}>{escape(name)}</text>'
+
+    marks = "".join(mark(*point) for point in findings.map_points)
     text = (
         "Workloads that are near take alike to the same platforms; how long they take is left out."
     )

@@ -29,8 +29,8 @@ export function control(name, schema) {
   return make("p", {}, make("label", {}, `${name.replaceAll("_", " ")} `, field), " ", make("span", { class: "quiet" }, schema.description || kindOf(schema).description || ""));
 }
 
-function parts(text) {
-  return text.split(",").map((part) => part.trim()).filter((part) => part);
+function parts(text, mark = ",") {
+  return text.split(mark).map((part) => part.trim()).filter((part) => part);
 }
 
 export function valueOf(text, schema) {
@@ -46,6 +46,28 @@ export function requestsOf(text) {
     const at = part.lastIndexOf("@");
     return at < 0 ? { workload: part } : { workload: part.slice(0, at), deadline: part.slice(at + 1) };
   });
+}
+
+const UNITS = { ms: 1e-3, s: 1, "": 1, min: 60, h: 3600 };
+
+export function seconds(text) {
+  const [, number, unit] = /^([0-9.]+)\s*(ms|s|min|h|)$/.exec(text.trim()) || [];
+  if (!Number.isFinite(Number.parseFloat(number))) throw new Error(`"${text}" is no time: write for instance 90s or 2min.`);
+  return Number(number) * UNITS[unit];
+}
+
+// What a question says of company that changes: "2min: sort, fft; 5min:" after the co-runners it begins with.
+export function timelineOf({ then, elapsed, done, future }, corunners) {
+  const later = parts(then, ";").map((part) => {
+    const [start, names = ""] = part.split(":");
+    return { start_seconds: seconds(start), corunners: parts(names) };
+  });
+  if (!later.length && !elapsed.trim() && !done.trim() && !future) return { corunners };
+  return {
+    stretches: [{ start_seconds: 0, corunners }, ...later], future,
+    ...(elapsed.trim() ? { elapsed_seconds: seconds(elapsed) } : {}),
+    ...(done.trim() ? { done_ratio: Number(done) } : {}),
+  };
 }
 
 // What an item says at a glance: its plain values, and of a list the first names and how many there are.

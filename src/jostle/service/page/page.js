@@ -1,6 +1,6 @@
 // The page: asks the service's own operations and shows what they answer.
 import { badge, bars, coverageChart, duration, fill, heat, make } from "./draw.js";
-import { control, glance, requestsOf, valueOf, verbsOf } from "./form.js";
+import { control, glance, requestsOf, timelineOf, valueOf, verbsOf } from "./form.js";
 import { searchBox } from "./search.js";
 
 const ANYWHERE = "";
@@ -70,8 +70,10 @@ async function predictions(items, confidence) {
 async function ask() {
   const workload = $("workload").value, platform = $("platform").value;
   const confidence = Number($("confidence").value), corunners = [...beside];
+  const company = timelineOf({ then: $("then").value, elapsed: $("elapsed").value, done: $("done").value, future: $("future").checked }, corunners);
   const places = platform === ANYWHERE ? platforms : [platform];
-  const found = await predictions(places.map((p) => ({ workload, platform: p, corunners })), confidence);
+  const found = await predictions(places.map((p) => ({ workload, platform: p, ...company })), confidence);
+  if (found.every((one) => one.status === "error")) throw new Error(found[0].error);
   const last = Number.MAX_VALUE;
   found.sort((a, b) => (a.bound_seconds ?? last) - (b.bound_seconds ?? last)
     || (a.runtime_seconds ?? last) - (b.runtime_seconds ?? last));
@@ -85,9 +87,10 @@ async function ask() {
     make("td", {}, bars(one.runtime_seconds, one.bound_seconds, longest)),
     make("td", {}, badge(one.outcome), make("div", { class: "quiet" }, one.evidence || "")),
     make("td", {}, make("button", { type: "button", "aria-label": `Why, on ${one.platform}`,
-      onclick: () => guarded(() => why(one, confidence)) }, "Why")))));
+      onclick: () => guarded(() => why({ workload, platform: one.platform, ...company }, confidence)) }, "Why")))));
   $("more").textContent = found.length > shown.length ? `and ${found.length - shown.length} more platforms` : "";
-  const best = found[0], with_ = corunners.length ? `beside ${corunners.join(" and ")}` : "alone";
+  const best = found[0], changes = company.stretches ? ", as company changes" : "";
+  const with_ = (corunners.length ? `beside ${corunners.join(" and ")}` : "alone") + changes;
   const most = best.bound_seconds === null ? "no bound is valid there at this confidence"
     : `at most ${duration(best.bound_seconds)} with ${100 * confidence}% confidence`;
   $("answer").textContent = `${workload} ${with_} on ${best.platform}: about ${duration(best.runtime_seconds)}, ${most}.`;
@@ -96,8 +99,8 @@ async function ask() {
 }
 
 async function why(one, confidence) {
-  const { workload, platform, corunners } = one;
-  const { items: [item] } = await call("v1/explain", { items: [{ workload, platform, corunners }], confidence });
+  const { workload, platform } = one;
+  const { items: [item] } = await call("v1/explain", { items: [one], confidence });
   $("why-title").textContent = `Why: ${workload} on ${platform}`;
   const parts = item.status !== "ok" ? [make("p", {}, item.error)] : item.tables.filter((part) => part !== "").map((part) =>
     typeof part === "string" ? make("p", {}, part) : make("table", {},
