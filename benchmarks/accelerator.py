@@ -1,47 +1,102 @@
 """How fast the simulator is: simulated tasks per second of CPU time on one core, and its compilation.
 
-    python benchmarks/accelerator.py [--tasks 500] [--runs 40] [--merge 0.05]
+    python benchmarks/accelerator.py [--tasks 500] [--runs 40] [--other SRC]
 
 Each application is a random trace of kernels of all sizes and transfers of both kinds, with gaps; one runs
-a number of times, the others repeat beside it. Ends of all applications with merged start groups are
-compared with exact ones. Which kernel comes first is a matter of microseconds and what follows depends on
-it: beside, what moving every start by a tenth of a microsecond does to the exact ends.
+a number of times, the others repeat beside it. --other: the folder `src` of another version, asked in turn
+with this one, so that a crowded machine slows both alike: the median of the ratios of their times, and
+whether all ends are the same to the bit.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
+import subprocess
+import sys
 import time
-from dataclasses import replace
 
 from _data import one_core
+
+TENANTS, ROUNDS = (1, 2, 4, 8, 16), 24
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=500)
     parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--merge", type=float, default=0.05)
+    parser.add_argument("--other", default="")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     one_core()
-    import numpy as np
+    if given.serve:
+        simulations = _Simulations(given.tasks, given.runs)
+        for line in sys.stdin:
+            way, tenants, engine = line.split()
+            print(*simulations.timed(way, int(tenants), engine), flush=True)
+        return
+    here, *others = (_Server(path, given) for path in ("", given.other)[: 1 + bool(given.other)])
+    for way in ("concurrent", "sequential", "time-sliced"):
+        for tenants in TENANTS:
+            words = f"{way} {tenants} compiled"
+            times = [[here.timed(words), *(o.timed(words) for o in others)] for _ in range(ROUNDS)]
+            speed = max(tasks / seconds for (seconds, tasks, _), *_ in times)
+            text = f"{way}, {tenants:2d} applications: {speed / 1e6:.2f} million tasks/s"
+            if others:
+                ratio = sorted(other[0] / mine[0] for mine, other in times)[ROUNDS // 2]
+                same = times[0][0][2] == times[0][1][2]
+                text += f", {ratio:.2f} times the other's; ends {'alike' if same else 'DIFFER'}"
+            print(text, flush=True)
+    seconds, tasks, _ = here.timed("concurrent 2 reference")
+    print(f"2 applications, the reference: {tasks / seconds / 1e3:.0f} thousand tasks/s")
+    for server in (here, *others):
+        server.to.close()
+        server.process.wait()
 
-    from jostle.accelerator import (
-        Application,
-        Concurrent,
-        Device,
-        SimulationOptions,
-        Task,
-        Tenant,
-        simulate,
-    )
 
-    device = Device(80, 64, {"memory": 100.0})
+class _Server:
+    """A process of a version of the library that times what it is asked."""
 
-    def application(seed: int) -> Application:
+    def __init__(self, source: str, given: argparse.Namespace) -> None:
+        command = [sys.executable, __file__, "--serve"]
+        command += ["--tasks", str(given.tasks), "--runs", str(given.runs)]
+        path = {"PYTHONPATH": source} if source else {}
+        self.process = subprocess.Popen(
+            command,
+            text=True,
+            env=os.environ | path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self.process.stdin
+        assert self.process.stdout
+        self.to, self.back = self.process.stdin, self.process.stdout
+        self.timed("concurrent 1 compiled")  # compiles
+
+    def timed(self, words: str) -> tuple[float, int, str]:
+        """(s of CPU time, tasks, digest of all ends)."""
+        self.to.write(words + "\n")
+        self.to.flush()
+        seconds, tasks, digest = self.back.readline().split()
+        return float(seconds), int(tasks), digest
+
+
+class _Simulations:
+    def __init__(self, tasks: int, runs: int) -> None:
+        from jostle.accelerator import Device
+
+        self.device, self.runs = Device(80, 64, {"memory": 100.0}), runs
+        self.applications = [self._application(seed, tasks) for seed in range(max(TENANTS))]
+
+    def _application(self, seed: int, number: int):
+        import numpy as np
+
+        from jostle.accelerator import Application, Task
+
         random = np.random.default_rng(seed)
         tasks = []
-        for _ in range(given.tasks):
+        for _ in range(number):
             gap = float(random.exponential(5e-6))
             if random.random() < 0.15:
                 kind = "htod" if random.random() < 0.5 else "dtoh"
@@ -54,48 +109,19 @@ def main() -> None:
             tasks.append(Task("kernel", seconds, gap, blocks, 8, 0.5, needs))
         return Application.of(f"a{seed}", *tasks)
 
-    def moves(exact: np.ndarray, merged: np.ndarray) -> float:
-        """Of the last run that both have."""
-        last = min(len(exact), len(merged)) - 1
-        return abs(merged[last] / exact[last] - 1) if last >= 0 else 0.0
+    def timed(self, way: str, tenants: int, engine: str) -> tuple[float, int, str]:
+        from jostle.accelerator import SimulationOptions, Tenant, simulate
 
-    exactly = SimulationOptions(engine="compiled")
-    applications = [application(seed) for seed in range(16)]
-    began = time.process_time()
-    simulate([Tenant(applications[0])], device, exactly)
-    print(f"first call, with compilation or its cache: {time.process_time() - began:.2f} s")
-    for tenants in (1, 2, 4, 8, 16):
+        runs = self.runs if engine == "compiled" else 1
         asked = [
-            Tenant(applications[seed], given.runs if seed == 0 else None) for seed in range(tenants)
+            Tenant(application, runs if n == 0 else None)
+            for n, application in enumerate(self.applications[:tenants])
         ]
-        speeds, found = [], []
-        merging = replace(exactly, sharing=Concurrent(given.merge))
-        for name, options in (("exact", exactly), (f"merged within {given.merge:g}", merging)):
-            schedule, best = simulate(asked, device, options), 0.0
-            for _ in range(3):
-                began = time.process_time()
-                schedule = simulate(asked, device, options)
-                best = max(best, schedule.tasks / (time.process_time() - began))
-            found.append(schedule)
-            speeds.append(f"{name} {best / 1e6:.2f} million tasks/s")
-        later = [replace(t, start_seconds=1e-7 * (n + 1)) for n, t in enumerate(asked)]
-        found.append(simulate(later, device, exactly))
-        exact = found[0].run_ends
-        merged, shifted = (
-            [moves(*ends) for ends in zip(exact, other.run_ends, strict=True)]
-            for other in found[1:]
-        )
-        print(
-            f"{tenants:2d} applications: {', '.join(speeds)}; ends move by {np.mean(merged):.2%} in the "
-            f"mean, {np.max(merged):.2%} at most (starts moved: {np.mean(shifted):.2%}, "
-            f"{np.max(shifted):.2%})",
-            flush=True,
-        )
-    asked = [Tenant(applications[0]), Tenant(applications[1], None)]
-    began = time.process_time()
-    tasks = simulate(asked, device, SimulationOptions(engine="reference")).tasks
-    plain = tasks / (time.process_time() - began)
-    print(f" 2 applications, the reference: {plain / 1e3:.0f} thousand tasks/s")
+        began = time.process_time()
+        schedule = simulate(asked, self.device, SimulationOptions(way, engine=engine))
+        seconds = time.process_time() - began
+        ends = b"".join(part.tobytes() for part in (*schedule.run_ends, *schedule.latencies))
+        return seconds, schedule.tasks, hashlib.sha256(ends).hexdigest()[:12]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import numpy as np
 
 from jostle._report import Table
 from jostle.accelerator import (
-    Concurrent,
     SimulationOptions,
     Tenant,
     simulate,
@@ -142,8 +141,7 @@ def scale_out(seed: int = 0) -> ScaleOut:
     device = k40()
     services = [made_up(name, seed) for name in SERVICES]
     batches = [made_up(name, seed) for name in BATCHES]
-    # Start groups merged within a tenth of a batch: the ends of runs hardly move.
-    options = SimulationOptions(Concurrent(merge_ratio=0.1))
+    options = SimulationOptions()
     slowdown(services[0], batches[:1], device, options)  # compiles
     began = time.process_time()
     slowdowns = predict_slowdowns(services, batches, device, options)

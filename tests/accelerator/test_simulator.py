@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from jostle.accelerator import (
     Application,
-    Concurrent,
     Device,
     Partition,
     SimulationOptions,
@@ -30,6 +29,7 @@ quick = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+STARVED = 3000.0  # s: exclusive transfers of one that repeats can keep the others from ever ending
 HAS_NUMBA = importlib.util.find_spec("numba") is not None
 
 tasks = st.one_of(
@@ -81,7 +81,7 @@ def task_ends(tenants: list[Tenant], device: Device, **how) -> np.ndarray:
 @given(
     found=st.lists(lists, min_size=1, max_size=4),
     device=devices,
-    model=st.one_of(models, st.just(Concurrent(merge_ratio=0.2))),
+    model=models,
     most=st.sampled_from([None, 2]),
     loops=st.booleans(),
 )
@@ -90,8 +90,10 @@ def test_both_simulators_agree(found, device, model, most, loops) -> None:
         Tenant(app, None if loops and number else 2, start_seconds=0.25 * number, most_pes=most)
         for number, app in enumerate(apps(found))
     ]
-    plain = simulate(tenants, device, SimulationOptions(model, engine="reference"))
-    fast = simulate(tenants, device, SimulationOptions(model, engine="compiled"))
+    plain, fast = (
+        simulate(tenants, device, SimulationOptions(model, engine=engine), until_seconds=STARVED)
+        for engine in ("reference", "compiled")
+    )
     assert fast.tasks == plain.tasks
     for ours, theirs in zip(fast.task_ends, plain.task_ends, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
@@ -127,8 +129,10 @@ def test_both_simulators_agree_on_lanes(found, device, model, loops) -> None:
         Tenant(app, None if loops and number else 2, start_seconds=0.25 * number)
         for number, app in enumerate(apps(found))
     ]
-    plain = simulate(tenants, device, SimulationOptions(model, engine="reference"))
-    fast = simulate(tenants, device, SimulationOptions(model, engine="compiled"))
+    plain, fast = (
+        simulate(tenants, device, SimulationOptions(model, engine=engine), until_seconds=STARVED)
+        for engine in ("reference", "compiled")
+    )
     assert fast.tasks == plain.tasks
     for ours, theirs in zip(
         (*fast.task_ends, *fast.latencies), (*plain.task_ends, *plain.latencies), strict=True
@@ -161,9 +165,8 @@ def busy(seed: int, tenants: int, length: int = 25) -> list[Application]:
 
 
 @pytest.mark.skipif(not HAS_NUMBA, reason="the compiled simulator needs the extra simulate")
-@pytest.mark.parametrize("merge", [0.0, 0.1])
 @pytest.mark.parametrize("seed", range(6))
-def test_both_simulators_agree_on_crowded_devices(seed: int, merge: float) -> None:
+def test_both_simulators_agree_on_crowded_devices(seed: int) -> None:
     many = (2, 4, 8, 16)[seed % 4]
     device = Device(
         *(10, 8, {"memory": 40.0, "l2": 30.0}),
@@ -181,7 +184,7 @@ def test_both_simulators_agree_on_crowded_devices(seed: int, merge: float) -> No
         for number, app in enumerate(busy(seed, many, 160 // (many + 4)))
     ]
     plain, fast = (
-        simulate(tenants, device, SimulationOptions(Concurrent(merge), engine=engine))
+        simulate(tenants, device, SimulationOptions(engine=engine))
         for engine in ("reference", "compiled")
     )
     assert fast.tasks == plain.tasks

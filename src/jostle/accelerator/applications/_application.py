@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.accelerator._device import Device
-from jostle.accelerator.applications._chunks import DeviceTasks, device_tasks
+from jostle.accelerator.applications._chunks import device_tasks
 from jostle.accelerator.applications._flatten import flatten
 from jostle.accelerator.applications._tasks import Task, TaskColumns
 from jostle.errors import BadData
@@ -97,14 +97,18 @@ class Application:
             content.update(column.tobytes())
         return content.digest()
 
-    def on(self, device: Device, resources: Sequence[str]) -> DeviceTasks:
-        """The tasks on a device; needs in the order of `resources`. Kept for the next call."""
+    def on(
+        self, device: Device, resources: Sequence[str], form: Callable[..., Any] | None = None
+    ) -> Any:
+        """The tasks on a device as DeviceTasks, needs in the order of `resources`; or what `form` makes of
+        these and of the columns. Kept for the next call."""
         capacity = tuple(device.resources.get(r, np.inf) for r in resources)
-        key = (device.pes, device.warps_per_pe, device.placement, tuple(resources), capacity)
+        key = form, device.pes, device.warps_per_pe, device.placement, tuple(resources), capacity
         if key not in self._kept:
-            self._kept[key] = device_tasks(self.columns, device, resources)
+            tasks = device_tasks(self.columns, device, resources)
+            self._kept[key] = tasks if form is None else form(tasks, self.columns)
         return self._kept[key]
 
     @cached_property
-    def _kept(self) -> dict[tuple, DeviceTasks]:
+    def _kept(self) -> dict[tuple, Any]:
         return {}

@@ -1,4 +1,4 @@
-"""The simulator for speed: tenants and device as arrays for the loop that numba compiles.
+"""The simulator for speed: tenants and device as tables for the loop that numba compiles.
 
 The first call compiles (and keeps the result on disk beside this file or in the user's cache).
 """
@@ -11,20 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from jostle.accelerator._device import Device
-from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._chunks import DeviceTasks
-from jostle.accelerator.applications._tasks import KERNEL, NO_TASK
+from jostle.accelerator.applications._tasks import KERNEL, NO_TASK, TaskColumns
 from jostle.accelerator.simulator._engine import (
-    CONCURRENT,
+    LANE,
     LIMIT,
-    SEQUENTIAL,
-    SLICED,
-    KernelClasses,
-    Pools,
-    TenantTable,
+    POOL,
+    TASK,
     run,
 )
-from jostle.accelerator.simulator._sharing import Concurrent, Sequential, SharingModel
+from jostle.accelerator.simulator._sharing import Concurrent, SharingModel, TimeSliced
 from jostle.accelerator.simulator._tenants import Schedule, Tenant
 
 
@@ -36,105 +32,90 @@ def simulate_compiled(
     until_seconds: float,
 ) -> Schedule:
     """As simulate, for the built-in models."""
-    laid: dict[int, _InLanes] = {}
-    offset = 0
-    for tenant in tenants:
-        if id(tenant.application) not in laid:
-            mine = _InLanes.of(tenant.application, device, resources, offset)
-            laid[id(tenant.application)] = mine
-            offset += len(mine.order)
-    own = [laid[id(tenant.application)] for tenant in tenants]
-    every = zip(*(one.tasks for one in laid.values()), strict=True)
-    tasks = DeviceTasks(*(np.concatenate(column) for column in every))
-    table = _table(tenants, own, np.concatenate([one.after for one in laid.values()]))
+    own: list[_InLanes] = [t.application.on(device, resources, _InLanes.of) for t in tenants]
+    base, at = {}, 0
+    for one in own:
+        if id(one) not in base:
+            base[id(one)], at = at, at + len(one.tasks)
+    apart = {id(one): one for one in own}.values()
+    tasks, needs = (np.concatenate(column) for column in list(zip(*apart, strict=True))[:2])
+    lanes, arrivals = _lanes(tenants, own, [base[id(one)] for one in own])
     capacity = np.array([device.resources.get(name, np.inf) for name in resources])
-    pools = Pools(
-        np.array([pool.pes for pool in device.pools], np.float64),
+    of_runs, ends, latencies, task_ends, count = run(
+        tasks,
+        needs,
+        _classes(tasks, needs),
+        lanes,
+        arrivals,
+        np.array([(pool.pes, pool.pes) for pool in device.pools], POOL),
         np.array([capacity * pool.resource_ratio for pool in device.pools], np.float64),
-        float(device.time_slice_seconds),
+        device.time_slice_seconds if isinstance(sharing, TimeSliced) else np.inf,
         1 if device.bus == "shared" else 2,
+        isinstance(sharing, Concurrent),
+        float(until_seconds),
     )
-    merge = 0.0
-    mode = SEQUENTIAL if isinstance(sharing, Sequential) else SLICED
-    if isinstance(sharing, Concurrent):
-        mode, merge = CONCURRENT, sharing.merge_ratio
-    ends, latencies, runs_done, task_ends, count = run(
-        tasks, _classes(tasks), table, pools, mode, float(merge), float(until_seconds)
-    )
-    heads = np.unique(table.head)
-    first_runs = np.split(task_ends, np.cumsum([len(one.order) for one in own])[:-1])
-    in_order = []
-    for ended, one in zip(first_runs, own, strict=True):
-        place = np.empty(len(ended))
-        place[one.order] = ended
-        in_order.append(place)
+    by_tenant = [of_runs == head for head in np.unique(lanes["head"])]
+    first_runs, at = [], 0
+    for one in own:
+        first_runs.append(np.empty(len(one.tasks)))
+        first_runs[-1][one.order] = task_ends[at : at + len(one.tasks)]
+        at += len(one.tasks)
     return Schedule(
-        tuple(ends[h, : runs_done[h]] for h in heads),
-        tuple(latencies[h, : runs_done[h]] for h in heads),
-        tuple(in_order),
+        tuple(ends[mine] for mine in by_tenant),
+        tuple(latencies[mine] for mine in by_tenant),
+        tuple(first_runs),
         int(count),
         "compiled",
     )
 
 
 class _InLanes(NamedTuple):
-    """An application with its tasks lane by lane. tasks: in that order. first, length: of each lane among all
-    tasks. order: (n,) the row of each task. after: (n,) see TenantTable."""
+    """An application lane by lane. tasks: (n,) TASK, needs: (n, R). order: (n,) the row of each task. first,
+    length: of each lane."""
 
-    tasks: DeviceTasks
+    tasks: np.ndarray
+    needs: np.ndarray
+    order: np.ndarray
     first: np.ndarray
     length: np.ndarray
-    order: np.ndarray
-    after: np.ndarray
 
     @classmethod
-    def of(
-        cls, application: Application, device: Device, resources: tuple[str, ...], offset: int
-    ) -> _InLanes:
-        tasks = application.on(device, resources)
-        rows = application.columns.rows_of_lanes()
-        length = np.array([len(part) for part in rows])
-        first = offset + np.cumsum(length) - length
-        after = application.columns.after
-        if len(rows) == 1:
-            return cls(tasks, first, length, rows[0], np.full(len(after), NO_TASK))
-        order = np.concatenate(rows)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(offset, offset + len(order))
-        waits = np.where(after >= 0, place[after], NO_TASK)[order]
-        return cls(DeviceTasks(*(c[order] for c in tasks)), first, length, order, waits)
+    def of(cls, on_device: DeviceTasks, columns: TaskColumns) -> _InLanes:
+        rows = columns.rows_of_lanes()
+        length, order = np.array([len(part) for part in rows]), np.concatenate(rows)
+        tasks = np.empty(len(order), TASK)
+        for name, column in on_device._asdict().items():
+            if name != "needs":
+                tasks[name] = column[order]
+        after = columns.after[order]
+        tasks["after"] = np.where(after >= 0, np.argsort(order)[after], NO_TASK)
+        return cls(tasks, on_device.needs[order], order, np.cumsum(length) - length, length)
 
 
-def _classes(tasks: DeviceTasks) -> KernelClasses:
-    """Kernels that use the same resources; transfers use none and stand in the first class."""
-    is_kernel = tasks.kind == KERNEL
-    used = (tasks.needs > 0)[is_kernel]
-    users, of_task = np.zeros((1, used.shape[1]), bool), np.zeros(len(is_kernel), np.int64)
-    if used.size:
-        users, inverse = np.unique(used, axis=0, return_inverse=True)
-        of_task[is_kernel] = inverse.reshape(-1)
-    return KernelClasses(users, of_task)
+def _classes(tasks: np.ndarray, needs: np.ndarray) -> np.ndarray:
+    """(classes, R) bool: kernels that use the same resources, set as `klass` of the tasks."""
+    bits = 1 << np.arange(needs.shape[1])
+    uses = (needs > 0) @ bits
+    alike = np.unique(uses[tasks["kind"] == KERNEL])
+    if not len(alike):
+        alike = np.zeros(1, np.int64)
+    tasks["klass"] = np.minimum(np.searchsorted(alike, uses), len(alike) - 1)
+    return (alike[:, None] & bits) > 0
 
 
-def _table(tenants: Sequence[Tenant], own: Sequence[_InLanes], after: np.ndarray) -> TenantTable:
-    lanes = np.array([len(one.first) for one in own])
-    head = np.cumsum(lanes) - lanes
-    arrivals = [
-        np.zeros(0) if t.arrivals is None else np.asarray(t.arrivals, np.float64) for t in tenants
-    ]
-    counts = np.zeros(int(lanes.sum()), np.int64)
-    counts[head] = [len(a) for a in arrivals]
-    most = [LIMIT if t.most_pes is None else t.most_pes for t in tenants]
-    return TenantTable(
-        np.concatenate([one.first for one in own]),
-        np.concatenate([one.length for one in own]),
-        np.repeat(np.array([t.start_seconds for t in tenants], np.float64), lanes),
-        np.repeat(np.array([-1 if t.runs is None else t.runs for t in tenants], np.int64), lanes),
-        np.concatenate(arrivals),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        np.repeat(np.array([t.partition for t in tenants], np.int64), lanes),
-        np.repeat(np.array(most, np.float64), lanes),
-        np.repeat(head, lanes),
-        np.repeat(lanes, lanes),
-        after,
-    )
+def _lanes(
+    tenants: Sequence[Tenant], own: Sequence[_InLanes], base: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """((lanes,) LANE as they are given, the arrivals of all)."""
+    rows, arrivals, came = [], [], 0
+    for tenant, one, at in zip(tenants, own, base, strict=True):
+        times = np.asarray([] if tenant.arrivals is None else tenant.arrivals, np.float64)
+        runs = -1 if tenant.runs is None else tenant.runs
+        most = LIMIT if tenant.most_pes is None else tenant.most_pes
+        whole = runs, came, len(times), tenant.partition, most, len(rows), len(one.first)
+        for first, length in zip(one.first.tolist(), one.length.tolist(), strict=True):
+            row = at, at + first, length, tenant.start_seconds, *whole
+            rows.append((*[0] * (len(LANE.names or ()) - len(row)), *row))
+        arrivals.append(times)
+        came += len(times)
+    return np.array(rows, LANE), np.concatenate(arrivals)

@@ -64,7 +64,7 @@ class ConcurrentFacility:
     """Prophet's concurrent model, fluid: Eq. 3 and 5 with rates renewed at every change. A kernel takes
     as many PEs as it has warps for; one behind it in the queue gets those left free (observations 1-3)."""
 
-    def __init__(self, device: Device, resources: tuple[str, ...], merge_ratio: float) -> None:
+    def __init__(self, device: Device, resources: tuple[str, ...]) -> None:
         self.pools = [
             (
                 pool.pes,
@@ -74,7 +74,6 @@ class ConcurrentFacility:
             for pool in device.pools
         ]
         self.free = [float(pes) for pes, _ in self.pools]
-        self.merge_ratio = merge_ratio
         self.queue: list[Ticket] = []
         self.waiting: dict[Ticket, int] = {}
         self.resident: dict[Ticket, int] = {}
@@ -108,13 +107,6 @@ class ConcurrentFacility:
         self.waiting[ticket] -= started
         self.resident[ticket] += started
         self.free[ticket.partition] -= started * ticket.size
-        for group in self.groups:
-            near = abs(ticket.work - group.left) <= self.merge_ratio * ticket.work
-            if self.merge_ratio and group.ticket is ticket and near:
-                both = group.chunks + started
-                group.left = (group.chunks * group.left + started * ticket.work) / both
-                group.chunks = both
-                return
         self.groups.append(_ChunkGroup(ticket, started, ticket.work))
 
     def _rates(self) -> None:

@@ -33,14 +33,12 @@ class SharingModel(Protocol):
 
 @dataclass(frozen=True)
 class Concurrent:
-    """Kernels run beside each other (streams, MPS). merge_ratio: chunks of a kernel that start within
-    this share of a chunk's time of one another end together; 0 is exact."""
+    """Kernels run beside each other (streams, MPS)."""
 
-    merge_ratio: float = 0.0
     name: str = "concurrent"
 
     def facility(self, device: Device, resources: tuple[str, ...]) -> Facility:
-        return ConcurrentFacility(device, resources, self.merge_ratio)
+        return ConcurrentFacility(device, resources)
 
 
 @dataclass(frozen=True)
