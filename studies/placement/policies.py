@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.errors import NotEnoughRuns
 from jostle.models import Model
 from jostle.placement import (
-    ChosenPromise,
     MeasuredSets,
+    Request,
     SetBounds,
     Standard,
     calibration_runs,
+    level_of_chosen,
     measured_sets,
 )
 from jostle.runs import Runs
@@ -62,7 +62,7 @@ def policies(
         NamedPolicy("mean", predicted),
         NamedPolicy("mean x tuned factor", lambda part: factor * predicted(part)),
         *(NamedPolicy(f"bound {c:g}", _bounds(s)) for c, s in sets.items()),
-        _chosen(model, learned, ratios, share, seed),
+        _chosen(model, learned, ratios, share),
         NamedPolicy("clairvoyant", lambda part: part.seconds),
     ]
 
@@ -71,18 +71,17 @@ def _bounds(sets: SetBounds) -> Expected:
     return lambda part: sets.of(part.platform, part.members)[0]
 
 
-def _chosen(
-    model: Model, learned: Runs, ratios: np.ndarray, share: float, seed: int
-) -> NamedPolicy:
+def _chosen(model: Model, learned: Runs, ratios: np.ndarray, share: float) -> NamedPolicy:
+    """By bounds as sure as what is placed asks for, replayed on calibration runs."""
     name = f"chosen {share:g}"
-    model = model.without_calibration_runs()
-    try:
-        base = SetBounds(model, Standard(0.9), learned)
-        level = ChosenPromise.of(base, share, learned, seed).level(ratios)
-    except NotEnoughRuns as error:
-        return NamedPolicy(name, lambda part: np.full(part.members.shape, np.inf), str(error))
-    bounds = SetBounds(model, Standard(level), learned)
-    return NamedPolicy(name, _bounds(bounds), f"by the bound {level:g}")
+    base = SetBounds(model, Standard(1 - share), learned)
+    first = base.workload_names[0]
+    asked = [Request(first, f"{at}", slowdown=float(x)) for at, x in enumerate(ratios)]
+    level = level_of_chosen(base, asked, (), is_least=False)
+    if level is None:
+        note = "too few calibration runs"
+        return NamedPolicy(name, lambda part: np.full(part.members.shape, np.inf), note)
+    return NamedPolicy(name, _bounds(base.by(level)), f"by the bound {level:g}")
 
 
 def kept(part: MeasuredSets, seconds: np.ndarray, limit: np.ndarray) -> np.ndarray:

@@ -11,8 +11,9 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.models import fit
-from jostle.placement import MeasuredSets, drawn_limits, measured_sets, pack_measured
+from jostle.placement import MeasuredSets, measured_sets
 from studies.placement.cluster import Cluster, Played, Truth, drawn_jobs
+from studies.placement.packing import drawn_limits, pack_measured
 from studies.placement.policies import NamedPolicy, policies
 
 if TYPE_CHECKING:

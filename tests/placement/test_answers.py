@@ -44,7 +44,7 @@ def test_yes_only_where_every_bound_is_valid_and_kept(
     model: Model, platform: str, newcomer: Any, tenants: list[Any], joint: bool
 ) -> None:
     node, request = node_with(platform, tenants), request_of(newcomer, "new")
-    placed = place(model, node, joint=joint)
+    placed = place(model, node, promise="joint" if joint else "each")
     answer = placed.safe(request).answers[0]
     people = [*node.tenants, request]
     level = 1 - 0.1 / len(people) if joint else 0.9
@@ -76,8 +76,15 @@ def alone(model: Model, request: Request, platform: str) -> float:
 def test_one_more_tenant_never_turns_a_no_into_a_yes(
     model: Model, platform: str, new: Any, tenants: list[Any], more: Any, joint: bool, c: float
 ) -> None:
-    before = place(model, node_with(platform, tenants), confidence=c, joint=joint)
-    after = place(model, node_with(platform, [*tenants, more]), confidence=c, joint=joint)
+    before = place(
+        model, node_with(platform, tenants), confidence=c, promise="joint" if joint else "each"
+    )
+    after = place(
+        model,
+        node_with(platform, [*tenants, more]),
+        confidence=c,
+        promise="joint" if joint else "each",
+    )
     request = request_of(new, "new")
     assert before.safe(request).is_safe or not after.safe(request).is_safe
 
@@ -87,13 +94,13 @@ def test_never_yes_without_calibration_unless_predictions_are_accepted(model: Mo
     request = Request("w04", slowdown=50.0)
     assert place(model, crowd).safe(request).answers[0].reason == "no_ground"
     assert place(model, crowd, confidence=0.9999).safe(request).answers[0].reason == "no_ground"
-    found = place(model, crowd, accept="predicted").safe(request)
+    found = place(model, crowd, promise="predicted").safe(request)
     assert found.is_safe
     assert found.answers[0].used_predictions
     assert "nothing is promised" in found.promise
-    assert place(model, crowd, accept="predicted").rank(request)[0].row(0).used_prediction
+    assert place(model, crowd, promise="predicted").rank(request)[0].row(0).used_prediction
     tight = Request("w04", deadline_seconds=1e-9)
-    assert not place(model, crowd, accept="predicted").safe(tight).is_safe
+    assert not place(model, crowd, promise="predicted").safe(tight).is_safe
 
 
 def test_a_model_of_runs_says_nothing_of_queries_at_a_rate(model: Model) -> None:
@@ -101,7 +108,7 @@ def test_a_model_of_runs_says_nothing_of_queries_at_a_rate(model: Model) -> None
         Node("a", "p0", tenants=(Request("w01", "web", rate_per_second=3.0),)),
         Node("b", "p0"),
     ]
-    found = place(model, fleet, accept="predicted")
+    found = place(model, fleet, promise="predicted")
     assert {one.reason for one in found.safe(Request("w02")).answers} == {"not_modelled", "ok"}
     assert found.safe(Request("w02", statistic="max"), on="b").answers[0].reason == "not_modelled"
 
@@ -109,10 +116,10 @@ def test_a_model_of_runs_says_nothing_of_queries_at_a_rate(model: Model) -> None
 def test_assigned_by_predictions_is_said(model: Model) -> None:
     crowd = tuple(Request(f"w0{n}", f"t{n}") for n in range(3))
     request = Request("w04", slowdown=50.0)
-    found = place(model, Node("a", "p0", tenants=crowd), accept="predicted").assign([request])
+    found = place(model, Node("a", "p0", tenants=crowd), promise="predicted").assign([request])
     assert found.is_complete
     assert "rests on the prediction" in found.promise
-    valid = place(model, Node("a", "p0"), accept="predicted").assign([request])
+    valid = place(model, Node("a", "p0"), promise="predicted").assign([request])
     assert "rests on the prediction" not in valid.promise
 
 
@@ -138,7 +145,7 @@ def test_unknown_names_are_a_no_with_a_reason(model: Model) -> None:
         "small": "no_memory",
         "bad": "bad_node",
     }
-    stranger = place(model, fleet, accept="predicted").safe(Request("stranger"), on="good")
+    stranger = place(model, fleet, promise="predicted").safe(Request("stranger"), on="good")
     assert stranger.answers[0].reason == "unknown_workload"
     for rule, reason in (
         ({"pin": "mars"}, "pinned_elsewhere"),
@@ -307,11 +314,11 @@ def test_own_confidences_and_a_union_bound_are_stricter(model: Model) -> None:
         return float(found.best.bound_seconds)
 
     own = place(model, node).rank(replace(request, confidence=0.95))[0]
-    assert bound() <= bound(joint=True) == own.best.bound_seconds
+    assert bound() <= bound(promise="joint") == own.best.bound_seconds
     with pytest.raises(UsageError):
         place(model, node, confidence=1.0)
     with pytest.raises(UsageError):
-        place(model, node, accept="hope")  # pyright: ignore[reportArgumentType]
+        place(model, node, promise="hope")  # pyright: ignore[reportArgumentType]
 
 
 def test_nothing_asked_is_not_a_yes(model: Model) -> None:

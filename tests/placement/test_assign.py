@@ -98,7 +98,7 @@ def cost_of(goal: str, there: dict[str, list[Any]], fleet: Fleet) -> float:
 @pytest.mark.parametrize("seed", range(6))
 def test_brute_force_agrees_on_tiny_fleets(model: Model, seed: int) -> None:
     asked, fleet = drawn(seed, 4, 3)
-    placed = place(model, fleet)
+    placed = place(model, fleet, promise="each")
     SAFE.clear()
     ways = list(all_ways(asked, placed))
     most = max(number for number, _ in ways)
@@ -116,7 +116,7 @@ def test_brute_force_agrees_on_tiny_fleets(model: Model, seed: int) -> None:
 @given(st.integers(0, 10_000), st.sampled_from(GOALS), st.booleans())
 def test_what_is_assigned_passes_safe(model: Model, seed: int, goal: str, joint: bool) -> None:
     asked, fleet = drawn(seed, 9, 4)
-    placed = place(model, fleet, joint=joint)
+    placed = place(model, fleet, promise="joint" if joint else "each")
     found = placed.assign(asked, goal)
     by_name = {request.name: request for request in asked}
     assert sorted(by_name) == sorted(one.request for one in (*found.placed, *found.unplaced))

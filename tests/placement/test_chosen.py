@@ -1,59 +1,21 @@
-"""The promise among chosen ones: selection keeps its level, calibration runs are found, too few refuse."""
+"""The promise of what is chosen: the choice is replayed on calibration runs, which are found again."""
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jostle.errors import NotEnoughRuns, UsageError
+from jostle.errors import UsageError
 from jostle.factorization import Factorization
 from jostle.methods import Data, held_out_again
 from jostle.models import Model
-from jostle.placement import (
-    ChosenPromise,
-    Node,
-    Request,
-    SetBounds,
-    Standard,
-    calibration_runs,
-    measured_sets,
-    pack_measured,
-    place,
-)
-from jostle.placement.chosen._selection import Scored, select, upper_limit
+from jostle.placement import Node, Request, calibration_runs, measured_sets, place
+from jostle.placement.chosen._replay import CAREFUL, Replay
 from jostle.runs import Runs
-
-RATIOS = np.array([1.2, 1.5, 2.0, 4.0])
-
-
-def test_selection_keeps_its_level_over_many_draws() -> None:
-    """Late with a probability that falls with the score: of those selected few are, whatever is asked."""
-    random, share = np.random.default_rng(0), 0.1
-
-    def drawn(n: int) -> tuple[np.ndarray, np.ndarray]:
-        score = random.normal(size=n)
-        return score, random.random(n) < 1 / (1 + np.exp(3 * score))
-
-    shares = []
-    for _ in range(300):
-        scored, (score, late) = Scored(*drawn(150)), drawn(60)
-        chosen = select(scored.p_values(score), share)
-        shares.append(late[chosen].mean() if chosen.any() else 0.0)
-    error = float(np.std(shares) / np.sqrt(len(shares)))
-    assert np.mean(shares) <= share + 2 * error
-    assert np.mean(shares) > 0.02  # it does choose
-
-
-def test_p_values_and_limits_by_hand() -> None:
-    scored = Scored(np.array([1.0, 2.0, 3.0]), np.array([True, False, True]))
-    assert scored.p_values(np.array([0.0, 2.5, 3.0, 4.0])).tolist() == [0.75, 0.5, 0.5, 0.25]
-    assert select(np.array([0.01, 0.9, 0.04]), 0.05).tolist() == [True, False, False]
-    assert select(np.zeros(0), 0.05).tolist() == []
-    assert upper_limit(0, 59) == pytest.approx(1 - 0.05 ** (1 / 59))
-    assert upper_limit(0, 0) == 1.0
 
 
 def test_calibration_runs_are_drawn_again(model: Model, world: Runs) -> None:
@@ -107,62 +69,93 @@ def test_measured_sets_hold_what_was_measured(model: Model) -> None:
     assert pairs.late(np.full((len(pairs), 2), 2.5))[both["w01", "w02"]]
 
 
-def test_packing_takes_each_request_once(model: Model) -> None:
-    runs = Runs.from_columns(
-        workload=["w01", "w01", "w02", "w01"],
-        platform=["p0", "p0", "p0", "p1"],
-        corunners=[["w02"], ["w03"], ["w04"], ["w02"]],
-        runtime_seconds=[1.0] * 4,
-    )
-    parts = measured_sets(runs, model, fewest=2)
-    chosen = pack_measured(parts, [np.ones(len(part), bool) for part in parts])
-    names = model.predictor.workload_names
-    (part,), (some,) = parts, chosen
-    taken = {tuple(names[c] for c in row) for row in part.members[some & (part.platform == 0)]}
-    assert taken == {("w01", "w03"), ("w02", "w04")}
-    assert some.sum() == 3
-    assert not pack_measured(parts, [np.zeros(len(part), bool) for part in parts])[0].any()
+class _Made(Replay):
+    """n runs of one workload, answered with errors of one spread that differ by `apart` in truth; bounds are
+    exact quantiles of a normal law."""
+
+    def __init__(self, n: int, apart: float, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        self.workload = self.platform = np.zeros(n, int)
+        truth = apart * random.normal(size=n)
+        self.log_runtime = truth + random.normal(size=n)
+        self.log_predicted, self.usual = truth, np.zeros(n)
+        self.log_bound = lambda c: self.log_predicted + NormalDist().inv_cdf(c)
 
 
-def test_answers_among_the_chosen(model: Model, world: Runs) -> None:
+def _late(replay: _Made, level: float, width: int, limit: float = np.inf) -> float:
+    """The share of firsts over their bound, one fleet after the other, by hand."""
+    random, late, taken = np.random.default_rng(7), 0, 0
+    bound = replay.log_bound(level)
+    for _ in range(4000):
+        fleet = random.permutation(len(replay))[:width]
+        mine = [i for i in fleet.tolist() if bound[i] <= limit]
+        if mine:
+            first = min(mine, key=lambda i: bound[i])
+            taken, late = taken + 1, late + bool(replay.log_runtime[first] > bound[first])
+    return late / max(taken, 1)
+
+
+@pytest.mark.parametrize(("width", "limit"), [(8, np.inf), (20, np.inf), (1, 1.0), (8, 0.0)])
+def test_the_level_is_the_boldest_at_which_few_of_the_firsts_are_late(
+    width: int, limit: float
+) -> None:
+    replay = _Made(4000, 0.0, 3)
+    replay.log_predicted = np.random.default_rng(4).normal(size=4000) + replay.log_runtime
+    limits = np.full((1, 4000), limit)
+    level = replay.level(0.9, width, limits)
+    assert level is not None
+    assert level > 0.9  # what is chosen by its bound is late more often than it says
+    levels = [round(1 - 0.1 * careful, 12) for careful in CAREFUL]
+    bolder = levels[levels.index(level) - 1]
+    n = 4000 // width
+    # Shares of 4 000 fleets drawn anew, within what they can be off by chance at one in a million.
+    assert _late(replay, level, width, limit) <= 0.1 + 4.8 * np.sqrt(0.09 / 4000)
+    assert _late(replay, bolder, width, limit) >= 0.1 - 1 / n - 4.8 * np.sqrt(0.09 / 600)
+
+
+def test_where_nothing_is_gained_by_choosing_bounds_stay() -> None:
+    """Bounds that differ by truth alone, and errors that no prediction knows of: no curse."""
+    replay = _Made(4000, 1.0, 5)
+    assert replay.level(0.9, 1, np.full((1, 4000), np.inf)) in (0.9, 0.925)
+
+
+def test_too_few_calibration_runs_promise_nothing() -> None:
+    """Five fleets of 20, where one more counts as late: at best a sixth."""
+    replay = _Made(100, 0.0, 6)
+    none = np.full((1, 100), np.inf)
+    assert replay.level(0.9, 20, none) is None
+    assert replay.level(0.8, 20, none) is not None
+    assert replay.level(0.9, 1, np.full((1, 100), -np.inf)) is None  # nobody is ever accepted
+
+
+def test_answers_say_what_holds_of_the_chosen(model: Model) -> None:
     nodes = [Node(f"n{i}", f"p{i % 6}", tenants=(Request(f"w0{i}"),)) for i in range(6)]
-    asked = [Request(f"w{i:02d}", f"r{i}", slowdown=s) for i, s in enumerate([1.0, 1.5, 3.0, 9.0])]
-    placed = place(model, nodes, among_chosen=0.2, data=world)
-    found = placed.safe(asked)
-    yes = {(one.request, one.node) for one in found.answers if one.is_safe}
-    assert yes
-    assert not any(request == "r0" for request, _ in yes)
-    assert {one.reason for one in found.answers} <= {"ok", "not_chosen"}
-    assert "20%" in found.promise
-    ranked = placed.rank(asked)
-    assert {(r.request, row.node) for r in ranked for row in r.rows()} == yes
-    assert all("20%" in ranking.promise for ranking in ranked)
-    crowd = Node("crowd", "p0", tenants=tuple(Request(f"w0{i}") for i in range(3)))
-    ground = place(model, crowd, among_chosen=0.2, data=world).safe(asked[3])
-    assert ground.answers[0].reason == "no_ground"
+    asked = [Request(f"w{i:02d}", f"r{i}", slowdown=s) for i, s in enumerate([1.5, 3.0, 9.0])]
+    plain, placed = place(model, nodes, promise="each"), place(model, nodes)
+    for one, other in zip(placed.rank(asked), plain.rank(asked), strict=True):
+        assert len(one) <= len(other)
+        every = {row.node: row.bound_seconds for row in other.rows()}
+        assert all(row.bound_seconds >= every[row.node] for row in one.rows())
+    best = [one for one in placed.rank(asked) if len(one)]
+    assert best
+    assert all("10%" in one.promise and "replayed" in one.promise for one in best)
+    assert all("nothing is promised" in one.promise for one in plain.rank(asked) if len(one))
+    assert "placed, at most 10%" in placed.assign(asked).promise
+    assert "nothing is promised:" in plain.assign(asked).promise
+    many = [Node(f"n{i}", f"p{i % 6}", tenants=(Request(f"w{i % 14:02d}"),)) for i in range(500)]
+    assert "too few" in place(model, many, confidence=0.99).rank(asked[2])[0].promise
 
 
-def test_too_few_calibration_sets_refuse(model: Model, world: Runs) -> None:
-    node = Node("n", "p0", tenants=(Request("w01"),))
-    with pytest.raises(NotEnoughRuns, match="too few"):
-        place(model, node, among_chosen=0.001, data=world).safe(Request("w00", slowdown=2.0))
-    with pytest.raises(NotEnoughRuns, match="at least 299"):
-        place(model, node, among_chosen=0.01, data=world).assign([Request("w00", slowdown=1.2)])
-    with pytest.raises(UsageError, match="calibration runs"):
-        place(model, node, among_chosen=0.1)
-    for share in (0.0, 1.0, float("nan")):
-        with pytest.raises(UsageError, match="share"):
-            place(model, node, among_chosen=share, data=world)
-
-
-def test_the_level_after_an_optimiser_hurts_few_calibration_sets(model: Model, world: Runs) -> None:
-    chosen = ChosenPromise.of(SetBounds(model, Standard(0.9), world), 0.25, world)
-    level = chosen.level(RATIOS)
-    placed, late = chosen._replayed(level, RATIOS)
-    assert upper_limit(int(np.ceil(late)), int(placed)) <= 0.25
-    requests = [Request("w00", slowdown=4.0), Request("w01", slowdown=4.0)]
-    placement = place(model, [Node("n", "p0", 2)], among_chosen=0.25, data=world)
-    assert placement.chosen is not None
-    found = placement.assign(requests)
-    assert "25%" in found.promise
-    assert found.standard.confidence == placement.chosen.level(np.array([4.0]))
+def test_predictions_of_calibration_runs_know_nothing_of_them(model: Model, world: Runs) -> None:
+    """What is replayed are the model's own answers without its calibration runs."""
+    replay = Replay.of(model)
+    assert replay is not None
+    apart = model.without_calibration_runs()
+    runs = calibration_runs(model, world)
+    order = np.argsort(runs.runtime_seconds)
+    mine = np.argsort(replay.log_runtime)
+    np.testing.assert_allclose(
+        replay.log_predicted[mine], np.log(apart.predict(runs.take(order).colocations)), atol=1e-9
+    )
+    bound = np.log(apart.bound(runs.take(order).colocations, 0.9).seconds)
+    np.testing.assert_allclose(replay.log_bound(0.9)[mine], bound, atol=1e-9)

@@ -28,9 +28,9 @@ KNOWN = {
 }
 
 
-def placed(fleet: Any, *modes: str, accept: Any = "predicted") -> DevicePlacement:
+def placed(fleet: Any, *modes: str, promise: Any = "predicted") -> DevicePlacement:
     hardware = Hardware(KNOWN, DEVICE, modes or ("concurrent",), queries=20)
-    return DevicePlacement(Fleet.of(fleet), hardware, Standard(accept=accept))
+    return DevicePlacement(Fleet.of(fleet), hardware, Standard(promise=promise))
 
 
 def test_several_services_with_their_own_rates_and_tails() -> None:
@@ -77,7 +77,7 @@ def test_slices_keep_tenants_apart_and_have_their_share_of_memory() -> None:
 
 def test_a_simulation_is_no_bound() -> None:
     ask = Request("half", slowdown=3.0)
-    answer = placed(Node("gpu", "gpu"), accept="none").safe(ask).answers[0]
+    answer = placed(Node("gpu", "gpu"), promise="each").safe(ask).answers[0]
     assert (answer.is_safe, answer.reason) == (False, "no_ground")
     assert any("accept predictions" in text for text in answer.helps)
     found = placed(Node("gpu", "gpu")).safe(ask)
@@ -129,7 +129,7 @@ def test_memory_counts_where_only_the_profile_and_the_device_know_it() -> None:
         Node("small", "T4"),
         Node("told", "T4", memory_bytes=32e9),
     ]
-    place = DevicePlacement(Fleet.of(fleet), hardware, Standard(accept="predicted"))
+    place = DevicePlacement(Fleet.of(fleet), hardware, Standard(promise="predicted"))
     found = {a.node: a.reason for a in place.safe(Request("half")).answers}
     assert (found["own"], found["small"]) == ("no_memory", "no_memory")
     assert "no_memory" not in (found["large"], found["told"])

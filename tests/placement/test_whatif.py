@@ -75,7 +75,7 @@ def test_a_device_bought_and_everything_assigned_anew(model: Model) -> None:
 
 def test_predictions_that_stood_in_are_said(model: Model) -> None:
     crowd = tuple(Request(f"w0{n}", f"t{n}", slowdown=90.0) for n in range(4))
-    placed = place(model, [Node("a", "p0", tenants=crowd), Node("b", "p1")], accept="predicted")
+    placed = place(model, [Node("a", "p0", tenants=crowd), Node("b", "p1")], promise="predicted")
     assert "rests on the prediction" in placed.whatif(move={"t0": "b"}).promise
-    quiet = place(model, [Node("b", "p1")], accept="predicted").whatif(remove=["b"])
+    quiet = place(model, [Node("b", "p1")], promise="predicted").whatif(remove=["b"])
     assert "rests on the prediction" not in quiet.promise

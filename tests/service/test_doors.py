@@ -96,15 +96,15 @@ def test_verbs_about_a_placement(
 ) -> None:
     options, words = QUESTIONS[verb]
     path, fleet = str(service.settings.model), str(service.settings.fleet)
-    rows, standard = Requests.read(REQUESTS), Standard(0.8, joint=True)
-    placed = jostle.place(jostle.load(path), fleet, confidence=0.8, joint=True)
+    rows, standard = Requests.read(REQUESTS), Standard(0.8, "joint")
+    placed = jostle.place(jostle.load(path), fleet, confidence=0.8, promise="joint")
     library = getattr(placed, verb)(rows, **options)
     assert isinstance(library.items[1], Unanswered)
     expected = text_of(json.loads(json.dumps(library.to_document())))
     (tmp_path / "requests.json").write_text(json.dumps(REQUESTS))
     asked = ["--fleet", fleet, "--requests", str(tmp_path / "requests.json"), "-c", "0.8"]
-    assert printed(["place", verb, path, *asked, "--joint", *words], capsys) == expected
-    body = {"items": REQUESTS, "confidence": 0.8, "joint": True, **options}
+    assert printed(["place", verb, path, *asked, "--promise", "joint", *words], capsys) == expected
+    body = {"items": REQUESTS, "confidence": 0.8, "promise": "joint", **options}
     assert text_of(service.post(f"/v1/{verb}", body)) == expected
     answer: VerbAnswer = getattr(service.client, verb)(rows, standard=standard, **options)
     assert text_of(json.loads(json.dumps(answer.to_document()))) == expected

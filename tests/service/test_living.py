@@ -105,7 +105,7 @@ def test_answers_follow_the_device_that_drifts_and_no_others_change(
     # No theorem stands behind such a bound, so nothing is placed by it unless predictions are accepted.
     placed = {"items": [{"workload": "w05", "deadline_seconds": 1e6}], "on": ["east"]}
     (refused,) = service.post("/v1/safe", placed)["items"]
-    (taken,) = service.post("/v1/safe", {**placed, "accept": "predicted"})["items"]
+    (taken,) = service.post("/v1/safe", {**placed, "promise": "predicted"})["items"]
     assert not refused["safe"]
     assert taken["safe"]
     assert taken["used_predictions"]

@@ -15,10 +15,9 @@ from typing import Annotated, Literal
 from jostle._confidence import exact_confidence
 from jostle.errors import UsageError
 
-NO_BOUND = "none"
-PREDICTED = "predicted"
-ACCEPT = (NO_BOUND, PREDICTED)
-Accept = Literal["none", "predicted"]
+CHOSEN, EACH, JOINT, PREDICTED = "chosen", "each", "joint", "predicted"
+Promise = Literal["chosen", "each", "joint", "predicted"]
+PROMISES = (CHOSEN, EACH, JOINT, PREDICTED)
 
 ASKED = (
     "Of all co-locations asked about, at most {miss} are expected to be both accepted and late, for "
@@ -30,18 +29,19 @@ ASKED_EACH = (
     "by itself, for limits set without looking at the bounds. Among those accepted the share can be {miss} "
     "divided by the share accepted. Among those ranked or optimised nothing is promised."
 )
-CHOSEN = (
-    "Of the co-locations placed, at most {among} are expected to be late: calibrated on chosen ones, over "
-    "requests whose workloads and limits are drawn like those of the calibration runs."
+OF_CHOSEN = (
+    "Of the {which}, at most {miss} are expected to take longer than their bound (each is at {level:.4g}): "
+    "the choice was replayed on calibration runs, over requests whose workloads are drawn like those and "
+    "whose limits are set without looking at the bounds."
 )
 RANKED = (
-    "Each bound holds over what was asked about. For the best of {count}, chosen because its bound is small, "
-    "nothing is promised: the least of many bounds is exceeded more often than each by itself."
+    "Each bound holds over what was asked about. For the best of them, chosen because its bound is small, "
+    "nothing is promised{why}: the least of many bounds is exceeded more often than each by itself."
 )
 NOTHING_CHOSEN = "No node is safe, so there is nothing to promise."
 OPTIMISED = (
     "Each bound holds over what was asked about. For sets that were chosen out of many because their bounds "
-    "are small nothing is promised: those are exceeded more often than each by itself."
+    "are small nothing is promised{why}: those are exceeded more often than each by itself."
 )
 ON_PREDICTIONS = (
     "Where no bound is valid nothing is promised: "
@@ -53,36 +53,41 @@ ON_PREDICTIONS = (
 class Standard:
     """By what a set of workloads is assessed.
 
-    joint: each of m workloads on a node gets 1 - (1 - confidence) / m. Raises UsageError.
+    promise: `chosen`, that it holds of what is chosen, too (the first that is ranked, all that are assigned):
+    the choice is replayed on calibration runs; `each`, of every bound by itself; `joint`, of all on a node at
+    once: each of m workloads gets 1 - (1 - confidence) / m; `predicted`, as `each`, and where no bound is
+    valid the prediction stands in, of which nothing is promised. Raises UsageError.
     """
 
     confidence: Annotated[float, "How sure every bound is, under 1."] = 0.9
-    joint: Annotated[
-        bool, "That all on a node keep their limits at once, by a union bound, not each by itself."
-    ] = False
-    accept: Annotated[
-        Literal["none", "predicted"],
-        "What to take where no bound is valid: nothing, or the prediction.",
-    ] = NO_BOUND
+    promise: Annotated[
+        Promise,
+        "That the confidence holds of what is chosen, too; of each bound by itself; of all on a node at once "
+        "(a union bound); or of each, and where no bound is valid the prediction counts.",
+    ] = CHOSEN
 
     def __post_init__(self) -> None:
         exact_confidence(self.confidence)
-        if self.accept not in ACCEPT:
-            raise UsageError(f"accept {self.accept!r}", fix=f"Known: {', '.join(ACCEPT)}.")
+        if self.promise not in PROMISES:
+            raise UsageError(f"promise {self.promise!r}", fix=f"Known: {', '.join(PROMISES)}.")
 
     @property
     def takes_predictions(self) -> bool:
         """Whether it takes them where no bound is valid."""
-        return self.accept == PREDICTED
+        return self.promise == PREDICTED
 
     def of_each(self, confidence: float | None, members: int) -> float:
         """The confidence of each bound in a set of so many members. confidence: a member's own, if any."""
-        return _of_each(confidence or self.confidence, members if self.joint else 1)
+        return _of_each(confidence or self.confidence, members if self.promise == JOINT else 1)
 
-    def promise(self, *, used_predictions: bool = False) -> str:
+    @property
+    def miss(self) -> str:
+        """The share that may be late, as a percentage."""
+        return f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"
+
+    def promised(self, *, used_predictions: bool = False) -> str:
         """In a sentence, of answers to questions asked one by one."""
-        miss = f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"
-        text = (ASKED if self.joint else ASKED_EACH).format(miss=miss)
+        text = (ASKED if self.promise == JOINT else ASKED_EACH).format(miss=self.miss)
         return f"{text} {ON_PREDICTIONS}" if used_predictions else text
 
 

@@ -20,7 +20,6 @@ REASONS = {
     "no_ground": "no bound is valid for this ground",
     "newcomer_late": "the request would not keep its own limit",
     "tenant_late": "a tenant would not keep its limit",
-    "not_chosen": "calibrated on chosen ones, it is not among those that may be placed",
     "crowded_out": "others have the places that it could have",
     "no_node": "the fleet has no node",
 }

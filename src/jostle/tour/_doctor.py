@@ -18,7 +18,7 @@ from jostle._report import Report, Table
 from jostle.errors import extras, install_command
 
 FOR = {
-    "fit": "jostle fit, place assign, --among-chosen, pictures, the papers' protocols",
+    "fit": "jostle fit, place assign, pictures, the papers' protocols",
     "measure": "jostle measure, trace and tour with WebAssembly programs, and on many machines",
     "serve": "jostle serve, jostle.Client",
 }

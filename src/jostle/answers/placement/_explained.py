@@ -206,8 +206,8 @@ class _Explained:
                 helps[int(self.bounded[number])].append(f"a confidence of {level:g}")
             left = left[~helped]
         rows = np.flatnonzero([r == "no_ground" for r in reasons])
-        if len(rows) and sets.standard.accept != PREDICTED:
-            helped = joined.take(rows).is_kept(sets.by(accept=PREDICTED))
+        if len(rows) and not sets.standard.takes_predictions:
+            helped = joined.take(rows).is_kept(sets.by(promise=PREDICTED))
             for number in rows[helped]:
                 text = "to accept predictions, for which nothing is promised"
                 helps[int(self.bounded[number])].append(text)

@@ -56,10 +56,10 @@ def assign(
     Exact where all feasible sets can be listed, else searched. Raises MissingExtra."""
     from jostle.placement import ON_PREDICTIONS, OPTIMISED, Effort, assign_requests
 
-    bounds, promise, chosen = placement.bounds, OPTIMISED, placement.chosen
-    if chosen is not None:
-        bounds = placement.bounds_at(chosen.level(placement.ratios(requests)))
-        promise = chosen.promise
+    is_least = question.goal in ("least_latest_finish", "least_total_time")
+    bounds, promise = placement.chosen(
+        requests, "requests that are placed", OPTIMISED, is_least=is_least
+    )
     effort = Effort(question.limit_seconds, question.seed)
     plan = assign_requests(requests.good, bounds, question.goal, effort, progress)
     if _rests_on_predictions(placement, plan, requests):
@@ -69,6 +69,7 @@ def assign(
     return replace(
         plan,
         items=tuple(next(bad) if row is None else items[row.name] for row in requests.rows),
+        standard=placement.standard,
         promise=promise,
         arrangements=_arrangements(placement, plan, requests),
         model=placement.label,

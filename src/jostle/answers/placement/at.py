@@ -112,7 +112,6 @@ def at(placement: Placement, requests: Requests, question: AtQuestion, progress:
     the fleet."""
     from jostle.placement import ends_at
 
-    placement.only_without_choice("at")
     nodes = placement.bounds_on(question.on).nodes
     by_name = {node.name: node for node in nodes}
     only = nodes[0].name if len(nodes) == 1 else None

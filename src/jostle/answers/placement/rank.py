@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 BY = ("bound", "cost", "neighbours")
 SECONDS_PER_HOUR = 3600.0
 MOST_SHOWN = 10
-_OPEN = ("ok", "newcomer_late", "tenant_late")  # what bounds answer, and selection answers anew
 _T = TypeVar("_T")
 
 
@@ -182,12 +181,14 @@ def rank(
     placement: Placement, requests: Requests, question: RankQuestion, progress: Progress
 ) -> Rankings:
     """The nodes where each request may go, the best first."""
-    if placement.chosen is not None:
-        items = _among(placement, requests, question, progress)
-    else:
-        fleet = placement.bounds
-        rows = iter(tuple(fleet.assess_each(requests.good)))
-        items = each(requests, lambda one: _ranking(one, next(rows), fleet, question), progress)
+    from jostle.placement import RANKED
+
+    which = "requests whose first node is taken"
+    fleet, promise = placement.chosen(requests, which, RANKED, is_least=True)
+    rows = iter(tuple(fleet.assess_each(requests.good)))
+    items = each(
+        requests, lambda one: _ranking(one, next(rows), fleet, question, promise), progress
+    )
     return Rankings(items, question.by, placement.standard, placement.label)
 
 
@@ -196,11 +197,11 @@ def _ranking(
     assessed: Assessed,
     fleet: FleetBounds,
     question: RankQuestion,
-    promise: str | None = None,
+    promise: str,
 ) -> Ranking:
     import numpy as np
 
-    from jostle.placement import NOTHING_CHOSEN, ON_PREDICTIONS, RANKED, REASONS
+    from jostle.placement import NOTHING_CHOSEN, ON_PREDICTIONS, REASONS
 
     words, nodes = tuple(REASONS), fleet.nodes
     stays = assessed.bound_seconds if request.stay_seconds is None else request.stay_seconds
@@ -226,9 +227,8 @@ def _ranking(
         reason = words[int(assessed.reason[at])]
         return RuledOut(nodes[at].name, reason, bound, limit, nodes[at].status)
 
-    if promise is None:
-        promise = RANKED.format(count=len(order)) if len(order) else NOTHING_CHOSEN
-        promise += f" {ON_PREDICTIONS}" if assessed.predicted[order].any() else ""
+    promise = promise if len(order) else NOTHING_CHOSEN
+    promise += f" {ON_PREDICTIONS}" if assessed.predicted[order].any() else ""
     others = np.flatnonzero(~assessed.is_safe)
     codes, counts = np.unique(assessed.reason[others], return_counts=True)
     ruled_out = {words[code]: int(n) for code, n in zip(codes, counts, strict=True)}
@@ -249,39 +249,3 @@ def _ordered(assessed: Assessed, key: np.ndarray) -> np.ndarray:
 
     at = np.flatnonzero(assessed.is_safe)
     return at[np.lexsort((assessed.bound_seconds[at], np.nan_to_num(key[at], nan=np.inf)))]
-
-
-def _among(
-    placement: Placement, requests: Requests, question: RankQuestion, progress: Progress
-) -> tuple[Any, ...]:
-    """Each with the nodes that are selected among all nodes of all requests. Raises NotEnoughRuns."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from jostle.placement import CODES
-
-    chosen, fleet = placement.chosen, placement.bounds
-    assert chosen is not None
-    assessed = {one.name: fleet.assess(one) for one in requests.good}
-    groups, owner = [], []
-    for request in requests.good:
-        assessment = assessed[request.name]
-        codes = [CODES[name] for name in _OPEN]
-        open_ = np.flatnonzero(np.isin(assessment.reason, codes) & ~assessment.predicted)
-        for here, *group in fleet.sets_with(request, open_) if len(open_) else ():
-            groups.append(tuple(group))
-            owner.append((request.name, here))
-    taken = chosen.select(groups, placement.ratios(requests)) if groups else []
-    selected = {name: np.zeros(len(fleet), bool) for name in assessed}
-    for (name, here), take in zip(owner, taken, strict=True):
-        selected[name][here[take]] = True
-
-    def one(request: Request) -> Ranking:
-        assessment, mine = assessed[request.name], selected[request.name]
-        looked_at = np.isin(assessment.reason, [CODES[name] for name in _OPEN])
-        reason = np.where(looked_at, CODES["not_chosen"], assessment.reason)
-        assessment = replace(assessment, reason=np.where(mine, CODES["ok"], reason))
-        return _ranking(request, assessment, fleet, question, chosen.promise)
-
-    return each(requests, one, progress)

@@ -70,12 +70,10 @@ class SafeRequest(Record):
 
 @dataclass(frozen=True)
 class SafeAnswers(VerbAnswer):
-    """items: one for each request, in their order. choice: what is promised where requests are chosen among
-    many."""
+    """items: one for each request, in their order."""
 
     items: tuple[SafeRequest | Unanswered, ...]
     standard: Standard
-    choice: str | None = None
     model: dict[str, Any] | None = None
 
     schema: ClassVar[str] = "place_safe/v2"
@@ -95,7 +93,7 @@ class SafeAnswers(VerbAnswer):
     @property
     def promise(self) -> str:
         used = any(one.used_predictions for one in self.answers)
-        return self.choice or self.standard.promise(used_predictions=used)
+        return self.standard.promised(used_predictions=used)
 
     @property
     def exit_code(self) -> int:
@@ -162,16 +160,11 @@ def safe(
 ) -> SafeAnswers:
     """Every request by itself on every node, or all at once with `together`. Raises UnknownName for a node
     that is not in the fleet, UsageError."""
-    from jostle.answers.placement._among import safe_among
     from jostle.answers.placement._explained import safe_at_once, safe_each
 
-    chosen, fleet = placement.chosen, placement.bounds_on(question.on)
+    fleet = placement.bounds_on(question.on)
     nodes = fleet.nodes
     if question.together:
-        if chosen is not None:
-            raise UsageError(
-                "requests that come together are not chosen among", fix="Ask one by one."
-            )
         return _together(placement, requests, nodes, progress)
 
     explain = question.explain
@@ -186,17 +179,7 @@ def safe(
         return SafeRequest(request.name, request.workload, tuple(next(answers)))
 
     items = each(requests, one, progress)
-    if chosen is None:
-        return SafeAnswers(items, placement.standard, None, placement.label)
-    every = [one for item in answered(items) for one in item.answers]
-    left = iter(safe_among(every, requests, placement))
-    selected = tuple(
-        item
-        if isinstance(item, Unanswered)
-        else SafeRequest(item.request, item.workload, tuple(next(left) for _ in item.answers))
-        for item in items
-    )
-    return SafeAnswers(selected, placement.standard, chosen.promise, placement.label)
+    return SafeAnswers(items, placement.standard, placement.label)
 
 
 def _together(
@@ -215,4 +198,4 @@ def _together(
         next(bad) if row is None else SafeRequest(row.name, row.workload, tuple(answers[row.name]))
         for row in requests.rows
     )
-    return SafeAnswers(items, placement.standard, None, placement.label)
+    return SafeAnswers(items, placement.standard, placement.label)

@@ -55,7 +55,7 @@ class BulkScore(VerbAnswer):
 
     @property
     def promise(self) -> str:
-        return self.standard.promise(used_predictions=self.used_predictions > 0)
+        return self.standard.promised(used_predictions=self.used_predictions > 0)
 
     def report(self) -> Report:
         """How many rows are safe, and why others are not."""
@@ -70,7 +70,6 @@ def score(placement: Placement, question: ScoreQuestion, progress: Progress) -> 
     """The fleet does not matter. Raises what reading and writing the tables raises."""
     from jostle.placement import score_parquet
 
-    placement.only_without_choice("score")
     reasons, guessed = score_parquet(
         placement.sets,
         question.table,

@@ -96,7 +96,7 @@ class Walltimes(VerbAnswer):
 
     @property
     def promise(self) -> str:
-        return self.standard.promise(used_predictions=any(r.used_predictions for r in self.rows))
+        return self.standard.promised(used_predictions=any(r.used_predictions for r in self.rows))
 
     @property
     def exit_code(self) -> int:
@@ -125,7 +125,6 @@ def walltime(
     placement: Placement, requests: Requests, question: WalltimeQuestion, progress: Progress
 ) -> Walltimes:
     """Raises UnknownName for a node that is not in the fleet."""
-    placement.only_without_choice("walltime")
     fleet = placement.bounds_on(question.on)
     items = each(requests, lambda one: _walltime(one, fleet, question.step_seconds), progress)
     return Walltimes(items, placement.standard, placement.label)

@@ -217,7 +217,7 @@ class WhatIf(VerbAnswer):
     @property
     def promise(self) -> str:
         sides = [side for one in (*self.tenants, *self.requests) for side in one[1:3]]
-        return self.standard.promise(used_predictions=any(s.used_prediction for s in sides))
+        return self.standard.promised(used_predictions=any(s.used_prediction for s in sides))
 
     def report(self) -> Report:
         """Tenants for whom something changes, and requests with what they gain or lose."""
@@ -272,7 +272,6 @@ def whatif(
     from jostle.answers.placement._change import Change
     from jostle.placement import Effort, FleetBounds, assign_requests
 
-    placement.only_without_choice("whatif")
     if not (question.nodes or question.move or question.remove):
         raise UsageError("nothing changes", fix="Say `add`, `remove` or `move`.")
     before, after = Change(question.nodes, question.remove, question.move).of(placement.fleet)

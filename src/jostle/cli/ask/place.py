@@ -31,12 +31,11 @@ class AboutModel:
         Positional(),
     ]
     confidence: Confidence = DEFAULT_CONFIDENCE
-    joint: Annotated[bool, "That all on a node keep their limits at once, by a union bound."] = (
-        False
-    )
-    accept: Annotated[
-        Literal["none", "predicted"], "What counts where no bound is valid: predicted says so."
-    ] = "none"
+    promise: Annotated[
+        Literal["chosen", "each", "joint", "predicted"],
+        "That the confidence holds of what is chosen, too; of each bound by itself; of all on a node at once "
+        "(a union bound); or of each, and where no bound is valid the prediction counts, and says so.",
+    ] = "chosen"
     dataset: Annotated[
         Path | None, "Measured runs, whose times alone count for limits such as 1.5x."
     ] = None
@@ -45,15 +44,16 @@ class AboutModel:
         """Without a fleet. Raises what reading raises."""
         return self.placed(())
 
-    def placed(self, fleet: Any, **options: Any) -> Placement:
+    def placed(self, fleet: Any) -> Placement:
         """A fleet as the model sees it. Raises what reading raises."""
         from jostle.models import load
         from jostle.placement import place
         from jostle.runs import read_runs
 
         runs = None if self.dataset is None else read_runs(self.dataset)
-        standard = {"confidence": self.confidence, "joint": self.joint, "accept": self.accept}
-        return place(load(self.model), fleet, runs=runs, **standard, **options)
+        return place(
+            load(self.model), fleet, confidence=self.confidence, promise=self.promise, runs=runs
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +78,6 @@ class AboutFleet(AboutModel):
     ] = ()
     column: Annotated[Mapping[str, str] | None, "A column of the requests, NAME=THEIRS."] = None
     fleet_column: Annotated[Mapping[str, str] | None, "A column of the fleet, NAME=THEIRS."] = None
-    among_chosen: Annotated[
-        float | None,
-        "Instead: at most this share of what is chosen is late, calibrated on the model's own "
-        "calibration runs, which are drawn from --dataset.",
-    ] = None
     gpu: Annotated[str | None, "With profiles: their device."] = None
     sharing: Annotated[
         tuple[str, ...],
@@ -107,23 +102,22 @@ class AboutFleet(AboutModel):
                 "--gpu, --sharing and --bounds go with a folder of solo profiles",
                 where=str(self.model),
             )
-        return self.placed(self._fleet(), among_chosen=self.among_chosen, data=self.dataset)
+        return self.placed(self._fleet())
 
     def _devices(self) -> DevicePlacement:
         from jostle.errors import UsageError
         from jostle.models import load
         from jostle.placement import place_devices
 
-        if self.among_chosen is not None or self.dataset is not None:
-            raise UsageError("--among-chosen and --dataset go with a fitted model")
+        if self.dataset is not None:
+            raise UsageError("--dataset goes with a fitted model")
         return place_devices(
             self.model,
             self._fleet(),
             gpu=self.gpu,
             sharing=self.sharing,
             confidence=self.confidence,
-            joint=self.joint,
-            accept=self.accept,
+            promise=self.promise,
             model=None if self.bounds is None else load(self.bounds),
             queries=self.queries,
         )

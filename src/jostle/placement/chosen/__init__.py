@@ -1,1 +1,1 @@
-"""A promise for what was chosen: calibrated on sets of the model's own calibration runs, chosen likewise."""
+"""A promise for what was chosen: the choice replayed on the model's own calibration runs."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._verbs import answers_verbs
 from jostle.placement._place import Placement
-from jostle.placement._promise import NO_BOUND, Accept, Standard
+from jostle.placement._promise import CHOSEN, Promise, Standard
 from jostle.placement.asked._fleet import Fleet, Node
 from jostle.placement.asked._requests import Request, Requests
 from jostle.placement.devices._sets import DEFAULT_MODES, Hardware, SimulatedSets, config_text
@@ -23,8 +23,7 @@ def place_devices(
     gpu: str | None = None,
     sharing: Sequence[str] = (),
     confidence: float = DEFAULT_CONFIDENCE,
-    joint: bool = False,
-    accept: Accept = NO_BOUND,
+    promise: Promise = CHOSEN,
     model: Any = None,
     queries: int = 50,
 ) -> DevicePlacement:
@@ -39,8 +38,8 @@ def place_devices(
     the profiles. A request with a rate is a service whose queries come at random times, any other runs
     again and again; its statistic is mean, p95, p99 or max. model: of measured co-runs (one platform): what
     is simulated is then in measured seconds, with what was learned beyond the simulation, and its bounds
-    count where they are valid; everything else is a yes only with accept `predicted`. queries: to simulate,
-    of the service with the lowest rate. Raises UsageError, BadData, UnknownName.
+    count where they are valid; everything else is a yes only with the promise `predicted`. queries: to
+    simulate, of the service with the lowest rate. Raises UsageError, BadData, UnknownName.
     """
     from jostle.accelerator import LearnedRest, applications_of
     from jostle.methods import Data
@@ -51,7 +50,7 @@ def place_devices(
         device = replace(device, bus=rest.device.bus)
     modes = tuple(sharing) or (DEFAULT_MODES if rest is None else (rest.sharing,))
     hardware = Hardware(applications, device, modes, queries, 0, model, rest)
-    return DevicePlacement(Fleet.of(fleet), hardware, Standard(confidence, joint, accept))
+    return DevicePlacement(Fleet.of(fleet), hardware, Standard(confidence, promise))
 
 
 @answers_verbs("placement")

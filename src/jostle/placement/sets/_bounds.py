@@ -16,7 +16,7 @@ import numpy as np
 
 from jostle.bounds import ADAPTING
 from jostle.methods import HasInputPlatforms
-from jostle.placement._promise import Accept, Standard
+from jostle.placement._promise import JOINT, Promise, Standard
 from jostle.placement.asked._requests import Request
 from jostle.placement.sets._parts import Parts, resized
 from jostle.runs import Colocations, solo_medians
@@ -83,7 +83,7 @@ class SetBounds:
         self._parts = Parts(len(self.workload_names), len(self.platform_names))
         self._solo: dict[int, np.ndarray] = {}
         self._levels: dict[float | None, _Level] = {}
-        self._others = {(standard.confidence, standard.joint, standard.accept): self}
+        self._others = {(standard.confidence, standard.promise): self}
 
     def fresh(self, standard: Standard | None = None) -> SetBounds:
         """The same model and measured times, with nothing remembered."""
@@ -92,33 +92,18 @@ class SetBounds:
         sets._forget(standard or self.standard)
         return sets
 
-    def by(
-        self,
-        confidence: float | None = None,
-        joint: bool | None = None,
-        accept: Accept | None = None,
-    ) -> SetBounds:
+    def by(self, confidence: float | None = None, promise: Promise | None = None) -> SetBounds:
         """The same by another standard; what does not depend on it is remembered once. Raises UsageError."""
         here = self.standard
         key = (
             here.confidence if confidence is None else confidence,
-            here.joint if joint is None else joint,
-            here.accept if accept is None else accept,
+            here.promise if promise is None else promise,
         )
         if key not in self._others:
             sets = object.__new__(type(self))
             vars(sets).update(vars(self), standard=Standard(*key), rows=0, _levels={})
             self._others[key] = sets
         return self._others[key]
-
-    def without_calibration_runs(self) -> SetBounds:
-        """What the same model says by what it learned without the runs that it is calibrated on."""
-        apart = self.model.without_calibration_runs()
-        if apart is self.model:
-            return self
-        sets = self.fresh()
-        sets.model = apart
-        return sets
 
     def of(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None
@@ -276,7 +261,7 @@ class SetBounds:
 
     def _by_confidence(self, level: _Level, at: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
         """(confidence of each bound, sets of which it is), of so many that the model takes them at once."""
-        count = self._parts.count[at] if self.standard.joint else np.ones(len(at), int)
+        count = self._parts.count[at] if self.standard.promise == JOINT else np.ones(len(at), int)
         step = max(1, ROWS_AT_ONCE // self._parts.width)
         for members in range(1, int(count.max(initial=0)) + 1):
             rows = at[count == members]

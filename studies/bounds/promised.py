@@ -1,0 +1,241 @@
+"""Every promise of every verb, on ten made laws that differ in kind: what was asked, what was kept.
+
+    python -m studies.bounds.promised [--draws 20] [--laws NAME,...] [--method NAME] [--fitted 900]
+
+24 workloads on 8 platforms, alone or beside one or two others, with errors of five kinds. Each draw is a
+campaign of its own, learned by `jostle.fit` with a method that adds up effects and leaves sets out in turn,
+as the default does, but is quick, unless --method names another. Then runs to come are asked about, and
+requests with limits (1.2, 1.5, 2 or 3 times alone, of four in five) about a fleet of 12 nodes, some with a
+tenant; whatever is chosen is then measured. Shares of each draw, their mean over draws and laws, and its
+standard error over draws (each the mean of its laws). Ctrl-C prints what was drawn until then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+import jostle
+from jostle.methods import method_named
+from jostle.placement import Node, Placement, Request
+from studies.bounds.made import LAWS, PLATFORMS, WORKLOADS, Additive, NoisyWorld
+from studies.data import one_core
+
+CONFIDENCES = (0.9, 0.95, 0.99)
+TO_COME, NODES, REQUESTS, TOGETHER = 1500, 12, 24, 8
+LIMITS = (1.2, 1.5, 2.0, 3.0, None)
+PROMISED = "yes"
+# (verb, --promise) -> what is counted; whether it is promised.
+ROWS = {
+    ("predict", ""): ("runs at or under their bound", PROMISED),
+    ("walltime", "each"): ("runs on a random node within the time to ask for", PROMISED),
+    ("safe", "each"): ("not both accepted and over the limit, of those asked", PROMISED),
+    ("safe --together", "joint"): ("not both accepted and anybody over the limit", PROMISED),
+    ("rank", "chosen"): ("first of the list at or under its bound", "where it says so"),
+    ("rank", "each"): ("first of the list at or under its bound", "no"),
+    ("assign", "chosen"): ("placed, at or under the bound", "where it says so"),
+    ("assign", "each"): ("placed, at or under the bound", "no"),
+    ("rank", "chosen, limits"): ("first of the list within its limit", "where it says so"),
+}
+Found = dict[tuple[str, str], dict[str, list[float]]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--laws", default=",".join(LAWS))
+    parser.add_argument("--method")
+    parser.add_argument("--fitted", type=int, default=900)
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    options = parser.parse_args()
+    one_core()
+    chosen = options.laws.split(",")
+    shares: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_law: dict[Any, list[float]] = defaultdict(list)
+    draws = 0
+    try:
+        for seed in range(options.seed, options.seed + options.draws):
+            of_laws = {law: of_draw(law, seed, options) for law in chosen}
+            for law, found in of_laws.items():
+                for (confidence, *row), value in found.items():
+                    if np.isfinite(value):
+                        shares[(confidence, *row)][seed].append(value)
+                        by_law[(confidence, *row, law)].append(value)
+            draws += 1
+            print(f"draw {seed} is done", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        pass
+    what = f"{len(chosen)} laws, {draws} draws, {options.fitted} runs, "
+    print(what + (options.method or "additive effects"))
+    print(
+        "\nverb | --promise | counted | asked | promised | kept | s.e. | least of a law | answered"
+    )
+    for confidence in CONFIDENCES:
+        for (verb, promise), (counted, is_promised) in ROWS.items():
+            key = (confidence, verb, promise, "kept")
+            kept, error = _mean(shares[key])
+            worst = min(
+                (np.mean(by_law[(*key, law)]) for law in chosen if (*key, law) in by_law),
+                default=np.nan,
+            )
+            answered, _ = _mean(shares[(confidence, verb, promise, "answered")])
+            cells = [f"{kept:.3f}", f"{error:.3f}", f"{worst:.3f}", f"{answered:.0%}"]
+            print(verb, promise or "–", counted, f"{confidence:g}", is_promised, *cells, sep=" | ")
+    print("\nlaw | errors | kept at 0.9 | 0.95 | 0.99 | margin at 0.9 | 0.95 | 0.99")
+    for law in chosen:
+        cells = [
+            f"{np.mean(by_law[c, 'predict', '', name, law] or [np.nan]):.3f}"
+            for name in ("kept", "margin")
+            for c in CONFIDENCES
+        ]
+        print(law, NoisyWorld(law, 0).kind, *cells, sep=" | ")
+
+
+def _mean(of_seeds: dict[int, list[float]]) -> tuple[float, float]:
+    """(mean, its standard error) over draws, each the mean of its laws."""
+    means = np.array([np.mean(values) for values in of_seeds.values()])
+    if len(means) < 2:
+        return float(means.mean()) if len(means) else float("nan"), float("nan")
+    return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
+
+
+def of_draw(law: str, seed: int, options: Any) -> dict[tuple[Any, ...], float]:
+    """{(confidence, verb, promise, measure): share}."""
+    world = NoisyWorld(law, seed)
+    method = Additive() if options.method is None else method_named(options.method)()
+    model = jostle.fit(world.runs(options.fitted), method, seed=seed)
+    come, found = world.runs(TO_COME), {}
+    r = np.random.default_rng([seed, 9])
+    nodes, requests = _asked(world, r)
+    for confidence in CONFIDENCES:
+        bounds = model.bound(come.colocations, confidence)
+        valid, took = bounds.is_valid, come.runtime_seconds
+        found[confidence, "predict", "", "answered"] = float(valid.mean())
+        if valid.any():
+            found[confidence, "predict", "", "kept"] = float(
+                np.mean((took <= bounds.seconds)[valid])
+            )
+            margin = jostle.bounds.margin(bounds.seconds[valid], took[valid])
+            found[confidence, "predict", "", "margin"] = margin
+        acts = {
+            "each": _acts(
+                world,
+                jostle.place(model, nodes, confidence=confidence, promise="each"),
+                requests,
+                r,
+            ),
+            "chosen": _acts(world, jostle.place(model, nodes, confidence=confidence), requests, r),
+            "joint": _together(
+                world, jostle.place(model, nodes, confidence=confidence, promise="joint"), r
+            ),
+        }
+        for promise, mine in acts.items():
+            for (verb, note), (kept, of, asked) in mine.items():
+                key = confidence, verb, promise + note
+                found[*key, "kept"] = kept / of if of else float("nan")
+                found[*key, "answered"] = of / asked
+    return found
+
+
+def _asked(world: NoisyWorld, r: np.random.Generator) -> tuple[list[Node], list[Request]]:
+    def tenant() -> tuple[Request, ...]:
+        return (Request(f"w{r.integers(0, WORKLOADS)}"),) if r.random() < 0.5 else ()
+
+    nodes = [
+        Node(f"n{i}", f"made:d{r.integers(0, PLATFORMS)}", 3, tenants=tenant())
+        for i in range(NODES)
+    ]
+    limits = [LIMITS[i] for i in r.integers(0, len(LIMITS), REQUESTS).tolist()]
+    who = r.integers(0, WORKLOADS, REQUESTS).tolist()
+    return nodes, [
+        Request(f"w{w}", f"r{i}", slowdown=s)
+        for i, (w, s) in enumerate(zip(who, limits, strict=True))
+    ]
+
+
+def _seconds(world: NoisyWorld, node: Node, workload: str, others: list[str]) -> float:
+    codes = [int(name[1:]) for name in others]
+    return world.seconds(int(node.platform.partition(":d")[2]), int(workload[1:]), codes)
+
+
+def _acts(
+    world: NoisyWorld, placed: Placement, requests: list[Request], r: np.random.Generator
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """{(verb, note): (how many were kept, of how many, of how many asked)}."""
+    at = {node.name: node for node in placed.fleet.nodes}
+    counts: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+
+    def count(verb: str, is_kept: bool, note: str = "") -> None:
+        counts[verb, note][0] += is_kept
+        counts[verb, note][1] += 1
+
+    is_plain = placed.standard.promise == "each"
+    for ranking in placed.rank(requests):
+        # Where nothing is promised of it, nothing is counted.
+        if ranking.best is not None and (is_plain or "replayed" in ranking.promise):
+            best, node = ranking.best, at[ranking.best.node]
+            took = _seconds(world, node, ranking.workload, [t.workload for t in node.tenants])
+            count("rank", took <= best.bound_seconds)
+            if best.limit_seconds is not None and not is_plain:
+                count("rank", took <= best.limit_seconds, ", limits")
+    # Two in each free slot at most, so that not all find a place.
+    plan = placed.assign(requests)
+    by_node: dict[str, list[Any]] = defaultdict(list)
+    for one in plan.placed:
+        by_node[one.node].append(one)
+    if is_plain or "replayed" in plan.promise:
+        for name, there in by_node.items():
+            for one in there:
+                others = [o.workload for o in there if o is not one]
+                others += [t.workload for t in at[name].tenants]
+                count(
+                    "assign", _seconds(world, at[name], one.workload, others) <= one.bound_seconds
+                )
+    if is_plain:
+        for item in placed.safe(requests, explain=False).items:
+            one = item.answers[int(r.integers(0, len(at)))]
+            node = at[one.node]
+            took = _seconds(world, node, one.workload, [t.workload for t in node.tenants])
+            limit = one.members[-1].limit_seconds if one.members else None
+            count("safe", not (one.is_safe and limit is not None and took > limit))
+        for row in placed.walltime(requests).rows:
+            node = placed.fleet.nodes[int(r.integers(0, len(at)))]
+            took = _seconds(world, node, row.workload, [t.workload for t in node.tenants])
+            # Whole seconds say little of runs under one: the bound itself.
+            if row.bound_seconds is not None:
+                count("walltime", took <= row.bound_seconds)
+    return {key: (kept, of, float(len(requests))) for key, (kept, of, _) in counts.items()}
+
+
+def _together(
+    world: NoisyWorld, placed: Placement, r: np.random.Generator
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    kept = of = 0.0
+    for number in range(TOGETHER):
+        node = placed.fleet.nodes[int(r.integers(0, NODES))]
+        pair = [
+            Request(
+                f"w{r.integers(0, WORKLOADS)}",
+                f"p{number}-{i}",
+                slowdown=LIMITS[int(r.integers(0, 4))],
+            )
+            for i in range(2)
+        ]
+        found = placed.safe(pair, on=node.name, together=True)
+        tenants, late = [t.workload for t in node.tenants], False
+        names = [one.workload for one in pair]
+        for place, one in enumerate(found.answers):
+            limit = next((m.limit_seconds for m in one.members if m.name == pair[place].name), None)
+            others = [n for i, n in enumerate(names) if i != place] + tenants
+            took = _seconds(world, node, one.workload, others)
+            late |= limit is not None and took > limit
+        kept, of = kept + (not (found.is_safe and late)), of + 1
+    return {("safe --together", ""): (kept, of, float(TOGETHER))}
+
+
+if __name__ == "__main__":
+    main()
