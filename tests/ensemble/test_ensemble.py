@@ -11,6 +11,9 @@ import pytest
 import jostle
 from jostle.bounds import CROSS_VALIDATED
 from jostle.ensemble import Ensemble, FittedEnsemble, expert_names
+from jostle.ensemble._canonical import campaign_of
+from jostle.ensemble._folds import NEW_NAME, NEW_SET, NOT_ASKED, folds_of
+from jostle.ensemble._weights import Trial, weights_of
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.evaluate import OwnPairs
 from jostle.methods import Data, FitWithout, default_method, learn
@@ -95,6 +98,35 @@ def test_a_fold_never_learns_what_it_is_asked(runs: Runs) -> None:
 def names_of(c: Colocations) -> tuple[list[str], list[list[str]]]:
     columns = c.to_columns()
     return list(columns["workload"]), [list(names) for names in columns["corunners"]]
+
+
+def test_a_set_and_a_name_are_never_one_unit(runs: Runs) -> None:
+    campaign = campaign_of(runs)[0]
+    units: dict[bool, list[int]] = {False: [], True: []}
+    for fold in folds_of(campaign, seed=0):
+        units[fold.is_of_names] += fold.unit[fold.kind != NOT_ASKED].tolist()
+    assert units[False]
+    assert units[True]
+    assert not set(units[False]) & set(units[True])
+
+
+def test_what_few_sets_cannot_tell_sets_with_new_names_do() -> None:
+    """Two sets of known names are too few to weigh by; where names are new one answer is plainly right."""
+    units = 32
+    kind = np.where(np.arange(units) < 2, NEW_SET, NEW_NAME)
+    truth = np.random.default_rng(1).normal(0.3, 0.1, units)
+    trial = Trial(
+        answer=np.stack([truth, truth + 0.5]),
+        log_slowdown=truth,
+        unit=np.arange(units),
+        kind=kind,
+        degree=np.ones(units, np.int64),
+        place=np.arange(units),
+        target=np.arange(units),
+    )
+    weight = weights_of(("right", "wrong"), trial, most=1, chance=0.0, seed=0)
+    assert weight[NEW_SET, 1, 0] > 0.9
+    assert weight[NEW_NAME, 1, 0] > 0.9
 
 
 def test_names_left_out_are_new_to_the_fit(runs: Runs) -> None:
@@ -208,6 +240,34 @@ def test_pairs_without_any_run_alone_have_no_answer_or_one_in_seconds(runs: Runs
     beside = runs.take(runs.colocations.number_of_corunners > 0)
     answer = fitted_to(beside).predict(beside.colocations)
     assert (answer[np.isfinite(answer)] > 0).all()
+
+
+@pytest.mark.parametrize("pairs", [0, 3])
+def test_runs_alone_have_bounds_where_hardly_any_ran_beside_others(pairs: int) -> None:
+    """Repeats on one platform; on several, cells that never ran: what was left out of either tells."""
+    every = [(w, p) for w in range(12) for p in range(3) if p == 0 or (w + p) % 4]
+    columns: dict[str, list] = {
+        "workload": [f"w{w}" for w, _ in every] + [f"w{n}" for n in range(pairs)],
+        "platform": [f"p{p}" for _, p in every] + ["p0"] * pairs,
+        "corunners": [[] for _ in every] + [[f"w{n + 1}"] for n in range(pairs)],
+    }
+    size = len(columns["workload"])
+    noise = np.exp(0.02 * np.random.default_rng(5).normal(size=(2, size)))
+    seconds = [
+        (1 + int(w[1:])) * (1 + int(p[1:])) for w, p, _ in zip(*columns.values(), strict=True)
+    ]
+    grid = Runs.from_columns(**columns, runtime_seconds=seconds * noise[0])
+    here = grid.take(grid.colocations.platform == 0)
+    again = Runs.from_columns(
+        **here.colocations.to_columns(),
+        runtime_seconds=here.runtime_seconds * noise[1][: len(here)],
+    )
+    new = Colocations.from_columns(workload=["w2"], platform=["p2"])
+    for runs, query in ((grid, new), (Runs.concatenate([here, again]), here.colocations)):
+        model = jostle.fit(runs, QUICK)
+        bound = model.bound(query.take(query.number_of_corunners == 0), 0.6)
+        assert (bound.outcome == CROSS_VALIDATED).all()
+        assert np.isfinite(bound.seconds).all()
 
 
 def test_refusals(runs: Runs) -> None:

@@ -75,11 +75,7 @@ def fit(
         if progress:
             progress(done, total, float("nan"))
 
-    wanted = {
-        name: expert.labels(campaign)
-        for name, expert in every.items()
-        if has_rows or name == "network"
-    }
+    wanted = {name: expert.labels(campaign) if has_rows else () for name, expert in every.items()}
     tried = _Tried(campaign, every, wanted, seed)
     for fold in folds:
         tried.fit(fold)
@@ -147,7 +143,8 @@ class _Tried:
         mine = {
             name: self.experts[name].fit(part, labels, seed=self.seed)
             for name, labels in self.wanted.items()
-            if labels or (name == "network" and fold.is_of_names and self.guesses_alone)
+            if (labels and part.is_learned.any())
+            or (name == "network" and fold.is_of_names and self.guesses_alone)
         }
         labels, campaign = self.labels, self.campaign
         self.fits.append((fold, mine, part))

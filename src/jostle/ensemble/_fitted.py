@@ -232,7 +232,7 @@ def answers_of(
     ground: Ground,
 ) -> np.ndarray:
     """(k, n) what experts say, in the order of the labels."""
-    out = np.empty((len(labels), len(rows)))
+    out = np.full((len(labels), len(rows)), np.nan)
     place = {label: at for at, label in enumerate(labels)}
     for expert in experts.values():
         mine = [at for at, label in enumerate(expert.labels) if label in place]

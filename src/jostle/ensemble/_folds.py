@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ ELSEWHERE_SHARE = 0.125  # of the sets that a fold keeps, of which one platform 
 CELL_SHARE = 0.1  # of the cells that a fold of names leaves out
 FEWEST_NAMES = 6
 FEWEST_LEFT = 8  # rows that a fold leaves to learn from
+AFTER_SETS = 2**32  # what is added to the numbers of names, so that none is that of a set
 MANY_ROWS = 8_000  # past which fewer folds are enough
 
 
@@ -37,15 +38,18 @@ class TrialFold:
 
 
 def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
-    """Folds of sets, then folds of names, none that would leave too little to learn from."""
+    """Folds of sets, then folds of names; where that would leave too little to learn from beside others, of
+    runs alone only."""
     random = np.random.default_rng([seed, 41])
-    folds = [*_of_sets(campaign, random), *_of_names(campaign, random)]
-    beside = campaign.degree > 0
-    return [
-        fold
-        for fold in folds
-        if (beside & ~fold.left_out).sum() >= FEWEST_LEFT and (fold.kind != NOT_ASKED).any()
-    ]
+    beside, folds = campaign.degree > 0, []
+    for fold in (*_of_sets(campaign, random), *_of_names(campaign, random)):
+        if (beside & ~fold.left_out).sum() < FEWEST_LEFT:
+            kind = np.where(beside, NOT_ASKED, fold.kind)
+            never_alone = np.isin(campaign.cell, campaign.cell[kind == NEW_CELL])
+            fold = replace(fold, kind=kind, left_out=fold.left_out & (~beside | never_alone))
+        if (fold.kind != NOT_ASKED).any():
+            folds.append(fold)
+    return folds
 
 
 def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[TrialFold]:
@@ -94,7 +98,7 @@ def _of_names(campaign: CanonicalRuns, random: np.random.Generator) -> list[Tria
     row = np.repeat(np.arange(len(campaign)), campaign.degree)
     met = np.unique(np.concatenate([workload[beside], corunner]))
     if len(met) < FEWEST_NAMES:
-        return []
+        met = met[:0]
     part, is_whole = np.full(campaign.size[1], -1), np.zeros(campaign.size[1], bool)
     place = random.permutation(len(met))
     part[met], is_whole[met] = place % NAME_FOLDS, place // NAME_FOLDS % 2 == 0
@@ -131,7 +135,7 @@ def _of_names(campaign: CanonicalRuns, random: np.random.Generator) -> list[Tria
         unit = workload.copy()
         unit[row[of_corunner]] = corunner[of_corunner]
         unit = np.where(of_target, workload, unit)
-        unit = np.where(kind == NEW_CELL, campaign.cell + campaign.size[1], unit)
+        unit = np.where(kind == NEW_CELL, campaign.cell + campaign.size[1], unit) + AFTER_SETS
         folds.append(TrialFold(kind, (kind != NOT_ASKED) | cell_is_out | has_new, unit, True))
     return folds
 

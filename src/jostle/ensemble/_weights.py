@@ -87,7 +87,11 @@ def weights_of(
 ) -> np.ndarray:
     """(kinds, most + 1, k) weights of sum 1. chance: of chance_of_shift."""
     nothing = np.array([float(label == NO_SLOWDOWN) for label in labels])
-    pooled, known = usual_weights(labels), trial.of(*KNOWN_NAMES)
+    known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
+    # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
+    pooled = usual_weights(labels)
+    if every.units >= FEWEST_TO_WEIGH:
+        pooled = _weighed(every, seed)
     if known.units >= FEWEST_TO_WEIGH:
         weight, unseen = greedy_weights(known.answer, known.log_slowdown, known.unit, seed)
         gain = relative_error(-known.log_slowdown) - unseen
@@ -96,7 +100,7 @@ def weights_of(
             noise = not plainly_another_time(known.log_slowdown, known.target)
         if noise:
             return np.tile(nothing, (len(KINDS), most + 1, 1))
-        pooled = known.steadied(weight)
+        pooled = known.trust * known.steadied(weight) + (1 - known.trust) * pooled
     out = np.tile(pooled, (len(KINDS), most + 1, 1))
     for kind in KINDS:
         mine, own = trial.of(kind), pooled
