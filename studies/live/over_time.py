@@ -1,17 +1,20 @@
 """Company that changes: what is told of jobs as they are placed, and whose promises are broken.
 
-    python -m studies.live.over_time [--slurm] [--laws saturating,power,worst,threshold] [--load 0.9]
+    python -m studies.live.over_time [--slurm|--constant] [--laws saturating,power,worst,threshold]
 
 Without --slurm made clusters: six nodes of three slots, ten workloads, by laws that no expert of the ensemble
 has. The log of jobs placed at random is learned from; of as many new ones it is told at placement how long
 they take, and then policies place jobs with a limit of 1.5 or 2.5 times their time alone. `future`: whatever
 may come; `start`: the set at the start throughout; `largest`: the largest set that ever was, known
-afterwards only. With --slurm the last 100 jobs of the shipped log from those before, by the default method.
+afterwards only. With --constant the error on sets held constant, by what a log is read as and by a campaign
+of as many runs of one company each. With --slurm the last 100 jobs of the shipped log from those before, by
+the default method.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -168,7 +171,7 @@ def line(name: str, seconds: np.ndarray, bound: np.ndarray, actual: np.ndarray) 
 
 def policies(made: MadeCluster, model: jostle.Model, seed: int, c: float) -> dict[str, Any]:
     """{name: choose}. All but `never share` fill up to the slots; Jostle where every promise is kept, by its
-    bound over whatever may come, else an empty node."""
+    bound over those who are there, as later ones are let in only where it is kept; else an empty node."""
     sets = SetBounds(model, Standard(c))
     draw = np.random.default_rng(seed)
 
@@ -236,6 +239,82 @@ def made_clusters(options: argparse.Namespace) -> None:
             )
 
 
+def constant_sets(options: argparse.Namespace) -> None:
+    """Median error on 600 sets held constant, drawn, by the default method of each reading of a log."""
+    for law in options.laws.split(","):
+        made, draw = MadeCluster(law, options.seed), np.random.default_rng([options.seed, 2])
+        jobs = made.jobs(options.jobs, options.load, options.seed)
+        made.play(jobs, policies_random(options.seed))
+        log = runs_of(jobs)
+        names = [
+            [NAMES[k] for k in draw.integers(len(NAMES), size=1 + draw.integers(SLOTS))]
+            for _ in range(600)
+        ]
+        asked = Colocations.from_columns(
+            workload=[one[0] for one in names],
+            platform=["p"] * len(names),
+            corunners=[one[1:] for one in names],
+        )
+        actual = np.array([made.seconds(*_codes(one)) for one in names])
+        readings = {
+            "the law of rates": log,
+            "the longest stretch": log.with_one_company(log.runtime_seconds),
+            "any overlap": _of_any_overlap(jobs),
+            "one company alone": log.take(np.flatnonzero(log.is_steady)),
+            "a campaign": _campaign(made, jobs, draw),
+        }
+        print(f"\n{law}: learned from | runs | sets that it answers | their median error | CPU s")
+        for name, runs in readings.items():
+            began = time.process_time()
+            model = jostle.fit(runs, seed=options.seed)
+            known = asked.known_in(model.predictor.workload_names, model.predictor.platform_names)
+            seconds = model.predict(asked.take(np.flatnonzero(known)))
+            off = np.abs(seconds / actual[known] - 1)
+            error = f"{100 * np.median(off):.1f}%" if len(off) else "-"
+            cpu = time.process_time() - began
+            print(f"{name} | {len(runs)} | {known.mean():.0%} | {error} | {cpu:.0f}", flush=True)
+
+
+def _codes(names: Sequence[str]) -> tuple[int, list[int]]:
+    own, *beside = (NAMES.index(name) for name in names)
+    return own, beside
+
+
+def _of_any_overlap(jobs: Sequence[MadeJob]) -> Runs:
+    """Each beside all that it ever met, each as often as at once at most."""
+    companies = []
+    for job in jobs:
+        most = {
+            name: max(names.count(name) for _, names in job.beside)
+            for _, there in job.beside
+            for name in there
+        }
+        companies.append([name for name, times in most.items() for _ in range(times)])
+    return Runs.from_columns(
+        workload=[NAMES[job.code] for job in jobs],
+        platform=["p"] * len(jobs),
+        corunners=companies,
+        runtime_seconds=[job.end - job.start for job in jobs],
+    )
+
+
+def _campaign(made: MadeCluster, jobs: Sequence[MadeJob], draw: np.random.Generator) -> Runs:
+    """As many runs, each of one company that a job of the log had, by the share of its time."""
+    rows = []
+    for job in jobs:
+        starts = [at for at, _ in job.beside]
+        lasted = np.diff([*starts, job.end - job.start])
+        rows.append((job.code, job.beside[draw.choice(len(lasted), p=lasted / lasted.sum())][1]))
+    noise = np.exp(NOISE * draw.normal(size=len(rows)))
+    times = [made.seconds(*_codes([NAMES[code], *names])) for code, names in rows]
+    return Runs.from_columns(
+        workload=[NAMES[code] for code, _ in rows],
+        platform=["p"] * len(rows),
+        corunners=[names for _, names in rows],
+        runtime_seconds=noise * times,
+    )
+
+
 def policies_random(seed: int) -> Callable[..., int | None]:
     """Any node with a free slot."""
     draw = np.random.default_rng(seed)
@@ -296,6 +375,7 @@ def _by_name(runs: Runs) -> dict[str, tuple[float, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--slurm", action="store_true", help="the shipped log of a real Slurm")
+    parser.add_argument("--constant", action="store_true", help="errors on sets held constant")
     parser.add_argument("--laws", default=",".join(LAWS), help="separated by commas")
     parser.add_argument("--load", type=float, default=0.9)
     parser.add_argument(
@@ -306,7 +386,8 @@ def main() -> None:
     parser.add_argument("-c", "--confidence", type=float, default=0.9)
     options = parser.parse_args()
     one_core()
-    (slurm if options.slurm else made_clusters)(options)
+    what = slurm if options.slurm else constant_sets if options.constant else made_clusters
+    what(options)
 
 
 if __name__ == "__main__":
