@@ -33,7 +33,9 @@ def check_report() -> Report:
     check = check_machine()
     low, high = check.foreign_load_ratio
     lines = [
-        "quiet enough to measure" if check.quiet else "not quiet enough to measure",
+        "quiet: little would be taken off a run"
+        if check.quiet
+        else "not quiet: what runs lose to others is measured and taken off, which makes them less sure",
         *(f"- {text}" for text in check.disturbances),
         f"others held {low:.1%} of {len(check.cores)} cores (median; {high:.1%} nine times of "
         f"ten), cores up to {check.slowdown_p90_ratio:.2f} times slower than usual, sleepers up "

@@ -56,7 +56,7 @@ class MeasureCommand:
         Flag("--engines"),
         Group("The machine"),
     ] = False
-    check: Annotated[bool, "Say whether this machine is quiet enough to measure."] = False
+    check: Annotated[bool, "Say what disturbs this machine."] = False
 
 
 @dataclass(frozen=True, kw_only=True)

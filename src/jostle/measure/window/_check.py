@@ -1,4 +1,4 @@
-"""Is this machine quiet enough to measure on, and if not, what disturbs it?
+"""Is this machine quiet, and if not, what disturbs it?
 
 For some seconds all that disturbs windows is watched as a campaign would see it: what other processes take
 of the cores (with names), how fast a fixed piece of work goes from moment to moment (neighbours that
