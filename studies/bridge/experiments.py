@@ -17,7 +17,6 @@ import numpy as np
 from jostle.bridge import (
     Bridge,
     Cloud,
-    Contexts,
     Distribution,
     Forecast,
     Snapshots,
@@ -35,6 +34,7 @@ from studies.bridge.data import (
     fingerprint,
     read_published,
 )
+from studies.bridge.graphs.contexts import Contexts
 from studies.bridge.graphs.forecasts import GRAPHS, GraphForecast
 from studies.bridge.programs import (
     ANNEAL_SECONDS,

@@ -21,11 +21,9 @@ from jostle.bridge import (
     Coupling,
     Distribution,
     Forecast,
-    LogKernel,
     Snapshots,
     Stopping,
     edge_eps,
-    marginal_error,
     scale_of,
     solve_edge,
     squared_distances,
@@ -33,6 +31,7 @@ from jostle.bridge import (
 from jostle.errors import BadData, UsageError
 from studies.bridge.data import COUNTERS, UNITS
 from studies.bridge.graphs.barycentric import barycentre_support, solve_barycentric
+from studies.bridge.graphs.logs import LogKernel, marginal_error, repeat
 from studies.bridge.graphs.series_parallel import solve_series_parallel
 
 Clock = Callable[[], float]
@@ -195,7 +194,7 @@ def solve_path_jointly(
         ]
         return residual, marginal_error(couplings, clouds)
 
-    convergence = (stopping or Stopping()).repeat(sweep)
+    convergence = repeat(stopping or Stopping(), sweep)
     return couplings, convergence
 
 

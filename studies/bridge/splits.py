@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.bridge import Bridge, Cloud, Distribution, Forecast, Snapshot, Snapshots, place
+from jostle.bridge import Bridge, Cloud, Distribution, Forecast, Snapshot, Snapshots
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.traces import Traces, Windows
 from studies.bridge.data import (
@@ -22,6 +22,7 @@ from studies.bridge.data import (
 )
 from studies.bridge.families import FAMILIES, made_family
 from studies.bridge.graphs.forecasts import GraphForecast
+from studies.bridge.graphs.placing import place
 from studies.bridge.scores import ForecastSplit, HeldOutTime
 
 STEADY = 1.0  # cycles: the first one is the start-up

@@ -68,9 +68,7 @@ def test_smooth_programs_are_left_to_the_spline() -> None:
 
 
 def test_a_clock_that_tells_all_is_believed(phases: jostle.traces.Traces) -> None:
-    settings = Bridge(
-        components=COUNTERS, clock="beats", clock_kind="beats", snapshots=13, placement="clock"
-    )
+    settings = Bridge(components=COUNTERS, clock="beats", clock_kind="beats", snapshots=13)
     assert jostle.forecast(phases, settings).stack().weights == {"phase": 1.0}
 
 
@@ -143,58 +141,6 @@ def test_many_runs_are_transported_in_part() -> None:
     found = forecast.at(0.5)
     assert len(found) == 1800
     np.testing.assert_allclose(found.mean, 55, rtol=0.01)
-
-
-def settled(seed: int, n: int, s: int, drift: float = 0.0) -> list[np.ndarray]:
-    """A law that moves by so much of its deviation between two snapshots."""
-    random = np.random.default_rng(seed)
-    return [np.exp(random.standard_normal((n, 2)) + drift * k) for k in range(s)]
-
-
-@pytest.mark.parametrize("odd", ["", "glitches", "whole numbers"])
-def test_where_nothing_changes_all_snapshots_serve_and_nowhere_else(odd: str) -> None:
-    pooled = {}
-    for drift in (0.0, 0.5):
-        shares = []
-        for seed in range(5):
-            atoms = settled(seed, 30, 9, drift)
-            if odd == "glitches":
-                for k, cloud in enumerate(atoms):
-                    cloud[k, 0] *= 1e6
-            if odd == "whole numbers":
-                atoms = [np.floor(cloud) for cloud in atoms]
-            forecast = jostle.forecast(made(atoms), Bridge())
-            shares += [forecast.at(k + 0.5).details.get("share_steady", 0.0) for k in range(8)]
-        pooled[drift] = np.mean(shares)
-    assert pooled[0.0] > 0.5
-    assert pooled[0.5] < 0.02
-
-
-def test_where_nothing_changes_it_is_nearer_than_the_two_snapshots() -> None:
-    errors = {"average": 0.0, "mixture": 0.0}
-    truth = Cloud.of(np.exp(np.random.default_rng(99).standard_normal((3000, 2))))
-    for seed in range(20):
-        forecast = jostle.forecast(made(settled(seed, 30, 9)))
-        for name in errors:
-            law = forecast.at(4.5, method=name)
-            for column in range(2):
-                limits = np.quantile(truth.atoms[:, column], (0.2, 0.5, 0.8, 0.95))
-                over = law.weights @ (law.atoms[:, column, None] > limits)
-                errors[name] += float(((over - (0.8, 0.5, 0.2, 0.05)) ** 2).sum())
-    assert errors["average"] < 0.9 * errors["mixture"]
-
-
-def test_what_a_run_keeps_of_itself_is_no_likeness() -> None:
-    """Every run has its own level: pairs of the same run are near, those of different runs are not."""
-    random = np.random.default_rng(4)
-    level = random.standard_normal((40, 2))
-    moved = [level + 0.05 * random.standard_normal((40, 2)) + 0.4 * k for k in range(7)]
-    still = [level + 0.05 * random.standard_normal((40, 2)) for _ in range(7)]
-    shares = [
-        jostle.forecast(made(atoms)).at(3.5).details.get("share_steady", 0.0)
-        for atoms in (moved, still)
-    ]
-    assert shares[0] < 0.05 < shares[1]
 
 
 def test_the_study_compares_as_many_atoms_as_there_are_runs() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Bridge, ClockSettings, Contexts, Snapshots
+from jostle.bridge import Bridge, ClockSettings, Snapshots
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import Traces, Windows
+from studies.bridge.graphs.contexts import Contexts
 from tests.bridge.conftest import a_trace as trace
 
 

@@ -116,19 +116,6 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert exit_code(none) == 4
 
 
-def test_between_contexts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for value, rates in ((0, [10.0, 12.0, 14.0]), (2, [20.0, 22.0, 24.0])):
-        write_traces(tmp_path / str(value), Traces.from_traces(steady("a", rates)))
-    folders = [str(tmp_path / "0"), str(tmp_path / "2")]
-    given = ["forecast", *folders, "--at", "0.35", "--context", "0", "--context", "2", "--json"]
-    assert exit_code([*given, "--at-context", "1", "--method", "ot"]) == 0
-    (answer,) = json.loads(capsys.readouterr().out)["answers"]
-    assert answer["components"]["events"]["mean_per_second"] == pytest.approx(17.0, rel=0.02)
-    for more, code in (([], 2), (["--at-context", "3"], 2), (["--at-context", "1", "-w", "b"], 4)):
-        assert exit_code([*given, *more]) == code
-    assert exit_code([*given, "--context", "4", "--at-context", "1"]) == 2
-
-
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [

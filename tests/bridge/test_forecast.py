@@ -16,12 +16,8 @@ from jostle.bridge import (
     Bridge,
     ClockSettings,
     Cloud,
-    Contexts,
     Distribution,
     Snapshots,
-    exceedance,
-    exceedance_of_any,
-    place,
     total_demand,
     wasserstein,
 )
@@ -29,7 +25,9 @@ from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data
 from jostle.traces import Trace, Traces, write_traces
 from studies.bridge.data import COUNTERS
+from studies.bridge.graphs.contexts import Contexts
 from studies.bridge.graphs.forecasts import GRAPHS, GraphForecast
+from studies.bridge.graphs.placing import place
 from tests.bridge.conftest import a_trace
 
 BEATS = Bridge(components=COUNTERS, clock="beats", clock_kind="beats", snapshots=7)
@@ -192,7 +190,7 @@ def test_bad_settings_are_refused() -> None:
     cases: tuple[dict[str, Any], ...] = (
         {"method": "magic"}, {"eps": 0.0}, {"eps": float("nan")},
         {"eps_unit": "metres"}, {"method": "phase"}, {"atoms": 0},
-        {"placement": "random"}, {"clock_kind": "sundial"},
+        {"clock_kind": "sundial"},
     )  # fmt: skip
     for wrong in cases:
         with pytest.raises(UsageError):
@@ -232,7 +230,8 @@ def test_phase_beats_time_on_a_phase_program(phases: Traces) -> None:
     ids = phases.run_ids
     times = np.linspace(0.05, 0.85, 40)
     truth = Snapshots.from_traces(phases.select(ids[30:]), COUNTERS, times)
-    forecast = jostle.forecast(phases.select(ids[:30]), replace(BEATS, placement="clock"))
+    shots = Snapshots.from_traces(phases.select(ids[:30]), COUNTERS, clock=BEATS.clock_settings)
+    forecast = jostle.forecast(shots.select(place(shots, 7)), BEATS)
     errors: dict[str, list[float]] = {"phase": [], "bridge": []}
     for k, time in enumerate(times):
         for method, found in errors.items():
@@ -298,27 +297,28 @@ def law(atoms: list[float], weights: list[float] | None = None) -> Distribution:
 
 def test_total_demand_by_hand() -> None:
     coin, die = law([0, 1]), law([1, 2, 3, 4, 5, 6])
-    assert exceedance([coin, die], "x", 6).ratio == pytest.approx(1 / 12)
-    assert exceedance([coin, die], "x", 0.99).ratio == pytest.approx(1)
-    assert exceedance([coin, die], "x", 1).ratio == pytest.approx(11 / 12)
-    assert exceedance([die], "x", 4).ratio == pytest.approx(1 / 3)
-    assert exceedance([coin] * 3, "x", 2).ratio == pytest.approx(1 / 8)
+
+    def over(laws: list[Distribution], capacity: float) -> float:
+        return total_demand(laws).exceedance_ratio({"x": capacity})
+
+    assert over([coin, die], 6) == pytest.approx(1 / 12)
+    assert over([coin, die], 0.99) == pytest.approx(1)
+    assert over([coin, die], 1) == pytest.approx(11 / 12)
+    assert over([die], 4) == pytest.approx(1 / 3)
+    assert over([coin] * 3, 2) == pytest.approx(1 / 8)
     with pytest.raises(UsageError):
-        exceedance([], "x", 1.0)
+        total_demand([])
     with pytest.raises(UnknownName):
-        exceedance([coin], "y", 1.0)
+        total_demand([coin]).exceedance_ratio({"y": 1.0})
 
 
-def test_many_workloads_are_enclosed_on_a_grid() -> None:
-    random = np.random.default_rng(0)
-    parts = [law(list(random.exponential(1.0, 700))) for _ in range(4)]
-    found = exceedance(parts, "x", 6.0)
-    assert found.low_ratio <= found.ratio <= found.high_ratio
-    assert 0 < found.high_ratio - found.low_ratio < 0.01
-    drawn = np.sum([part.sample(200_000, seed=i)[:, 0] for i, part in enumerate(parts)], axis=0)
-    assert (drawn > 6).mean() == pytest.approx(found.ratio, abs=0.005)
-    joint = exceedance_of_any(parts, {"x": 6.0}, size=100_000)
-    assert joint == pytest.approx(found.ratio, abs=0.01)
+def test_many_workloads_are_drawn() -> None:
+    """Four exponential laws: Erlang's law says how often their sum is over 6."""
+    levels = (np.arange(700) + 0.5) / 700
+    total = total_demand([law(list(-np.log(levels)))] * 4)
+    truth = np.exp(-6) * (1 + 6 + 18 + 36)
+    deviation = np.sqrt(truth * (1 - truth) / len(total))
+    assert total.exceedance_ratio({"x": 6.0}) == pytest.approx(truth, abs=6 * deviation)
 
 
 def test_moments_of_a_sum_are_exact() -> None:

@@ -28,10 +28,8 @@ from .forecasts._report import TotalUse as TotalUse
 from .forecasts._report import step_report as step_report
 from .forecasts._together import ModelledSlowdowns as ModelledSlowdowns
 from .forecasts._together import SharedMachine as SharedMachine
-from .forecasts._together import number_or_text as number_or_text
 from .forecasts._together import sums_of as sums_of
 from .forecasts._traced import TracedRuns as TracedRuns
-from .forecasts._traced import contexts_of as contexts_of
 from .forecasts._traced import live_of as live_of
 from .forecasts._traced import only_trace as only_trace
 from .forecasts.limit import LimitAnswer as LimitAnswer

@@ -1,13 +1,8 @@
-from .answers._demand import Exceedance as Exceedance
-from .answers._demand import exceedance as exceedance
-from .answers._demand import exceedance_of_any as exceedance_of_any
 from .answers._demand import total_demand as total_demand
 from .answers._distribution import Distribution as Distribution
-from .forecasting._contexts import Contexts as Contexts
 from .forecasting._forecast import Forecast as Forecast
 from .forecasting._forecast import forecast as forecast
 from .forecasting._interpolate import METHODS as METHODS
-from .forecasting._phase import place as place
 from .forecasting._plots import ForecastPlots as ForecastPlots
 from .forecasting._plots import draw_forecast as draw_forecast
 from .forecasting._settings import Bridge as Bridge
@@ -33,10 +28,7 @@ from .solvers._coupling import Coupling as Coupling
 from .solvers._coupling import Stopping as Stopping
 from .solvers._coupling import check_eps as check_eps
 from .solvers._logs import AbsorbedKernel as AbsorbedKernel
-from .solvers._logs import LogKernel as LogKernel
-from .solvers._logs import log_sum_exp as log_sum_exp
 from .solvers._path import edge_eps as edge_eps
-from .solvers._path import marginal_error as marginal_error
 from .solvers._sinkhorn import solve_edge as solve_edge
 from .solvers._transport import transport as transport
 from .solvers._transport import wasserstein as wasserstein

@@ -22,14 +22,13 @@ from jostle.bridge import (
     AbsorbedKernel,
     Cloud,
     Convergence,
-    LogKernel,
     Stopping,
     check_eps,
     edge_eps,
     squared_distances,
 )
 from jostle.errors import BadData, UsageError
-from studies.bridge.graphs.logs import log_matmul
+from studies.bridge.graphs.logs import LogKernel, log_matmul, repeat
 
 Kernels = list[AbsorbedKernel | LogKernel]
 
@@ -93,7 +92,7 @@ def solve_barycentric(
     legs = [[kernel(y, x) for y, x in zip(bary, core, strict=True)] for core in cores]
     log_nu = None if prescribed is None else [np.log(np.asarray(w, float)) for w in prescribed]
     messages = _Messages(chain, legs, [[np.log(x.weights) for x in core] for core in cores], log_nu)
-    ended = (stopping or Stopping()).repeat(messages.sweep)
+    ended = repeat(stopping or Stopping(), messages.sweep)
     joint, outer = messages.couplings()
     errors = [
         float(np.abs(np.exp(np.minimum(leg, 700)).sum(axis=0) - cloud.weights).sum())

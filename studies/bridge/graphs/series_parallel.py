@@ -22,15 +22,13 @@ from jostle.bridge import (
     Convergence,
     Stopping,
     check_eps,
-    log_sum_exp,
-    marginal_error,
     median_cost,
     solve_edge,
     squared_distances,
     thinned,
 )
 from jostle.errors import BadData, UsageError
-from studies.bridge.graphs.logs import log_matmul
+from studies.bridge.graphs.logs import log_matmul, log_sum_exp, marginal_error, repeat
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,7 @@ def solve_series_parallel(
         couplings, ended = _as_paths(nodes, each, stopping)
     else:
         state = _Chains(nodes, each)
-        ended = stopping.repeat(state.sweep)
+        ended = repeat(stopping, state.sweep)
         couplings = state.couplings()
     errors = [marginal_error(*both) for both in zip(couplings, nodes, strict=True)]
     return SeriesParallel(couplings, source, sink, replace(ended, marginal_l1=max(errors)), each)

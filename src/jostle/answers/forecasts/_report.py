@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jostle._report import Report, Table
 
 if TYPE_CHECKING:
-    from jostle.bridge import Distribution, Exceedance, Forecast, LiveForecast
+    from jostle.bridge import Distribution, Forecast, LiveForecast
 
 QUANTILES = (0.05, 0.5, 0.95, 0.99)
 MOST_SHOWN = 8  # counters of a table; of more those that people mostly ask for
@@ -24,7 +24,7 @@ class TotalUse:
 
     time_seconds: float
     law: Distribution
-    over: Mapping[str, Exceedance]
+    over: Mapping[str, float]
     any_ratio: float | None
 
 
@@ -145,19 +145,15 @@ class ForecastAnswer:
             "time_seconds": one.time_seconds,
             "components": _components(one.law),
             "capacities_per_second": dict(self.capacities),
-            "exceedance_ratio": {name: p.ratio for name, p in one.over.items()},
-            "exceedance_low_ratio": {name: p.low_ratio for name, p in one.over.items()},
-            "exceedance_high_ratio": {name: p.high_ratio for name, p in one.over.items()},
+            "exceedance_ratio": dict(one.over),
             "exceedance_of_any_ratio": one.any_ratio,
         }
 
     def _total_lines(self, one: TotalUse) -> list[list[str]]:
         lines = _use_lines(one.law, one.time_seconds, self._shown)
         for name, p in one.over.items():
-            text = f"{p.ratio:.4f}"
-            if p.high_ratio - p.low_ratio > 1e-4:
-                text += f" ({p.low_ratio:.4f} to {p.high_ratio:.4f})"
-            lines.append(["", f"P({name} > {self.capacities[name]:g})", text, *[""] * 5])
+            what = f"P({name} > {self.capacities[name]:g})"
+            lines.append(["", what, f"{p:.4f}", *[""] * 5])
         if one.any_ratio is not None:
             lines.append(["", "P(any of them)", f"{one.any_ratio:.4f}", *[""] * 5])
         return lines

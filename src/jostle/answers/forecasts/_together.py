@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from jostle._options import Limits
 from jostle.answers.forecasts._report import TotalUse
@@ -21,8 +21,8 @@ class SharedMachine:
 
     dependence: Annotated[
         str | None,
-        "How busy times of workloads go together: independent, measured (runs that share a window), or a "
-        "correlation from -1 to 1.  [default: measured where they share enough windows]",
+        "How busy times of workloads go together: independent, or measured (runs that share a window).  "
+        "[default: measured where they share enough windows]",
     ] = None
     start: Annotated[
         tuple[float, ...], "Of each workload in order: when it starts, on the clock of --at."
@@ -60,9 +60,7 @@ class SharedMachine:
         """How they go together, in words."""
         if self.dependence == "measured":
             return "as they were measured side by side"
-        if self.dependence in (None, "independent"):
-            return "as independent ones"
-        return f"correlated by {self.dependence}"
+        return "as independent ones"
 
     def totals(
         self,
@@ -76,7 +74,7 @@ class SharedMachine:
 
         Raises UsageError for a number of starts or slowdowns that is not that of the workloads.
         """
-        from jostle.bridge import Exceedance, Joining, Together
+        from jostle.bridge import Joining, Together
 
         for name, values in (("start", self.start), ("slowdown", self.slowdown)):
             if values and len(values) != len(fitted):
@@ -89,18 +87,11 @@ class SharedMachine:
         starts = self.start or (0.0,) * len(fitted)
         together = Together(
             [Joining(one, at, core) for (_, one), at in zip(fitted, starts, strict=True)],
-            dependence=number_or_text(self.dependence or "independent"),
+            dependence=self.dependence or "independent",
             slowdowns=self.slowdown or self._by_model([name for name, _ in fitted]),
             seed=seed,
         )
-        totals = []
-        for time in times:
-            law = together.at(time)
-            ratios = {name: law.exceedance_ratio({name: v}) for name, v in capacities.items()}
-            over = {name: Exceedance(ratio, ratio, ratio) for name, ratio in ratios.items()}
-            several = law.exceedance_ratio(capacities) if len(capacities) > 1 else None
-            totals.append(TotalUse(time, law, over, several))
-        return totals
+        return [_total(time, together.at(time), capacities) for time in times]
 
     def _by_model(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]] | None:
         """What the model says of those that run: time beside the others over time alone."""
@@ -158,20 +149,15 @@ def sums_of(
     seed: int,
 ) -> list[TotalUse]:
     """The sum of independent forecasts at each time. answers: for each of them, of each time."""
-    from jostle.bridge import exceedance, exceedance_of_any, total_demand
+    from jostle.bridge import total_demand
 
-    totals = []
-    for time, parts in zip(times, zip(*answers, strict=True), strict=True):
-        law = total_demand(parts, seed=seed)
-        over = {name: exceedance(parts, name, value) for name, value in capacities.items()}
-        several = exceedance_of_any(parts, capacities, seed=seed) if len(capacities) > 1 else None
-        totals.append(TotalUse(time, law, over, several))
-    return totals
+    return [
+        _total(time, total_demand(parts, seed=seed), capacities)
+        for time, parts in zip(times, zip(*answers, strict=True), strict=True)
+    ]
 
 
-def number_or_text(value: str) -> Any:
-    """The number that it is; other text as it is."""
-    try:
-        return float(value)
-    except ValueError:
-        return value
+def _total(time: float, law: Distribution, capacities: Mapping[str, float]) -> TotalUse:
+    over = {name: law.exceedance_ratio({name: value}) for name, value in capacities.items()}
+    several = law.exceedance_ratio(capacities) if len(capacities) > 1 else None
+    return TotalUse(time, law, over, several)

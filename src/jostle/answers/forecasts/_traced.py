@@ -11,7 +11,7 @@ from jostle._options import Flag, Short
 from jostle.errors import BadData, UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from jostle.bridge import Bridge, Contexts, Forecast, LiveForecast
+    from jostle.bridge import Bridge, Forecast, LiveForecast
     from jostle.traces import Trace, Traces, Windows
 
 
@@ -96,17 +96,6 @@ class TracedRuns:
         return all(name in members for name in first) and (
             beside is None or members == sorted([*first, *beside])
         )
-
-
-def contexts_of(values: Sequence[float], fitted: Sequence[tuple[str, Forecast]]) -> Contexts:
-    from jostle.bridge import Contexts
-
-    if len(values) != len(fitted) or len(set(values)) < len(values):
-        raise UsageError(
-            f"{len(values)} contexts for {len(fitted)} forecasts",
-            fix="Say `context` once for each, all different.",
-        )
-    return Contexts({value: one for value, (_, one) in zip(values, fitted, strict=True)})
 
 
 def live_of(

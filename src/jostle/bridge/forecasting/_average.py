@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, squared_distances
+from jostle.bridge.problem._simplex import on_simplex
 from jostle.bridge.problem._snapshots import Snapshots
 from jostle.bridge.problem._thin import few
 from jostle.bridge.solvers._coupling import Coupling
@@ -51,7 +52,6 @@ USUAL, LONG = (
 )  # pairs longer than LONG times the length that this share stays below go over
 POOLED = 500  # atoms of all snapshots together
 POOLING = 0.15  # of the share that pooling all snapshots had, in the middle of an interval
-STEPS = 400  # of the descent on the simplex
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def stacked(
         return LawShares({alone: 1.0}, scores)
     start = np.array([prior[name] for name in candidates])
     faith = FAITH * min(scores.values()) * (len(chosen) / 5) ** -0.5
-    weights = _least(to_truth, between, start, faith)
+    weights = on_simplex(to_truth, -between, start, faith)
     trust = min(near / TRUSTED, 1.0)
     shares = {name: trust * float(share) for name, share in zip(candidates, weights, strict=True)}
     shares["mixture"] += 1 - trust
@@ -147,18 +147,6 @@ def _alone(scores: Mapping[str, float]) -> str | None:
 def _distance(one: Cloud, two: Cloud) -> float:
     """The mean distance of their atoms."""
     return float(one.weights @ squared_distances(one.atoms, two.atoms) ** 0.5 @ two.weights)
-
-
-def _least(a: np.ndarray, d: np.ndarray, start: np.ndarray, faith: float) -> np.ndarray:
-    """(c,) weights on the simplex with the least a'w - w'dw/2 + faith |w - start|^2, by exponentiated
-    gradient. d: distances between laws, of negative type, so that it is convex."""
-    weights = np.full(len(a), 1 / len(a))
-    rate = 1 / max(float(np.ptp(a)) + float(d.max()) + faith, 1e-300)
-    for _ in range(STEPS):
-        slope = a - d @ weights + 2 * faith * (weights - start)
-        weights = weights * np.exp(-rate * (slope - slope.min()))
-        weights /= weights.sum()
-    return weights
 
 
 def averaged(laws: Mapping[str, Cloud], shares: Mapping[str, float]) -> Cloud:

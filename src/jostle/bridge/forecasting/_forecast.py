@@ -13,7 +13,6 @@ from jostle.bridge.answers._claims import prior_of
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.forecasting import _saved
 from jostle.bridge.forecasting._laws import LawsBetween
-from jostle.bridge.forecasting._phase import place
 from jostle.bridge.forecasting._settings import Bridge
 from jostle.bridge.live._given import LiveForecast
 from jostle.bridge.problem._snapshots import Snapshots, evenly
@@ -23,8 +22,6 @@ from jostle.traces import Traces, Windows
 if TYPE_CHECKING:
     from jostle.bridge.forecasting._plots import ForecastPlots
     from jostle.traces import Trace
-
-CANDIDATES = 120  # times among which snapshots are placed
 
 
 def forecast(
@@ -40,18 +37,16 @@ def forecast(
     method = method or Bridge()
     times = method.snapshots
     count = times if isinstance(times, int) else None
-    is_placed = count is not None and method.placement == "clock"
     if not isinstance(data, Snapshots):
         data = Snapshots.from_traces(
             data if isinstance(data, Windows) else Data.of(data).traces,
             method.components,
             None if isinstance(times, int) else times,
-            count=max(CANDIDATES, count or 0) if is_placed else count,
+            count=count,
             clock=method.clock_settings,
         )
     if count is not None and len(data) > count:
-        chosen = place(data, count, min(data.cores)) if is_placed else evenly(len(data), count)
-        data = data.select(chosen)
+        data = data.select(evenly(len(data), count))
     return Forecast(data, method)
 
 

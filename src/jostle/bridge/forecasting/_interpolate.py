@@ -66,11 +66,10 @@ def bridge(coupling: Coupling, lam: float, *, draws: int, seed: int | list[int])
     # Stratified twice: each x has its own part of [0, 1), and the parts are spread over the x.
     levels = (random.permuted(np.tile(np.arange(n), (draws, 1)), axis=1).T + 0.5) / n
     levels = (levels + np.arange(draws) / draws) % 1.0
-    chosen = np.empty((n, draws), int)
-    for part, order, below in coupling.ranked():
-        both = zip(below, levels[part], strict=True)
-        places = [np.searchsorted(row, level * row[-1]) for row, level in both]
-        chosen[part] = order[np.minimum(np.array(places), len(y) - 1)]
+    order = np.argsort(y.first_axis, kind="stable")
+    both = zip(np.cumsum(coupling.matrix[:, order], axis=1), levels, strict=True)
+    places = [np.searchsorted(row, level * row[-1]) for row, level in both]
+    chosen = order[np.minimum(np.array(places), len(y) - 1)]
     atoms = (1 - lam) * x.atoms[:, None] + lam * y.atoms[chosen]
     atoms = atoms.reshape(n * draws, -1)
     cloud = Cloud(atoms, np.repeat(x.weights / draws, draws))

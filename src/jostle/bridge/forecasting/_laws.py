@@ -15,7 +15,6 @@ from jostle.bridge.forecasting import _average as average
 from jostle.bridge.forecasting import _interpolate as between
 from jostle.bridge.forecasting._phase import phase
 from jostle.bridge.forecasting._settings import METHODS, Bridge
-from jostle.bridge.forecasting._steady import Likeness, SteadyStretch
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshot, Snapshots
 from jostle.bridge.problem._thin import evenly_few, few
@@ -51,7 +50,6 @@ class LawsBetween:
         self._warnings = (text,) if below else ()
         self._couplings: dict[tuple[int, int, str], Coupling] = {}
         self._stacks: dict[int, average.LawShares] = {}
-        self._likeness: dict[int, Likeness] = {}
         self._lock = threading.RLock()
 
     @property
@@ -189,14 +187,6 @@ class LawsBetween:
         laws = {name: self._candidate(name, k, lam, time, core) for name in shares}
         known = {name: law for name, law in laws.items() if law is not None}
         shares = {name: shares[name] for name in known}
-        steady = self._steady(k, core)
-        pooled = steady.share(lam)
-        if pooled > 0:
-            shares = {name: (1 - pooled) * share for name, share in shares.items()}
-            shares["steady"] = pooled
-            stretch = self.snapshots.of(core)[steady.first : steady.last + 1]
-            clouds = [shot.cloud for shot in stretch]
-            known["steady"] = few(average.pooled(clouds), average.POOLED, k)
         whole = average.averaged(known, shares)
         size = max(len(shot.cloud) for shot in self.snapshots.of(core)[k : k + 2])
         cloud = evenly_few(whole, max(self.method.atoms, 2 * size), seed)
@@ -224,13 +214,6 @@ class LawsBetween:
         return self._units.cloud_out(
             average.moved(self.coupling(k, core, "ot"), ends[0], ends[1], lam, stay)
         )
-
-    def _steady(self, k: int, core: int) -> SteadyStretch:
-        """The snapshots around an interval that could all be of one law."""
-        with self._lock:
-            if core not in self._likeness:
-                self._likeness[core] = Likeness(self.snapshots.of(core))
-            return self._likeness[core].around(k)
 
     def stack(self, core: int = 0) -> average.LawShares:
         """The weights of the forecasts that are averaged, and the scores that decided them."""

@@ -20,7 +20,6 @@ from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots
 from jostle.errors import NotEnoughRuns, UsageError
 
-ENOUGH = 0.05  # of the runs: fewer more in a phase are not worth a snapshot
 DRAWS = 4  # pairs of states for a run whose sample has parts of two phases
 ELSEWHERE = 0.01  # what a state counts that was seen at another progress, beside one seen near
 WIDE = 1.0  # of the spread of log rates within a snapshot: how unlike the rate of a donor may be
@@ -184,37 +183,3 @@ def _by_work(
             weights[k] += joint[:, start : start + part.shape[1]].sum(axis=0)
             start += part.shape[1]
     return weights
-
-
-def place(snapshots: Snapshots, count: int, core: int = 0) -> list[int]:
-    """The numbers of `count` of the snapshots, first and last among them, that catch the most phases.
-
-    The clock is known all the time, so it tells beforehand at which times a snapshot would catch phases that
-    the others miss: each next one is where it catches most of what runs do and is not caught yet, and when
-    all is caught, in the middle of the widest gap. Raises UsageError without a clock that counts beats.
-    """
-    clock, s = snapshots.clock, len(snapshots)
-    if clock is None or clock.kind != "beats":
-        raise UsageError("snapshots can be placed by a clock that counts beats only")
-    if count < 2:
-        raise UsageError(f"{count} snapshots cannot be placed")
-    if count >= s:
-        return list(range(s))
-    where = np.array([clock.at(core, float(t))[0] for t in snapshots.times_seconds])  # (s, R)
-    phases = np.unique(where[np.isfinite(where)])
-    share = np.stack([(where == phase).mean(axis=1) for phase in phases], axis=1)  # (s, phases)
-    lasting = share.sum(axis=0)
-    chosen = [0, s - 1]
-    while len(chosen) < count:
-        caught = share[chosen].max(axis=0)
-        worth = np.maximum(share - caught, 0) @ lasting
-        worth[chosen] = -1.0
-        if worth.max() < ENOUGH * lasting.sum() / len(phases):
-            done = sorted(chosen)
-            wide = int(np.argmax(np.diff(done)))
-            chosen.append((done[wide] + done[wide + 1]) // 2)
-        else:
-            # Of equally good times the middle one: runs that are early or late are in the phase as well.
-            best = np.flatnonzero(worth > worth.max() * (1 - 1e-9))
-            chosen.append(int(best[len(best) // 2]))
-    return sorted(set(chosen))

@@ -17,7 +17,6 @@ METHODS = ("average", *SINGLE)
 CHOICES = {
     "method": METHODS,
     "eps_unit": ("spread", "median", "absolute"),
-    "placement": ("even", "clock"),
     "clock_kind": ("work", "beats"),
 }
 
@@ -37,9 +36,6 @@ class Bridge:
         "A counter of the state; several.  [default: all]",
         Flag("--component"),
     ] = None
-    placement: Annotated[
-        str, "Of a number of snapshots: even, or clock, where they catch the most phases."
-    ] = "even"
     snapshots: Annotated[
         int | tuple[float, ...] | None,
         "How many times to learn from, or these times in seconds; none: all sample times.",

@@ -1,73 +1,96 @@
 """What a live run will use, given what it has used so far: `forecast.given(trace).at(time_seconds)`.
 
 Runs of one workload differ, and what one of them did in its last samples says which of the others it is
-like now: in which phase, in which mode, how far. So donors are moments of the recorded runs, weighed by a
-kernel of how alike their own last samples were (Nadaraya, Theory of Probability 9, 1964; analogue
-forecasting: Lorenz, J. Atmospheric Sciences 26, 1969), and what the donors did next is the forecast:
-measured states only.
-Likeness is of the components' ranks, averaged over the last 1, 3 and 9 samples, so that glitches, zeros and
-heavy tails do not matter. How wide the kernel is, and how far in time donors may be, is what forecasts
-held-out recorded runs best (continuous ranked probability score of the ranks), for near and far times each.
+like now: in which phase, in which mode, how far. Donors are moments of the recorded runs; what they did next
+is what may come. Several experts weigh them: kernels of how alike the last samples were, at this time or any
+(Nadaraya, Theory of Probability 9, 1964; analogue forecasting: Lorenz, J. Atmospheric Sciences 26, 1969), and
+kernels of how alike what is to be expected is, by each regression of `_experts`, whose outcomes are taken as
+they are or moved to what is expected here. All work on the components' ranks, so that glitches, zeros and
+heavy tails do not matter. The weights of experts and of how wide their kernels are come together, from the
+mixture of least continuous ranked probability score on moments of recorded runs, each without its own run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from itertools import product
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution, Limits, corrected
 from jostle.bridge.limits._likeness import Unlikeness, unlikeness
-from jostle.bridge.live._prognosis import Past, Prognosis
+from jostle.bridge.live._experts import Expectation, Past, fits, moved
 from jostle.bridge.problem._clouds import Cloud
+from jostle.bridge.problem._simplex import on_simplex
 from jostle.bridge.problem._snapshots import Snapshots, rates_at
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import Trace, is_level
 
 SPANS = (1, 3, 9)  # last samples that are averaged
-WIDTHS = (1.0, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the kernel, in ranks from 0 to 1
-AWAY = (0.0, 0.02, 0.1, 1.0)  # of the time of all runs: how far from now a donor's moment may be
-AHEAD = (1, 5, 20)  # samples: for each its own width and time
+WIDTHS = (0.2, 0.05, 0.0)  # of kernels, in ranks from 0 to 1: each no narrower than NEAREST donors
+AWAY = {
+    "now": 0.02,
+    "ever": 1.0,
+}  # of the time of all runs: how far from now a donor's moment may be
 NEAREST, PART = 15, 10  # so many donors count for certain, however unlike, or this part of few
 ANYONE = 0.02  # the share of all runs at the time asked about, alike or not
 MOST = 2000  # donors
 LIKEST = 600  # donors of whom the same is expected
-TRIED = 80  # moments of recorded runs on which the width is chosen
+MOST_MOMENTS = 6000  # that regressions learn from
+TRIED = 150  # moments of recorded runs on which experts are weighed
 ENDED = -0.5  # stands for the rank of a run that has ended
-AS_GOOD = 1.003  # times the best score
+GRID = np.append(-0.25, (np.arange(40) + 0.5) / 40)  # ranks at which laws are compared
+FAITH = 0.02  # of the best expert's score: how strongly weights are held to equal ones
+LEAST_WEIGHT = 0.03
 FEWEST_RUNS = 4
 FEWEST_MOMENTS = 200  # to learn from what is to be expected
-Settings = tuple[float, float]
-EXPECTED = -1.0  # instead of a distance in time: donors are those of whom the same is expected
-CLEARLY = 0.99  # times the score of the other way to find donors
+
+
+@dataclass(frozen=True, eq=False)
+class Donors:
+    """Moments (m,) of runs (m,), how unlike they are (m,), and what they did next as ranks (m, d)."""
+
+    runs: np.ndarray
+    moments: np.ndarray
+    distance: np.ndarray
+    outcome: np.ndarray
+    is_moved: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Horizon:
+    """What was learned for so many samples ahead. weights: {(expert, width): share}, sum 1."""
+
+    ahead: int
+    runs: np.ndarray
+    moments: np.ndarray
+    expectations: Mapping[str, Expectation]
+    weights: Mapping[tuple[str, float], float]
 
 
 class LiveForecast:
     """Forecasts for one run that goes on. Made by `Forecast.given`; `see` adds samples.
 
-    A question takes a few milliseconds. Raises UsageError for a forecast without the runs' identities.
+    The first question so many samples ahead learns for a second or a few, each next one takes milliseconds.
+    Raises UsageError for a forecast without the runs' identities.
     """
 
     def __init__(self, snapshots: Snapshots, core: int = 0, *, seed: int = 0) -> None:
         self.snapshots, self.core = snapshots, core
         self.components = snapshots.components
-        self._times = snapshots.times_seconds
+        self._times, self._seed = snapshots.times_seconds, seed
         self._states, self._ended = histories(snapshots, core)
         self._sorted = [_sorted_values(self._states[:, :, c]) for c in range(self._states.shape[2])]
         self._ranks = self._ranked(self._states)
         self._features = _features(self._ranks)
         self._shown = np.isfinite(self._features).any(axis=2) & ~self._ended
-        self._has_state = np.isfinite(self._states).all(axis=2) | self._ended
         self._slack = 1e-6 * float(np.median(np.diff(self._times)))
         self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
-        random = np.random.default_rng(seed)
         self._past = Past(self._ranks)
         self._outcome = np.where(self._ended[:, :, None], ENDED, self._ranks)
-        self._prognoses = {ahead: self._prognosis(ahead, random) for ahead in AHEAD}
-        self._settings = {ahead: self._best(ahead, random) for ahead in AHEAD}
+        self._has_outcome = np.asarray(np.isfinite(self._outcome).all(axis=2))
+        self._horizons: dict[int, Horizon] = {}
         self._seen = np.full((len(self._times), len(self.components)), np.nan)
         self._now: float | None = None
 
@@ -76,6 +99,14 @@ class LiveForecast:
         other = copy(self)
         other._seen, other._now = np.full_like(self._seen, np.nan), None
         return other
+
+    def learn(self, ahead_seconds: float) -> None:
+        """Learn beforehand what questions so far ahead need, so that each takes milliseconds."""
+        steps = ahead_seconds / float(np.median(np.diff(self._times)))
+        # A run may be anywhere between two samples.
+        for ahead in range(int(steps + 1e-6), int(np.ceil(steps - 1e-6)) + 2):
+            if 1 <= ahead < len(self._times):
+                self._horizon(ahead)
 
     @property
     def now_seconds(self) -> float:
@@ -127,16 +158,24 @@ class LiveForecast:
     def at(self, time_seconds: float) -> Distribution:
         """The distribution at a time to come. Raises UsageError for one that is past or outside the data."""
         here, ahead = self._steps(time_seconds)
-        runs, moments, weights = self._donors(here, ahead)
-        states, ended = self._states[runs, moments + ahead], self._ended[runs, moments + ahead]
-        going = ~ended & (weights > 0)
-        idle = float(weights[ended].sum())
+        states, weights, idle = [], [], 0.0
+        for donors, share in self._opinions(here, ahead):
+            ended = donors.outcome[:, 0] == ENDED
+            idle += float(share[ended].sum())
+            there = self._states[donors.runs, donors.moments + ahead]
+            states.append((self._valued(donors.outcome) if donors.is_moved else there)[~ended])
+            weights.append(share[~ended])
+        every, mass = np.concatenate(states), np.concatenate(weights)
+        going = mass > 0
         if going.any():
-            cloud = Cloud.of(states[going], weights[going]).merged
+            cloud = Cloud.of(every[going], mass[going]).merged
         else:
-            cloud, idle = Cloud.of(np.zeros((1, states.shape[1]))), 1.0
+            cloud, idle = Cloud.of(np.zeros((1, len(self.components)))), 1.0
         distribution = Distribution.of(cloud, self.components, "given", idle_ratio=min(idle, 1.0))
-        details = {"effective_donors": 1 / float((weights**2).sum())}
+        details = {
+            f"share_{name}_{width:g}": share
+            for (name, width), share in self._horizon(ahead).weights.items()
+        }
         return replace(
             distribution, time_seconds=time_seconds, details=details, runs=len(self._states)
         )
@@ -155,11 +194,17 @@ class LiveForecast:
         columns = [names.column(name) for name in limits]
         until = min(self.now_seconds + within_seconds, float(self._times[-1]))
         here, ahead = self._steps(until, whole=True)
-        runs, moments, weights = self._donors(here, ahead)
-        states = self._states[runs[:, None], moments[:, None] + np.arange(1, ahead + 1)]
-        over = (states[:, :, columns] > np.array(list(limits.values()))).any(axis=(1, 2))
-        share = float(np.clip(weights @ over, 0.0, 1.0))
-        return float(corrected(share, len(self._states), names.prior))
+        share = 0.0
+        for donors, weights in self._opinions(here, ahead):
+            path = donors.moments[:, None] + np.arange(1, ahead + 1)
+            states = self._states[donors.runs[:, None], path]
+            if donors.is_moved:
+                # As much further at every sample as at the last one.
+                more = self._valued(donors.outcome) - states[:, -1]
+                states = states + np.where(np.isfinite(more), more, 0.0)[:, None]
+            over = (states[:, :, columns] > np.array(list(limits.values()))).any(axis=(1, 2))
+            share += float(weights @ over)
+        return float(corrected(min(share, 1.0), len(self._states), names.prior))
 
     def unlikeness(self, components: Sequence[str] = ()) -> Unlikeness:
         """How unlike the recorded runs that came as far it has been so far; components: by which alone."""
@@ -185,117 +230,149 @@ class LiveForecast:
             there = int(np.searchsorted(self._times, time_seconds + self._slack, side="right")) - 1
         return here, min(max(there - here, 1), len(self._times) - 1 - here)
 
-    def _donors(self, here: int, ahead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(m,) runs, (m,) moments and (m,) their weights, sum 1, for a time so many snapshots ahead."""
-        nearest = min(AHEAD, key=lambda known: abs(np.log(known / ahead)))
-        width, away = self._settings[nearest]
-        if away == EXPECTED:
-            past = Past(self._ranked(self._seen[None, : here + 1]))
-            expected = self._expected(nearest, ahead, past, here)
-            if len(expected[0]):
-                runs, moments, distance = expected
-                return runs, moments, _kernels(distance, moments == here, (width,))[0]
+    def _opinions(self, here: int, ahead: int) -> list[tuple[Donors, np.ndarray]]:
+        """Donors of each expert with their weights (m,), all of sum 1, for a time so many samples ahead."""
+        horizon = self._horizon(ahead)
+        own = Past(self._ranked(self._seen[None, : here + 1]))
         start = max(0, here - max(SPANS) + 1)
-        own = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
-        runs, moments, distance = self._distances(own, here, ahead, max(away, 0.0))
-        return runs, moments, _kernels(distance, moments == here, (width,))[0]
+        features = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
+        shown = own.shown(np.zeros(1, int), np.array([here]), len(self._times))
+        none = np.array([-1])
+        used = {name.removesuffix(" moved") for name, _ in horizon.weights} - set(AWAY)
+        expected = {name: horizon.expectations[name].of(shown, none)[0] for name in used}
+        out = []
+        for name in dict.fromkeys(name for name, _ in horizon.weights):
+            donors = self._donors(name, horizon, here, ahead, features, expected)
+            if donors is None:
+                continue
+            widths = [width for other, width in horizon.weights if other == name]
+            shares = np.array([horizon.weights[name, width] for width in widths])
+            out.append((donors, shares @ _kernels(donors, here, widths)))
+        total = sum(float(weights.sum()) for _, weights in out)
+        if not out:
+            raise NotEnoughRuns("no recorded run is known so far ahead")
+        return [(donors, weights / total) for donors, weights in out]
 
-    def _prognosis(self, ahead: int, random: np.random.Generator) -> Prognosis | None:
-        """What is to be expected so far ahead; None where too little is known to learn it from."""
-        if ahead >= len(self._times):
-            return None
-        outcome = self._outcome[:, ahead:]
-        able = self._shown[:, :-ahead] & np.isfinite(outcome).all(axis=2)
-        if able.sum() < FEWEST_MOMENTS:
-            return None
-        return Prognosis(self._past, outcome, able, len(self._times), random)
+    def _horizon(self, ahead: int) -> Horizon:
+        if ahead not in self._horizons:
+            self._horizons[ahead] = self._learned(ahead)
+        return self._horizons[ahead]
 
-    def _expected(
-        self, learned: int, ahead: int, past: Past, here: int, run: int = -1
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As `_distances`, by what the regression for `learned` samples ahead expects; none where there is no
-        such regression. run: a recorded run, which is no donor for itself."""
-        prognosis = self._prognoses[learned]
-        if prognosis is None:
-            return np.zeros(0, int), np.zeros(0, int), np.zeros(0)
-        own = prognosis.of(past, run, here)
-        runs, moments, expected = prognosis.runs, prognosis.moments, prognosis.expected
-        gap = expected - own
-        distance = np.einsum("mc,mc->m", gap, gap) / len(own)
+    def _learned(self, ahead: int) -> Horizon:
+        """Regressions for so many samples ahead, and the weights of all experts."""
+        random = np.random.default_rng([self._seed, ahead])
+        able = self._shown[:, :-ahead] & self._has_outcome[:, ahead:]
+        runs, moments = np.nonzero(able)
+        expectations: dict[str, Expectation] = {}
+        if len(runs) > MOST_MOMENTS:
+            sample = np.sort(random.choice(len(runs), MOST_MOMENTS, replace=False))
+            runs, moments = runs[sample], moments[sample]
+        if len(runs) >= FEWEST_MOMENTS:
+            shown = self._past.shown(runs, moments, len(self._times))
+            outcome = self._outcome[runs, moments + ahead]
+            for name, fit in fits(len(self.components), random).items():
+                expectations[name] = Expectation(fit, shown, outcome, runs)
+        names = [*AWAY, *(f"{one}{how}" for one in expectations for how in ("", " moved"))]
+        every = [(name, width) for name in names for width in WIDTHS]
+        equal = dict.fromkeys(every, 1 / len(every))
+        horizon = Horizon(ahead, runs, moments, expectations, equal)
+        tried = random.permutation(len(runs))[:TRIED]
+        if not len(tried):
+            return horizon
+        own = {name: one.expected[tried] for name, one in expectations.items()}
+        laws, truths = [], []
+        for row, place in enumerate(tried.tolist()):
+            run, here = int(runs[place]), int(moments[place])
+            expected = {name: values[row] for name, values in own.items()}
+            table = np.zeros((len(every), len(GRID) * len(self.components)))
+            for number, name in enumerate(names):
+                donors = self._donors(
+                    name, horizon, here, ahead, self._features[run, here], expected, run
+                )
+                if donors is not None:
+                    below = donors.outcome[:, None, :] <= GRID[:, None]
+                    part = slice(number * len(WIDTHS), (number + 1) * len(WIDTHS))
+                    table[part] = _kernels(donors, here, WIDTHS) @ below.reshape(len(below), -1)
+            laws.append(table)
+            truths.append((self._outcome[run, here + ahead] <= GRID[:, None]).ravel())
+        table, truth = np.concatenate(laws, axis=1), np.concatenate(truths).astype(float)
+        # Of the mixture w: the mean of (w'table - truth)^2.
+        size = table.shape[1]
+        slope, curve = -2 * (table @ truth) / size, 2 * (table @ table.T) / size
+        alone = slope + np.diag(curve) / 2 + float(truth @ truth) / size
+        faith = FAITH * float(alone.min())
+        shares = on_simplex(slope, curve, np.full(len(every), 1 / len(every)), faith)
+        large = {one: s for one, s in zip(every, shares.tolist(), strict=True) if s > LEAST_WEIGHT}
+        total = sum(large.values())
+        return replace(horizon, weights={one: s / total for one, s in large.items()} or equal)
+
+    def _donors(
+        self,
+        name: str,
+        horizon: Horizon,
+        here: int,
+        ahead: int,
+        features: np.ndarray,
+        expected: Mapping[str, np.ndarray],
+        run: int = -1,
+    ) -> Donors | None:
+        """Of one expert, for a run that has shown such features and of which this is expected; run: a
+        recorded one, which is no donor for itself. None where there is no donor."""
+        if name in AWAY:
+            return self._alike(features, here, ahead, AWAY[name], run)
+        regression = name.removesuffix(" moved")
+        there, own = horizon.expectations[regression].expected, expected[regression]
+        runs, moments = horizon.runs, horizon.moments
+        gap = (there - own).reshape(len(there), -1)
+        distance = np.einsum("mc,mc->m", gap, gap) / gap.shape[1]
         distance[(moments + ahead >= len(self._times)) | (runs == run)] = np.inf
+        nearest = np.arange(len(distance))
         if len(distance) > LIKEST:
             nearest = np.argpartition(distance, LIKEST)[:LIKEST]
-            runs, moments, distance = runs[nearest], moments[nearest], distance[nearest]
-        able = np.isfinite(distance)
-        runs, moments, distance = runs[able], moments[able], distance[able]
-        has_outcome = np.isfinite(self._outcome[runs, moments + ahead]).all(axis=1)
-        return runs[has_outcome], moments[has_outcome], distance[has_outcome]
+        nearest = nearest[np.isfinite(distance[nearest])]
+        nearest = nearest[self._has_outcome[runs[nearest], moments[nearest] + ahead]]
+        if not len(nearest):
+            return None
+        runs, moments, distance = runs[nearest], moments[nearest], distance[nearest]
+        outcome = self._outcome[runs, moments + ahead]
+        is_moved = name != regression
+        if is_moved:
+            further = np.clip(moved(outcome, there[nearest], own), 0.0, 1.0)
+            outcome = np.where(outcome == ENDED, ENDED, further)
+        return Donors(runs, moments, distance, outcome, is_moved)
 
-    def _distances(
-        self, own: np.ndarray, here: int, ahead: int, away: float, but: int = -1
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(m,) runs and (m,) moments that are known so far ahead, and (m,) how unlike they are; but: a run
-        that is no donor."""
+    def _alike(
+        self, own: np.ndarray, here: int, ahead: int, away: float, run: int
+    ) -> Donors | None:
+        """Moments that are known so far ahead, by how unlike their last samples were."""
         s = len(self._times)
-        reach = int(away * s)
+        reach = max(int(away * s), 1)
         first, last = max(here - reach, 0), min(here + reach, s - 1 - ahead)
         span, later = slice(first, last + 1), slice(first + ahead, last + 1 + ahead)
-        able = self._shown[:, span] & self._has_state[:, later]
-        if but >= 0:
-            able[but] = False
+        able = self._shown[:, span] & self._has_outcome[:, later]
+        if run >= 0:
+            able[run] = False
         places = np.flatnonzero(able)
         if not len(places):
-            raise NotEnoughRuns("no recorded run is known so far ahead")
+            return None
         if len(places) > MOST:
             random = np.random.default_rng([here, ahead])
             places = places[random.choice(len(places), MOST, replace=False)]
         runs, moments = np.divmod(places, able.shape[1])
         moments = moments + first
         gap = (self._features[runs, moments] - own) ** 2
-        shared = np.isfinite(gap)
-        if shared.all():
-            return runs, moments, gap @ np.full(len(own), 1 / len(own))
-        count = shared.sum(axis=1)
-        distance = np.where(shared, gap, 0.0).sum(axis=1) / np.maximum(count, 1)
-        return runs, moments, np.where(count > 0, distance, 1.0)
+        count = np.isfinite(gap).sum(axis=1)
+        distance = np.where(np.isfinite(gap), gap, 0.0).sum(axis=1) / np.maximum(count, 1)
+        distance = np.where(count > 0, distance, 1.0)
+        return Donors(runs, moments, distance, self._outcome[runs, moments + ahead])
 
-    def _best(self, ahead: int, random: np.random.Generator) -> Settings:
-        """Width and time with the least error on moments of recorded runs, each without its own run."""
-        known = np.asarray(np.isfinite(self._ranks).all(axis=2))
-        outcome = self._outcome
-        has_outcome = np.asarray(np.isfinite(outcome).all(axis=2))
-        able = np.argwhere(known[:, :-ahead] & has_outcome[:, ahead:])
-        scores = dict.fromkeys(product(WIDTHS, (*AWAY, EXPECTED)), 0.0)
-        if not len(able):
-            return 0.1, AWAY[0]
-        for run, here in able[random.permutation(len(able))[:TRIED]].tolist():
-            own, truth = self._features[run, here], outcome[run, here + ahead]
-            for away in (*AWAY, EXPECTED):
-                try:
-                    if away == EXPECTED:
-                        expected = self._expected(ahead, ahead, self._past, here, run)
-                    else:
-                        expected = self._distances(own, here, ahead, away, run)
-                    runs, moments, distance = expected
-                except NotEnoughRuns:
-                    runs = moments = np.zeros(0, int)
-                    distance = np.zeros(0)
-                ranks = outcome[runs, moments + ahead]
-                complete = np.isfinite(ranks).all(axis=1)
-                if not complete.any():
-                    for width in WIDTHS:
-                        scores[width, away] += 1.0  # as wrong as can be
-                    continue
-                weights = _kernels(distance, moments == here, WIDTHS)[:, complete]
-                expected = _crps(ranks[complete], truth, weights)
-                for width, each in zip(WIDTHS, expected.tolist(), strict=True):
-                    scores[width, away] += each
-        # Few moments were tried: of settings that are as good, the widest, with donors from near this time.
-        by_regression = {one: scores.pop(one) for one in list(scores) if one[1] == EXPECTED}
-        if min(by_regression.values()) < CLEARLY * min(scores.values()):
-            scores = by_regression
-        enough = AS_GOOD * min(scores.values())
-        return next(settings for settings in scores if scores[settings] <= enough)
+    def _valued(self, ranks: np.ndarray) -> np.ndarray:
+        """States (m, d) of such ranks, between recorded values."""
+        values = np.empty(ranks.shape)
+        for column, known in enumerate(self._sorted):
+            place = ranks[:, column] * len(known) - 0.5
+            values[:, column] = np.interp(place, np.arange(len(known)), known)
+        return values
 
     def _ranked(self, states: np.ndarray) -> np.ndarray:
         """The same as ranks among all recorded values, from 0 to 1; ties have their middle, NaN stays."""
@@ -308,8 +385,9 @@ class LiveForecast:
         return ranks
 
 
-def _kernels(distance: np.ndarray, same: np.ndarray, widths: Sequence[float]) -> np.ndarray:
-    """(widths, m) weights of donors, each row's sum 1; same: whether their moment is that asked about."""
+def _kernels(donors: Donors, here: int, widths: Sequence[float]) -> np.ndarray:
+    """(widths, m) weights of donors, each row's sum 1."""
+    distance, same = donors.distance, donors.moments == here
     nth = min(NEAREST, max(len(distance) // PART, 1)) - 1
     least = max(float(np.partition(distance, nth)[nth]), 1e-12)
     spread = np.maximum(np.square(widths), least)
@@ -357,15 +435,3 @@ def _features(ranks: np.ndarray) -> np.ndarray:
         number[:, span:] -= counts[:, :-span]
         parts.append(np.divide(total, number, out=np.full_like(total, np.nan), where=number > 0.5))
     return np.concatenate(parts, axis=2)
-
-
-def _crps(values: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(w,) continuous ranked probability scores of values (m, d), each row of weights (w, m), against the
-    truth (d,): means over the components."""
-    weights = weights / weights.sum(axis=1, keepdims=True)
-    score = weights @ np.abs(values - truth).sum(axis=1)
-    for column in values.T:
-        order = np.argsort(column)
-        below = np.cumsum(weights[:, order], axis=1)[:, :-1]
-        score -= (below - below * below) @ np.diff(column[order])
-    return score / values.shape[1]

@@ -4,18 +4,18 @@ Three things make it more than a sum of forecasts. Members start at times of the
 down: one that is r times slower is at time t where it would be at t / r alone, and its rates are 1 / r of
 those (levels stay). And they may be busy at the same times: their dependence is `measured` from runs that
 share a window, by giving draws of each member's own law the ranks that members had there (Schaake
-shuffle: Clark et al., J. Hydrometeorology 5, 2004), or stated as a correlation of a Gaussian copula (Sklar
-1959). Either keeps each member's own law as it is.
+shuffle: Clark et al., J. Hydrometeorology 5, 2004), which keeps each member's own law as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.bridge.answers._demand import total_demand
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.live._given import histories
 from jostle.bridge.problem._clouds import Cloud
@@ -45,10 +45,9 @@ class Joining:
 class Together:
     """The demand of several members together; `at(time_seconds)` gives its law, `exceedance_ratio` P(over).
 
-    members: forecasts, or Members of the same components. dependence: `independent`; `measured`, from windows
-    that all members share; or a stated correlation between members, a number or (n, n), of a Gaussian copula
-    of how much each uses (the mean rank of its components, whose own joint law stays). slowdowns: one number
-    for each member, or a function of the numbers of those that run, such as a model's answer. size: draws.
+    members: forecasts, or Members of the same components. dependence: `independent`, or `measured`, from
+    windows that all members share. slowdowns: one number for each member, or a function of the numbers of
+    those that run, such as a model's answer. size: draws.
     Raises UsageError, BadData, NotEnoughRuns for fewer than 8 windows in common.
     """
 
@@ -56,7 +55,7 @@ class Together:
         self,
         members: Sequence[Joining | Forecast],
         *,
-        dependence: str | float | np.ndarray = "independent",
+        dependence: str = "independent",
         slowdowns: Sequence[float] | Slowdowns | None = None,
         size: int = SIZE,
         seed: int = 0,
@@ -78,9 +77,11 @@ class Together:
             raise UsageError(f"a sample cannot have {size} atoms")
         self._slowdowns = _checked(slowdowns, len(self.members))
         self._size, self._seed = size, seed
-        self._is_measured = isinstance(dependence, str) and dependence == "measured"
-        self._factor = None if self._is_measured else _factor(dependence, len(self.members))
-        self._rows = _windows(self.members) if self._is_measured else None
+        if dependence not in ("independent", "measured"):
+            raise UsageError(
+                f"the dependence {dependence!r} is not known", fix="Give independent or measured."
+            )
+        self._rows = _windows(self.members) if dependence == "measured" else None
 
     def at(self, time_seconds: float) -> Distribution:
         """The law of the sum at a time of the common clock, all components jointly. Raises UsageError where a
@@ -89,22 +90,14 @@ class Together:
             raise UsageError(f"{time_seconds} is not a time")
         progress, ratios = self._progress(time_seconds)
         laws = [self._law(*one) for one in zip(self.members, progress, ratios, strict=True)]
-        random = np.random.default_rng([self._seed, 7])
-        atoms = [
-            law.atoms[random.permutation(systematic(law.weights, self._size, random))]
-            for law in laws
-        ]
-        if self._is_measured:
-            atoms = self._as_measured(atoms, progress, random)
-        elif self._factor is not None:
-            scores = random.standard_normal((self._size, len(atoms))) @ self._factor.T
-            atoms = [_ordered(one, scores[:, i]) for i, one in enumerate(atoms)]
-        total = np.sum(atoms, axis=0)
-        mean = np.sum([law.mean for law in laws], axis=0)
-        distribution = Distribution.of(Cloud.of(total), self.components, "together")
+        distribution = total_demand(laws, size=self._size, seed=self._seed)
+        if self._rows is not None:
+            total = np.sum(self._as_measured(laws, progress, self._rows), axis=0)
+            distribution = Distribution.of(Cloud.of(total), self.components, "together")
+            distribution = replace(distribution, mean=np.sum([law.mean for law in laws], axis=0))
         return replace(
             distribution,
-            mean=mean,
+            method="together",
             time_seconds=float(time_seconds),
             warnings=tuple(dict.fromkeys(text for law in laws for text in law.warnings)),
             details={f"slowdown_{i}": float(r) for i, r in enumerate(ratios) if np.isfinite(r)},
@@ -173,13 +166,17 @@ class Together:
         )
 
     def _as_measured(
-        self, atoms: list[np.ndarray], progress: Sequence[float], random: np.random.Generator
+        self, laws: Sequence[Distribution], progress: Sequence[float], every: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """Draws of every member, reordered to have the ranks that members had in common windows."""
-        assert self._rows is not None
+        random = np.random.default_rng([self._seed, 7])
+        atoms = [
+            law.atoms[random.permutation(systematic(law.weights, self._size, random))]
+            for law in laws
+        ]
         template = [
             _states_at(member, own, rows)
-            for member, own, rows in zip(self.members, progress, self._rows, strict=True)
+            for member, own, rows in zip(self.members, progress, every, strict=True)
         ]
         known = np.all([np.isfinite(one).all(axis=1) for one in template], axis=0)
         if known.sum() < FEWEST_WINDOWS:
@@ -209,33 +206,6 @@ def _checked(slowdowns: Sequence[float] | Slowdowns | None, count: int) -> Slowd
     if len(fixed) != count:
         raise UsageError(f"{len(fixed)} slowdowns for {count} members", fix="Give one for each.")
     return lambda going: [fixed[i] for i in going]
-
-
-def _factor(dependence: Any, count: int) -> np.ndarray | None:
-    """(n, n) a root of the correlation of a stated copula; None for independent members."""
-    if isinstance(dependence, str):
-        if dependence == "independent":
-            return None
-        raise UsageError(
-            f"the dependence {dependence!r} is not known",
-            fix="Give independent, measured, or a correlation between -1 and 1.",
-        )
-    correlation = np.asarray(dependence, np.float64)
-    matrix = (
-        correlation if correlation.ndim else np.where(np.eye(count) > 0, 1.0, float(correlation))
-    )
-    values, vectors = np.full(1, -np.inf), np.eye(1)
-    if matrix.shape == (count, count) and np.isfinite(matrix).all():
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    if values.min() < -1e-9 or not (
-        np.allclose(matrix, matrix.T) and np.allclose(np.diag(matrix), 1)
-    ):
-        raise UsageError(
-            f"it is not a correlation of {count} members",
-            where=f"dependence {correlation.tolist()}",
-            fix=f"Of {count} members one number is at least {-1 / max(count - 1, 1):g} and at most 1.",
-        )
-    return vectors * np.sqrt(np.maximum(values, 0))
 
 
 def _windows(members: Sequence[Joining]) -> list[np.ndarray]:
@@ -295,14 +265,3 @@ def _length(member: Joining) -> float:
     if ends is None or not len(ends[member.core]) or not np.isfinite(ends[member.core]).all():
         return float("inf")
     return float(max(ends[member.core].max(), member.forecast.span_seconds[1]))
-
-
-def _ordered(atoms: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The atoms, whole, in the order of scores by how much they use."""
-    use = np.zeros(len(atoms))
-    for column in atoms.T:
-        values = np.sort(column)
-        use += np.searchsorted(values, column, "left") + np.searchsorted(values, column, "right")
-    ordered = np.empty_like(atoms)
-    ordered[np.argsort(scores, kind="stable")] = atoms[np.argsort(use, kind="stable")]
-    return ordered

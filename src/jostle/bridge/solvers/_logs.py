@@ -1,15 +1,11 @@
 """Sums and products of exponentials, in logarithms: the only arithmetic the solvers need.
 
-Two kinds of kernel answer the same two questions, `forward` and `backward`. :class:`LogKernel` is the
-reference: every answer is an exact log-sum-exp. :class:`AbsorbedKernel` keeps exp(L + x0 + y0) for
-potentials (x0, y0) near those it is asked about, so that an answer is one product with a matrix
-(absorption: Schmitzer, SIAM J. Sci. Comput. 41(3), 2019); it rebuilds itself where they have moved too
-far for double precision.
+:class:`AbsorbedKernel` keeps exp(L + x0 + y0) for potentials (x0, y0) near those it is asked about, so that
+an answer is one product with a matrix (absorption: Schmitzer, SIAM J. Sci. Comput. 41(3), 2019); it rebuilds
+itself where they have moved too far for double precision.
 """
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
@@ -17,49 +13,16 @@ FAR = 100.0  # potentials may differ from the absorbed ones by a range of this, 
 LOST = 1e-280  # sums below this may have lost terms to underflow
 
 
-class Kernel(Protocol):
-    """A matrix exp(L), L: (n, m), asked about in logarithms."""
-
-    log_kernel: np.ndarray
-
-    def forward(self, x: np.ndarray) -> np.ndarray:
-        """(m,) log sum_i exp(x_i + L_ij)."""
-        ...
-
-    def backward(self, y: np.ndarray) -> np.ndarray:
-        """(n,) log sum_j exp(L_ij + y_j)."""
-        ...
-
-
-def log_sum_exp(values: np.ndarray, axis: int) -> np.ndarray:
-    """log sum exp along an axis; -inf where all are."""
-    top = values.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(values - top).sum(axis=axis)) + np.squeeze(top, axis)
-
-
-class LogKernel:
-    """The reference: exact, and an exponential per entry and answer."""
-
-    def __init__(self, log_kernel: np.ndarray) -> None:
-        self.log_kernel = log_kernel
-
-    def forward(self, x: np.ndarray) -> np.ndarray:
-        return log_sum_exp(self.log_kernel + x[:, None], axis=0)
-
-    def backward(self, y: np.ndarray) -> np.ndarray:
-        return log_sum_exp(self.log_kernel + y[None, :], axis=1)
-
-
 class AbsorbedKernel:
-    """exp(L + x0 + y0), rebuilt by an exact step where x0 or y0 is far from what is asked."""
+    """A matrix exp(L), L: (n, m), asked about in logarithms: exp(L + x0 + y0), rebuilt by an exact step where
+    x0 or y0 is far from what is asked."""
 
     def __init__(self, log_kernel: np.ndarray) -> None:
         self.log_kernel = log_kernel
         self._kernel: np.ndarray | None = None
 
     def forward(self, x: np.ndarray) -> np.ndarray:
+        """(m,) log sum_i exp(x_i + L_ij)."""
         if self._kernel is not None:
             answer = _product(x - self._x, self._kernel.T)
             if answer is not None:
@@ -69,6 +32,7 @@ class AbsorbedKernel:
         return answer
 
     def backward(self, y: np.ndarray) -> np.ndarray:
+        """(n,) log sum_j exp(L_ij + y_j)."""
         if self._kernel is not None:
             answer = _product(y - self._y, self._kernel)
             if answer is not None:

@@ -1,4 +1,4 @@
-"""eps of one edge between two snapshots, and how far couplings along a path are off.
+"""eps of one edge between two snapshots.
 
 Source: Bondar, Gifford, Phan, Halder, Sec. IV-C. On a tree whose nodes are all constrained the joint law
 is Markov, its entropy is the sum of the edges' entropies less that of the inner nodes, which is fixed; so
@@ -6,10 +6,6 @@ the problem falls apart into its edges, and each may have its own eps.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-
-import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, median_cost
 from jostle.errors import UsageError
@@ -31,13 +27,3 @@ def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
     else:
         raise UsageError(f"eps_unit {unit!r} is not known", fix="One of spread, median, absolute.")
     return scaled if scaled > 0 else 1.0
-
-
-def marginal_error(log_couplings: Sequence[np.ndarray], clouds: Sequence[Cloud]) -> float:
-    """The largest L1 distance of the couplings' marginals from the clouds' weights."""
-    errors = [0.0]
-    for k, coupling in enumerate(log_couplings):
-        mass = np.exp(np.minimum(coupling, 700))
-        errors.append(float(np.abs(mass.sum(axis=1) - clouds[k].weights).sum()))
-        errors.append(float(np.abs(mass.sum(axis=0) - clouds[k + 1].weights).sum()))
-    return max(errors)

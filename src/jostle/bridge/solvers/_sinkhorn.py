@@ -23,7 +23,7 @@ from jostle.bridge.solvers._coupling import (
     check_eps,
     inner_products,
 )
-from jostle.bridge.solvers._logs import AbsorbedKernel, Kernel, LogKernel
+from jostle.bridge.solvers._logs import AbsorbedKernel
 from jostle.bridge.solvers._transport import duals, has_transport, transport
 
 MEMORY = 10  # sweeps to extrapolate from
@@ -43,20 +43,19 @@ def solve_edge(
     eps: float,
     *,
     stopping: Stopping | None = None,
-    reference: bool = False,
     fallback: bool = True,
 ) -> Coupling:
     """The entropic coupling of two clouds; eps in squared units of the atoms.
 
-    reference: exact log-sum-exp in every step and plain sweeps only. fallback: where eps is too small to
-    converge, exact transport, its limit (with the extra `fit`); otherwise what was reached, rounded. A
-    cloud of one atom needs no solver. Raises UsageError for an eps that is not above 0 and finite.
+    fallback: where eps is too small to converge, exact transport, its limit (with the extra `fit`); otherwise
+    what was reached, rounded. A cloud of one atom needs no solver. Raises UsageError for an eps that is not
+    above 0 and finite.
     """
     check_eps(eps)
     log_mu, log_nu = np.log(x.weights), np.log(y.weights)
     if len(x) == 1 or len(y) == 1:
         return Coupling(x, y, log_mu[:, None] + log_nu, eps, EXACT)
-    fallback = fallback and not reference and has_transport()
+    fallback = fallback and has_transport()
     # The median of all costs takes longer than a solve at a large eps: only where eps may be hopeless.
     if fallback and eps < HOPELESS * _most_cost(x, y) and eps < HOPELESS * median_cost(x, y):
         return transport(x, y, eps=eps)
@@ -65,21 +64,14 @@ def solve_edge(
     log_kernel -= row[:, None]
     column = log_kernel.max(axis=0)
     log_kernel -= column
-    kernel = LogKernel(log_kernel) if reference else AbsorbedKernel(log_kernel)
     start = None
     if fallback and _is_far(x, y, eps):
         start = row + (duals(x, y) - ((x.atoms - x.mean) ** 2).sum(axis=1)) / eps
-    f, g, convergence = sinkhorn(
-        kernel,
-        log_mu,
-        log_nu,
-        stopping or Stopping(),
-        accelerate=not reference,
-        start=start,
-    )
+    kernel = AbsorbedKernel(log_kernel)
+    f, g, convergence = _sinkhorn(kernel, log_mu, log_nu, stopping or Stopping(), start)
     if fallback and not convergence.converged and convergence.marginal_l1 > WRONG:
         return transport(x, y, eps=eps)
-    return Coupling(x, y, Potentials(row, column, f, g), eps, convergence)
+    return Coupling(x, y, Potentials(f - row, g - column), eps, convergence)
 
 
 def _most_cost(x: Cloud, y: Cloud) -> float:
@@ -92,24 +84,21 @@ def _is_far(x: Cloud, y: Cloud, eps: float) -> bool:
     return _most_cost(x, y) > FAR_OFF * eps
 
 
-def sinkhorn(
-    kernel: Kernel,
+def _sinkhorn(
+    kernel: AbsorbedKernel,
     log_mu: np.ndarray,
     log_nu: np.ndarray,
     stopping: Stopping,
-    *,
-    accelerate: bool = True,
-    start: np.ndarray | None = None,
+    start: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, Convergence]:
     """Potentials (n,) and (m,) with exp(f + L + g) of the marginals mu and nu, and how it ended.
 
-    start: (n,) a first guess of f.
-
-    The column sums are exact at the end; the Hilbert residual and the L1 error are those of the rows.
+    start: (n,) a first guess of f. The column sums are exact at the end; the Hilbert residual and the L1
+    error are those of the rows.
     """
     mu, nu = np.exp(log_mu), np.exp(log_nu)
-    newton = accelerate and len(mu) <= NEWTON_ATOMS
-    extrapolation = Extrapolation(min(MEMORY, len(mu) - 1) if accelerate else 0)
+    newton = len(mu) <= NEWTON_ATOMS
+    extrapolation = _Extrapolation(min(MEMORY, len(mu) - 1))
     f = g = log_mu if start is None else start
     best, best_at, status = np.inf, 0, "max_sweeps"
     residual = error = np.inf
@@ -136,7 +125,7 @@ def sinkhorn(
     return f, g, Convergence(status, residual, error, sweep, tuple(residuals))
 
 
-class Extrapolation:
+class _Extrapolation:
     """Anderson's: the step (n,) that the last sweeps, if they were linear, say is best."""
 
     def __init__(self, memory: int) -> None:
@@ -170,7 +159,7 @@ class Extrapolation:
 
 
 def _newton_step(
-    kernel: Kernel, f: np.ndarray, g: np.ndarray, mu: np.ndarray, nu: np.ndarray
+    kernel: AbsorbedKernel, f: np.ndarray, g: np.ndarray, mu: np.ndarray, nu: np.ndarray
 ) -> np.ndarray | None:
     """A damped Newton step (n,) of the dual in f, with g the best for f; None where none helps.
 

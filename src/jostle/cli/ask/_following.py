@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ class FollowedProgram:
     ran: Annotated[float, "Seconds that what is followed has run already.", Limits(0)] = 0.0
     steps: Annotated[int | None, "Stop after so many lines.", Limits(1)] = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_began", time.monotonic())
+
     @property
     def is_asked(self) -> bool:
         return self.pid is not None or self.cgroup is not None or self.follow is not None
@@ -48,9 +52,11 @@ class FollowedProgram:
             seconds=seconds,
             timeout_seconds=seconds + 1,
         )
+        # What goes on already went on while the recorded runs were read and learned from.
+        ran = self.ran + (0.0 if self.follow else time.monotonic() - vars(self)["_began"])
         with self._running() as pid:
             for number, sample in enumerate(follow_running(pid, self.cgroup, options), start=1):
-                report = step(self.ran + sample.time_seconds, sample)
+                report = step(ran + sample.time_seconds, sample)
                 if report is None:
                     return
                 yield report

@@ -14,7 +14,6 @@ from jostle.answers import (
     ForecastAnswer,
     SharedMachine,
     TracedRuns,
-    contexts_of,
     live_of,
     step_report,
     sums_of,
@@ -47,12 +46,6 @@ class ForecastCommand:
     capacity: Annotated[
         Mapping[str, float], "COUNTER=RATE: P(all workloads together > capacity); repeatable."
     ] = field(default_factory=dict)
-    context: Annotated[
-        tuple[float, ...], "Of each folder or workload in order: the number of its context."
-    ] = ()
-    at_context: Annotated[
-        float | None, "Forecast between these contexts, where nobody measured."
-    ] = None
     atoms: Annotated[
         int | None,
         "Also the distribution as so many atoms (in --json and --save).",
@@ -85,9 +78,7 @@ class ForecastCommand:
             raise UsageError("no time to forecast", fix="Say --at SECONDS.")
         if number > 1 and (self.save is not None or self.picture is not None):
             raise UsageError("--save and --picture are for one workload at a time")
-        if (self.at_context is None) != (not self.context):
-            raise UsageError("--context and --at-context go together")
-        if not is_sum and (self.given or self.at_context is not None):
+        if not is_sum and self.given:
             raise UsageError(
                 "--dependence, --start, --slowdown and --model are of workloads together"
             )
@@ -113,6 +104,10 @@ class ForecastCommand:
         ahead = self.ahead or _DEFAULT_AHEAD * interval
         last, live = forecast.span_seconds[1], forecast.given(core=self.core)
 
+        live.learn(ahead)
+        if self.within is not None:
+            live.learn(self.within)
+
         def step(now: float, sample: Any) -> Report | None:
             live.see(now, sample.counters, interval_seconds=sample.interval_seconds)
             if now + ahead > last:
@@ -133,9 +128,8 @@ def forecast(
     """The distribution of resource use at any time between the first and the last snapshot.
 
     Rates are per second. Several workloads, by -w or by folders, are added as they were measured side by
-    side, else as independent ones, unless --dependence, --start, --slowdown or --model say more; with
-    --at-context they are one workload in several contexts, such as its number of co-runners. Ends with 2 for
-    a time outside the traces: it does not extrapolate.
+    side, else as independent ones, unless --dependence, --start, --slowdown or --model say more. Ends with 2
+    for a time outside the traces: it does not extrapolate.
     """
     if command.snapshot_at and command.snapshots is not None:
         raise UsageError("--snapshots and --snapshot-at both say when", fix="Give one of them.")
@@ -144,7 +138,7 @@ def forecast(
     fitted = runs.forecasts(command.dataset, bridge)
     if program.is_asked:
         return command.following(fitted, program)
-    if command.given is None and command.at_context is None:
+    if command.given is None:
         shared = shared.known(fitted)
     command.check(len(fitted), is_sum=shared.is_sum)
     live, answers, totals = None, [], []
@@ -154,10 +148,6 @@ def forecast(
     elif command.given is not None:
         live = live_of(command.given, fitted, core)
         answers = [[live[1].at(time) for time in command.at]]
-    elif command.at_context is not None:
-        contexts = contexts_of(command.context, fitted)
-        answers = [[contexts.at(time, command.at_context, core) for time in command.at]]
-        fitted = [(f"context {command.at_context:g}", fitted[0][1])]
     else:
         answers = [[_at(name, one, time, core) for time in command.at] for name, one in fitted]
     if answers and (command.capacity or len(fitted) > 1):

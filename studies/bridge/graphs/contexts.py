@@ -12,11 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.bridge.answers._distribution import Distribution
-from jostle.bridge.forecasting._forecast import Forecast
-from jostle.bridge.forecasting._settings import Bridge
-from jostle.bridge.problem._snapshots import Snapshot, Snapshots
-from jostle.bridge.problem._thin import few
+from jostle.bridge import Bridge, Distribution, Forecast, Snapshot, Snapshots, few
 from jostle.errors import BadData, UsageError
 
 IN_CONTEXT = ("nearest", "mixture", "ot", "bridge", "spline")

@@ -1,0 +1,179 @@
+"""What recorded runs did a while after they had shown such samples: regressions, each on the run so far.
+
+Each says of every recorded moment, by a fit on other runs, what was to be expected after it: a mean, or
+quantiles. Moments of which the same is expected are alike for a forecast, whatever their past samples were
+(prognostic scores: Hansen, Biometrika 95, 2008), and what they did next, moved from the quantiles expected
+there to those expected here, is what this run may do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+LAGS = (0, 1, 2, 3, 4, 5, 6, 9, 13, 18, 25, 35, 50, 80, 150)  # samples ago, ends of blocks
+SPANS = (3, 9, 27)
+BLOCKS = (*pairwise(LAGS), *((0, span) for span in SPANS))
+WAVES, WIDTH, RIDGE = 300, 2.0, 3.0
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantile regression
+STEPS, NEAR_ZERO = 25, 1e-3
+MANY = 8  # components: with more, only ridge regression is quick enough
+FOLDS = 4
+Predict = Callable[[np.ndarray], np.ndarray]  # (n, p) to (n, d, levels)
+Fit = Callable[[np.ndarray, np.ndarray], Predict]
+
+
+class Past:
+    """Ranks (R, s, d) of runs, NaN where not known, to take what was shown until a moment from."""
+
+    def __init__(self, ranks: np.ndarray) -> None:
+        known = np.isfinite(ranks)
+        self.length = ranks.shape[1]
+        self._sums, self._counts = (
+            np.pad(np.cumsum(values, axis=1), ((0, 0), (1, 0), (0, 0)))
+            for values in (np.where(known, ranks, 0.0), known.astype(float))
+        )
+
+    def shown(self, runs: np.ndarray, moments: np.ndarray, length: int) -> np.ndarray:
+        """(m, p) means of blocks of the past, each of all d components, NaN where none of a block is known;
+        last the time, of all runs' length."""
+        parts = []
+        for first, last in BLOCKS:
+            # What is before the run began repeats its first samples.
+            high = np.maximum(moments + 1 - first, 1)
+            low = np.minimum(np.maximum(moments + 1 - last, 0), high - 1)
+            total = self._sums[runs, high] - self._sums[runs, low]
+            number = self._counts[runs, high] - self._counts[runs, low]
+            parts.append(
+                np.divide(total, number, out=np.full_like(total, np.nan), where=number > 0.5)
+            )
+        return np.concatenate([*parts, moments[:, None] / max(length - 1, 1)], axis=1)
+
+
+class Expectation:
+    """expected: (m, d, levels) of recorded moments, each by a fit without its own run."""
+
+    def __init__(self, fit: Fit, shown: np.ndarray, outcome: np.ndarray, runs: np.ndarray) -> None:
+        folds = runs % FOLDS
+        every = [fit(shown[folds != fold], outcome[folds != fold]) for fold in range(FOLDS)]
+        self._fits = every
+        self.expected = self.of(shown, runs)
+
+    def of(self, shown: np.ndarray, runs: np.ndarray) -> np.ndarray:
+        """(n, d, levels) after moments of recorded runs; of others (-1) by all fits together."""
+        parts = {fold: runs % FOLDS == fold for fold in range(FOLDS)}
+        if (runs < 0).all():
+            return np.mean([fit(shown) for fit in self._fits], axis=0)
+        first = self._fits[0](shown[:1])
+        out = np.empty((len(shown), *first.shape[1:]))
+        for fold, part in parts.items():
+            if part.any():
+                out[part] = self._fits[fold](shown[part])
+        return out
+
+
+def fits(components: int, random: np.random.Generator) -> dict[str, Fit]:
+    """The regressions that there are, by name."""
+    waves = random.standard_normal((components * len(BLOCKS) + 1, WAVES))
+    shifts = random.uniform(0, 2 * np.pi, WAVES)
+    every: dict[str, Fit] = {"ridge": lambda x, y: _ridge(x, y, waves, shifts)}
+    if components <= MANY:
+        every["quantiles"] = lambda x, y: _by_component(x, y, _quantiles)
+        if find_spec("sklearn") is not None:
+            every["boosting"] = lambda x, y: _by_component(x, y, _boosting)
+    return every
+
+
+def moved(outcome: np.ndarray, there: np.ndarray, here: np.ndarray) -> np.ndarray:
+    """(m, d) outcomes moved from the quantiles expected there (m, d, levels) to those here (d, levels):
+    piecewise straight, and beyond the outermost by as much as these."""
+    low = (outcome[..., None] > there).sum(axis=2) - 1
+    inside = (low >= 0) & (low < there.shape[2] - 1)
+    low = np.clip(low, 0, there.shape[2] - 1)
+    high = np.minimum(low + 1, there.shape[2] - 1)
+    columns = np.arange(len(here))[None, :]
+    a, b = (np.take_along_axis(there, at[..., None], axis=2)[..., 0] for at in (low, high))
+    part = np.where(inside, (outcome - a) / np.maximum(b - a, 1e-12), 0.0)
+    start, end = here[columns, low], here[columns, high]
+    return np.where(inside, start + part * (end - start), outcome - a + start)
+
+
+class _Unit:
+    """Columns (n, p) as so many deviations from their means; what is not known is taken as usual."""
+
+    def __init__(self, shown: np.ndarray) -> None:
+        known = np.isfinite(shown)
+        count = np.maximum(known.sum(axis=0), 1)
+        self._middle = np.where(known, shown, 0.0).sum(axis=0) / count
+        away = np.where(known, shown - self._middle, 0.0)
+        self._unit = 1 / np.maximum(np.sqrt((away**2).sum(axis=0) / count), 1e-6)
+
+    def of(self, shown: np.ndarray) -> np.ndarray:
+        return np.where(np.isfinite(shown), (shown - self._middle) * self._unit, 0.0)
+
+
+def _ridge(x: np.ndarray, y: np.ndarray, waves: np.ndarray, shifts: np.ndarray) -> Predict:
+    """Means, by ridge regression on random Fourier features (Rahimi and Recht, NIPS 2007)."""
+    unit, size = _Unit(x), np.sqrt(x.shape[1])
+
+    def columns(shown: np.ndarray) -> np.ndarray:
+        z = unit.of(shown)
+        angles = z @ (waves * (WIDTH / size)) + shifts
+        parts = [np.cos(angles) * (3 * np.sqrt(2 / WAVES)), z / size, np.ones((len(z), 1))]
+        return np.concatenate(parts, axis=1)
+
+    table = columns(x)
+    gram = table.T @ table + RIDGE * np.eye(table.shape[1])
+    weights = np.linalg.solve(gram, table.T @ y)
+    return lambda shown: (columns(shown) @ weights)[..., None]
+
+
+def _by_component(
+    x: np.ndarray, y: np.ndarray, fit: Callable[[np.ndarray, np.ndarray], Predict]
+) -> Predict:
+    """Each component by its own past, the newest of all others and the time."""
+    d = y.shape[1]
+    own = [np.unique([*range(d), *range(c, x.shape[1] - 1, d), x.shape[1] - 1]) for c in range(d)]
+    each = [fit(x[:, columns], y[:, c]) for c, columns in enumerate(own)]
+    return lambda shown: np.stack(
+        [one(shown[:, columns]) for one, columns in zip(each, own, strict=True)], axis=1
+    )
+
+
+def _quantiles(x: np.ndarray, y: np.ndarray) -> Predict:
+    """Quantiles, straight in the columns (Koenker and Bassett, Econometrica 46, 1978), by majorizing (Hunter
+    and Lange, J. Computational and Graphical Statistics 9, 2000); where they cross they are put in order."""
+    unit = _Unit(x)
+
+    def columns(shown: np.ndarray) -> np.ndarray:
+        z = unit.of(shown)
+        return np.concatenate([z, np.ones((len(z), 1))], axis=1)
+
+    table = columns(x)
+    ridge = 1e-3 * len(x) * np.eye(table.shape[1])
+    start = np.linalg.solve(table.T @ table + ridge, table.T @ y)
+    every = []
+    for level in LEVELS:
+        weights = start
+        for _ in range(STEPS):
+            near = table / (NEAR_ZERO + np.abs(y - table @ weights))[:, None]
+            aim = near.T @ y + (2 * level - 1) * table.sum(axis=0)
+            weights = np.linalg.solve(near.T @ table + ridge, aim)
+        every.append(weights)
+    return lambda shown: np.sort(columns(shown) @ np.stack(every, axis=1), axis=1)
+
+
+def _boosting(x: np.ndarray, y: np.ndarray) -> Predict:
+    """Means, by boosted trees."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    how: dict[str, Any] = {"early_stopping": False}  # stubs say only text
+    trees = HistGradientBoostingRegressor(
+        max_iter=80, learning_rate=0.08, max_leaf_nodes=15, random_state=0, **how
+    )
+    trees.fit(x, y)
+    return lambda shown: trees.predict(shown)[:, None]
