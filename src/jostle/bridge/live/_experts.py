@@ -39,8 +39,8 @@ class Past:
         )
 
     def shown(self, runs: np.ndarray, moments: np.ndarray, length: int) -> np.ndarray:
-        """(m, p) means of blocks of the past, each of all d components, NaN where none of a block is known;
-        last the time, of all runs' length."""
+        """(m, p) means of blocks of the past, each of all d components, NaN where nothing is known; last the
+        time, of all runs' length."""
         parts = []
         for first, last in BLOCKS:
             # What is before the run began repeats its first samples.
@@ -51,6 +51,11 @@ class Past:
             parts.append(
                 np.divide(total, number, out=np.full_like(total, np.nan), where=number > 0.5)
             )
+        # What is not known is taken from the block beside it, the older one first.
+        for number in (*range(len(parts) - 2, -1, -1), *range(1, len(parts))):
+            beside = parts[number + 1] if number + 1 < len(parts) else parts[number - 1]
+            beside = np.where(np.isfinite(beside), beside, parts[number - 1])
+            parts[number] = np.where(np.isfinite(parts[number]), parts[number], beside)
         return np.concatenate([*parts, moments[:, None] / max(length - 1, 1)], axis=1)
 
 
@@ -80,11 +85,14 @@ def fits(components: int, random: np.random.Generator) -> dict[str, Fit]:
     """The regressions that there are, by name."""
     waves = random.standard_normal((components * len(BLOCKS) + 1, WAVES))
     shifts = random.uniform(0, 2 * np.pi, WAVES)
-    every: dict[str, Fit] = {"ridge": lambda x, y: _ridge(x, y, waves, shifts)}
+    every: dict[str, Fit] = {}
     if components <= MANY:
         every["quantiles"] = lambda x, y: _by_component(x, y, _quantiles)
         if find_spec("sklearn") is not None:
             every["boosting"] = lambda x, y: _by_component(x, y, _boosting)
+    if "boosting" not in every:
+        # Waves lead astray beside what was never seen, where trees stay inside of it.
+        every["ridge"] = lambda x, y: _ridge(x, y, waves, shifts)
     return every
 
 
