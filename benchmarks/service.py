@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import itertools
 import os
 import random
+import shutil
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +28,7 @@ if __package__:
     from benchmarks.service_load import (
         Caller,
         Latencies,
+        Plain,
         Process,
         lateness,
         open_loop,
@@ -30,7 +36,16 @@ if __package__:
         with_caller,
     )
 else:
-    from service_load import Caller, Latencies, Process, lateness, open_loop, serving, with_caller
+    from service_load import (
+        Caller,
+        Latencies,
+        Plain,
+        Process,
+        lateness,
+        open_loop,
+        serving,
+        with_caller,
+    )
 
 
 class ServiceMeasurements:
@@ -61,10 +76,68 @@ class ServiceMeasurements:
         return str(self.folder / f"state-{time.monotonic_ns()}.sqlite")
 
     def single(self) -> None:
-        """Single `bound` at 500 requests a second, after the machine's own timers at that rate."""
+        """Single `predict` at 500 requests a second, beside plain uvicorn with the same body and an answer of
+        that length, in turns, after the machine's own timers at that rate."""
         timers = asyncio.run(lateness(500.0, 20 * self.scale))
         print(timers.line("timers with nothing to do, 500/s"))
-        self._bounds(1, 500.0, 60 * self.scale, "bound, 500/s")
+        bodies = [orjson.dumps({"items": self.items(1)}) for _ in range(1000)]
+        with serving(self.model, self.state()) as process, contextlib.closing(Plain()) as plain:
+            self._in_turns({"plain uvicorn": plain, "predict": process}, bodies)
+
+    def learning(self) -> None:
+        """Single `predict` at 50 a second with and without a learner that is always at work, in turns."""
+        bodies = [orjson.dumps({"items": self.items(1)}) for _ in range(200)]
+        model = self.folder / "learning"
+        shutil.copytree(self.model, model)
+        with (
+            serving(self.model, self.state()) as without,
+            serving(model, self.state(), "--learn", "20") as process,
+            jostle.Client(process.address) as client,
+        ):
+            end, number = threading.Event(), itertools.count()
+
+            def send() -> None:
+                while not end.wait(0.5):
+                    items = [
+                        {**one, "id": f"l{next(number)}", "runtime_seconds": 1.0}
+                        for one in self.items(20)
+                    ]
+                    client._call("POST", "/v1/runs", {"items": items})
+
+            sending = threading.Thread(target=send)
+            sending.start()
+            try:
+                self._in_turns(
+                    {"without learning": without, "with learning": process}, bodies, 50.0
+                )
+            finally:
+                end.set()
+                sending.join()
+            updates = client.models()[0]["updates"]
+        print(f"learned {len(updates)} times meanwhile")
+
+    def _in_turns(
+        self, rivals: dict[str, Any], bodies: list[bytes], rate: float = 500.0, turns: int = 6
+    ) -> None:
+        """The quantiles of all turns of each, and how many times the first one's p99 the second's is."""
+        found = {name: Latencies() for name in rivals}
+
+        async def act() -> None:
+            callers = {name: Caller(one.address) for name, one in rivals.items()}
+            for turn in range(turns + 1):
+                for name, caller in callers.items():
+                    seconds = min(2.0, 10 * self.scale) if turn == 0 else 10 * self.scale
+                    here = await open_loop(caller, "/v1/predict", bodies, rate, seconds)
+                    if turn:  # the first one warms up
+                        found[name].add(here)
+            for caller in callers.values():
+                caller.close()
+
+        asyncio.run(act())
+        for name, one in found.items():
+            print(one.line(f"{name}, {rate:g}/s"))
+        first, second = (float(np.quantile(one.seconds, 0.99)) for one in found.values())
+        print(f"p99 of the second is {second / first:.2f} times that of the first")
 
     def batch(self) -> None:
         """Batches of 1 000, five a second."""
@@ -201,52 +274,81 @@ class ServiceMeasurements:
         jostle.fit(sample(), method, seed=7).save(path)
 
     def kills(self) -> None:
-        """kill -9 at random moments under writes: nothing acknowledged is lost."""
-        state, acknowledged, placed = self.state(), set(), set()
-        turns, number, draw = int(100 * self.scale) or 1, 0, random.Random(0)
+        """kill -9 of the service, of the process that learns, and of connections to the database, at random
+        moments under writes: nothing acknowledged is lost or there twice, and no run is learned twice."""
+        state = self.postgresql or self.state()
+        turns, number, draw = int(100 * self.scale) or 1, itertools.count(1), random.Random(0)
+        acknowledged: set[str] = set()
+        placed: set[str] = set()
+        model = self.folder / "killed"
+        shutil.copytree(self.model, model)
 
-        async def write(process: Process) -> None:
-            nonlocal number
-            caller, end = Caller(process.address), time.monotonic() + draw.uniform(0.05, 0.6)
+        async def one(turn: int, caller: Caller) -> None:
+            while True:
+                id = f"r{next(number)}"
+                item = {"id": id, "workload": self.workloads[0], "platform": self.platforms[0]}
+                body = orjson.dumps({"items": [{**item, "runtime_seconds": 1.0}]})
+                try:
+                    if turn % 2:
+                        status, _, _ = await caller.ask("POST", "/v1/runs", body)
+                        acknowledged.update([id] if status == 200 else [])
+                    else:
+                        place = {"workload": self.workloads[0], "node": self.platforms[0]}
+                        where = f"/v1/placements/{id}"
+                        status, _, _ = await caller.ask("PUT", where, orjson.dumps(place))
+                        placed.update([id] if status == 200 else [])
+                except (OSError, EOFError):
+                    return
 
-            async def one(turn: int) -> None:
-                nonlocal number
-                while True:
-                    number += 1
-                    id = f"r{number}"
-                    item = {"id": id, "workload": self.workloads[0], "platform": self.platforms[0]}
-                    body = orjson.dumps({"items": [{**item, "runtime_seconds": 1.0 + number}]})
-                    try:
-                        if turn % 2:
-                            status, _, _ = await caller.ask("POST", "/v1/runs", body)
-                            acknowledged.update([id] if status == 200 else [])
-                        else:
-                            place = {"workload": self.workloads[0], "node": self.platforms[0]}
-                            status, _, _ = await caller.ask(
-                                "PUT", f"/v1/placements/{id}", orjson.dumps(place)
-                            )
-                            placed.update([id] if status == 200 else [])
-                    except (OSError, EOFError):
-                        return
+        async def round_of(process: Process, kill: Callable[[Process], int]) -> int:
+            caller = Caller(process.address)
+            tasks = [asyncio.create_task(one(turn, caller)) for turn in range(4)]
+            await asyncio.sleep(draw.uniform(0.05, 0.6))
+            hit = kill(process)
+            if hit:
+                await asyncio.sleep(0.1)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            caller.close()
+            return hit
 
-            tasks = [asyncio.create_task(one(turn)) for turn in range(4)]
-            await asyncio.sleep(end - time.monotonic())
+        def service(process: Process) -> int:
             process.kill()
-            await asyncio.gather(*tasks)
+            return 1
 
-        for _ in range(turns):
-            asyncio.run(write(Process(self.model, state)))
-        with serving(self.model, state) as process, jostle.Client(process.address) as client:
-            kept: set[str] = set()
+        victims: dict[str, Callable[[Process], int]] = {
+            "service": service,
+            "learner": Process.kill_children,
+        }
+        if self.postgresql:
+            victims["database connection"] = lambda _: _cut(str(self.postgresql))
+        for name, kill in victims.items():
+            hits, process = 0, Process(model, state, "--learn", "20")
+            for _ in range(turns):
+                hit = 0
+                for _ in range(60):  # the learner is not always there
+                    if hit := asyncio.run(round_of(process, kill)):
+                        break
+                hits += bool(hit)
+                if name == "service":
+                    process = Process(model, state, "--learn", "20")
+            process.kill()
+            counts = f"{len(acknowledged)} runs and {len(placed)} placements acknowledged"
+            print(f"{hits} kills of the {name}, {counts}")
+        with serving(model, state) as process, jostle.Client(process.address) as client:
+            kept: list[str] = []
             after = 0
             while rows := client._call("GET", f"/v1/runs?after={after}&limit=1000", None)["items"]:
-                kept |= {row["id"] for row in rows}
+                kept += [row["id"] for row in rows]
                 after = rows[-1]["number"]
-            there = {t.name for node in client.fleet().nodes for t in node.tenants}
-        lost = len(acknowledged - kept) + len(placed - there)
-        print(
-            f"{turns} kills: {len(acknowledged)} runs and {len(placed)} placements acknowledged, {lost} lost"
-        )
+            there = [t.name for node in client.fleet().nodes for t in node.tenants]
+        lost = len(acknowledged - {*kept}) + len(placed - {*there})
+        twice = len(kept) - len({*kept}) + len(there) - len({*there})
+        learned = jostle.load(model).metadata
+        runs = sum(record["runs"] for record in learned.get("updates") or [])
+        more = max(0, runs - learned.get("observed", [0])[0])
+        print(f"{lost} lost, {twice} there twice; {runs} runs learned, {more} of them twice")
 
     def races(self) -> None:
         """Two replicas over one state: the last slot is given once."""
@@ -276,6 +378,19 @@ class ServiceMeasurements:
             with_caller(one.address, act)
 
 
+def _cut(address: str) -> int:
+    """How many other connections to the database were ended."""
+    import psycopg
+
+    with psycopg.connect(address) as connection:
+        query = (
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity "
+            "where pid <> pg_backend_pid() and datname = current_database()"
+        )
+        row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
+
+
 def _pod(name: str, workload: str) -> dict[str, Any]:
     labels = {"jostle/workload": workload, "jostle/deadline": "4x"}
     return {
@@ -283,7 +398,7 @@ def _pod(name: str, workload: str) -> dict[str, Any]:
     }
 
 
-NAMES = ("single", "batch", "kubernetes", "memory", "swaps", "kills", "races")
+NAMES = ("single", "learning", "batch", "kubernetes", "memory", "swaps", "kills", "races")
 
 
 def main() -> None:

@@ -9,12 +9,14 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,12 @@ class Latencies:
 
     seconds: list[float] = field(default_factory=list)
     failed: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Latencies) -> None:
+        """What was seen besides."""
+        self.seconds += other.seconds
+        for why, count in other.failed.items():
+            self.failed[why] = self.failed.get(why, 0) + count
 
     def line(self, name: str) -> str:
         if not self.seconds:
@@ -141,6 +149,17 @@ class Process:
         parts = Path(f"/proc/{self._running.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
+    def kill_children(self) -> int:
+        """How many processes of its own the service had: it is they that are killed."""
+        tasks = Path(f"/proc/{self._running.pid}/task").glob("*/children")
+        count = 0
+        for pid in [int(pid) for path in tasks for pid in path.read_text().split()]:
+            with contextlib.suppress(OSError):
+                if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    count += 1
+        return count
+
     def kill(self) -> None:
         self._running.send_signal(signal.SIGKILL)
         self._running.wait()
@@ -170,3 +189,49 @@ def with_caller(address: str, act: Callable[[Caller], object]) -> object:
             caller.close()
 
     return asyncio.run(whole())
+
+
+_ANSWER = b'{"schema":"predict/v2","confidence":0.9,"model":{},"items":[{"status":"ok"}]}'.ljust(
+    420
+)
+
+
+async def plain_app(scope: Any, receive: Any, send: Any) -> None:
+    """Reads the body and sends as many bytes as an answer has: the least that a service costs."""
+    if scope["type"] == "http":
+        while (await receive()).get("more_body"):
+            pass
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(_ANSWER)),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": _ANSWER})
+
+
+class Plain:
+    """uvicorn itself, with that application."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{port}"
+        options = (
+            "--port",
+            str(port),
+            "--log-level",
+            "warning",
+            "--no-access-log",
+            "--loop",
+            "uvloop",
+        )
+        command = [sys.executable, "-m", "uvicorn", "service_load:plain_app", *options]
+        self._running = subprocess.Popen([*command, "--app-dir", str(Path(__file__).parent)])
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                return
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self._running.terminate()
+        self._running.wait()

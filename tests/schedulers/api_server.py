@@ -39,6 +39,7 @@ class ApiServer:
         self.nodes: dict[str, Any] = {}
         self.events: list[Any] = []
         self.bound: list[tuple[str, str]] = []
+        self.when_bound: Callable[[str, str], float] = lambda name, node: time.time()
         self._version = 1
         self._lock = threading.RLock()
         self._watching: dict[str, list[queue.Queue[Any]]] = {}
@@ -51,10 +52,11 @@ class ApiServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def add_node(self, name: str) -> None:
+    def add_node(self, name: str, **more: str) -> None:
+        """more: labels, under their names with `jostle/` before it."""
         room = {"cpu": "64", "memory": "64Gi", "pods": "500"}
         ready = {"type": "Ready", "status": "True"}
-        labels = {"kubernetes.io/hostname": name}
+        labels = {"kubernetes.io/hostname": name} | {f"jostle/{k}": v for k, v in more.items()}
         status = {"capacity": room, "allocatable": room, "conditions": [ready]}
         self._put(
             "nodes",
@@ -86,17 +88,17 @@ class ApiServer:
             pod = self.pods.pop(name)
             self._tell("pods", "DELETED", pod)
 
-    def _began(self, pod: Any, ended: bool = False) -> None:
+    def _began(self, pod: Any, now: float, ended: bool = False) -> None:
         (one,) = pod["status"].setdefault("containerStatuses", [{"restartCount": 0, "state": {}}])
-        now = datetime.now(UTC).isoformat()
-        start = one["state"].get("running", {}).get("startedAt", now)
-        times = {"startedAt": start, "finishedAt": now}
+        text = datetime.fromtimestamp(now, UTC).isoformat()
+        start = one["state"].get("running", {}).get("startedAt", text)
+        times = {"startedAt": start, "finishedAt": text}
         one["state"] = {"terminated": times} if ended else {"running": {"startedAt": start}}
 
-    def end_pod(self, name: str) -> None:
+    def end_pod(self, name: str, now: float | None = None) -> None:
         with self._lock:
             pod = self.pods[name]
-            self._began(pod, ended=True)
+            self._began(pod, time.time() if now is None else now, ended=True)
             pod["status"]["phase"] = "Succeeded"
             self._tell("pods", "MODIFIED", pod)
 
@@ -144,9 +146,13 @@ class ApiServer:
             about = {"resourceVersion": str(self._version)}
             return {"kind": name, "apiVersion": version, "metadata": about, "items": items}
 
-    def watch(self, kind: str) -> queue.Queue[Any]:
+    def watch(self, kind: str, since: int) -> queue.Queue[Any]:
+        """What changes from that version on: also what came between the list and this."""
         waiting: queue.Queue[Any] = queue.Queue()
         with self._lock:
+            for found in {"pods": self.pods, "nodes": self.nodes}.get(kind, {}).values():
+                if int(found["metadata"]["resourceVersion"]) > since:
+                    waiting.put({"type": "ADDED", "object": json.loads(json.dumps(found))})
             self._watching.setdefault(kind, []).append(waiting)
         return waiting
 
@@ -160,7 +166,7 @@ class ApiServer:
                 return 409
             pod["spec"]["nodeName"] = node
             pod["status"]["phase"] = "Running"
-            self._began(pod)
+            self._began(pod, self.when_bound(name, node))
             self.bound.append((name, node))
             self._tell("pods", "MODIFIED", pod)
             return 201
@@ -179,7 +185,8 @@ def _handler(api: ApiServer) -> type[BaseHTTPRequestHandler]:
             kind = parts.path.rstrip("/").rpartition("/")[2]
             if kind in KINDS:
                 if asked.get("watch", ["false"])[0] in ("true", "1"):
-                    return self._watch(kind)
+                    since = int(asked.get("resourceVersion", ["0"])[0] or 0)
+                    return self._watch(kind, since)
                 return self._answer(200, api.listed(kind, asked.get("labelSelector", [""])[0]))
             if (match := _POD.fullmatch(parts.path)) and match[2] in api.pods:
                 return self._answer(200, api.pods[match[2]])
@@ -219,8 +226,8 @@ def _handler(api: ApiServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-        def _watch(self, kind: str) -> None:
-            waiting = api.watch(kind)
+        def _watch(self, kind: str, since: int) -> None:
+            waiting = api.watch(kind, since)
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Transfer-Encoding", "chunked")

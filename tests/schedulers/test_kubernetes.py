@@ -18,6 +18,7 @@ import yaml
 import jostle
 from jostle.placement import Node, Request
 from tests.schedulers.api_server import ApiServer
+from tests.service.chart import PLAIN
 from tests.service.test_process import serving
 
 PROGRAM = os.environ.get("JOSTLE_KUBE_SCHEDULER", "")
@@ -42,8 +43,8 @@ def scheduler(folder: Path, api: ApiServer, service: str, *, ignorable: bool) ->
         "current-context": "c",
     }
     (folder / "kubeconfig").write_text(json.dumps(kubeconfig))
-    text = (Path(__file__).parents[2] / "deploy/kubernetes/scheduler.yaml").read_text()
-    (here,) = yaml.safe_load(text)["extenders"]
+    (config,) = [one for one in yaml.safe_load_all(PLAIN.read_text()) if one["kind"] == "ConfigMap"]
+    (here,) = yaml.safe_load(config["data"]["scheduler.yaml"])["extenders"]
     plain = {"enableHTTPS": False, "tlsConfig": None, "ignorable": ignorable, "httpTimeout": "30s"}
     extender = {**here, "urlPrefix": f"{service}/v1/kubernetes", **plain}
     json_ = "application/json"

@@ -93,7 +93,7 @@ def test_jobs_that_ended_are_runs_with_stretches(start: Start, tmp_path: Path) -
     assert told(service, "ended", "1", one, far, exit="0:0", after=2) == 1
     assert told(service, "ended", "1", one, far, exit="0:0") == 0  # once
     (run,) = service.http.get("/v1/runs").json()["items"]
-    assert run["id"] == "slurm:1:1800000001"
+    assert run["id"] == "slurm:1:1800000002"
     assert (run["workload"], run["platform"], run["runtime_seconds"]) == ("fft", "skylake", 5.0)
     assert run["stretches"] == [
         {"start_seconds": 0, "corunners": []},

@@ -119,7 +119,7 @@ class Serving:
 
     async def learn(self, seconds: float = 1.0) -> None:
         """Learn observed runs as they come, in a process of its own; what hinders it is logged once."""
-        settings, worker = self.settings, Worker(niceness=19)
+        settings, worker = self.settings, Worker(niceness=5)
         state = settings.state_file()
         try:
             while True:

@@ -122,7 +122,7 @@ async def models(service: Serving, _: Nothing) -> ServedModels:
                 "pools": [vars(one) for one in served.model.calibration.summary()],
             }
         )
-    trouble = service.folder.trouble or service.learning.trouble
+    trouble = service.learning.trouble or service.folder.trouble
     return ServedModels(tuple(listed), trouble, service.settings.confidence)
 
 

@@ -12,6 +12,7 @@ from jostle.service.operations import Question, StateAnswer
 from jostle.service.state._observed import ObservedStay, ObservedStays
 
 _WORKLOAD = re.compile(r"jostle\s(?:.*\s)?workload=(\S+)")
+_LATE_SECONDS = 60.0
 _PLACEMENT = re.compile(r"placement=(slurm-[A-Za-z0-9-]+)")
 
 
@@ -68,9 +69,7 @@ class ObservedJobs:
 
     def __init__(self, since: float) -> None:
         self.stays = ObservedStays(since)
-        self._began: dict[
-            tuple[str, float], float
-        ] = {}  # as told, where the scheduler knows seconds alone
+        self._began: dict[str, float] = {}  # as told, where the scheduler knows seconds alone
 
     def see(
         self, seen: JobsQuestion, platform_of: dict[str, str], now: float
@@ -78,14 +77,16 @@ class ObservedJobs:
         """(runs as they are sent to a service, placements that are over). Raises UsageError."""
         jobs = [SeenJob.read(line) for line in seen.jobs]
         many = {one.number for one in jobs if sum(o.number == one.number for o in jobs) > 1}
-        keys = {(one.number, one.start) for one in jobs}
-        self._began = {key: when for key, when in self._began.items() if key in keys}
+        numbers = {one.number for one in jobs}
+        self._began = {key: when for key, when in self._began.items() if key in numbers}
+        if seen.event == "began":
+            self._began[seen.job] = now
         there, over = {}, []
         for one in jobs:
-            key, is_it = (one.number, one.start), one.number == seen.job
-            if is_it and seen.event == "began":
-                self._began.setdefault(key, now)
-            begun, name = self._began.get(key, one.start), f"slurm:{one.number}:{one.start:.0f}"
+            begun, is_it = self._began.get(one.number, one.start), one.number == seen.job
+            if one.start > begun + _LATE_SECONDS:  # it began once more, and nobody told
+                begun = one.start
+            name = f"slurm:{one.number}:{begun:.0f}"
             stay = ObservedStay(one.workload, one.node, begun)
             if is_it and seen.event == "ended":
                 is_one = seen.exit == "0:0" and one.number not in many
