@@ -47,11 +47,10 @@ $(READY): pyproject.toml $(wildcard constraints/*.txt)
 	@test -n "$(PYTHON)" || { echo "Jostle needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python3" >&2; exit 2; }
 	@echo "setting up $(VENV) with $(PYTHON)" >&2
 	$(PYTHON) -m venv --clear $(VENV)
-	@v=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints/py$$v.txt 'pip>=25.1' && \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints/py$$v.txt --editable '.[all]' --group dev
+	@set -x; $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--requirement constraints/shipped.txt --requirement constraints/tested.txt && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . && \
+	$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $@
 
 clean:

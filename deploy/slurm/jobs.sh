@@ -24,7 +24,8 @@ spread() {
 
 jobs=$(
     squeue -h -t R,CF,S -o '%A|%u|%N|%S|%j|%k' | grep -v "^$SLURM_JOB_ID|"
-    squeue -h -t all -j "$SLURM_JOB_ID" -o '%A|%u|%N|%S|%j|%k'
+    start=$(squeue -h -t all -j "$SLURM_JOB_ID" -o %S) # a job that is over has no node there any more
+    echo "$SLURM_JOB_ID|$SLURM_JOB_USER|$SLURM_JOB_NODELIST|${start:-0}|$SLURM_JOB_NAME|$SLURM_JOB_COMMENT"
 ) 2>/dev/null || exit 0
 {
     printf '{"event":"%s","job":"%s","exit":"%s","nodes":[' "$event" "$SLURM_JOB_ID" "${SLURM_JOB_EXIT_CODE2:-}"

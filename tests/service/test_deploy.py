@@ -210,6 +210,31 @@ def test_nothing_listens_to_others_without_a_certificate_and_a_key() -> None:
         assert {"--tls-cert", "--tls-key", "--keys"} <= set(re.findall(r"--[a-z-]+", text)), name
 
 
+ROOT = DEPLOY.parent
+
+
+def pinned(name: str) -> list[str]:
+    """Each requirement with its hashes, on one line."""
+    text = (ROOT / "constraints" / name).read_text("utf-8").replace("\\\n", "")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_every_pin_has_hashes_and_what_is_shipped_a_licence() -> None:
+    shipped, tested = pinned("shipped.txt"), pinned("tested.txt")
+    for line in (*shipped, *tested):
+        assert re.fullmatch(
+            r"[\w.-]+(\[\w+\])?==[^\s;]+( ; [^-]+?)?(\s+--hash=sha256:[0-9a-f]{64})+", line
+        ), line
+    names = [{re.split(r"[=\[]", line)[0] for line in lines} for lines in (shipped, tested)]
+    rows = re.findall(r"^\| (\S+) \| ([^|?]+) \|$", (ROOT / "LICENCES.md").read_text("utf-8"), re.M)
+    assert {name for name, licence in rows if name != "package" and licence.strip()} == names[0]
+    # Nothing else gets into the image, and both together are the whole environment.
+    entry = (DEPLOY / "Containerfile").read_text()
+    assert "--require-hashes --requirement /source/constraints/shipped.txt" in entry
+    assert (ROOT / "Makefile").read_text().count("--require-hashes") == 1
+    assert not names[0] & names[1]
+
+
 def test_every_option_that_is_used_exists() -> None:
     from dataclasses import fields
 
