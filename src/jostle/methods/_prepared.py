@@ -5,7 +5,7 @@ Arrow comes with runs, so it is imported where it is used: loading a model needs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,7 +120,6 @@ class HeldOut:
     learn: Prepared
     validation: Runs
     calibration: Runs
-    dropped_inputs: int = field(default=0)
 
 
 def first_solo_runs(runs: Runs) -> np.ndarray:

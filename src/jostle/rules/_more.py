@@ -27,9 +27,7 @@ from jostle.rules._weights import greedy_weights
 
 QUANTILE = 0.1
 ASKED = 40  # co-runners by which F is found
-MOST_TARGETS = (
-    4_000  # for which it is; where there are more, the others have their platform's median
-)
+MOST_TARGETS = 4_000  # for which it is; the others of more have their platform's median
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 UNTRIED = 0.5  # how far the weights of parts that pairs alone cannot try are believed
