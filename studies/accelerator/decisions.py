@@ -245,6 +245,8 @@ def made_sets(made: MadeDevice, seed: int) -> Iterator[Decision]:
                 tenants, rest.device, rest.sharing, queries=queries, seed=seed, rest=rest
             )
             (plain,) = arrangements(tenants, device, "concurrent", queries=queries, seed=seed)
+            how = {"queries": queries, "seed": seed, "rest": rest.at_most}
+            (most,) = arrangements(tenants, rest.device, rest.sharing, **how)
             alone = rest.seconds(members[0]), made.applications[members[0]].solo_seconds
             values = [
                 _at_most(one.seconds[0], statistic, load) / solo_seconds
@@ -252,11 +254,14 @@ def made_sets(made: MadeDevice, seed: int) -> Iterator[Decision]:
             ]
             one = (members[0], members[1:], statistic)
             ((bound, _),) = rest.bounds([one], is_like_runs=way.is_like_runs)
+            if load is not None:
+                bound = _at_most(most.seconds[0], statistic, load)
             slowdown = 1 + sum(effects[members[0], other] for other in members[1:])
             for limit in limits:
                 calls = {LEARNED: values[0] <= limit, RAW: values[1] <= limit}
+                calls[BOUNDED] = values[0] <= limit and bound / alone[0] <= limit
                 if load is None:
-                    calls |= {BOUNDED: bound / alone[0] <= limit, ADDITIVE: slowdown <= limit}
+                    calls[ADDITIVE] = slowdown <= limit
                 what = statistic if load is None else f"{statistic} at a load of {load:g}"
                 yield Decision(f"made, {what}", limit, calls, bool(true <= limit))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,6 +75,11 @@ class LearnedRest:
     def seconds(self, target: str, beside: Sequence[str] = ()) -> float:
         """A run of the target, as learned."""
         return float(self.predict(self._asked([target], [beside]))[0])
+
+    @cached_property
+    def at_most(self) -> LearnedRest:
+        """As if each run took as long as its bound; infinitely long where there is none."""
+        return replace(self, predict=lambda asked: self.bound(asked).seconds, known={})
 
     def stretch(self, target: Application, beside: Sequence[Application] = ()) -> float:
         """Measured seconds for one of the simulation, of the target with these beside it."""

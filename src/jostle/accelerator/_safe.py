@@ -6,7 +6,7 @@ multiple of the solo latency and under a limit in seconds; up to 15 instances (M
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from jostle.accelerator._arrivals import (
     queries_for,
 )
 from jostle.accelerator._device import Device
-from jostle.accelerator._rest import LearnedRest
+from jostle.accelerator._rest import SIMULATED, LearnedRest
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.applications._tasks import KERNEL, TO_DEVICE, TO_HOST
 from jostle.accelerator.simulator._latencies import (
@@ -147,7 +147,8 @@ class Service:
 class Mix:
     """One co-location. latency: of the service. slowdown_ratio: of the objective's statistic. high_seconds:
     what that may come to, see Service.longest. bound_seconds: from measured co-runs, infinite where they say
-    nothing of it, for the reason `outcome`; empty where nothing was measured."""
+    nothing of it, for the reason `outcome`; empty where nothing was measured. Of queries at a rate it is
+    simulated as if each took as long as its bound, and the outcome says so."""
 
     instances: int
     latency: Latency
@@ -175,11 +176,20 @@ class Fit:
 
     @property
     def guaranteed(self) -> int | None:
+        """As bounded, by bounds of measured runs alone."""
+        return self._most_where(lambda mix: mix.outcome != SIMULATED)
+
+    @property
+    def bounded(self) -> int | None:
         """The most instances such that their bound and that of every smaller number keep the limit; None
         where nothing was measured."""
+        return self._most_where(lambda mix: True)
+
+    def _most_where(self, counts: Callable[[Mix], bool]) -> int | None:
         if not self.mixes[0].outcome:
             return None
-        late = (m.instances for m in self.mixes[1:] if not m.bound_seconds <= self.limit_seconds)
+        limit = self.limit_seconds
+        late = (m.instances for m in self.mixes[1:] if not (counts(m) and m.bound_seconds <= limit))
         return next(late, len(self.mixes)) - 1
 
 
@@ -215,6 +225,8 @@ def _seconds(
     if rest is not None:
         there = [] if len(device.partitions) > 1 else batches
         stretch = rest.stretch(service.application, there)
+        if not np.isfinite(stretch):
+            return np.full(runs, np.inf)
         arrivals = None if arrivals is None else arrivals / stretch
     tenants = [Tenant(service.application, runs, arrivals=arrivals)]
     others = max(1, len(device.partitions) - 1)
@@ -246,14 +258,14 @@ def how_many_fit(
     # Alone means without a queue: a closed loop, whatever the arrivals.
     solo = service.application.solo_seconds if rest is None else rest.seconds(service.name)
     limit, which = service.objective.limit(solo)
-    bounds = [(float("inf"), "")] * (most + 1)
+    bounds, at_most = [(float("inf"), "")] * (most + 1), None
     if rest is not None:
-        plain = service.arrivals is None and batch_pes is None
+        alike = batch_pes is None and rest.is_like_runs(device, options or SimulationOptions())
+        at_most = rest.at_most if alike and service.arrivals is not None else None
         members = [
             (service.name, [batch.name] * n, service.objective.statistic) for n in range(most + 1)
         ]
-        alike = plain and rest.is_like_runs(device, options or SimulationOptions())
-        bounds = rest.bounds(members, is_like_runs=alike)
+        bounds = rest.bounds(members, is_like_runs=alike and at_most is None)
     room = most_in_memory(service.application, batch, device, most)
     mixes: list[Mix] = []
     fits, broken = -1, False
@@ -263,6 +275,9 @@ def how_many_fit(
         latency, high = Latency.of(seconds), service.longest(seconds)
         safe = high <= limit * (1 + 1e-9)
         ratio = service.objective.of(latency) / solo
+        if at_most is not None and safe:
+            slow = _seconds(service, beside, device, options, None, at_most)
+            bounds[instances] = service.longest(slow), SIMULATED
         mixes.append(Mix(instances, latency, ratio, safe, high, *bounds[instances]))
         broken = broken or not safe
         if not broken:

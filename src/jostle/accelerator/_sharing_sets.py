@@ -18,7 +18,7 @@ import numpy as np
 
 from jostle.accelerator._arrivals import FEWEST_FOR, Latency, interval_of, queries_for
 from jostle.accelerator._device import Device
-from jostle.accelerator._rest import LearnedRest
+from jostle.accelerator._rest import SIMULATED, LearnedRest
 from jostle.accelerator._safe import Objective
 from jostle.accelerator._together import (
     Arrangement,
@@ -27,6 +27,7 @@ from jostle.accelerator._together import (
     check_mode,
     ways_to_arrange,
 )
+from jostle.accelerator.simulator._tenants import SimulationOptions
 from jostle.errors import UsageError
 from jostle.progress import Progress, no_progress
 
@@ -105,17 +106,23 @@ class TenantSet:
         return next(verdict for verdict in (LATE, UNCLEAR, KEEPS) if verdict in verdicts)
 
     @property
-    def is_guaranteed(self) -> bool | None:
+    def is_bounded(self) -> bool | None:
         """Whether every member's bound keeps its limit; None where nothing was measured."""
         if not any(one.outcome for one in self.times):
             return None
         return all(one.bound_seconds <= one.limit_seconds for one in self.times)
 
     @property
+    def is_guaranteed(self) -> bool | None:
+        """As is_bounded, by bounds of measured runs alone."""
+        is_simulated = any(one.outcome == SIMULATED for one in self.times)
+        return False if is_simulated else self.is_bounded
+
+    @property
     def order(self) -> tuple:
         """Better ways first."""
         over = max((one.over_ratio for one in self.times), default=np.inf)
-        return (KEEPS, UNCLEAR, LATE).index(self.verdict), self.is_guaranteed is False, over
+        return (KEEPS, UNCLEAR, LATE).index(self.verdict), self.is_bounded is False, over
 
     @property
     def shared(self) -> str:
@@ -178,7 +185,7 @@ def sets_that_fit(
     fitting: list[tuple[tuple[int, ...], TenantSet]] = []
     others = []
     for done, part in enumerate(sets, start=1):
-        inside = any(set(part) <= set(f) for f, held in fitting if held.is_guaranteed is not False)
+        inside = any(set(part) <= set(f) for f, held in fitting if held.is_bounded is not False)
         if not hopeless.intersection(part) and not inside:
             tenant = search.best(part)
             if tenant.verdict == KEEPS:
@@ -277,13 +284,36 @@ class _Search:
             times = [_member_time(one, seconds, one.limit_seconds) for one, seconds in every]
         else:
             alone = [self.rest.seconds(one.tenant.application.name) for one in members]
-            limits = map(Wish.limit_of, members, alone)
+            limits = list(map(Wish.limit_of, members, alone))
             times = [_member_time(*one, at) for one, at in zip(every, limits, strict=True)]
             bounds = self._bounds(self.rest, members, tenant_set)
+            if self._is_at_rates(members, mode) and all(one.verdict == KEEPS for one in times):
+                most = arranged(
+                    [member.tenant for member in members],
+                    self.device,
+                    mode,
+                    way,
+                    queries=queries,
+                    seed=self.seed + OTHER_SEED * other,
+                    most_tasks=MOST_TASKS,
+                    rest=self.rest.at_most,
+                )
+                slow = map(_member_time, members, most.seconds, limits)
+                bounds = [(float(np.fmax(t.seconds, t.high_seconds)), SIMULATED) for t in slow]
             both = zip(times, bounds, strict=True)
             times = [replace(t, bound_seconds=b[0], outcome=b[1]) for t, b in both]
         bare = replace(tenant_set, seconds=())
         return TenantSet(tuple(member.name for member in members), bare, tuple(times))
+
+    def _is_at_rates(self, members: Sequence[Wish], mode: str) -> bool:
+        """Whether measured runs were shared so, but under another load."""
+        tenants = [member.tenant for member in members]
+        return (
+            self.rest is not None
+            and any(one.rate_per_second is not None for one in tenants)
+            and all(one.pes_ratio is None for one in tenants)
+            and self.rest.is_like_runs(self.device, SimulationOptions(mode))
+        )
 
     def _bounds(
         self, rest: LearnedRest, members: Sequence[Wish], tenant_set: Arrangement

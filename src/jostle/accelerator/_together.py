@@ -150,6 +150,9 @@ def arranged(
     if rest is not None and not is_like_runs:
         every = zip(tenants, beside, strict=True)
         stretch = np.array([rest.stretch(one.application, others) for one, others in every])
+        if not np.isfinite(stretch).all():  # no bound
+            never = (np.full(FEWEST_RUNS, np.inf),) * len(tenants)
+            return Arrangement(mode, (), tuple(map(Latency.of, never)), never)
         tenants = [
             one
             if one.rate_per_second is None

@@ -57,8 +57,12 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
     ]
     if bounds:
         parts.append(
-            f"{fit.guaranteed} keep {duration(fit.limit_seconds)} at confidence {bounds.confidence:g}, over "
+            f"{fit.bounded} keep {duration(fit.limit_seconds)} at confidence {bounds.confidence:g}, over "
             f"{bounds.over}. Times are those of measured runs."
+        )
+    if fit.bounded != fit.guaranteed:
+        parts.append(
+            "No run was measured at that rate: bounds are simulated as if each query took its own."
         )
     remarks = [f"Note: {note}." for note in notes]
     return Report(document, parts, notes=remarks, exit_code=_code(is_safe, rows))
@@ -133,7 +137,7 @@ def table_answer(simulation: Simulation, fits: Sequence[Fit]) -> Report:
 
 
 def _kept(fit: Fit) -> int:
-    return fit.instances if fit.guaranteed is None else min(fit.instances, fit.guaranteed)
+    return fit.instances if fit.bounded is None else min(fit.instances, fit.bounded)
 
 
 def _code(is_safe: bool, rows: list[dict[str, Any]]) -> int:

@@ -65,8 +65,8 @@ def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Re
     alone = len(sets.alone) == 1 and sets.alone[0].verdict == "keeps"
     best = sets.fitting[0] if sets.fitting else sets.alone[0]
     bounds = [one.bound_seconds for held in (*sets.fitting, *sets.others) for one in held.times]
-    measured = best.is_guaranteed is not None
-    safe = (sets.all_fit or alone) and best.is_guaranteed is not False
+    measured = best.is_bounded is not None
+    safe = (sets.all_fit or alone) and best.is_bounded is not False
     text = f"{', '.join(modes)}; {sets.simulated} simulations"
     if sets.all_fit or alone:
         parts: list[Table | str] = [f"All fit: {best.shared} ({text})."]
@@ -75,11 +75,15 @@ def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Re
         parts = [f"Not all fit; the most that do: {names}, {sets.fitting[0].shared} ({text})."]
     else:
         parts = [f"No two of them fit together ({text})."]
-    if best.is_guaranteed is False:
+    if best.is_bounded is False:
         parts.append("That is what is predicted: no bound holds it, see the column bound.")
+    elif best.is_bounded != best.is_guaranteed:
+        parts.append(
+            "No run was measured at such rates: bounds are simulated as if each query took its own."
+        )
     parts.append(_table(sets.alone, "alone"))
     if sets.fitting:
-        bounded = "" if best.is_guaranteed is None else " that bounds hold"
+        bounded = "" if best.is_bounded is None else " that bounds hold"
         parts.append(_table(sets.fitting, f"fit together, and in no larger set{bounded}"))
     if sets.others:
         title = "do not fit together, the closest way"
