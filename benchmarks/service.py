@@ -93,6 +93,7 @@ class ServiceMeasurements:
             serving(self.model, self.state()) as without,
             serving(model, self.state(), "--learn", "20") as process,
             jostle.Client(process.address) as client,
+            jostle.Client(without.address) as other,
         ):
             end, number = threading.Event(), itertools.count()
 
@@ -102,7 +103,8 @@ class ServiceMeasurements:
                         {**one, "id": f"l{next(number)}", "runtime_seconds": 1.0}
                         for one in self.items(20)
                     ]
-                    client._call("POST", "/v1/runs", {"items": items})
+                    for one in (client, other):
+                        one._call("POST", "/v1/runs", {"items": items})
 
             sending = threading.Thread(target=send)
             sending.start()
