@@ -182,7 +182,7 @@ def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:
     page.wait_for_selector("#verb-answer tbody tr")
     rows = page.locator("#verb-answer tbody tr").all_inner_texts()
     assert len(rows) == 2
-    assert any(node in rows[0] for node in ("east", "west", "south"))
+    assert any(node in rows[0] for node in ("east", "west", "south", HOSTILE))
     page.select_option("#verb", "walltime")
     page.fill("#requests", "w00")
     page.click("#verb-form button")
