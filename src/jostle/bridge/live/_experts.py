@@ -32,7 +32,6 @@ class Past:
 
     def __init__(self, ranks: np.ndarray) -> None:
         known = np.isfinite(ranks)
-        self.length = ranks.shape[1]
         self._sums, self._counts = (
             np.pad(np.cumsum(values, axis=1), ((0, 0), (1, 0), (0, 0)))
             for values in (np.where(known, ranks, 0.0), known.astype(float))
