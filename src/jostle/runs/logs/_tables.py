@@ -229,6 +229,8 @@ class JobsImport(LogImport):
                     raise UnreadableFile(what, where=where, fix=fix)
                 delimiter = delimiter or self.delimiter
                 names = _header(line, delimiter, where)
+                if hasattr(stream, "peek") and not stream.peek(1):
+                    return  # a header alone: no job, and Arrow's reader may abort where it ends at once
                 reader = pyarrow.csv.open_csv(
                     pa.PythonFile(stream, "r"),
                     pyarrow.csv.ReadOptions(
