@@ -13,6 +13,7 @@ from sqlalchemy import event
 
 import jostle
 from jostle.errors import UsageError
+from jostle.placement.sets._parts import Parts
 from jostle.runs import Dataset
 from jostle.service.state._archive import Archive
 from jostle.service.state._store import Store
@@ -334,3 +335,12 @@ def test_watching_takes_a_new_model(service: Running) -> None:
 
     asyncio.run(watched())
     assert running.folder._seen is not None
+
+
+def test_hundreds_of_tenants_on_one_node_are_told_apart() -> None:
+    """Of a node without a limit on slots."""
+    parts, members = Parts(50, 2), np.full((3, 700), -1)
+    members[:2], members[2, -3:] = 7, 4
+    numbers = parts.numbers(np.array([0, 0, 1]), members)
+    assert numbers[0] == numbers[1] != numbers[2]
+    assert parts.numbers(np.array([1]), members[2:]).tolist() == [numbers[2]]

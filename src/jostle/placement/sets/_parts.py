@@ -29,7 +29,7 @@ class Parts:
     def numbers(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(n,) the number of each set; those that were not here before are added."""
         members = members[:, members.shape[1] - int((members >= 0).sum(axis=1).max(initial=1)) :]
-        if not self._wide and self._platforms * float(self._base) ** members.shape[1] >= 2**62:
+        if not self._wide and self._platforms * int(self._base) ** members.shape[1] >= 2**62:
             self._wide = True
             keys = self._key(self.platform, self.members)
             order = np.argsort(keys)
