@@ -1,6 +1,6 @@
 """How many small changes to the code the tests notice.
 
-    python benchmarks/mutation.py [--modules storage|bounds|all] [--number 100] [--seed 0] [--near]
+    python benchmarks/mutation.py [--modules storage|bounds|...|all] [--number 100] [--seed 0] [--near]
 
 Comparisons, arithmetic, constants, conditions, branches, statements, arguments and orders are changed, one
 at a time, in a copy of the tree in a temporary folder; mutants are drawn at random, equally many for each
@@ -62,6 +62,34 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
             ["tests/methods", "tests/slowdown"],
         ),
     },
+    "rules": {
+        "src/jostle/rules": (["tests/rules"], ["tests/ensemble", "tests/slowdown", "tests/bag"]),
+        "src/jostle/ensemble": (["tests/ensemble"], ["tests/rules", "tests/methods"]),
+    },
+    "watch": {
+        "src/jostle/models/_watch.py": (["tests/models/test_watch.py"], ["tests/bounds"]),
+        "src/jostle/models/_following.py": (["tests/models/test_watch.py"], ["tests/bounds"]),
+        "src/jostle/bounds/_drift.py": (
+            ["tests/bounds/test_drift.py", "tests/models/test_watch.py"],
+            [],
+        ),
+    },
+    "assign": {
+        "src/jostle/placement/assign": (
+            ["tests/placement/test_assign.py"],
+            ["tests/placement/test_whatif.py", "tests/placement/test_devices.py"],
+        ),
+        "src/jostle/placement/chosen": (
+            ["tests/placement/test_chosen.py"],
+            ["tests/placement/test_answers.py"],
+        ),
+    },
+    "state": {
+        "src/jostle/service/state": (
+            ["tests/service/test_state.py", "tests/service/test_living.py"],
+            ["tests/service/test_http.py", "tests/service/test_slurm.py"],
+        ),
+    },
 }
 # Slow, and a repetition of the others.
 SLOW = (
@@ -69,7 +97,16 @@ SLOW = (
     "tests/models/test_new_names.py::test_factorization_bounds_new_names",
 )
 LEFT_OUT = [word for test in SLOW for word in ("--deselect", test)]
-COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md", "CONTRIBUTING.md")
+COPIED = (
+    "src",
+    "tests",
+    "benchmarks",
+    "docs",
+    "studies",
+    "pyproject.toml",
+    "README.md",
+    "CONTRIBUTING.md",
+)
 
 
 @dataclass(frozen=True)

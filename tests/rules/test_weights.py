@@ -89,6 +89,7 @@ def test_evidence_is_a_mean_over_its_standard_error_by_sets(
     assert nothing_but_noise(np.append(gain, np.nan), np.append(sets, 99)) == is_noise
     assert nothing_but_noise(gain, sets, 2.0)
     assert not nothing_but_noise(np.full(4, np.nan), np.arange(4))
+    assert nothing_but_noise(np.zeros(4), np.arange(4))
 
 
 def test_the_median_is_where_half_of_the_weight_is() -> None:

@@ -15,7 +15,10 @@ from typing import Annotated, Literal
 from jostle._confidence import exact_confidence
 from jostle.errors import UsageError
 
-CHOSEN, EACH, JOINT, PREDICTED = "chosen", "each", "joint", "predicted"
+CHOSEN = "chosen"
+EACH = "each"
+JOINT = "joint"
+PREDICTED = "predicted"
 Promise = Literal["chosen", "each", "joint", "predicted"]
 PROMISES = (CHOSEN, EACH, JOINT, PREDICTED)
 

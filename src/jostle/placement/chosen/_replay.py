@@ -88,9 +88,7 @@ class Replay:
         where calibration runs are too few to tell. log_limit: (draws, n) of each run, infinite for none."""
         n = len(self)
         width = min(max(options, 1), n)
-        rounds = -(-FLEETS // max(n // width, 1)) if width > 1 else -(-FLEETS // n)
-        random, late, taken, miss = np.random.default_rng(0), 0.0, 0.0, 1 - confidence
-        fleets = np.concatenate([self._fleets(width, random) for _ in range(rounds)])
+        fleets, miss, random = self._fleets(width), 1 - confidence, np.random.default_rng(1)
         limits = log_limit[random.integers(0, len(log_limit), len(fleets))[:, None], fleets]
         for careful in CAREFUL:
             level = confidence if careful == 1 else float(round(1 - miss * careful, 12))
@@ -106,14 +104,19 @@ class Replay:
                 return level
         return None
 
-    def _fleets(self, width: int, random: np.random.Generator) -> np.ndarray:
-        """(fleets, width) runs: of the workload of a run that is drawn, as far as there are, then others."""
-        n = len(self)
-        if width == 1:
-            return np.arange(n)[:, None]
-        first = random.integers(0, n, n // width)
-        order = random.random((len(first), n)) + (self.workload != self.workload[first, None])
-        return np.argpartition(order, width - 1, axis=1)[:, :width]
+    def _fleets(self, width: int) -> np.ndarray:
+        """(fleets, width) runs: of the workload of a run that is drawn, as far as there are, then others.
+        They are remembered: it takes longer than all the rest."""
+        known = vars(self).setdefault("known_fleets", {})
+        if width not in known:
+            n, random = len(self), np.random.default_rng(0)
+            if width == 1:
+                known[1] = np.tile(np.arange(n), -(-FLEETS // n))[:, None]
+            else:
+                first = random.integers(0, n, FLEETS)
+                order = random.random((FLEETS, n)) + (self.workload != self.workload[first, None])
+                known[width] = np.argpartition(order, width - 1, axis=1)[:, :width]
+        return known[width]
 
 
 def level_of_chosen(
