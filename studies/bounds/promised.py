@@ -86,6 +86,7 @@ def main() -> None:
             )
             answered, _ = _mean(shares[(confidence, verb, promise, "answered")])
             cells = [f"{kept:.3f}", f"{error:.3f}", f"{worst:.3f}", f"{answered:.0%}"]
+            cells = ["–" if "nan" in cell else cell for cell in cells]  # nothing was promised
             print(verb, promise or "–", counted, f"{confidence:g}", is_promised, *cells, sep=" | ")
     print("\nlaw | errors | kept at 0.9 | 0.95 | 0.99 | margin at 0.9 | 0.95 | 0.99")
     for law in chosen:
