@@ -31,7 +31,7 @@ def test_forecast_prints_one_document(folder: Path, capsys: pytest.CaptureFixtur
     arguments = ["forecast", str(folder), "--at", "0.31", "--at", "0.5", *SMALL, "--json"]
     assert exit_code([*arguments, "--limit", "instructions=1e9"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "forecast/v1"
+    assert document["schema"] == "forecast/v2"
     assert len(document["answers"]) == 2
     one = document["answers"][0]
     assert set(one["components"]) == {"instructions", "llc-misses"}

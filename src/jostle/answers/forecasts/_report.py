@@ -52,7 +52,7 @@ class ForecastAnswer:
             self._workload(*one, row, atoms) for one, row in zip(self.fitted, laws, strict=True)
         ]
         document: dict[str, Any] = {
-            "schema": "forecast/v1",
+            "schema": "forecast/v2",
             "data": {"datasets": [str(folder) for folder in datasets]},
             **(each[0] if len(each) == 1 else {"forecasts": each}),
             "pictures": [str(path) for path in figures],
