@@ -97,9 +97,9 @@ class Given(TableStudy):
                         is_over = known[-1] > limit
                         alike = others[((others[:, 0] > limit) == is_over)
                                        & np.isfinite(others).all(axis=1), 1]  # fmt: skip
-                        said = [law.exceedance_ratio({counter: limit}) for law in laws]
+                        over = [law.exceedance_ratio({counter: limit}) for law in laws]
                         turns = (1 + (alike > limit).sum()) / (2 + len(alike))
-                        every = [said[0], claims[c, q], said[1], float(is_over), float(turns)]
+                        every = [over[0], claims[c, q], over[1], float(is_over), float(turns)]
                         errors.append([(one - (then[c] > limit)) ** 2 for one in every])
         return dict(zip(WAYS, np.mean(errors, axis=0).tolist(), strict=True))
 

@@ -38,6 +38,7 @@ OF_THEMSELVES = {
     "ask",
     "bounds_on",
     "bounds_at",
+    "chosen",
     "ratios",
     "label",
     "only_without_choice",

@@ -15,7 +15,15 @@ from jostle._confidence import exact_confidence
 from jostle._options import Limits
 from jostle._report import duration
 from jostle.errors import UsageError
-from jostle.placement import REASONS, Fleet, Placement, Request, Requests, Standard
+from jostle.placement import (
+    REASONS,
+    Fleet,
+    Placement,
+    Request,
+    Requests,
+    Standard,
+    level_of_chosen,
+)
 from jostle.service.answers._requests import CONFIDENCE, LIMIT, NULL, VISIBLE
 from jostle.service.operations import Question, StateAnswer
 from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
@@ -96,7 +104,7 @@ def place_job(
         if not rows:
             break
         best, id = rows[0], f"slurm-{uuid.uuid4().hex[:16]}"
-        minutes, row = _promised(job, request, best.node, places, served)
+        minutes, row = _promised(job, request, [row.node for row in rows], places, served)
         try:
             places.put(WantedPlacement(id, best.node, row, stay, "safe"), served, standard)
         except NoPlace:  # another replica was faster
@@ -115,18 +123,21 @@ def place_job(
 
 
 def _promised(
-    job: JobQuestion, request: Request, node: str, places: LivePlaces, served: Served
+    job: JobQuestion, request: Request, safe: list[str], places: LivePlaces, served: Served
 ) -> tuple[int | None, dict[str, Any]]:
     """(time limit in whole minutes, None where no bound is valid at that confidence; what is kept for the
     job). A job past its limit is killed, so the limit that is handed out is an objective that later
-    placements keep; but where its own deadline is sooner than so sure a bound, that is kept alone."""
-    fleet = Fleet((places.fleet.nodes[node],))
+    placements keep; but where its own deadline is sooner than so sure a bound, that is kept alone. safe: the
+    nodes that it may go to, the one that was chosen first: of a bound that is the least of many, as sure as
+    it takes that the choice holds, where that can be told."""
+    nodes, wish = [places.fleet.nodes[name] for name in safe], Request(job.workload)
     sets = places.sets(served, Standard(job.limit_confidence))
-    (row,) = Placement(fleet, sets).walltime([Request(job.workload)]).rows
+    sets = sets.by(level_of_chosen(sets, [wish], nodes, is_least=True), None)
+    (row,) = Placement(Fleet((nodes[0],)), sets).walltime([wish]).rows
     if row.bound_seconds is None:
         return None, job.row
     minutes = max(1, math.ceil(row.bound_seconds / 60.0))
-    code = sets.platform_code[places.fleet.nodes[node].platform]
+    code = sets.platform_code[nodes[0].platform]
     deadline = float(sets.limits([request], np.array([code]))[0, 0])
     if deadline < row.bound_seconds:
         return minutes, job.row
