@@ -135,6 +135,30 @@ def test_a_job_that_ended_frees_its_place(service: Running) -> None:
     assert not service.http.get("/v1/placements").json()["items"]
 
 
+def test_jobs_that_nobody_placed_are_there_while_they_run(service: Running) -> None:
+    """What a node is asked about holds beside them."""
+    asked = {"workload": "w00", "nodes": ["west"]}
+    alone = service.post("/v1/slurm/submit", asked)
+    service.http.delete(f"/v1/placements/{alone['placement']}")
+    other, wide = "1 west 0 a.sh jostle workload=w01", "2 west 0 b.sh jostle workload=w02"
+    placed = f"3 east 0 c.sh jostle workload=w00 | {alone['comment']}"  # by Jostle: not once more
+
+    def places() -> dict[str, str]:
+        rows = service.http.get("/v1/placements").json()["items"]
+        return {row["id"]: row["node"] for row in rows}
+
+    told(service, "began", "1", other, wide, "2 east 0 b.sh jostle workload=w02", placed)
+    assert places() == {
+        "slurm-job:1:west": "west",
+        "slurm-job:2:west": "west",
+        "slurm-job:2:east": "east",
+    }
+    beside = service.post("/v1/slurm/submit", asked)
+    assert not beside["placed"] or beside["bound_seconds"] >= alone["bound_seconds"]
+    told(service, "ended", "2", other, wide, exit="0:0", after=3)
+    assert [id for id in places() if id.startswith("slurm-job:")] == ["slurm-job:1:west"]
+
+
 def test_lines_that_are_no_jobs_are_problems(service: Running) -> None:
     body = {"event": "ended", "job": "1", "nodes": [], "exit": "0:0"}
     for lines in (["1|ann|east"], ["1|ann|east|soon|a|"], [7], "x"):

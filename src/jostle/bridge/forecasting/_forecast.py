@@ -71,7 +71,7 @@ class Forecast(LawsBetween, Glance):
         return cls(saved.snapshots, saved.method, scale=saved.scale)
 
     def save(self, path: str | os.PathLike[str], *, atoms: int | None = None) -> None:
-        """Write it to a folder (forecast_model/v2). atoms: keep so many of each snapshot at most, centroids of
+        """Write it to a folder (forecast_model/v2). atoms: keep so many of each snapshot at most, centres of
         k-means with their weights; then runs are no longer known, nor a clock. Raises NotPermitted."""
         _saved.save(_saved.Saved(self.snapshots, self.method, self.scale), path, atoms)
 

@@ -189,19 +189,10 @@ class KubernetesDoor:
             await service.ask_places(lambda places, served: self._follow(pods, places, served))
 
     def _follow(self, pods: list[Pod], places: LivePlaces, served: Served) -> None:
-        places.fleet.sync(served.known.platforms)
-        placed = places.fleet.placed
-        before = {id: row for id, (row, _) in placed.items() if id.startswith("pod:")}
-        there = {pod.id: pod for pod in pods if pod.ended_at is None}
-        for id in [id for id, row in before.items() if id not in there and not row.held]:
-            places.let_go(id)
-        soon = self.service.clock() + self._stay / 2
-        for id, pod in there.items():
-            row = before.get(id)
-            row = row if row is not None and row.node == pod.node else None
-            lives = row is not None and not row.held and row.expires_at > soon
-            if pod.node in places.fleet.nodes and pod.is_known and not lives:
-                # Only what was held for it, where it now is, was promised.
-                wish = pod.without_limit if row is None else row.request
-                wanted = WantedPlacement(id, pod.node, wish, self._stay, "nothing")
-                places.put(wanted, served, self.standard)
+        there = {
+            pod.id: (pod.node if pod.is_known else "", pod.without_limit)
+            for pod in pods
+            if pod.ended_at is None
+        }
+        now = self.service.clock()
+        places.follow("pod:", there, self._stay, now, served, self.standard)

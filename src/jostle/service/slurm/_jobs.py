@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from jostle.errors import JostleError, UsageError
-from jostle.placement import Node
+from jostle.placement import Node, Requests
 from jostle.service.operations import Question, StateAnswer
 from jostle.service.state._observed import ObservedStay, ObservedStays
 
 _WORKLOAD = re.compile(r"jostle\s(?:.*\s)?workload=(\S+)")
 _LATE_SECONDS = 60.0
+RUNS = "slurm-job:"  # how the ids of those begin that Jostle did not place
 _PLACEMENT = re.compile(r"placement=(slurm-[A-Za-z0-9-]+)")
 
 
@@ -73,15 +74,16 @@ class ObservedJobs:
 
     def see(
         self, seen: JobsQuestion, platform_of: dict[str, str], now: float
-    ) -> tuple[list[dict[str, object]], list[str]]:
-        """(runs as they are sent to a service, placements that are over). Raises UsageError."""
+    ) -> tuple[list[dict[str, object]], list[str], dict[str, tuple[str, dict[str, Any]]]]:
+        """(runs as they are sent to a service; placements that are over; those who run without one, as
+        LivePlaces.follow takes them). Raises UsageError."""
         jobs = [SeenJob.read(line) for line in seen.jobs]
         many = {one.number for one in jobs if sum(o.number == one.number for o in jobs) > 1}
         numbers = {one.number for one in jobs}
         self._began = {key: when for key, when in self._began.items() if key in numbers}
         if seen.event == "began":
             self._began[seen.job] = now
-        there, over = {}, []
+        there, over, unplaced = {}, [], {}
         for one in jobs:
             begun, is_it = self._began.get(one.number, one.start), one.number == seen.job
             if one.start > begun + _LATE_SECONDS:  # it began once more, and nobody told
@@ -92,8 +94,12 @@ class ObservedJobs:
                 is_one = seen.exit == "0:0" and one.number not in many
                 stay = ObservedStay(one.workload, one.node, begun, now, is_one)
                 over += [one.placement] if one.placement else []
+            elif one.placement is None:
+                wish = {"workload": one.workload}
+                if Requests.read([wish]).rows[0] is not None:
+                    unplaced[f"{RUNS}{one.number}:{one.node}"] = one.node, wish
             there[f"{name}:{one.node}" if one.number in many else name] = stay
-        return self.stays.see(there, platform_of, now), over
+        return self.stays.see(there, platform_of, now), over, unplaced
 
 
 def nodes_of(lines: tuple[str, ...]) -> tuple[Node, ...]:

@@ -12,7 +12,7 @@ from jostle.service.http._schemas import object_of
 from jostle.service.http._service import Serving
 from jostle.service.operations import Operation
 from jostle.service.operations._runs import AddRuns, add_runs
-from jostle.service.slurm._jobs import JobsAnswer, JobsQuestion, ObservedJobs, nodes_of
+from jostle.service.slurm._jobs import RUNS, JobsAnswer, JobsQuestion, ObservedJobs, nodes_of
 from jostle.service.slurm._place import JobAnswer, JobQuestion, place_job
 
 _LOG = logging.getLogger("jostle.service")
@@ -45,14 +45,19 @@ class SlurmDoor:
         return await service.ask_places(lambda p, s: place_job(job, p, s, standard, stay))
 
     async def jobs(self, service: Serving, seen: JobsQuestion) -> JobsAnswer:
-        """Jobs that ended are runs, with who was beside them from when on, and their places are free."""
+        """Jobs that ended are runs, with who was beside them from when on, and their places are free; those
+        that run are there, whoever placed them."""
         if service.settings.fleet is None:
             service.fleet.of_cluster = nodes_of(seen.nodes)
         known = service.fleet.of_cluster or tuple(service.fleet.nodes.values())
         platform_of = {node.name: node.platform for node in known}
-        runs, over = self.observed.see(seen, platform_of, service.clock())
+        runs, over, there = self.observed.see(seen, platform_of, service.clock())
         if runs:
             await add_runs(service, AddRuns(runs))
         for id in over:
             await service.placing.ask(lambda id=id: service.places.let_go(id), 10.0)
+        if service.folder.served is not None:
+            standard, stay = Standard(service.settings.confidence), service.settings.stay_seconds
+            now = service.clock()
+            await service.ask_places(lambda p, s: p.follow(RUNS, there, stay, now, s, standard))
         return JobsAnswer(len(runs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,6 +98,31 @@ class LivePlaces:
             row = PlacementRow(*where, end, change.number)
             change.put(row)
         return row
+
+    def follow(
+        self,
+        prefix: str,
+        there: Mapping[str, tuple[str, dict[str, Any]]],
+        stay_seconds: float,
+        now: float,
+        served: Served,
+        standard: Standard,
+    ) -> None:
+        """Placements whose ids begin so are of those that run: of those that are gone they go, others are
+        made, or live on for as long again. there: {id: (node, request where nothing was promised)}."""
+        self.fleet.sync(served.known.platforms)
+        before = {id: row for id, (row, _) in self.fleet.placed.items() if id.startswith(prefix)}
+        for id in [id for id, row in before.items() if id not in there and not row.held]:
+            self.let_go(id)
+        for id, (node, wish) in there.items():
+            row = before.get(id)
+            row = row if row is not None and row.node == node else None
+            lives = row is not None and not row.held and row.expires_at > now + stay_seconds / 2
+            if node in self.fleet.nodes and not lives:
+                # Only what was held for it, where it now is, was promised.
+                request = wish if row is None else row.request
+                wanted = WantedPlacement(id, node, request, stay_seconds, "nothing")
+                self.put(wanted, served, standard)
 
     def let_go(self, id: str) -> bool:
         """Whether it was there. On the disk afterwards. Raises NotPermitted."""
