@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -269,7 +270,8 @@ class _Search:
     ) -> TenantSet:
         """other: arrivals, of which there are as many as numbers."""
         self.simulated += 1
-        tenant_set = arranged(
+        arrange = partial(
+            arranged,
             [member.tenant for member in members],
             self.device,
             mode,
@@ -277,8 +279,8 @@ class _Search:
             queries=queries,
             seed=self.seed + OTHER_SEED * other,
             most_tasks=MOST_TASKS,
-            rest=self.rest,
         )
+        tenant_set = arrange(rest=self.rest)
         every = zip(members, tenant_set.seconds, strict=True)
         if self.rest is None:
             times = [_member_time(one, seconds, one.limit_seconds) for one, seconds in every]
@@ -288,16 +290,7 @@ class _Search:
             times = [_member_time(*one, at) for one, at in zip(every, limits, strict=True)]
             bounds = self._bounds(self.rest, members, tenant_set)
             if self._is_at_rates(members, mode) and all(one.verdict == KEEPS for one in times):
-                most = arranged(
-                    [member.tenant for member in members],
-                    self.device,
-                    mode,
-                    way,
-                    queries=queries,
-                    seed=self.seed + OTHER_SEED * other,
-                    most_tasks=MOST_TASKS,
-                    rest=self.rest.at_most,
-                )
+                most = arrange(rest=self.rest.at_most)
                 slow = map(_member_time, members, most.seconds, limits)
                 bounds = [(float(np.fmax(t.seconds, t.high_seconds)), SIMULATED) for t in slow]
             both = zip(times, bounds, strict=True)
