@@ -143,8 +143,8 @@ def _is_command(group: Any, context: click.Context, rest: list[str]) -> bool:
 
 
 def run_command(line: str) -> str | None:
-    """What went wrong, if anything did. 1 is an answer: no. 3 is one of `jostle safe` and `jostle limit`: no bound
-    holds, as where a busy machine left holes in the traces that the page has made."""
+    """What went wrong, if anything did. 1 is an answer: no. 3 is one of `jostle safe` and `jostle limit`: no
+    bound holds, as where a busy machine left holes in the traces that the page has made."""
     words = shlex.split(line, comments=True)
     if words[0] != "jostle":
         return f"{words[0]} is neither run nor among what no test can run"

@@ -345,7 +345,9 @@ def certificate(folder: Path, name: str, ca: str | None = None) -> None:
         "2",
     ]
     subprocess.run(
-        ["openssl", "req", *kind, *subject, *signs, *files, *signed], check=True, capture_output=True
+        ["openssl", "req", *kind, *subject, *signs, *files, *signed],
+        check=True,
+        capture_output=True,
     )
 
 
