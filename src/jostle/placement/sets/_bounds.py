@@ -2,8 +2,9 @@
 
 A set is a platform and a sorted multiset of workloads, as codes. Whoever is in it is bounded beside all
 others, and never lower than beside fewer of them: the bound of a set is the largest over its subsets with a
-valid bound. That is still a bound, since it only grows; and so one more tenant never turns a no into a yes.
-Equal sets and their subsets are bounded once, many in one call of the model, and remembered.
+valid bound. That is still a bound, since it only grows; and so one more tenant never turns a no into a yes
+(past MOST_RAISED members a set is bounded by itself). Equal sets and their subsets are bounded once, many in
+one call of the model, and remembered; equal members of a set are asked about once.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 500_000  # in one call of the model
 NEW, OWN, REFUSED, RAISED = range(4)
 FEW = 1_000  # sets that are bounded with all their subsets in one call of the model
+MOST_RAISED = 12  # members of a set whose subsets are looked at; of hundreds there are too many
 
 
 @dataclass
@@ -73,6 +75,7 @@ class SetBounds:
         self.platform_code = {
             name: code for code, name in enumerate(self.platform_names) if name not in inputs
         }
+        self._most_bounded = float(np.max(model.calibration.runs.degree, initial=-1)) + 1
         self._measured = None
         if runs is not None:
             self._measured = np.exp(solo_medians(runs, self.workload_names, self.platform_names))
@@ -127,6 +130,11 @@ class SetBounds:
         seconds, valid = np.full(members.shape, np.inf), np.zeros(members.shape, bool)
         if not members.size:
             return seconds, valid
+        possible = (members >= 0).sum(axis=1) <= self.most_members
+        if not possible.all():
+            some = platform[possible], members[possible], own[possible]
+            seconds[possible], valid[possible] = self.of_each(*some, confidences)
+            return seconds, valid
         every, order = np.arange(len(members))[:, None], np.argsort(members, axis=1, kind="stable")
         at, own = self._parts.numbers(platform, members[every, order]), own[every, order]
         for place, confidence in enumerate(confidences):
@@ -161,8 +169,8 @@ class SetBounds:
 
     def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(n, k) seconds, NaN where there is no answer."""
-        seconds = np.full(members.shape, np.nan)
-        seconds[members >= 0] = self.model.predict(self._colocations(platform, members))
+        seconds, (rows, at) = np.full(members.shape, np.nan), self._colocations(platform, members)
+        seconds[members >= 0] = self.model.predict(rows)[at]
         return seconds
 
     def solo(self, platforms: np.ndarray) -> np.ndarray:
@@ -208,9 +216,7 @@ class SetBounds:
     def most_members(self) -> float:
         """Larger sets have no valid bound: no calibration run has so many co-runners. Infinite where
         predictions are accepted."""
-        if self.standard.takes_predictions or self.model is None:
-            return float("inf")
-        return float(np.max(self.model.calibration.runs.degree, initial=-1)) + 1
+        return float("inf") if self.standard.takes_predictions else self._most_bounded
 
     def _level(self, confidence: float | None) -> _Level:
         if confidence not in self._levels:
@@ -230,6 +236,9 @@ class SetBounds:
             self._measure(level, part)
             part = part[level.state[part, 0] == OWN]
         part = np.unique(part)
+        many = parts.count[part] > MOST_RAISED
+        level.state[part[many], 0] = RAISED
+        part = part[~many]
         while len(part):
             layers.append(part)
             part = np.unique(parts.parts_of(part))
@@ -273,7 +282,7 @@ class SetBounds:
     ) -> tuple[np.ndarray, np.ndarray]:
         """(bound, or prediction where none is valid and that is accepted, else NaN; whether it is a valid
         bound), both (n, k)."""
-        rows = self._colocations(platform, members)
+        rows, at = self._colocations(platform, members)
         bounds = self.model.bound(rows, confidence)
         good = bounds.is_calibrated
         own = np.where(good, bounds.seconds, np.nan)
@@ -282,26 +291,34 @@ class SetBounds:
             follows = bounds.is_valid & (bounds.outcome == ADAPTING)
             own = np.where(good, own, np.where(follows, bounds.seconds, self.model.predict(rows)))
         seconds, valid = np.full(members.shape, np.nan), np.zeros(members.shape, bool)
-        seconds[members >= 0], valid[members >= 0] = own, good
+        seconds[members >= 0], valid[members >= 0] = own[at], good[at]
         return seconds, valid
 
     def _explained(
         self, platform: np.ndarray, members: np.ndarray, confidence: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """(predicted seconds, outcomes of the bounds), both (n, k)."""
-        rows, outcome = self._colocations(platform, members), np.full(members.shape, "", object)
-        outcome[members >= 0] = self.model.bound(rows, confidence).outcome
+        (rows, at), outcome = (
+            self._colocations(platform, members),
+            np.full(members.shape, "", object),
+        )
+        outcome[members >= 0] = self.model.bound(rows, confidence).outcome[at]
         seconds = np.full(members.shape, np.nan)
-        seconds[members >= 0] = self.model.predict(rows)
+        seconds[members >= 0] = self.model.predict(rows)[at]
         return seconds, outcome
 
-    def _colocations(self, platform: np.ndarray, members: np.ndarray) -> Colocations:
-        """A row for every member of every set, beside the others."""
+    def _colocations(
+        self, platform: np.ndarray, members: np.ndarray
+    ) -> tuple[Colocations, np.ndarray]:
+        """(a row for every different member of every set, beside the others; of each member its row)."""
         row, column = (members >= 0).nonzero()
+        key = row * (len(self.workload_names) + 1) + members[row, column]
+        _, first, at = np.unique(key, return_index=True, return_inverse=True)
+        row, column = row[first], column[first]
         others = members[row]
         others[np.arange(len(row)), column] = -1
         beside = others >= 0
-        return Colocations(
+        rows = Colocations(
             self.workload_names,
             self.platform_names,
             members[row, column],
@@ -309,6 +326,7 @@ class SetBounds:
             np.concatenate([[0], np.cumsum(beside.sum(axis=1))]),
             others[beside],
         )
+        return rows, at.reshape(-1)
 
 
 def _raise(level: _Level, parts: np.ndarray, rows: np.ndarray, size: int) -> None:
