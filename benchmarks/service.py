@@ -12,6 +12,7 @@ import itertools
 import os
 import random
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -24,28 +25,18 @@ import orjson
 
 import jostle
 
-if __package__:
-    from benchmarks.service_load import (
-        Caller,
-        Latencies,
-        Plain,
-        Process,
-        lateness,
-        open_loop,
-        serving,
-        with_caller,
-    )
-else:
-    from service_load import (
-        Caller,
-        Latencies,
-        Plain,
-        Process,
-        lateness,
-        open_loop,
-        serving,
-        with_caller,
-    )
+if not __package__:  # as a script
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.service_load import (
+    Caller,
+    Latencies,
+    Plain,
+    Process,
+    lateness,
+    open_loop,
+    serving,
+    with_caller,
+)
 
 
 class ServiceMeasurements:
@@ -277,7 +268,8 @@ class ServiceMeasurements:
 
     def kills(self) -> None:
         """kill -9 of the service, of the process that learns, and of connections to the database, at random
-        moments under writes: nothing acknowledged is lost or there twice, and no run is learned twice."""
+        moments under writes, after every tenth of which some runs are learned first: nothing acknowledged is
+        lost or there twice, and no run is learned twice."""
         state = self.postgresql or self.state()
         turns, number, draw = int(100 * self.scale) or 1, itertools.count(1), random.Random(0)
         acknowledged: set[str] = set()
@@ -302,9 +294,17 @@ class ServiceMeasurements:
                 except (OSError, EOFError):
                     return
 
-        async def round_of(process: Process, kill: Callable[[Process], int]) -> int:
+        def version() -> str:
+            return orjson.loads((model / "model.json").read_bytes())["sha256"]
+
+        async def round_of(
+            process: Process, kill: Callable[[Process], int], *, learns: bool = False
+        ) -> int:
             caller = Caller(process.address)
             tasks = [asyncio.create_task(one(turn, caller)) for turn in range(4)]
+            before, end = version(), time.monotonic() + 60
+            while learns and version() == before and time.monotonic() < end:
+                await asyncio.sleep(0.05)
             await asyncio.sleep(draw.uniform(0.05, 0.6))
             hit = kill(process)
             if hit:
@@ -327,10 +327,11 @@ class ServiceMeasurements:
             victims["database connection"] = lambda _: _cut(str(self.postgresql))
         for name, kill in victims.items():
             hits, process = 0, Process(model, state, "--learn", "20")
-            for _ in range(turns):
+            for turn in range(turns):
                 hit = 0
-                for _ in range(60):  # the learner is not always there
-                    if hit := asyncio.run(round_of(process, kill)):
+                for attempt in range(60):  # the learner is not always there
+                    learns = turn % 10 == 0 and attempt == 0
+                    if hit := asyncio.run(round_of(process, kill, learns=learns)):
                         break
                 hits += bool(hit)
                 if name == "service":
@@ -344,13 +345,62 @@ class ServiceMeasurements:
             while rows := client._call("GET", f"/v1/runs?after={after}&limit=1000", None)["items"]:
                 kept += [row["id"] for row in rows]
                 after = rows[-1]["number"]
+            start = time.perf_counter()
             there = [t.name for node in client.fleet().nodes for t in node.tenants]
+            print(f"the fleet with {len(there)} tenants: {time.perf_counter() - start:.2f} s")
+            start = time.perf_counter()
+        print(f"told to end, it ended after {time.perf_counter() - start:.2f} s")
         lost = len(acknowledged - {*kept}) + len(placed - {*there})
         twice = len(kept) - len({*kept}) + len(there) - len({*there})
         learned = jostle.load(model).metadata
         runs = sum(record["runs"] for record in learned.get("updates") or [])
         more = max(0, runs - learned.get("observed", [0])[0])
         print(f"{lost} lost, {twice} there twice; {runs} runs learned, {more} of them twice")
+
+    def million(self) -> None:
+        """CPU of what the page and a monitor ask, with a million observed runs in the state."""
+        from jostle.service.state._store import ObservedRun, Store
+
+        state, total, step = self.state(), int(1_000_000 * self.scale), 20_000
+        store, now = Store(state, time.time), time.time()
+        version = orjson.loads((self.model / "model.json").read_bytes())["sha256"][:16]
+        for start in range(0, total, step):
+            items = self.items(100)
+            seconds = np.exp(self.random.normal(0, 0.1, step)).tolist()
+            store.add_runs(
+                [
+                    ObservedRun(
+                        f"r{start + n}",
+                        {**items[n % 100], "runtime_seconds": seconds[n]},
+                        now - (total - start - n) / 10,
+                        0.9,
+                        seconds[n],
+                        1.2,
+                        version,
+                    )
+                    for n in range(step)
+                ]
+            )
+        store.close()
+        print(f"{total} observed runs, {Path(state).stat().st_size / 2**20:.0f} MiB")
+        paths = ("/", "/v1/fleet", "/v1/models", "/v1/coverage", "/v1/drift", "/metrics")
+        begun = time.perf_counter()
+        with serving(self.model, state) as process:
+
+            async def act(caller: Caller) -> None:
+                while (await caller.ask("GET", "/v1/drift"))[0] != 200:
+                    await asyncio.sleep(1)  # it looks at the last thousands once more
+                took = time.perf_counter() - begun
+                print(
+                    f"what drifts is known {took:.1f} s after the start, {process.cpu_seconds:.1f} CPU-s"
+                )
+                for path in paths:
+                    before = process.cpu_seconds
+                    statuses = {(await caller.ask("GET", path))[0] for _ in range(50)}
+                    each = (process.cpu_seconds - before) / 50
+                    print(f"{path}: {statuses}, {1e3 * each:.1f} ms of CPU")
+
+            with_caller(process.address, act)
 
     def races(self) -> None:
         """Two replicas over one state: the last slot is given once."""
@@ -400,7 +450,17 @@ def _pod(name: str, workload: str) -> dict[str, Any]:
     }
 
 
-NAMES = ("single", "learning", "batch", "kubernetes", "memory", "swaps", "kills", "races")
+NAMES = (
+    "single",
+    "learning",
+    "batch",
+    "kubernetes",
+    "memory",
+    "swaps",
+    "kills",
+    "million",
+    "races",
+)
 
 
 def main() -> None:

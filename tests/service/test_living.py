@@ -18,6 +18,13 @@ from jostle.service.state._living import learn_apart
 from tests.service.conftest import Running, Start
 
 
+@pytest.fixture
+def service(start: Start, model_folders: tuple[Path, Path], tmp_path: Path) -> Running:
+    """Its model is in a folder of its own; it has no learner: what it learns, it is told to."""
+    shutil.copytree(model_folders[0], tmp_path / "served")
+    return start(model=tmp_path / "served")
+
+
 def observed(service: Running, n: int, *, ratio: float = 1.0, first: int = 0) -> jostle.Runs:
     """Runs alone whose times are as the fitted model says, but for noise and `ratio` on p0."""
     random = np.random.default_rng(first)
@@ -38,11 +45,9 @@ def observed(service: Running, n: int, *, ratio: float = 1.0, first: int = 0) ->
 
 
 def test_what_drifts_is_said_of_the_model_that_answers(
-    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+    service: Running, model_folders: tuple[Path, Path]
 ) -> None:
-    folder = tmp_path / "served"
-    shutil.copytree(model_folders[0], folder)
-    service = start(model=folder)
+    folder = service.settings.model
     assert service.client.drifts() == []
     service.client.add_runs(observed(service, 150))
     assert service.client.drifts() == []
@@ -68,11 +73,9 @@ def parts_of(runs: jostle.Runs, size: int) -> Iterator[jostle.Runs]:
 
 
 def test_answers_follow_the_device_that_drifts_and_no_others_change(
-    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+    service: Running, start: Start
 ) -> None:
-    folder = tmp_path / "served"
-    shutil.copytree(model_folders[0], folder)
-    service = start(model=folder)
+    folder = service.settings.model
     client, model = service.client, jostle.load(folder)
     names = [(f"w{i:02}", f"p{p}") for i in range(6) for p in range(3)]
     asked = jostle.Colocations.from_columns(
@@ -129,12 +132,8 @@ def test_odd_times_are_refused_and_hinder_nobody(service: Running) -> None:
     assert len(as_runs([old])) == 1
 
 
-def test_a_drift_is_not_forgotten_by_learning(
-    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
-) -> None:
-    folder = tmp_path / "served"
-    shutil.copytree(model_folders[0], folder)
-    service = start(model=folder)
+def test_a_drift_is_not_forgotten_by_learning(service: Running) -> None:
+    folder = service.settings.model
     inner: Any = service.app.state.service
     service.client.add_runs(observed(service, 300, ratio=1.5, first=3_000))
     assert [one.name for one in service.client.drifts()] == ["p0"]
@@ -147,12 +146,8 @@ def test_a_drift_is_not_forgotten_by_learning(
     assert service.client.predict(asked) / first == pytest.approx([1.5, 1.0], rel=0.1)
 
 
-def test_observed_runs_are_learned_once_and_in_batches(
-    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
-) -> None:
-    folder = tmp_path / "served"
-    shutil.copytree(model_folders[0], folder)
-    service = start(model=folder)  # without a learner of its own: what it learns, it is told to
+def test_observed_runs_are_learned_once_and_in_batches(service: Running, start: Start) -> None:
+    folder = service.settings.model
     inner: Any = service.app.state.service
     inner.learning.every = 40
     before = inner.served.version
@@ -190,14 +185,9 @@ def test_observed_runs_are_learned_once_and_in_batches(
 
 
 def test_a_model_that_comes_while_another_learns_stays(
-    start: Start,
-    model_folders: tuple[Path, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    service: Running, model_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "served"
-    shutil.copytree(model_folders[0], folder)
-    service = start(model=folder)
+    folder = service.settings.model
     inner: Any = service.app.state.service
     inner.learning.every = 5
     service.client.add_runs(observed(service, 5))
@@ -275,11 +265,9 @@ async def learn_once(service: Running) -> bool:
 
 
 def test_the_model_of_before_is_one_question_away(
-    start: Start, model_folders: tuple[Path, Path], tmp_path: Path
+    service: Running, model_folders: tuple[Path, Path]
 ) -> None:
-    folder = tmp_path / "served"
-    shutil.copytree(model_folders[0], folder)
-    service = start(model=folder)
+    folder = service.settings.model
     inner: Any = service.app.state.service
     inner.learning.every = 30
     service.client.add_runs(observed(service, 30))

@@ -214,3 +214,33 @@ def test_wrong_starts_are_sentences(
         for arguments, code, sentence in wrong:
             assert _app.run(["serve", model, *arguments]) == code, arguments
             assert sentence in capsys.readouterr().err
+
+
+def test_told_to_end_it_waits_for_no_long_answer(
+    model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A thread that is at one for a minute."""
+    code = f"""
+import time
+from pathlib import Path
+from jostle.service import ServeSettings, serve
+from jostle.service.http._service import Serving
+def warm(service):
+    service.placing.open.add(service.placing._pool.submit(time.sleep, 60))
+Serving.warm = warm
+settings = ServeSettings(model=Path({str(model_folders[0])!r}), state={str(tmp_path / "s.sqlite")!r}, port=0)
+serve(settings, lambda address: print(address, flush=True))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"http")
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert process.wait(40) == 0
+        finally:
+            process.kill()

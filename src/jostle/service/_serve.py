@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import resource
 import signal
 import socket
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from jostle.errors import MissingExtra, NotPermitted
 from jostle.service._settings import ServeSettings
 
-_STOP_SECONDS = 10
+_STOP_SECONDS = 5
 
 
 def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> None:
@@ -57,6 +58,9 @@ def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> N
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if app.state.service.is_stuck:  # a thread would be waited for, however long its answer takes
+        logging.shutdown()
+        os._exit(0)
 
 
 def _listening(settings: ServeSettings) -> socket.socket:

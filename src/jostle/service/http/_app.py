@@ -41,6 +41,7 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        service.warm()
         beside = [asyncio.create_task(one.watch()) for one in (service, *doors.values())]
         if settings.dataset is not None or settings.keep_days is not None:
             archive = Archive(service.store, settings.dataset, settings.keep_days)

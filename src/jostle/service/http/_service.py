@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from jostle.service.answers._apart import Worker
 from jostle.service.http._callers import Callers
 from jostle.service.http._metrics import Metrics
 from jostle.service.http._problems import HttpProblem
+from jostle.service.state._archive import as_runs
 from jostle.service.state._fleet import LiveFleet
 from jostle.service.state._living import DriftsNow, Learning, learn_apart
 from jostle.service.state._placing import LivePlaces
@@ -26,6 +27,7 @@ from jostle.service.state._store import Store
 _LOG = logging.getLogger("jostle.service")
 _T = TypeVar("_T")
 MOST_WAITING = 64  # questions in the queue of a thread
+CLOSE_SECONDS = 2.0
 
 
 class Queue:
@@ -33,27 +35,25 @@ class Queue:
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"jostle-{name}")
-        self.waiting = 0
+        self.open: set[Future[Any]] = set()
 
     async def ask(self, act: Callable[[], _T], seconds: float) -> _T:
         """What `act` gives. Raises HttpProblem where it takes too long or too many wait."""
-        if self.waiting >= MOST_WAITING:
+        if len(self.open) >= MOST_WAITING:
             raise HttpProblem(
                 503, "too many questions wait. Try again in a moment.", Retry_After="1"
             )
-        self.waiting += 1
-        running, loop = self._pool.submit(act), asyncio.get_running_loop()
-        running.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done))
+        running = self._pool.submit(act)
+        self.open.add(running)
+        running.add_done_callback(self.open.discard)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(running), seconds)
         except TimeoutError:
             raise HttpProblem(503, f"no answer within {seconds:g} s.", Retry_After="1") from None
 
-    def _done(self) -> None:
-        self.waiting -= 1
-
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Nothing that still waits begins; what is under way goes on."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Serving:
@@ -74,7 +74,7 @@ class Serving:
         self.answers = Queue("answers")
         self.placing = Queue("placing")
         self.writing = Queue("writing")
-        self.started_at = clock()
+        self.is_stuck = False
 
     @property
     def served(self) -> Served:
@@ -89,6 +89,12 @@ class Serving:
         if served is None:
             return f"no model is served: {self.folder.trouble}"
         return None if served.is_calibrated else "the model has no calibration runs, so no bounds"
+
+    def warm(self) -> None:
+        """Load what the first observed run would wait for."""
+        run = {"workload": "a", "platform": "a", "corunners": [], "runtime_seconds": 1.0}
+        as_runs([{"id": "a", "run": {**run, "measured_at": "1970-01-01T00:00:00Z"}}])
+        self.follow()
 
     async def watch(self, seconds: float = 0.5) -> None:
         """Take new models as they come, for ever."""
@@ -160,9 +166,15 @@ class Serving:
         return {} if label is None else {key: str(label[name]) for key, name in names.items()}
 
     def close(self) -> None:
-        for queue in (self.answers, self.placing, self.writing):
+        """What a thread is at is waited for a moment. Whoever asked has no answer any more, and a change that
+        is not on the disk is not made."""
+        queues = self.answers, self.placing, self.writing
+        for queue in queues:
             queue.close()
-        self.store.close()
+        under_way: set[Future[Any]] = set().union(*(queue.open for queue in queues))
+        self.is_stuck = bool(wait(under_way, CLOSE_SECONDS).not_done)
+        if not self.is_stuck:
+            self.store.close()
 
     def refresh_metrics(self) -> None:
         """Gauges that are looked up only when somebody asks."""

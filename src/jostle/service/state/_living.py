@@ -21,12 +21,12 @@ from jostle.service.state._store import Store
 if TYPE_CHECKING:
     from jostle.models import DriftWatch, Model
 
-MOST_WATCHED = 100_000  # runs that a service looks at once more when it starts
+MOST_WATCHED = 20_000  # runs that a service looks at once more when it starts
 MOST_AGAIN = 2_000  # and after it has learned
 MOST_FIRST = 100_000  # runs, the last ones, that a first model is fitted to
 MOST_VERSIONS = 100
 FROM_NOTHING = ""  # the version before the first, of a model that was fitted to observed runs alone
-_AT_ONCE = 2_000
+_AT_ONCE = 500
 
 
 class DriftsNow:
