@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -170,7 +171,8 @@ def test_300_jobs_from_nothing(tmp_path: Path) -> None:
         assert running.wait(lambda: client.is_ready, 900), client._call("GET", "/v1/models", None)
         assert client.models()[0]["platforms"] == ["small"]
         told = [send(number, "deadline=60s") for number in range(120, 220)]
-        placed = sum("jostle: at most" in one for one in told)
+        kinds = ("jostle: at most", "nothing is promised", "no node is sure")
+        outcomes = Counter(re.findall(r" on \S+ \((\w+)\)", " ".join(told)))
         assert running.wait(is_calm, 300)
         second = client.observed_runs(after=first[-1]["number"], limit=1000)
         service.kill()
@@ -187,14 +189,17 @@ def test_300_jobs_from_nothing(tmp_path: Path) -> None:
     bounded = [one for one in later if one["bound_seconds"] is not None]
     held = sum(one["runtime_seconds"] <= one["bound_seconds"] for one in bounded)
     broken = sum(one["runtime_seconds"] > 60 for one in later)
+    promised, placed, refused = (sum(kind in one for one in told) for kind in kinds)
     print(
         f"\n300 jobs: {len(first)} of 120 recorded before there was a model, {len(later)} of 140 after; "
-        f"{placed} of 100 placed, {broken} later than their deadline, {held} of {len(bounded)} bounds held"
+        f"of 100 {promised} promised, {placed} placed besides, {refused} not ({dict(outcomes)}), "
+        f"{broken} later than their deadline, {held} of {len(bounded)} bounds held"
     )
     assert len(ids) == 300
     assert set(ended) == {"COMPLETED"}
     assert all("no answer, the job is taken as it is" in one for one in away)
     assert any(one.get("stretches") for one in first)
     assert (len(first), len(second), len(third)) == (120, 100, 40)
-    assert placed > 0
+    assert promised + placed + refused == 100
+    assert promised + placed > 50
     assert not broken

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.service.conftest import Running, Start
 
 
@@ -25,6 +27,42 @@ def test_a_job_that_fits_nowhere_is_told_why(service: Running) -> None:
     found = service.post("/v1/slurm/submit", {"workload": "w00", "nodes": ["elsewhere"]})
     assert "neither the node nor its platform" in found["comment"]
     assert not service.http.get("/v1/placements").json()["items"]
+
+
+def test_where_no_bound_is_valid_a_job_is_placed_and_nothing_promised(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "wide.csv").write_text(
+        "name,platform,slots,tenants\nheld,p0,3,w03@9x\nfull,p1,1,w01\n"
+        f"busy,p1,40,{';'.join(['w01'] * 9)}\nwide,p2,40,{';'.join(['w02'] * 300)}\n"
+    )
+    service = start(fleet=tmp_path / "wide.csv")
+    elsewhere = ["full", "busy", "wide"]  # on `held` somebody was promised something
+    known = service.post(
+        "/v1/slurm/submit", {"workload": "w00", "deadline": "9x", "nodes": elsewhere}
+    )
+    assert (known["placed"], known["outcome"]) == (True, "unseen_group")
+    assert known["bound_seconds"] is None
+    assert known["time_limit_minutes"] is None
+    asked = {"workload": "w00", "platform": "p1", "corunners": ["w01"] * 9}
+    (expected,) = service.post("/v1/predict", {"items": [asked]})["items"]
+    assert known["node"] == "busy"  # beside fewer
+    assert known["expected_seconds"] == pytest.approx(expected["runtime_seconds"], rel=1e-4)
+    assert "are expected and nothing is promised on busy (unseen_group)" in known["comment"]
+    new = service.post("/v1/slurm/submit", {"workload": "never-met"})
+    assert (new["node"], new["outcome"], new["expected_seconds"]) == (
+        "busy",
+        "unknown_workload",
+        None,
+    )
+    rows = service.http.get("/v1/placements").json()["items"]
+    assert {row["id"] for row in rows} == {known["placement"], new["placement"]}
+    assert not any("deadline" in row for row in rows)
+    refused = service.post("/v1/slurm/submit", {"workload": "never-met", "nodes": ["held", "full"]})
+    assert not refused["placed"]
+    # Of hundreds there is an answer, too.
+    tenants = {n["name"]: n["tenants"] for n in service.http.get("/v1/fleet").json()["nodes"]}
+    assert len(tenants["wide"]) == 300
 
 
 def test_a_node_of_its_own_is_kept_to(service: Running) -> None:
@@ -100,6 +138,15 @@ def test_jobs_that_ended_are_runs_with_stretches(start: Start, tmp_path: Path) -
         {"start_seconds": 2, "corunners": ["ann/b.sh"]},
         {"start_seconds": 3, "corunners": []},
     ]
+
+
+def test_only_nodes_of_slurm_are_handed_out(start: Start) -> None:
+    """Without a table of nodes none is known before a job begins."""
+    service = start(fleet=None)
+    found = service.post("/v1/slurm/submit", {"workload": "w00"})
+    assert (found["placed"], found["node"]) == (False, None)
+    told(service, "began", "1", "1 edge1 0 a.sh jostle workload=w00")
+    assert service.post("/v1/slurm/submit", {"workload": "w00"})["node"] in ("edge1", "edge2")
 
 
 def test_what_was_missed_is_told_by_the_next_list(start: Start, tmp_path: Path) -> None:

@@ -118,21 +118,7 @@ class KubernetesDoor:
         assessment = self._assessed(pod, names, places, served)
         self.decisions.pop((pod.namespace, pod.name), None)
         self.decisions.put((pod.namespace, pod.name), assessment.decision(pod, served))
-        return self._passing(pod, assessment, places)
-
-    @staticmethod
-    def _passing(pod: Pod, assessment: scoring.PodAssessment, places: LivePlaces) -> dict[str, str]:
-        """{node: why not}, `ok` also where nothing is known and nobody's limit is at stake."""
-        nodes = places.fleet.nodes
-        reasons = dict(zip(assessment.names, assessment.reason, strict=True))
-        for name, why in reasons.items():
-            if why in scoring.NOT_MEASURED:
-                node = nodes.get(name)
-                others = () if node is None else [t for t in node.tenants if t.name != pod.id]
-                promised = any(tenant.has_objective for tenant in others)
-                is_full = node is not None and node.slots is not None and len(others) >= node.slots
-                reasons[name] = "no_slot" if is_full else "tenant_late" if promised else "ok"
-        return reasons
+        return places.passing(assessment.reasons, pod.id)
 
     def _scored(self, pod: Pod, names: list[str], places: LivePlaces, served: Served) -> Any:
         assessment = self._assessed(pod, names, places, served)
@@ -141,13 +127,14 @@ class KubernetesDoor:
             if own is not None and not own[0].held:
                 return assessment.scores(own[0].node)
             wish, require = pod.row, "safe"
-            if best is None:  # it is observed where the fewest are
-                reasons, nodes = self._passing(pod, assessment, places), places.fleet.nodes
-                free = [name for name in names if reasons[name] == "ok" and name in nodes]
-                best = min(free, key=lambda name: len(nodes[name].tenants), default=None)
+            if best is None:  # nothing is promised to it, and it is observed
+                request = pod.request()
+                assert request is not None
+                asked = request, assessment.reasons, pod.id, served, self.standard
+                if (found := places.unpromised(*asked)) is None:
+                    break
+                best, _ = found
                 wish, require = pod.without_limit, "slot"
-            if best is None:
-                break
             wanted = WantedPlacement(pod.id, best, wish, HOLD_SECONDS, require, held=True)
             try:
                 places.put(wanted, served, self.standard)

@@ -17,14 +17,6 @@ from jostle.service.state._served import Served
 HIGHEST = 10  # score of an extender
 UNREADABLE = "jostle: the annotations of the pod cannot be read"
 UNKNOWN_NODE = "jostle: the node is not in the fleet"
-# Nothing is known there yet: such a pod passes and is observed, where it breaks no promise.
-NOT_MEASURED = (
-    "unknown_node",
-    "unknown_workload",
-    "unknown_platform",
-    "unknown_tenant",
-    "no_ground",
-)
 WORDS = tuple(REASONS)
 
 
@@ -37,6 +29,11 @@ class PodAssessment:
     reason: list[str]
     bound_seconds: np.ndarray
     limit_seconds: np.ndarray
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """By node."""
+        return dict(zip(self.names, self.reason, strict=True))
 
     @property
     def safe_seconds(self) -> np.ndarray:

@@ -6,14 +6,14 @@ import math
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
 
 from jostle._confidence import exact_confidence
 from jostle._options import Limits
-from jostle._report import duration
+from jostle._report import duration, finite
 from jostle.errors import UsageError
 from jostle.placement import (
     REASONS,
@@ -79,13 +79,17 @@ class JobQuestion(Question):
 
 
 @dataclass(frozen=True)
-class JobAnswer(StateAnswer, schema="slurm_submit/v1"):
-    """comment: of the job. placement: its id, to let it go by."""
+class JobAnswer(StateAnswer, schema="slurm_submit/v2"):
+    """comment: of the job. bound_seconds: promised, None where nothing is; then expected_seconds, if anything
+    tells. outcome: of its bound on the node, a key of OUTCOMES; or a key of REASONS, why there is none.
+    placement: its id, to let it go by."""
 
     placed: bool
     comment: str
     node: str | None = None
     bound_seconds: float | None = None
+    expected_seconds: float | None = None
+    outcome: str | None = None
     time_limit_minutes: int | None = None
     placement: str | None = None
 
@@ -93,36 +97,62 @@ class JobAnswer(StateAnswer, schema="slurm_submit/v1"):
 def place_job(
     job: JobQuestion, places: LivePlaces, served: Served, standard: Standard, stay: float
 ) -> JobAnswer:
-    """The node with the least bound that still takes it, held under a placement of its own.
+    """The node with the least bound that still takes it, held under a placement of its own. Where no bound is
+    valid and nobody's promise is at stake it is where the job is expected to end first, and nothing is
+    promised.
 
     Raises UsageError for a job that cannot be.
     """
-    request, ranking = job.request(), None
+    request, reasons = job.request(), {}
     for _ in range(_ATTEMPTS):
         (ranking,) = places.now(served, standard).rank([request])
-        rows = [row for row in ranking.rows() if job.nodes is None or row.node in job.nodes]
-        if not rows:
+        safe = {row.node: row.bound_seconds for row in ranking.rows()}
+        reasons = dict.fromkeys(safe, "ok") | {out.node: out.reason for out in ranking.details}
+        reasons = {k: why for k, why in reasons.items() if job.nodes is None or k in job.nodes}
+        safe = {name: bound for name, bound in safe.items() if name in reasons}
+        id = f"slurm-{uuid.uuid4().hex[:16]}"
+        if safe:
+            node, bound = next(iter(safe.items()))
+            minutes, wish = _limited(job, request, list(safe), places, served)
+            about = f"at most {duration(bound)}"
+            answer = JobAnswer(True, about, node, bound, time_limit_minutes=minutes)
+        elif found := places.unpromised(request, reasons, id, served, standard):
+            node, expected = found
+            seconds, wish = finite(expected), {"workload": job.workload}
+            about = "" if seconds is None else f"about {duration(seconds)} are expected and "
+            about += "nothing is promised"
+            answer = JobAnswer(True, about, node, expected_seconds=seconds)
+        else:
             break
-        best, id = rows[0], f"slurm-{uuid.uuid4().hex[:16]}"
-        minutes, row = _promised(job, request, [row.node for row in rows], places, served)
+        sets, here = places.sets(served, standard), Fleet((places.fleet.nodes[node],))
+        (told,) = Placement(here, sets).safe([request]).answers
+        outcome = next((one.outcome for one in told.members if one.is_newcomer), reasons[node])
+        require = "safe" if safe else "slot"
         try:
-            places.put(WantedPlacement(id, best.node, row, stay, "safe"), served, standard)
+            places.put(WantedPlacement(id, node, wish, stay, require), served, standard)
         except NoPlace:  # another replica was faster
             continue
-        bound = duration(best.bound_seconds)
-        text = f"jostle: at most {bound} on {best.node}, placement={id}"
-        if minutes is not None and row == job.row:
-            text += ", its time limit only if nobody else comes"
-        own = job.time_limit_minutes
-        if minutes is not None and own is not None and own < minutes:
-            text += f", and it may take {minutes} min: its time limit of {own} min is short"
-        return JobAnswer(True, text, best.node, best.bound_seconds, minutes, id)
-    reasons = sorted(ranking.ruled_out) if ranking is not None else []
-    why = "; ".join(REASONS[reason] for reason in reasons) or REASONS["not_allowed"]
+        text = f"jostle: {about} on {node} ({outcome}), placement={id}"
+        text += _remarks(job, answer.time_limit_minutes, wish)
+        return replace(answer, comment=text, outcome=outcome, placement=id)
+    whys = sorted({why for why in reasons.values() if why != "ok"}) or ["not_allowed"]
+    why = "; ".join(REASONS[reason] for reason in whys)
     return JobAnswer(False, f"jostle: no node is sure to keep the limit ({why})")
 
 
-def _promised(
+def _remarks(job: JobQuestion, minutes: int | None, wish: dict[str, Any]) -> str:
+    """What else the comment says, of the time limit that goes with a promise. wish: what is kept for it."""
+    if minutes is None:
+        return ""
+    own, text = job.time_limit_minutes, ""
+    if wish == job.row:
+        text = ", its time limit only if nobody else comes"
+    if own is not None and own < minutes:
+        text += f", and it may take {minutes} min: its time limit of {own} min is short"
+    return text
+
+
+def _limited(
     job: JobQuestion, request: Request, safe: list[str], places: LivePlaces, served: Served
 ) -> tuple[int | None, dict[str, Any]]:
     """(time limit in whole minutes, None where no bound is valid at that confidence; what is kept for the

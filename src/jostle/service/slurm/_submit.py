@@ -23,6 +23,8 @@ class SlurmDoor:
 
     def __init__(self, service: Serving) -> None:
         self.observed = ObservedJobs(service.clock())
+        self.standard = Standard(service.settings.confidence)
+        self.stay = service.settings.stay_seconds
         self.operations: dict[tuple[str, str], Any] = {}
         self.schemas: dict[str, Any] = {}
         asked = ((JobQuestion, JobAnswer, self.submit), (JobsQuestion, JobsAnswer, self.jobs))
@@ -41,8 +43,11 @@ class SlurmDoor:
 
     async def submit(self, service: Serving, job: JobQuestion) -> JobAnswer:
         """Where it goes, held for it, and its time limit."""
-        standard, stay = Standard(service.settings.confidence), service.settings.stay_seconds
-        return await service.ask_places(lambda p, s: place_job(job, p, s, standard, stay))
+        if service.settings.fleet is None and not service.fleet.of_cluster:
+            # Slurm refuses a job with a node that it does not know.
+            return JobAnswer(False, "jostle: no node is known before a job begins")
+        given = self.standard, self.stay
+        return await service.ask_places(lambda p, s: place_job(job, p, s, *given))
 
     async def jobs(self, service: Serving, seen: JobsQuestion) -> JobsAnswer:
         """Jobs that ended are runs, with who was beside them from when on, and their places are free; those
@@ -57,7 +62,6 @@ class SlurmDoor:
         for id in over:
             await service.placing.ask(lambda id=id: service.places.let_go(id), 10.0)
         if service.folder.served is not None:
-            standard, stay = Standard(service.settings.confidence), service.settings.stay_seconds
-            now = service.clock()
-            await service.ask_places(lambda p, s: p.follow(RUNS, there, stay, now, s, standard))
+            given = RUNS, there, self.stay, service.clock()
+            await service.ask_places(lambda p, s: p.follow(*given, s, self.standard))
         return JobsAnswer(len(runs))

@@ -7,12 +7,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jostle.errors import JostleError, UnknownName, UsageError
-from jostle.placement import REASONS, Fleet, Node, Placement, Request, Requests, SetBounds, Standard
+from jostle.placement import (
+    PREDICTED,
+    REASONS,
+    Fleet,
+    FleetBounds,
+    Node,
+    Placement,
+    Request,
+    Requests,
+    SetBounds,
+    Standard,
+)
 from jostle.service.state._fleet import LiveFleet
 from jostle.service.state._served import Served
 from jostle.service.state._store import PlacementRow, Store
 
 MOST_ROWS = 2_000_000  # answers that are kept for the next question
+MOST_COMPARED = 64  # nodes by what is expected there
+# No bound is valid there yet: nothing is promised to such a one, and it may go where it breaks no promise.
+NOT_MEASURED = (
+    "unknown_node",
+    "unknown_workload",
+    "unknown_platform",
+    "unknown_tenant",
+    "no_ground",
+)
 
 
 class NoPlace(JostleError):
@@ -43,7 +63,7 @@ class LivePlaces:
 
     def __init__(self, fleet: LiveFleet, store: Store) -> None:
         self.fleet, self.store = fleet, store
-        self._sets: dict[tuple[str, int, Standard], SetBounds] = {}
+        self._sets: dict[Standard, tuple[Any, SetBounds]] = {}
         self._placement: tuple[Any, Placement] | None = None
         self._kinds: tuple[Any, Placement] | None = None
 
@@ -52,12 +72,13 @@ class LivePlaces:
         # Names that drift have no valid bound, and the others' stay: only where predictions are accepted
         # does a set's answer change with every run.
         changed = served.changed if standard.takes_predictions else served.signs
-        key = served.version, changed, standard
-        sets = self._sets.get(key)
-        if sets is None or sets.rows > MOST_ROWS:
+        key = served.version, changed
+        of, sets = self._sets.get(standard, (None, None))
+        if sets is None or of != key or sets.rows > MOST_ROWS:
             if len(self._sets) > 8:
                 self._sets.clear()
-            sets = self._sets[key] = SetBounds(served.model, standard)
+            sets = SetBounds(served.model, standard)
+            self._sets[standard] = key, sets
         return sets
 
     def now(self, served: Served, standard: Standard) -> Placement:
@@ -123,6 +144,40 @@ class LivePlaces:
                 request = wish if row is None else row.request
                 wanted = WantedPlacement(id, node, request, stay_seconds, "nothing")
                 self.put(wanted, served, standard)
+
+    def passing(self, reasons: Mapping[str, str], id: str) -> dict[str, str]:
+        """{node: why not}, `ok` also where no bound is valid and nobody was promised anything. reasons: keys
+        of REASONS, by node. id: its own placement, which does not count."""
+        passing = dict(reasons)
+        for name, why in reasons.items():
+            if why in NOT_MEASURED:
+                node = self.fleet.nodes.get(name)
+                others = () if node is None else [t for t in node.tenants if t.name != id]
+                promised = any(tenant.has_objective for tenant in others)
+                is_full = node is not None and node.slots is not None and len(others) >= node.slots
+                passing[name] = "no_slot" if is_full else "tenant_late" if promised else "ok"
+        return passing
+
+    def unpromised(
+        self,
+        request: Request,
+        reasons: Mapping[str, str],
+        id: str,
+        served: Served,
+        standard: Standard,
+    ) -> tuple[str, float] | None:
+        """(node, seconds expected there, infinite where nothing tells) for a request that no node is sure to
+        keep the limit of: where it is expected to end first, of those with the fewest tenants; None where it
+        passes nowhere. reasons, id: see passing."""
+        nodes, passing = self.fleet.nodes, self.passing(reasons, id)
+        free = [nodes[name] for name, why in passing.items() if why == "ok" and name in nodes]
+        free = sorted(free, key=lambda node: len(node.tenants))[:MOST_COMPARED]
+        if not free:
+            return None
+        sets = self.sets(served, Standard(standard.confidence, PREDICTED))
+        expected = FleetBounds(free, sets).assess(request).bound_seconds
+        best = int(expected.argmin())  # the first of equals
+        return free[best].name, float(expected[best])
 
     def let_go(self, id: str) -> bool:
         """Whether it was there. On the disk afterwards. Raises NotPermitted."""
