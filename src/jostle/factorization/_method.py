@@ -10,6 +10,8 @@ from jostle.factorization._settings import FactorizationSettings
 from jostle.methods import Data, Prepared, Restores, first_runs_of_names
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from jostle.factorization._fitted import FittedFactorization
     from jostle.methods import KeptRuns
     from jostle.progress import Progress
@@ -80,12 +82,17 @@ class Factorization(FactorizationSettings, Restores):
 
     @staticmethod
     def learned(
-        fitted: FittedFactorization, runs: KeptRuns, kept: KeptRuns, *, seed: int = 0
+        fitted: FittedFactorization,
+        runs: KeptRuns,
+        kept: KeptRuns,
+        *,
+        seed: int = 0,
+        changed: np.ndarray | None = None,
     ) -> FittedFactorization:
         """See jostle.methods.LearnsOnline."""
         from jostle.factorization.online._learn import learn_online
 
-        return learn_online(fitted, runs, kept, seed)
+        return learn_online(fitted, runs, kept, seed, changed)
 
     @staticmethod
     def folded_again(

@@ -122,9 +122,18 @@ class LearnsOnline(Protocol):
     """A method whose result learns new runs, and new names, without being fitted again."""
 
     @staticmethod
-    def learned(fitted: Any, runs: KeptRuns, kept: KeptRuns, *, seed: int = 0) -> Fitted:
+    def learned(
+        fitted: Any,
+        runs: KeptRuns,
+        kept: KeptRuns,
+        *,
+        seed: int = 0,
+        changed: np.ndarray | None = None,
+    ) -> Fitted:
         """What was fitted with these runs learned. Names that only the features of `runs` have become
-        known, too. kept: a sample of the runs that were learned from before."""
+        known, too. kept: a sample of the runs that were learned from before. changed: (kept,) bool, those of
+        names that have drifted, which are as they would come now, not as they were learned; given where
+        there are some."""
         ...
 
     @staticmethod

@@ -94,8 +94,12 @@ class _Seen:
 class DriftWatch(Glance):
     """What `model.watch()` returns: hand it runs in the order in which they were measured."""
 
-    def __init__(self, model: Any, confidence: float = DEFAULT_CONFIDENCE) -> None:
-        """confidence: at which coverage is watched."""
+    def __init__(
+        self, model: Any, confidence: float = DEFAULT_CONFIDENCE, told: float = TOLD
+    ) -> None:
+        """confidence: at which coverage is watched. told: in so many runs one false alarm at most of each
+        kind of names."""
+        self._told = told
         self.model = model.following(None)
         self.confidence = float(exact_confidence(confidence))
         self.runs = 0
@@ -130,7 +134,7 @@ class DriftWatch(Glance):
 
         Raises UsageError for what cannot be read as a time.
         """
-        return self.update(_in_order(runs, since))
+        return self.update(in_order(runs, since))
 
     def update(self, runs: Runs) -> list[Drift]:
         """What these runs show, in the order of the rows; earlier runs are remembered.
@@ -248,7 +252,7 @@ class DriftWatch(Glance):
         for level in at.tolist():
             self._lately.setdefault(level, deque(maxlen=REMEMBERED)).append(run)
         for level in at.tolist():
-            if levels.evidence[level] >= TOLD:
+            if levels.evidence[level] >= self._told:
                 self._tell(level, run, when)
                 return
 
@@ -327,7 +331,7 @@ def _times(runs: Runs) -> list[str | None]:
     ]
 
 
-def _in_order(runs: Runs, since: str | None) -> Runs:
+def in_order(runs: Runs, since: str | None = None) -> Runs:
     """Sorted by the time of measuring, from a time on."""
     import pyarrow as pa
 

@@ -32,12 +32,17 @@ TURNS = 2  # of workloads and platforms
 
 
 def learn_online(
-    fitted: FittedFactorization, runs: KeptRuns, kept: KeptRuns, seed: int
+    fitted: FittedFactorization,
+    runs: KeptRuns,
+    kept: KeptRuns,
+    seed: int,
+    changed: np.ndarray | None = None,
 ) -> FittedFactorization:
     """The model with these runs and the names in them and in their features learned.
 
-    kept: a sample of the runs that were learned from before. What steps rest on is found the first time, and
-    again whenever a name is new.
+    kept, changed: see jostle.methods.LearnsOnline; names all of whose kept runs have changed move as if none
+    had been learned, by the new ones and by what the kept ones are now. What steps rest on is found the
+    first time, and again whenever a name is new.
     """
     known = len(fitted.workload_names), len(fitted.platform_names)
     fitted = with_names(fitted, *_names_of(runs))
@@ -52,12 +57,30 @@ def learn_online(
     codes, log_runtime = fitted.codes(runs.colocations), np.log(runs.runtime_seconds)
     fitted = _connected(fitted, codes, work)
     fitted = _alike(fitted, work)
+    if changed is not None and changed.any():
+        again = runs.joined(kept.take(np.flatnonzero(changed)))
+        freed = _freed(fitted, fitted.codes(kept.colocations), changed, work)
+        log_again = np.log(again.runtime_seconds)
+        fitted = _alike(_stepped(fitted, fitted.codes(again.colocations), log_again, freed), work)
+    elif len(runs):
+        fitted = _alike(_stepped(fitted, codes, log_runtime, work), work)
     if len(runs):
-        fitted = _stepped(fitted, codes, log_runtime, work)
-        fitted = _alike(fitted, work)
         fitted = _with_beyond(fitted, codes, log_runtime, work.share)
     counts = fitted.counts.joined(RunCounts.of_coded(runs.colocations))
     return replace(fitted, counts=counts, online=Online(fitted.joined, work))
+
+
+def _freed(
+    fitted: FittedFactorization, kept: Codes, changed: np.ndarray, work: Groundwork
+) -> Groundwork:
+    """As if names all of whose kept runs have changed had none."""
+    sides = {}
+    for kind, code in ((WORKLOAD, kept.workload), (PLATFORM, kept.platform)):
+        side = work.sides[kind]
+        of_each, as_now = (np.bincount(c, minlength=len(side.runs)) for c in (code, code[changed]))
+        runs = np.where((of_each > 0) & (as_now == of_each), 0.0, side.runs)
+        sides[kind] = replace(side, runs=runs)
+    return replace(work, sides=sides)
 
 
 def learn_copies(

@@ -29,7 +29,15 @@ class Again:
 
     method: Method[Any]
 
-    def learned(self, fitted: Any, runs: KeptRuns, kept: KeptRuns, *, seed: int = 0) -> Fitted:
+    def learned(
+        self,
+        fitted: Any,
+        runs: KeptRuns,
+        kept: KeptRuns,
+        *,
+        seed: int = 0,
+        changed: np.ndarray | None = None,
+    ) -> Fitted:
         """The same as a fit to both, kept ones first. Raises what a fit raises."""
         if not len(runs):
             return fitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from jostle.bounds import Calibration, CalibrationRuns, Selection
 from jostle.errors import UsageError
 from jostle.methods import KeptRuns, LeavesOut
 from jostle.models._usual import Usual
+from jostle.models._watch import in_order
 from jostle.models.online._again import MOST_AGAIN, Again, learner_of
 from jostle.models.online._crossed import updated_crossed
 from jostle.models.online._kept import Kept
+from jostle.models.online._moved import NameMoved, as_measured_now
 from jostle.runs import Colocations
 
 if TYPE_CHECKING:
@@ -44,9 +47,19 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
             fix=AGAIN,
         )
     by = str(model.metadata.get("calibrated_by") or "window")
-    new = KeptRuns.of(runs, by)
+    runs = in_order(runs)
+    # What was chosen tells nothing of what is usual.
+    moved = [] if chosen else NameMoved.all_of(model, runs)
+    new = as_measured_now(KeptRuns.of(runs, by), moved, np.flatnonzero(runs.is_ok))
+    as_learned = kept_runs.learned.runtime_seconds
+    kept_runs = replace(
+        kept_runs,
+        learned=as_measured_now(kept_runs.learned, moved),
+        calibration=as_measured_now(kept_runs.calibration, moved),
+    )
+    changed = kept_runs.learned.runtime_seconds != as_learned
     if model.calibration.is_crossed:
-        return _updated_crossed(model, runs, new, chosen, stamp)
+        return _updated_crossed(model, kept_runs, runs, new, chosen, stamp)
     held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
     held &= ~np.isin(new.unit, new.unit[runs.ok().is_chosen])
     if isinstance(method, Again) and held.any():
@@ -54,7 +67,8 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     mine, others = new.take(np.flatnonzero(~held)), new.take(np.flatnonzero(held))
     # What was kept to be fitted again knows the seed of the fit.
     of_fit = int(model.metadata["seed"]) if kept_runs.is_whole else seed
-    learned = method.learned(predictor, mine, kept_runs.learned, seed=of_fit)
+    more: dict[str, Any] = {"seed": of_fit} | ({"changed": changed} if changed.any() else {})
+    learned = method.learned(predictor, mine, kept_runs.learned, **more)
     most = MOST_CALIBRATION * (1 if model.calibration.groups is None else 10)
     now = kept_runs.with_more(mine, others, seed, most)
     joined = _joined_names(predictor, learned)
@@ -96,7 +110,7 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
 
 
 def _updated_crossed(
-    model: Any, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, str | None]
+    model: Any, kept: Kept, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, str | None]
 ) -> Any:
     """The same of a model whose bounds rest on fits that leave runs out: all of them are made again."""
     again = learner_of(model.metadata)
@@ -104,7 +118,7 @@ def _updated_crossed(
     assert isinstance(again.method, LeavesOut)
     before = model.metadata
     crossed = updated_crossed(
-        *(again.method, again.prepared, model.kept, new),
+        *(again.method, again.prepared, kept, new),
         chosen=np.ones(len(new), bool) if chosen else runs.ok().is_chosen,
         by=str(before.get("calibrated_by") or "window"),
         seed=int(before["seed"]),
