@@ -161,3 +161,57 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
     with pytest.raises(BadData, match="no latency that is known"):
         read(path)
     assert len(read(path, latency="mine_time_to_first_token_seconds").runs) == 1
+
+
+def gauge(name: str, values: list[float], **labels: str) -> dict:
+    """A reading every 15 s, from a minute's beginning on."""
+    pairs = [[6000 + STEP * n, str(value)] for n, value in enumerate(values)]
+    return {"metric": {"__name__": name, **labels}, "values": pairs}
+
+
+def test_gauges_of_dcgm_say_whose_pods_share_a_gpu(tmp_path: Path) -> None:
+    """Two services on GPU-a, and a job from the second minute on, which alone is on GPU-b as well."""
+    series = []
+    for service, pod, rates in (
+        ("chat", "chat-0", [4.0] * 4),
+        ("code", "code-0", [0.0, 0.0, 2.0, 2.0]),
+    ):
+        for one in histogram(service, "x", rates, [0.1] * 4):
+            del one["metric"]["gpu"]
+            series.append({**one, "metric": {**one["metric"], "pod": pod, "namespace": "ml"}})
+    exporter = {"pod": "dcgm-exporter-7c6vs", "namespace": "gpu-operator", "UUID": "GPU-a"}
+    for pod in ("chat-0", "code-0"):
+        mine = {**exporter, "exported_pod": pod, "exported_namespace": "ml"}
+        series.append(gauge("DCGM_FI_DEV_GPU_UTIL", [40.0] * 17, **mine))
+    job = {**exporter, "exported_pod": "train-5d8f7c9b6d-x2x4z", "exported_namespace": "ml"}
+    late = gauge("DCGM_FI_DEV_GPU_UTIL", [90.0] * 13, **job)
+    for pair in late["values"]:
+        pair[0] += 60
+    unsaid = gauge("DCGM_FI_DEV_FB_USED", [9223372036854775794.0] * 17, **exporter)
+    away = gauge("DCGM_FI_PROF_GR_ENGINE_ACTIVE", [0.9] * 17, **{**job, "UUID": "GPU-b"})
+    path = written(tmp_path / "a.json", *series, late, unsaid, away)
+    columns = read(path).runs.colocations.to_columns()
+    found = set(zip(columns["workload"], map(tuple, columns["corunners"]), strict=True))
+    assert found == {
+        ("chat at 4/s", ()),
+        ("chat at 4/s", ("ml/train",)),
+        ("chat at 4/s", ("code at 2/s", "ml/train")),
+        ("code at 2/s", ("chat at 4/s", "ml/train")),
+    }
+    features = {row["workload"]: row for row in read(path).runs.workload_features.to_pylist()}
+    assert features["chat at 4/s"]["busy_ratio"] == pytest.approx(0.4)
+    assert features["code at 2/s"]["busy_ratio"] is None  # it was never alone
+    assert features["ml/train"]["busy_ratio"] == pytest.approx(0.9)  # on GPU-b, in the first minute
+    assert "memory_used_mib" not in features["chat at 4/s"]
+    # A window in which no GPU is told of the pod is none: it may have been beside anybody.
+    told = [one for one in series if one["metric"].get("exported_pod") != "chat-0"]
+    only = read(written(tmp_path / "b.json", *told, late))
+    assert {
+        only.runs.colocations.workload_names[code] for code in only.runs.colocations.workload
+    } == {"code at 2/s"}
+    # The instances of MIG share nothing that is told.
+    for one in series:
+        if one["metric"].get("exported_pod") == "code-0":
+            one["metric"]["GPU_I_ID"] = "3"
+    apart = read(written(tmp_path / "c.json", *series)).runs.colocations
+    assert not apart.number_of_corunners.any()

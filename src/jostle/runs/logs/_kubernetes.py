@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from jostle._tables import file_bytes
 from jostle.errors import UnreadableFile
+from jostle.runs.logs._gauges import Series
 from jostle.runs.logs._log import ImportedLog
 from jostle.runs.logs._tables import JobsImport
-from jostle.runs.logs._windows import Series, series_of
+from jostle.runs.logs._windows import series_of
 
 _COLUMNS = ("job", "node", "start", "end", "state", "namespace", "pod", "owner", "app", "image")
 _PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")

@@ -3,7 +3,8 @@
 A run is a service at a load on a device for one window; its time is the mean latency in it, or a quantile as
 PromQL's histogram_quantile gives it. Loads are levels, half a doubling apart, so that a service at a level is
 met again; it is called `chat at 4/s`, and its features (service, load_per_second) let a method answer about
-levels between those that were watched.
+levels between those that were watched. DCGM's gauges say which pods share a GPU, who among them is no such
+service, and how busy each makes a GPU that it has for itself.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from jostle._options import Limits, Positional
 from jostle._tables import cells
 from jostle._untrusted import printable, understood
 from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.runs._runs import Runs
 from jostle.runs.importers._imported import Imported
+from jostle.runs.logs._gauges import FEATURES, Gauges, Pairs, Series, owner_of, pod_of
 
 # Sums of latencies and how many, and the unit of the sums in seconds, as servers call them.
 _KNOWN = {
@@ -39,7 +43,9 @@ _KNOWN = {
     )
 }
 _SERVICE = ("model_name", "target_model_name", "model", "service", "job")
-_NODE = ("gpu_uuid", "GPU_UUID", "UUID", "gpu", "node", "instance", "pod")
+_GPU = ("gpu_uuid", "GPU_UUID", "UUID", "gpu")
+_NODE = (*_GPU, "node", "instance", "pod")
+Key = tuple[frozenset[str], str]  # the devices that a service is on, and its name
 
 
 @dataclass
@@ -75,7 +81,8 @@ class _Window:
 class WindowsImport:
     """Windows of services that are watched, of answers of Prometheus to range queries: of each service and
     window a run, whose time is its latency, at its load, beside who shared the device then. Give the
-    histogram's series (_count, _sum, and _bucket for a quantile) of vLLM, llm-d, Triton or any other."""
+    histogram's series (_count, _sum, and _bucket for a quantile) of vLLM, llm-d, Triton or any other, and
+    gauges of DCGM (DCGM_FI_…), which tell whose pods share a GPU."""
 
     name: ClassVar[str] = "windows"
     file: Annotated[tuple[Path, ...], "JSON files of range queries.", Positional()]
@@ -88,7 +95,8 @@ class WindowsImport:
         str | None, "The label that names services.  [default: model_name, …, job]"
     ] = None
     device: Annotated[
-        str | None, "The label that names devices.  [default: gpu_uuid, …, node, instance, pod]"
+        str | None,
+        "The label that names devices.  [default: gpu_uuid, …, else by DCGM, node, instance, pod]",
     ] = None
     window: Annotated[str, "How long one is: 30s, 5min, 1h."] = "1min"
     quantile: Annotated[
@@ -112,11 +120,18 @@ class WindowsImport:
         mine = [(labels, pairs) for labels, pairs in series if labels.get("__name__") in used]
         service = _label(self.service, _SERVICE, mine, where)
         device = _label(self.device, _NODE, mine, where)
-        windows: dict[tuple[int, str], dict[str, _Window]] = {}
+        gauges = Gauges.of(series, length)
+        by_pod = self.device is None and device not in _GPU and gauges.tells_pods
+        windows: dict[int, dict[Key, _Window]] = {}
+        unknown: set[tuple[int, Key]] = set()
         for instance, (labels, pairs) in enumerate(mine):
+            pod = pod_of(labels)
             for at, passed, more in _increments(pairs, length):
-                key = (math.floor((at - passed / 2) / length), labels[device])
-                one = windows.setdefault(key, {}).setdefault(labels[service], _Window())
+                number = math.floor((at - passed / 2) / length)
+                place = gauges.gpus(number, pod) if by_pod else frozenset([labels[device]])
+                key = place or frozenset([str(pod)]), labels[service]
+                unknown |= set() if place else {(number, key)}
+                one = windows.setdefault(number, {}).setdefault(key, _Window())
                 if labels["__name__"] == count:
                     one.count += more
                     one.covered[instance] = one.covered.get(instance, 0.0) + passed
@@ -125,27 +140,47 @@ class WindowsImport:
                 else:
                     bound = float(labels.get("le", "inf"))
                     one.within[bound] = one.within.get(bound, 0.0) + more
-        return self._imported(windows, length, where)
+        pods = {pod for labels, _ in mine if (pod := pod_of(labels)) is not None}
+        return self._imported(windows, length, where, gauges, pods, unknown)
 
     def _imported(
-        self, windows: dict[tuple[int, str], dict[str, _Window]], length: float, where: str
+        self,
+        windows: dict[int, dict[Key, _Window]],
+        length: float,
+        where: str,
+        gauges: Gauges,
+        pods: set[tuple[str, str]],
+        unknown: set[tuple[int, Key]],
     ) -> Imported:
+        """pods: of the services. unknown: who was on no device that is known."""
         rows: list[tuple[str, list[str], float, str]] = []
         skipped, levels = 0, dict[str, set[int]]()
-        for (number, device), services in sorted(windows.items()):
+        alone: dict[str, list[dict[str, float]]] = {}  # what each makes of a device of its own
+        jobs: set[tuple[str, str]] = set()
+        for number, services in sorted(windows.items()):
             active = {
-                name: _level(one.count / one.seconds)
-                for name, one in sorted(services.items())
+                key: _level(one.count / one.seconds)
+                for key, one in sorted(
+                    services.items(), key=lambda item: (sorted(item[0][0]), item[0][1])
+                )
                 if one.count > 0 and one.seconds >= length / 2
             }
-            for name, level in active.items():
+            for key, level in active.items():
+                place, name = key
                 levels.setdefault(name, set()).add(level)
-                seconds = services[name].latency(self.quantile)
-                if services[name].count < self.fewest or not 0 < seconds < math.inf:
+                seconds = services[key].latency(self.quantile)
+                few = services[key].count < self.fewest or not 0 < seconds < math.inf
+                if few or (number, key) in unknown:
                     skipped += 1
                     continue
-                beside = [_called(o, rate) for o, rate in active.items() if o != name]
-                rows.append((_called(name, level), beside, seconds, f"{device} {number}"))
+                others = [(o, rate) for o, rate in active.items() if o != key and o[0] & place]
+                beside = [_called(o[1], rate) for o, rate in others]
+                others_there = gauges.beside(number, place, pods)
+                jobs.update(others_there)
+                beside += [owner_of(pod) for pod in others_there]
+                rows.append((_called(name, level), beside, seconds, f"{min(place)} {number}"))
+                if not beside:
+                    alone.setdefault(_called(name, level), []).append(gauges.levels(number, place))
         if not rows:
             fix = f"Give longer windows, `fewest` under {self.fewest}, or series with _sum and _bucket."
             raise BadData(f"no window of {length:g} s has a latency", where=where, fix=fix)
@@ -155,6 +190,22 @@ class WindowsImport:
                 features["workload"].append(_called(name, level))
                 features["service"].append(name)
                 features["load_per_second"].append(_rate(level))
+        for pod in sorted(jobs):
+            alone.setdefault(owner_of(pod), []).extend(gauges.alone(pod))
+        for name in sorted({owner_of(pod) for pod in jobs} - set(features["workload"])):
+            features["workload"].append(name)
+            features["service"].append(name)
+            features["load_per_second"].append(None)
+        for feature in FEATURES:
+            told = {
+                name: [one[feature] for one in windows if feature in one]
+                for name, windows in alone.items()
+            }
+            if any(told.values()):
+                features[feature] = [
+                    float(np.mean(told[name])) if told.get(name) else None
+                    for name in features["workload"]
+                ]
         names, beside, seconds, together = zip(*rows, strict=True)
         runs = Runs.from_columns(
             workload=list(names),
@@ -165,10 +216,6 @@ class WindowsImport:
             workload_features=features,
         )
         return Imported(runs, where, skipped=skipped)
-
-
-Pairs = list[tuple[float, float]]
-Series = tuple[dict[str, str], Pairs]
 
 
 def _series(path: Path) -> list[Series]:
