@@ -48,15 +48,15 @@ def test_filter_answers_as_the_go_types_read_it(service: Running) -> None:
     }
 
 
-def test_filter_agrees_with_safe(service: Running) -> None:
+def test_filter_agrees_with_rank(service: Running) -> None:
     service.client.put_placement("x", "w05@3x", "west")
     for number in range(14):
         for deadline in ("1.1x", "2x", "9x"):
             given = pod("a", f"w{number:02d}", deadline)
             asked = {"items": [{"workload": f"w{number:02d}", "deadline": deadline}]}
-            answers = service.post("/v1/safe", asked)["items"][0]["answers"]
-            safe = [one["node"] for one in answers if one["safe"]]
-            assert filtered(service, given)["NodeNames"] == safe
+            (ranked,) = service.post("/v1/rank", asked)["items"]
+            safe = {one["node"] for one in ranked["nodes"]}
+            assert set(filtered(service, given)["NodeNames"]) == safe
             service.client.delete_placement("pod:uid-a")  # held where only one passes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jostle._report import finite
-from jostle.placement import REASONS, Fleet, Placement, Request, Standard
+from jostle.placement import REASONS, FleetBounds, Request, Standard
 from jostle.service.kubernetes._pods import Pod
 from jostle.service.state._placing import LivePlaces
 from jostle.service.state._served import Served
@@ -86,18 +86,16 @@ def assessed(
     kinds = fleet.kinds.of
     # Not found is -1: the last place, appended below.
     at = np.fromiter((kinds.get(name, -1) for name in names), np.int64, len(names))
-    reason, bound, limit = [np.zeros(0, int)], [np.zeros(0)], [np.zeros(0)]
-    if kinds:
-        every = places.by_kind(served, standard).bounds.assess(request)
-        reason, bound, limit = [every.reason], [every.bound_seconds], [every.limit_seconds]
-    words = [WORDS[code] for code in reason[0]] + ["unknown_node"]
-    bounds, limits = np.append(bound[0], np.inf), np.append(limit[0], np.nan)
+    by_kind = places.by_kind(request, served, standard)
+    every = by_kind.assess(request)
+    words = [WORDS[code] for code in every.reason] + ["unknown_node"]
+    bounds, limits = np.append(every.bound_seconds, np.inf), np.append(every.limit_seconds, np.nan)
     reasons = [words[place] for place in at.tolist()]
     bound_seconds, limit_seconds = bounds[at], limits[at]
     own = fleet.placed.get(pod.id)
     if own is not None and own[0].node in kinds and own[0].node in names:
         place, node = names.index(own[0].node), fleet.without(own[0].node, pod.id)
-        here = Placement(Fleet((node,)), places.sets(served, standard)).bounds.assess(request)
+        here = FleetBounds((node,), by_kind.sets).assess(request)
         reasons[place] = WORDS[int(here.reason[0])]
         bound_seconds[place], limit_seconds[place] = here.bound_seconds[0], here.limit_seconds[0]
     return PodAssessment(names, reasons, bound_seconds, limit_seconds)

@@ -18,12 +18,14 @@ from jostle.placement import (
     Requests,
     SetBounds,
     Standard,
+    level_of_chosen,
 )
 from jostle.service.state._fleet import LiveFleet
 from jostle.service.state._served import Served
 from jostle.service.state._store import PlacementRow, Store
 
 MOST_ROWS = 2_000_000  # answers that are kept for the next question
+MOST_LEVELS = 16  # of confidence, that the kinds of nodes are kept by
 MOST_COMPARED = 64  # nodes by what is expected there
 # No bound is valid there yet: nothing is promised to such a one, and it may go where it breaks no promise.
 NOT_MEASURED = (
@@ -65,7 +67,7 @@ class LivePlaces:
         self.fleet, self.store = fleet, store
         self._sets: dict[Standard, tuple[Any, SetBounds]] = {}
         self._placement: tuple[Any, Placement] | None = None
-        self._kinds: tuple[Any, Placement] | None = None
+        self._kinds: tuple[Any, dict[int, FleetBounds]] = None, {}
 
     def sets(self, served: Served, standard: Standard) -> SetBounds:
         """What the model says of sets, kept between questions."""
@@ -90,14 +92,16 @@ class LivePlaces:
             self._placement = key, Placement(self.fleet.fleet(), sets)
         return self._placement[1]
 
-    def by_kind(self, served: Served, standard: Standard) -> Placement:
-        """One node of every kind, in the order of their numbers; the fleet has been synced."""
-        sets = self.sets(served, standard)
-        examples = self.fleet.kinds.examples
-        key = len(examples), id(examples), id(sets)
-        if self._kinds is None or self._kinds[0] != key:
-            self._kinds = key, Placement(Fleet(tuple(examples)), sets)
-        return self._kinds[1]
+    def by_kind(self, request: Request, served: Served, standard: Standard) -> FleetBounds:
+        """One node of every kind, in the order of their numbers, by bounds as sure as it takes that the least
+        of them holds, where that can be told; the fleet has been synced."""
+        sets, kinds = self.sets(served, standard), self.fleet.kinds
+        there = [kinds.examples[number] for number in set(kinds.of.values())]
+        sets = sets.by(level_of_chosen(sets, [request], there, is_least=True))
+        key = len(kinds.examples), id(kinds.examples)
+        if self._kinds[0] != key or len(self._kinds[1]) > MOST_LEVELS:
+            self._kinds = key, {}
+        return self._kinds[1].setdefault(id(sets), FleetBounds(kinds.examples, sets))
 
     def put(self, wanted: WantedPlacement, served: Served, standard: Standard) -> PlacementRow:
         """Make, move or renew a placement; on the disk afterwards.
