@@ -341,10 +341,12 @@ class ServiceMeasurements:
             print(f"{hits} kills of the {name}, {counts}")
         with serving(model, state) as process, jostle.Client(process.address) as client:
             kept: list[str] = []
+            numbers: list[int] = []
             after = 0
             while rows := client._call("GET", f"/v1/runs?after={after}&limit=1000", None)["items"]:
                 kept += [row["id"] for row in rows]
-                after = rows[-1]["number"]
+                numbers += [row["number"] for row in rows]
+                after = numbers[-1]
             start = time.perf_counter()
             there = [t.name for node in client.fleet().nodes for t in node.tenants]
             print(f"the fleet with {len(there)} tenants: {time.perf_counter() - start:.2f} s")
@@ -354,8 +356,11 @@ class ServiceMeasurements:
         twice = len(kept) - len({*kept}) + len(there) - len({*there})
         learned = jostle.load(model).metadata
         runs = sum(record["runs"] for record in learned.get("updates") or [])
-        more = max(0, runs - learned.get("observed", [0])[0])
-        print(f"{lost} lost, {twice} there twice; {runs} runs learned, {more} of them twice")
+        due = sum(number <= learned.get("observed", [0])[0] for number in numbers)
+        print(
+            f"{lost} lost, {twice} there twice; {len(learned.get('updates') or [])} times learned, "
+            f"{runs} runs in all, of the {due} up to the last of them"
+        )
 
     def million(self) -> None:
         """CPU of what the page and a monitor ask, with a million observed runs in the state."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,6 +57,9 @@ class Store:
     def __init__(self, state: str, clock: Callable[[], float]) -> None:
         self.engine = open_engine(state)
         self.clock = clock
+        self._writing = (
+            Lock()
+        )  # fair, where SQLite would let one thread sleep while another goes on
 
     def close(self) -> None:
         self.engine.dispose()
@@ -67,9 +71,16 @@ class Store:
             yield connection
 
     @contextmanager
+    def _writes(self) -> Iterator[sa.Connection]:
+        """On the disk when this ends well. Raises NotPermitted where the database does not answer."""
+        writing = self.engine.execution_options(writes=True)
+        with _explained(), self._writing, writing.begin() as connection:
+            yield connection
+
+    @contextmanager
     def changing(self) -> Iterator[PlacementChange]:
         """A change of placements: nobody else makes one meanwhile; on the disk when this ends well."""
-        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+        with self._writes() as connection:
             t = tables.changes
             mine = t.c.id == tables.PLACEMENTS
             connection.execute(t.update().where(mine).values(changed=t.c.changed + 1))
@@ -96,7 +107,7 @@ class Store:
     def add_runs(self, observed: Sequence[ObservedRun]) -> list[str]:
         """`stored`, `already_stored`, or `conflict` for another run under the same id; on the disk after."""
         t, statuses = tables.runs, []
-        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+        with self._writes() as connection:
             lock = tables.changes
             connection.execute(lock.update().values(version=lock.c.version))
             ids, there = list({one.id for one in observed}), {}
@@ -166,7 +177,7 @@ class Store:
     def put_in_dataset(self, number: int) -> None:
         """Remember that this one and all before it are in the dataset."""
         t = tables.changes
-        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+        with self._writes() as connection:
             of_it = t.update().where(t.c.id == tables.ARCHIVED)
             connection.execute(of_it.values(changed=number))
 
@@ -176,7 +187,7 @@ class Store:
         t = tables.runs
         old = sa.select(t.c.number).where(t.c.day < int(before // 86_400)).order_by(t.c.number)
         old = old if up_to is None else old.where(t.c.number <= up_to)
-        with _explained(), self.engine.execution_options(writes=True).begin() as connection:
+        with self._writes() as connection:
             numbers = list(connection.execute(old.limit(_MOST_FORGOTTEN)).scalars())
             for start in range(0, len(numbers), 500):
                 part = t.c.number.in_(numbers[start : start + 500])
