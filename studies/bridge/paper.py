@@ -104,7 +104,7 @@ def table_one(single: SingleCore, multi: MultiCore) -> Found:
     """Table I: what each graph's nodes are, how large its problem is, and how its solver did."""
     times, clouds, _ = single.read(4, False)
     paper = Forecast(Snapshots.from_arrays(times, clouds, COUNTERS), Bridge.paper(PAPER_SCALE))
-    paths = [edge.convergence for edge in paper.solve()]
+    paths = [paper.coupling(k).convergence for k in range(len(paper.snapshots) - 1)]
     n, s = len(clouds[0]), len(clouds)
     rows = [["path", "(1, 1..s)", s, f"{s * np.log10(n):.0f}", s * n]]
     done = [(max(c.sweeps for c in paths), max(c.hilbert for c in paths))]

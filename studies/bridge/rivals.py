@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jostle.bridge import Cloud, Distribution, Forecast, Snapshot, Snapshots, few
+from studies.bridge.graphs.clock import clock_of
 
 POOL = 500  # atoms of a pooled baseline
 
@@ -98,14 +99,15 @@ def quantile(snapshots: Snapshots, core: int, time: float) -> Cloud:
 def clock_nearest(snapshots: Snapshots, core: int, time: float) -> Cloud | None:
     """What the phase-aware method knows, in the simplest way: each run's own progress at that time, and a
     state that some run had at the progress nearest to it; None without a clock."""
-    if snapshots.clock is None:
+    clock = clock_of(snapshots)
+    if clock is None:
         return None
-    asked = snapshots.clock.at(core, time)[0]
+    asked = clock.at(core, time)[0]
     asked = asked[np.isfinite(asked)]
     atoms, places = [], []
     for when, shot in zip(snapshots.times_seconds, snapshots.of(core), strict=True):
         if shot.idle_ratio < 1:
-            there = snapshots.clock.at(core, float(when))[0][shot.runs]
+            there = clock.at(core, float(when))[0][shot.runs]
             atoms.append(shot.cloud.atoms[np.isfinite(there)])
             places.append(there[np.isfinite(there)])
     known = np.concatenate(places) if places else np.zeros(0)
@@ -134,7 +136,7 @@ def predictions(
     snapshots = forecast.snapshots
     found: dict[str, Cloud] = {}
     for name in OWN:
-        if name == "phase" and snapshots.clock is None:
+        if name == "phase" and clock_of(snapshots) is None:
             continue
         found[name] = forecast.at(time, core, method=name).cloud
     simple = {name: rule(snapshots, core, time) for name, rule in SIMPLE.items()}

@@ -64,7 +64,6 @@ def speed_metrics(
         np.arange(s, dtype=float), [c.atoms * UNITS for c in clouds], COUNTERS
     )
     forecast = Forecast(snapshots, Bridge("bridge"))
-    forecast.solve()
     for k in range(s - 1):
         forecast.at(k + 0.5)
     moments = iter(np.linspace(0.3, s - 1.3, 20))

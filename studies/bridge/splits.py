@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from studies.bridge.data import (
     read_published,
 )
 from studies.bridge.families import FAMILIES, made_family
+from studies.bridge.graphs.clock import ClockedSnapshots, ClockForecast, ClockSettings
 from studies.bridge.graphs.forecasts import GraphForecast
 from studies.bridge.graphs.placing import place
 from studies.bridge.scores import ForecastSplit, HeldOutTime
@@ -28,6 +28,14 @@ from studies.bridge.scores import ForecastSplit, HeldOutTime
 STEADY = 1.0  # cycles: the first one is the start-up
 CANDIDATES = 120  # times at which a snapshot may be placed
 FEWEST_RUNS = 8
+
+
+@dataclass(frozen=True)
+class Also:
+    """What is scored too: bridges of these graphs, and with a clock the phase-aware forecast."""
+
+    graphs: tuple[str, ...] = ()
+    clock: ClockSettings | None = None
 
 
 def trace_splits(
@@ -38,14 +46,14 @@ def trace_splits(
     splits: int = 3,
     times: int = 24,
     ended: float = 0.0,
-    graphs: Sequence[str] = (),
+    also: Also | None = None,
     seed: int = 0,
 ) -> list[ForecastSplit]:
     """Splits of recorded or made traces: half of the runs each, `snapshots` evenly spread times, and
     `times` random ones in between, on every core.
 
-    ended: the share of the cores' runs that have ended by the last snapshot; 0: while all go on. graphs:
-    bridges of these graphs are scored too. Raises NotEnoughRuns, UsageError.
+    ended: the share of the cores' runs that have ended by the last snapshot; 0: while all go on. also: what
+    is scored too. Raises NotEnoughRuns, UsageError.
     """
     method = replace(method or Bridge(), snapshots=None)
     if len(traces) < FEWEST_RUNS:
@@ -69,7 +77,7 @@ def trace_splits(
         between = between[np.abs(between[:, None] - grid).min(axis=1) > step]
         half = len(ids) // 2
         halves = traces.select(ids[:half]), traces.select(ids[half:])
-        made.append(_trace_split(halves, method, grid, between, graphs))
+        made.append(_trace_split(halves, method, grid, between, also or Also()))
     return made
 
 
@@ -78,16 +86,14 @@ def _trace_split(
     method: Bridge,
     grid: np.ndarray,
     between: np.ndarray,
-    graphs: Sequence[str],
+    also: Also,
 ) -> ForecastSplit:
     """Snapshots of the first half on the grid, tested at the times in between."""
-    by_clock = method.clock is not None and method.clock_kind == "beats"
+    clock = also.clock
+    by_clock = clock is not None and clock.kind == "beats"
     candidates = np.linspace(grid[0], grid[-1], CANDIDATES) if by_clock else grid
     times = np.union1d(np.union1d(grid, between), candidates)
-    a, b = (
-        Snapshots.from_traces(half, method.components, times, clock=method.clock_settings)
-        for half in halves
-    )
+    a, b = (ClockedSnapshots.timed(half, method.components, times, clock=clock) for half in halves)
     train = a.select(np.searchsorted(times, grid))
     held_out = []
     for core in sorted(a.cores):
@@ -102,10 +108,10 @@ def _trace_split(
     if by_clock:
         able = a.select(np.searchsorted(times, candidates))
         placed = able.select(place(able, len(grid), min(a.cores)))
-        others["phase_placed"] = Forecast(placed, method), "phase"
-    for graph in graphs:
+        others["phase_placed"] = ClockForecast(placed, method), "phase"
+    for graph in also.graphs:
         others[graph] = GraphForecast(train, method, graph), "bridge"
-    return ForecastSplit(Forecast(train, method), held_out, others=others)
+    return ForecastSplit(ClockForecast(train, method), held_out, others=others)
 
 
 def _with_idle(shot: Snapshot) -> Cloud:
@@ -169,14 +175,14 @@ def made_splits(
 
     clock: phase programs with their marks.
     """
-    method = Bridge(components=COUNTERS)
+    method, marks = Bridge(components=COUNTERS), None
     kind, *numbers = name.split("-")
     try:
         if kind == "phases":
             jitter, snapshots = int(numbers[0]) / 100, int(numbers[1])
             traces = phase_program(runs, jitter=jitter, seed=seed)
             if clock:
-                method = replace(method, clock="beats", clock_kind="beats")
+                marks = ClockSettings("beats", "beats")
         elif kind == "drift":
             snapshots = int(numbers[0])
             traces = drift(runs, seed=seed)
@@ -191,4 +197,12 @@ def made_splits(
             fix="phases-5-7 (jitter 5%, 7 snapshots), drift-7, nmpc-4 (4 inside each cycle), or a family "
             f"with its snapshots, like heavy-7: {', '.join(FAMILIES)}.",
         ) from None
-    return trace_splits(traces, snapshots, method=method, splits=splits, ended=ended, seed=seed)
+    return trace_splits(
+        traces,
+        snapshots,
+        method=method,
+        splits=splits,
+        ended=ended,
+        also=Also(clock=marks),
+        seed=seed,
+    )

@@ -180,7 +180,8 @@ class BridgeStudy:
         """(name, splits) of one of the data sets."""
         import jostle
         from jostle.traces import Windows, read_traces
-        from studies.bridge.splits import made_splits, published_splits, trace_splits
+        from studies.bridge.graphs.clock import ClockSettings
+        from studies.bridge.splits import Also, made_splits, published_splits, trace_splits
 
         if name.startswith("nmpc-"):
             if self.published is None:
@@ -196,18 +197,17 @@ class BridgeStudy:
         folder = Path(name)
         if not folder.is_dir():
             return name, made_splits(name, runs=self.runs, clock=self.clock != "none", **shared)
-        method = jostle.Bridge(
-            components=self.components or None,
-            clock=None if self.clock == "none" else self.clock,
-            clock_kind=self.clock_kind,
-            clock_marks=self.clock_marks,
-            clock_period=self.clock_period,
-        )
+        method = jostle.Bridge(components=self.components or None)
+        clock = None
+        if self.clock not in (None, "none"):
+            clock = ClockSettings(
+                str(self.clock), self.clock_kind, self.clock_marks, self.clock_period
+            )
         traces = read_traces(folder)
         return folder.resolve().name, trace_splits(
             Windows.of(traces) if self.windows else traces,
             self.snapshots,
             method=method,
-            graphs=("barycentric", "series_parallel") if self.windows else (),
+            also=Also(("barycentric", "series_parallel") if self.windows else (), clock),
             **shared,
         )

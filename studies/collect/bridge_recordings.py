@@ -89,30 +89,33 @@ def evaluate(folder: Path, recording: Recording, options: argparse.Namespace) ->
     from jostle.bridge import Bridge
     from jostle.cli.console import print_table
     from jostle.traces import Windows, read_traces
+    from studies.bridge.graphs.clock import ClockSettings
     from studies.bridge.scores import score
-    from studies.bridge.splits import trace_splits
+    from studies.bridge.splits import Also, trace_splits
     from studies.bridge.tables import score_table
 
     traces = read_traces(folder)
     runs = Windows.of(traces) if recording.members > 1 else traces
     plain = Bridge(components=COMPONENTS)
-    beats = replace(plain, clock_kind="beats", clock="repetitions", clock_marks=recording.marks)
+    beats = ClockSettings("repetitions", "beats", recording.marks)
     if "phases" in traces.counters:  # recordings of an older version have none
-        beats = replace(plain, clock_kind="beats", clock="phases")
+        beats = ClockSettings("phases", "beats")
     ways = {
-        "no clock": plain,
-        "clock: instructions": replace(plain, clock="instructions"),
+        "no clock": None,
+        "clock: instructions": ClockSettings("instructions"),
         "clock: phases": beats,
-        "clock: phases, which come back": replace(beats, clock_period=len(recording.phases)),
+        "clock: phases, which come back": replace(beats, period=len(recording.phases)),
     }
-    for number, (way, method) in enumerate(ways.items()):
+    for number, (way, clock) in enumerate(ways.items()):
         splits = trace_splits(
             runs,
             options.snapshots,
-            method=method,
+            method=plain,
             splits=options.splits,
             ended=options.ended,
-            graphs=("barycentric", "series_parallel") if len(runs) < len(traces) and not number else (),
+            also=Also(
+                ("barycentric", "series_parallel") if len(runs) < len(traces) and not number else (), clock
+            ),
             seed=options.seed,
         )  # fmt: skip
         scores = score(folder.name, splits)

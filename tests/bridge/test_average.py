@@ -9,7 +9,8 @@ import pytest
 
 import jostle
 from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, evenly_few, transport, wasserstein
-from jostle.bridge.forecasting._average import LawShares, moved
+from jostle.bridge.forecasting._average import LawShares
+from jostle.bridge.forecasting._interpolate import moved
 from jostle.errors import UnknownName
 from studies.bridge.data import COUNTERS
 from studies.bridge.families import FAMILIES, made_family
@@ -67,11 +68,6 @@ def test_smooth_programs_are_left_to_the_spline() -> None:
     assert forecast.stack().scores["spline"] < forecast.stack().scores["mixture"]
 
 
-def test_a_clock_that_tells_all_is_believed(phases: jostle.traces.Traces) -> None:
-    settings = Bridge(components=COUNTERS, clock="beats", clock_kind="beats", snapshots=13)
-    assert jostle.forecast(phases, settings).stack().weights == {"phase": 1.0}
-
-
 def test_two_snapshots_are_enough_and_equal_ones_stay() -> None:
     same = clouds(s=1) * 2
     found = jostle.forecast(made(same)).at(0.5)
@@ -82,8 +78,8 @@ def test_two_snapshots_are_enough_and_equal_ones_stay() -> None:
 
 
 def test_nothing_is_pooled_at_the_ends_of_an_interval() -> None:
-    stack = LawShares({"ot": 0.5, "climatology": 0.5}, {})
-    assert stack.at(0.0) == {"ot": 0.5, "mixture": 0.5}
+    stack = LawShares({"moved": 0.5, "climatology": 0.5}, {})
+    assert stack.at(0.0) == {"moved": 0.5, "mixture": 0.5}
     assert 0 < stack.at(0.5)["climatology"] < 0.5
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Bridge, ClockSettings, Snapshots
+from jostle.bridge import Bridge, Snapshots
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
-from jostle.traces import Traces, Windows
+from jostle.traces import Trace, Traces, Windows
+from studies.bridge.graphs.clock import ClockedSnapshots, ClockForecast, ClockSettings, clock_of
 from studies.bridge.graphs.contexts import Contexts
 from tests.bridge.conftest import a_trace as trace
 
@@ -25,12 +26,17 @@ def cyclic(late: int, cycles: int = 3) -> dict[str, list[float]]:
     return {"repetitions": work, "events": use}
 
 
+def clocked(rows: list[Trace], clock: ClockSettings, times: tuple[float, ...]) -> ClockForecast:
+    shots = ClockedSnapshots.timed(Traces.from_traces(rows), ["events"], times, clock=clock)
+    return ClockForecast(shots, Bridge())
+
+
 MARKS = (10.0, 30.0, 40.0, 60.0, 70.0)
 
 
 def test_marks_make_beats_of_work() -> None:
     rows = [trace(run, cyclic(0)) for run in range(3)]
-    shots = Snapshots.from_traces(
+    shots = ClockedSnapshots.timed(
         Traces.from_traces(rows), ["events"], [0.5, 1.0, 1.5, 2.5],
         clock=ClockSettings("repetitions", "beats", MARKS),
     )  # fmt: skip
@@ -46,30 +52,22 @@ def test_a_sample_of_two_phases_is_their_mean() -> None:
     work = [1.0] * 9 + [0.5 + 0.5 * 2] + [2.0] * 9
     use = [5.0] * 9 + [0.5 * 5 + 0.5 * 50] + [50.0] * 9
     rows = [trace(run, {"repetitions": work, "events": use}) for run in range(3)]
-    made = Bridge(
-        method="phase", components=("events",), clock="repetitions", clock_kind="beats",
-        clock_marks=(9.5,), snapshots=(0.5, 1.5),
-    )  # fmt: skip
-    forecast = jostle.forecast(Traces.from_traces(rows), made)
-    clock = forecast.snapshots.clock
+    forecast = clocked(rows, ClockSettings("repetitions", "beats", (9.5,)), (0.5, 1.5))
+    clock = clock_of(forecast.snapshots)
     assert clock is not None
     first, last, share = clock.phases(0, 0.95)
     np.testing.assert_array_equal([first[0], last[0]], [0, 1])
     np.testing.assert_allclose(share, 0.5, atol=1e-6)
-    np.testing.assert_allclose(forecast.at(0.95).atoms, 275.0, rtol=1e-5)
-    np.testing.assert_allclose(forecast.at(0.65).atoms, 50.0)
+    np.testing.assert_allclose(forecast.at(0.95, method="phase").atoms, 275.0, rtol=1e-5)
+    np.testing.assert_allclose(forecast.at(0.65, method="phase").atoms, 50.0)
 
 
 def test_a_program_that_comes_back_needs_few_snapshots() -> None:
     rows = [trace(run, cyclic(run % 3)) for run in range(12)]
-    made = Bridge(
-        method="phase", components=("events",), clock="repetitions", clock_kind="beats",
-        clock_marks=MARKS, snapshots=(0.5, 1.6, 5.9),
-    )  # fmt: skip
-    once = jostle.forecast(Traces.from_traces(rows), made)
-    again = jostle.forecast(Traces.from_traces(rows), replace(made, clock_period=2))
-    assert any("no snapshot caught" in text for text in once.at(2.65).warnings)
-    found = again.at(2.65)
+    made, times = ClockSettings("repetitions", "beats", MARKS), (0.5, 1.6, 5.9)
+    once, again = (clocked(rows, one, times) for one in (made, replace(made, period=2)))
+    assert any("no snapshot caught" in text for text in once.at(2.65, method="phase").warnings)
+    found = again.at(2.65, method="phase")
     assert not found.warnings
     np.testing.assert_allclose(np.unique(found.atoms), 50.0)
 
@@ -77,16 +75,24 @@ def test_a_program_that_comes_back_needs_few_snapshots() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"clock_marks": (2.0, 1.0)}, {"clock_marks": (0.0,)}, {"clock_marks": (float("nan"),)},
-        {"clock_period": 0}, {"clock_kind": "work", "clock_period": 2},
-        {"clock_kind": "work", "clock_marks": (1.0,)},
+        {"marks": (2.0, 1.0)}, {"marks": (0.0,)}, {"marks": (float("nan"),)}, {"period": 0},
+        {"kind": "work", "period": 2}, {"kind": "work", "marks": (1.0,)}, {"kind": "sundial"},
     ],
 )  # fmt: skip
 def test_odd_clocks_are_refused(wrong: dict[str, Any]) -> None:
-    rows = Traces.from_traces([trace(run, cyclic(0)) for run in range(3)])
-    settings: dict[str, Any] = {"clock": "repetitions", "clock_kind": "beats", **wrong}
+    settings: dict[str, Any] = {"kind": "beats", **wrong}
     with pytest.raises(UsageError):
-        jostle.forecast(rows, Bridge(**settings))
+        ClockSettings("repetitions", **settings)
+
+
+def test_a_clock_has_to_be_there() -> None:
+    rows = Traces.from_traces([trace(run, cyclic(0)) for run in range(3)])
+    with pytest.raises(UnknownName, match="lost"):
+        ClockedSnapshots.timed(rows, ["events"], clock=ClockSettings("lost"))
+    with pytest.raises(UsageError, match="needs a clock"):
+        ClockForecast(Snapshots.from_traces(rows), Bridge()).at(0.55, method="phase")
+    clock = ClockSettings("repetitions", "beats", MARKS)
+    assert ClockedSnapshots.timed(rows, None, clock=clock).components == ("events",)
 
 
 def side_by_side(windows: int) -> Traces:
@@ -147,7 +153,6 @@ def test_any_eps_answers(phases: Traces, eps: Any) -> None:
     made = Bridge(components=("instructions", "llc-misses"), eps=eps, snapshots=6)
     found = jostle.forecast(phases, made)
     assert np.isfinite(found.at(0.31).atoms).all()
-    assert found.eps == eps
 
 
 def test_independent_is_the_limit_of_large_eps(phases: Traces) -> None:

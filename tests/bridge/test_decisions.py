@@ -136,10 +136,8 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         (["-w", "a", "--capacity", "evens=3"], 4, "evens"),
         (["-w", "a", "--limit", "evens=3"], 4, "evens"),
         (["-w", "a", "--method", "magic"], 2, "magic"),
-        (["-w", "a", "--clock", "lost", "--method", "phase"], 3, "progress"),
         (["-w", "a", "-w", "b", "--save", "x"], 2, "one workload at a time"),
         (["-w", "a", "--windows"], 4, "window"),
-        (["-w", "a", "--mark", "3", "--clock", "lost"], 2, "beats"),
     ],
 )
 def test_odd_questions_end_with_a_sentence(

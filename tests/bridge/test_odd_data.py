@@ -10,7 +10,6 @@ import pytest
 
 import jostle
 from jostle.bridge import Bridge, Forecast, Snapshots
-from jostle.errors import UsageError
 from jostle.traces import Traces
 from tests.bridge.conftest import a_trace
 
@@ -67,8 +66,6 @@ def test_what_is_below_zero_stays_there_and_is_named() -> None:
     assert not any(
         "below 0" in t for t in jostle.forecast(shots(drifting_clouds())).at(0.5).warnings
     )
-    with pytest.raises(UsageError, match="below 0"):
-        jostle.forecast(shots(clouds), Bridge(log1p=("c0",)))
 
 
 @pytest.mark.parametrize("start", [1.7e9, 1.7e9 + 1 / 3, -5.0])

@@ -191,7 +191,7 @@ def test_odd_members_are_refused(tmp_path: Path) -> None:
     alone = [replace(t, window_id=None) for t in pair(0.5) if t.workload == "a"]
     with pytest.raises(NotEnoughRuns, match="share 0 windows"):
         Together([members[1], jostle.forecast(Traces.from_traces(alone))], dependence="measured")
-    members[0].save(tmp_path / "kept")
+    members[0].save(tmp_path / "kept", atoms=5)
     with pytest.raises(UsageError, match="does not know its runs' windows"):
         Together([Forecast.load(tmp_path / "kept"), members[1]], dependence="measured")
     endless = [replace(t, runtime_seconds=float("nan")) for t in pair(0.5) if t.workload == "a"]

@@ -12,8 +12,6 @@ from .live._given import LiveForecast as LiveForecast
 from .live._together import Joining as Joining
 from .live._together import Together as Together
 from .live._together import share_windows as share_windows
-from .problem._clock import Clock as Clock
-from .problem._clock import ClockSettings as ClockSettings
 from .problem._clouds import Cloud as Cloud
 from .problem._clouds import median_cost as median_cost
 from .problem._clouds import scale_of as scale_of

@@ -35,7 +35,7 @@ class Contexts:
                     f"context {value:g} has components {', '.join(forecast.components)}, "
                     f"context {self.values[0]:g} {', '.join(first.components)}"
                 )
-        self.method = method or replace(first.method, method="bridge", clock=None, snapshots=None)
+        self.method = method or replace(first.method, method="bridge", snapshots=None)
         if self.method.method not in IN_CONTEXT:
             raise UsageError(
                 f"method {self.method.method!r} cannot interpolate contexts",
@@ -61,7 +61,7 @@ class Contexts:
             warnings += [f"context {value:g}: {text}" for text in distribution.warnings]
             shots.append(_as_snapshot(distribution, self.method.atoms))
         across = Forecast(
-            Snapshots(np.array(self.values), {core: shots}, self.forecasts[low].components),
+            Snapshots(np.array(self.values), {core: tuple(shots)}, self.forecasts[low].components),
             self.method,
         )
         answer = across.at(context, core)

@@ -6,6 +6,7 @@ import numpy as np
 
 from jostle.bridge import Snapshots
 from jostle.errors import UsageError
+from studies.bridge.graphs.clock import clock_of
 
 ENOUGH = 0.05  # of the runs: fewer more in a phase are not worth a snapshot
 
@@ -17,7 +18,7 @@ def place(snapshots: Snapshots, count: int, core: int = 0) -> list[int]:
     the others miss: each next one is where it catches most of what runs do and is not caught yet, and when
     all is caught, in the middle of the widest gap. Raises UsageError without a clock that counts beats.
     """
-    clock, s = snapshots.clock, len(snapshots)
+    clock, s = clock_of(snapshots), len(snapshots)
     if clock is None or clock.kind != "beats":
         raise UsageError("snapshots can be placed by a clock that counts beats only")
     if count < 2:

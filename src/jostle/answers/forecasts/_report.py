@@ -107,7 +107,7 @@ class ForecastAnswer:
                 "method": one.method.method,
                 "core": self.core,
                 "seed": one.method.seed,
-                "eps": one.eps,
+                "eps": one.method.eps,
             },
             "answers": [self._answer(law, atoms) for law in laws],
         }

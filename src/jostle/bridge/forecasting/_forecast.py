@@ -1,8 +1,10 @@
-"""`jostle.forecast(data, jostle.Bridge(...)).at(time_seconds, core=0)`."""
+"""`jostle.forecast(data, jostle.Bridge(...)).at(time_seconds, core=0)`: every method's law between snapshots,
+from couplings that are solved when needed."""
 
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,17 +13,28 @@ import numpy as np
 from jostle._report import Glance
 from jostle.bridge.answers._claims import prior_of
 from jostle.bridge.answers._distribution import Distribution
+from jostle.bridge.forecasting import _average as average
+from jostle.bridge.forecasting import _interpolate as between
 from jostle.bridge.forecasting import _saved
-from jostle.bridge.forecasting._laws import LawsBetween
-from jostle.bridge.forecasting._settings import Bridge
+from jostle.bridge.forecasting._settings import METHODS, Bridge
 from jostle.bridge.live._given import LiveForecast
+from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots, evenly
+from jostle.bridge.problem._thin import evenly_few, few
+from jostle.bridge.problem._units import Units
+from jostle.bridge.solvers._coupling import Coupling
+from jostle.bridge.solvers._path import edge_eps
+from jostle.bridge.solvers._sinkhorn import solve_edge
+from jostle.bridge.solvers._transport import transport
+from jostle.errors import UsageError
 from jostle.methods import Data
 from jostle.traces import Traces, Windows
 
 if TYPE_CHECKING:
     from jostle.bridge.forecasting._plots import ForecastPlots
     from jostle.traces import Trace
+
+OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
 def forecast(
@@ -38,19 +51,15 @@ def forecast(
     times = method.snapshots
     count = times if isinstance(times, int) else None
     if not isinstance(data, Snapshots):
-        data = Snapshots.from_traces(
-            data if isinstance(data, Windows) else Data.of(data).traces,
-            method.components,
-            None if isinstance(times, int) else times,
-            count=count,
-            clock=method.clock_settings,
-        )
+        traces = data if isinstance(data, Windows) else Data.of(data).traces
+        asked = None if isinstance(times, int) else times
+        data = Snapshots.from_traces(traces, method.components, asked, count=count)
     if count is not None and len(data) > count:
         data = data.select(evenly(len(data), count))
     return Forecast(data, method)
 
 
-class Forecast(LawsBetween, Glance):
+class Forecast(Glance):
     """Answers for any time between the first and the last snapshot; couplings are solved when needed.
 
     A path of edges is solved edge by edge, so the first question in an interval takes a solve, the next ones
@@ -60,9 +69,20 @@ class Forecast(LawsBetween, Glance):
     def __init__(
         self, snapshots: Snapshots, method: Bridge, *, scale: np.ndarray | None = None
     ) -> None:
-        super().__init__(snapshots, method, scale=scale)
+        self.snapshots, self.method, self.components = snapshots, method, snapshots.components
+        going = [
+            shot.cloud for one in snapshots.cores.values() for shot in one if shot.idle_ratio < 1
+        ]
+        self._units = Units.of(self.components, going, method.scale if scale is None else scale)
+        floors = zip(self.components, self._units.floors, strict=True)
+        below = ", ".join(name for name, floor in floors if floor < 0)
+        text = f"{below}: below 0 in the data, so the forecast may be below 0 too"
+        self._warnings = (text,) if below else ()
+        self._couplings: dict[tuple[int, int, str], Coupling] = {}
+        self._stacks: dict[int, average.LawShares] = {}
         self._live: dict[int, LiveForecast] = {}
         self._priors: dict[int, float] = {}
+        self._lock = threading.RLock()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Forecast:
@@ -71,9 +91,19 @@ class Forecast(LawsBetween, Glance):
         return cls(saved.snapshots, saved.method, scale=saved.scale)
 
     def save(self, path: str | os.PathLike[str], *, atoms: int | None = None) -> None:
-        """Write it to a folder (forecast_model/v2). atoms: keep so many of each snapshot at most, centres of
-        k-means with their weights; then runs are no longer known, nor a clock. Raises NotPermitted."""
+        """Write it to a folder (forecast_model/v3). atoms: keep so many of each snapshot at most, centres of
+        k-means with their weights; then runs are no longer known. Raises NotPermitted."""
         _saved.save(_saved.Saved(self.snapshots, self.method, self.scale), path, atoms)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(d,) what components are multiplied by before distances are taken."""
+        return self._units.scale
+
+    @property
+    def span_seconds(self) -> tuple[float, float]:
+        """The times between which it answers."""
+        return float(self.snapshots.times_seconds[0]), float(self.snapshots.times_seconds[-1])
 
     def facts(self) -> list[tuple[str, str]]:
         """What of, from what, for which times, and how."""
@@ -95,6 +125,15 @@ class Forecast(LawsBetween, Glance):
 
         return ForecastPlots(self)
 
+    def given(self, trace: Trace | None = None, core: int = 0) -> LiveForecast:
+        """For one run that goes on: `forecast.given(trace_so_far).at(time_seconds)`, what it will use given
+        what it has shown; samples can be added by `see`. Raises UsageError, BadData."""
+        with self._lock:
+            if core not in self._live:
+                self._live[core] = LiveForecast(self.snapshots, core, seed=self.method.seed)
+            live = self._live[core].anew()
+        return live if trace is None else live.follow(trace)
+
     def at(
         self,
         time_seconds: float,
@@ -107,24 +146,177 @@ class Forecast(LawsBetween, Glance):
 
         method: another than the Bridge's. seed: of the draw. Raises UsageError outside the data.
         """
-        distribution = self._at(time_seconds, core, method, seed)
-        k = int(np.searchsorted(self.snapshots.times_seconds, time_seconds))
-        near = self.snapshots.of(core)[max(k - 1, 0) : k + 1]
-        return replace(
-            distribution, runs=min(shot.counted for shot in near), prior=self._prior(core)
-        )
-
-    def _prior(self, core: int) -> float:
+        method = method or str(self.method.method)
+        if method not in METHODS:
+            raise UsageError(f"method {method!r} is not known", fix=f"One of {', '.join(METHODS)}.")
+        first, last = self.span_seconds
+        if not first <= time_seconds <= last:
+            raise UsageError(
+                f"{time_seconds:g} s lies outside the data, which reaches from {first:g} s to {last:g} s",
+                fix="A bridge interpolates and does not extrapolate: trace longer.",
+            )
+        times, shots = self.snapshots.times_seconds, self.snapshots.of(core)
+        near = int(np.abs(times - time_seconds).argmin())
+        rounding = 2 * float(np.spacing(max(abs(first), abs(last))))
+        if abs(times[near] - time_seconds) <= max(OFF_GRID * (last - first), rounding):
+            beside, idle = shots[near : near + 1], shots[near].idle_ratio
+            law = Distribution.of(shots[near].cloud, self.components, "snapshot")
+        else:
+            k = int(np.searchsorted(times, time_seconds)) - 1
+            lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
+            beside, idle = shots[k : k + 2], self.snapshots.idle_at(core, time_seconds, k, lam)
+            seed = self.method.seed if seed is None else seed
+            law = self._running(k, lam, time_seconds, core, method, seed)
         with self._lock:
             if core not in self._priors:
                 self._priors[core] = prior_of(self.snapshots, core)
-            return self._priors[core]
+        filled = np.max(
+            [np.zeros(len(self.components)), *(s.filled for s in beside if s.filled is not None)],
+            axis=0,
+        )
+        told = ", ".join(
+            f"{n} {x:.0%}" for n, x in zip(self.components, filled, strict=True) if x > 0
+        )
+        more = (f"values that were not counted come from runs alike: {told}",) if told else ()
+        return replace(
+            law.with_idle(idle),
+            time_seconds=time_seconds,
+            warnings=(*law.warnings, *self._warnings, *more),
+            runs=min(shot.counted for shot in beside),
+            prior=self._priors[core],
+        )
 
-    def given(self, trace: Trace | None = None, core: int = 0) -> LiveForecast:
-        """For one run that goes on: `forecast.given(trace_so_far).at(time_seconds)`, what it will use given
-        what it has shown; samples can be added by `see`. Raises UsageError, BadData."""
+    def _running(
+        self, k: int, lam: float, time: float, core: int, method: str, seed: int
+    ) -> Distribution:
+        """The law of the runs that still run."""
+        one_ended = 1 in (shot.idle_ratio for shot in self.snapshots.of(core)[k : k + 2])
+        if method == "bridge" and not one_ended:
+            return self._bridged(k, lam, core, seed)
+        if method != "average" or one_ended:
+            law = Distribution.of(self._law(method, k, time, core), self.components, method)
+            return replace(law, details={"lam": lam})
+        shares = self.stack(core).at(lam)
+        whole = Cloud.pooled([self._law(name, k, time, core) for name in shares], shares.values())
+        size = max(len(shot.cloud) for shot in self.snapshots.of(core)[k : k + 2])
+        cloud = evenly_few(whole, max(self.method.atoms, 2 * size), seed)
+        law = Distribution.of(cloud, self.components, "average")
+        details = {"lam": lam} | {f"share_{name}": share for name, share in shares.items()}
+        return replace(law, mean=whole.mean, covariance=whole.covariance, details=details)
+
+    def _law(self, name: str, k: int, time: float, core: int) -> Cloud:
+        """Of one method that needs no draw, in the counters' units, between snapshots k and k + 1."""
+        times, shots = self.snapshots.times_seconds, self.snapshots.of(core)
+        x, y = shots[k : k + 2]
+        lam = float((time - times[k]) / (times[k + 1] - times[k]))
+        if 1 in (x.idle_ratio, y.idle_ratio):  # nothing to displace to: those that run stay
+            return x.cloud if x.idle_ratio < 1 else y.cloud
+        if name == "nearest":
+            return x.cloud if lam < 0.5 else y.cloud
+        if name == "mixture":
+            return Cloud.pooled((x.cloud, y.cloud), (1 - lam, lam))
+        if name == "climatology":
+            going = [shot.cloud for shot in shots if shot.idle_ratio < 1]
+            return few(Cloud.pooled(going, [1.0] * len(going)), average.POOLED, k)
+        across = self.coupling(k, core, "ot")
+        if name == "ot":
+            law = between.displace(across, lam)
+        elif name == "spline":
+            law = between.spline(
+                self._beside(k - 1, k - 1, core),
+                across,
+                self._beside(k + 1, k + 2, core),
+                [times[i] if 0 <= i < len(times) else np.nan for i in range(k - 1, k + 3)],
+                time,
+            )
+        else:
+            stay = 0.5 if name == "half" else 0.0
+            law = between.moved(
+                across, self._units.cloud_in(x.cloud), self._units.cloud_in(y.cloud), lam, stay
+            )
+        return self._units.cloud_out(law)
+
+    def _beside(self, k: int, shot: int, core: int) -> Coupling | None:
+        """Exact transport of interval k, where its outer snapshot is there and some run goes on at it."""
+        shots = self.snapshots.of(core)
+        is_there = 0 <= shot < len(shots) and shots[shot].idle_ratio < 1
+        return self.coupling(k, core, "ot") if is_there else None
+
+    def stack(self, core: int = 0) -> average.LawShares:
+        """The weights of the forecasts that are averaged, and the scores that decided them."""
         with self._lock:
-            if core not in self._live:
-                self._live[core] = LiveForecast(self.snapshots, core, seed=self.method.seed)
-            live = self._live[core].anew()
-        return live if trace is None else live.follow(trace)
+            if core not in self._stacks:
+                shots = self.snapshots.of(core)
+                inner = [k for k in range(1, len(shots) - 1) if shots[k].idle_ratio < 1]
+                some = evenly(len(inner), average.MOST) if inner else []
+                self._stacks[core] = average.stacked([self._left_out(inner[i], core) for i in some])
+            return self._stacks[core]
+
+    def _left_out(self, k: int, core: int) -> tuple[list[Cloud], Cloud]:
+        """What the candidates say of snapshot k from the others, and itself, in scaled units."""
+        near = [i for i in range(k - 2, k + 3) if 0 <= i < len(self.snapshots) and i != k]
+        others = [i for i in range(len(self.snapshots)) if i != k]
+        rest, whole = (
+            Forecast(some, self.method, scale=self.scale)
+            for some in (
+                self.snapshots.select(near).few(average.ATOMS, core),
+                self.snapshots.select(others),
+            )
+        )
+        time = float(self.snapshots.times_seconds[k])
+        laws = [
+            whole._law(name, k - 1, time, core)
+            if name == "climatology"
+            else rest._law(name, near.index(k - 1), time, core)
+            for name in average.PRIOR
+        ]
+        every = [*laws, self.snapshots.of(core)[k].cloud]
+        *laws, truth = (few(self._units.cloud_in(law), average.ATOMS, k) for law in every)
+        return laws, truth
+
+    def coupling(self, k: int, core: int = 0, kind: str = "bridge") -> Coupling:
+        """The coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
+        coupling = self._couplings.get((core, k, kind))
+        if coupling is None:
+            coupling = self._couplings.setdefault((core, k, kind), self._couple(k, core, kind))
+        return coupling
+
+    def _couple(self, k: int, core: int, kind: str) -> Coupling:
+        x, y = (cloud.merged for cloud in self._clouds(core)[k : k + 2])
+        if kind == "ot":
+            return transport(
+                *(few(cloud, average.TRANSPORTED, core + k + i) for i, cloud in enumerate((x, y)))
+            )
+        if self.method.eps == np.inf:
+            return between.product(x, y)
+        steps = np.diff(self.snapshots.times_seconds)
+        eps = edge_eps(x, y, self.method.eps, self.method.eps_unit)
+        if self.method.time_scaled and self.method.eps_unit != "absolute":
+            eps *= float(steps[k] / steps.mean())
+        return solve_edge(x, y, eps, stopping=self.method.stopping)
+
+    def _clouds(self, core: int) -> list[Cloud]:
+        return [self._units.cloud_in(shot.cloud) for shot in self.snapshots.of(core)]
+
+    def _bridged(self, k: int, lam: float, core: int, seed: int) -> Distribution:
+        """The bridge's law, with its own moments where the units keep them."""
+        coupling = self.coupling(k, core)
+        draws = -(-self.method.atoms // len(coupling.x))
+        place = [seed, core % 2**32, k, round(lam * 2**40)]
+        scaled, mean, covariance = between.bridge(coupling, lam, draws=draws, seed=place)
+        cloud = self._units.cloud_out(scaled)
+        distribution = Distribution.of(cloud, self.components, "bridge")
+        if (self.scale > 0).all() and np.allclose(cloud.atoms * self.scale, scaled.atoms):
+            unit = 1 / self.scale
+            distribution = replace(
+                distribution, mean=mean * unit, covariance=covariance * np.outer(unit, unit)
+            )
+        details = {
+            "lam": lam,
+            "eps_over_median": coupling.eps_over_median,
+            "marginal_l1": coupling.convergence.marginal_l1,
+            "hilbert": coupling.convergence.hilbert,
+            "sweeps": float(coupling.convergence.sweeps),
+        }
+        warnings = (coupling.warning,) if coupling.warning else ()
+        return replace(distribution, warnings=warnings, details=details)

@@ -8,38 +8,16 @@ leaves the noise out, and so is it here: data with zeros, heavy tails or glitche
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.solvers._coupling import EXACT, Coupling
 
-METHODS = ("nearest", "mixture", "ot", "bridge", "spline", "phase")
-
-
-@dataclass(frozen=True, eq=False)
-class Between:
-    """Atoms at one time in scaled units, with the mean and covariance of the law they come from."""
-
-    cloud: Cloud
-    mean: np.ndarray
-    covariance: np.ndarray
-
-
-def nearest(x: Cloud, y: Cloud, lam: float) -> Cloud:
-    """The snapshot that is nearer in time."""
-    return x if lam < 0.5 else y
-
-
-def mixture(x: Cloud, y: Cloud, lam: float) -> Cloud:
-    """Either snapshot, with the probability of its nearness."""
-    parts = ((x, 1 - lam), (y, lam))
-    present = [(cloud, share) for cloud, share in parts if share > 0]
-    return Cloud(
-        np.concatenate([cloud.atoms for cloud, _ in present]),
-        np.concatenate([share * cloud.weights for cloud, share in present]),
-    )
+METHODS = ("nearest", "mixture", "ot", "bridge", "spline")
+# Pairs longer than LONG times the length that this share stays below go over.
+USUAL, LONG = 0.8, 3.0
 
 
 def product(x: Cloud, y: Cloud) -> Coupling:
@@ -55,10 +33,12 @@ def displace(coupling: Coupling, lam: float) -> Cloud:
     return Cloud(atoms, pairs.mass / pairs.mass.sum())
 
 
-def bridge(coupling: Coupling, lam: float, *, draws: int, seed: int | list[int]) -> Between:
-    """Atoms of the bridge's law at lam by a stratified draw: for every x, `draws` of its y.
+def bridge(
+    coupling: Coupling, lam: float, *, draws: int, seed: int | list[int]
+) -> tuple[Cloud, np.ndarray, np.ndarray]:
+    """(atoms of the bridge's law at lam, (d,) its mean, (d, d) its covariance).
 
-    mean and covariance are those of all n m pairs, exactly.
+    A stratified draw: for every x, `draws` of its y. Moments are those of all n m pairs, exactly.
     """
     x, y = coupling.x, coupling.y
     random = np.random.default_rng(seed)
@@ -77,11 +57,15 @@ def bridge(coupling: Coupling, lam: float, *, draws: int, seed: int | list[int])
     cross = coupling.cross
     covariance = (1 - lam) ** 2 * x.covariance + lam**2 * y.covariance
     covariance = covariance + lam * (1 - lam) * (cross + cross.T)
-    return Between(cloud, mean, covariance)
+    return cloud, mean, covariance
 
 
 def spline(
-    before: Coupling | None, across: Coupling, after: Coupling | None, times: np.ndarray, at: float
+    before: Coupling | None,
+    across: Coupling,
+    after: Coupling | None,
+    times: Sequence[float],
+    at: float,
 ) -> Cloud:
     """Cubic paths through up to four snapshots, chained by exact transport.
 
@@ -114,3 +98,58 @@ def _means(groups: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.nd
     mass = np.bincount(groups, weights)
     sums = [np.bincount(groups, weights * column) for column in values.T]
     return np.stack(sums, axis=1) / mass[:, None]
+
+
+def moved(coupling: Coupling, x: Cloud, y: Cloud, lam: float, stay: float = 0.0) -> Cloud:
+    """Displaced by exact transport, with each component's quantiles between those of the snapshots x and y,
+    of which the coupling may know a part only.
+
+    A few pairs that are much longer than the others are no motion, but runs that went over from one group of
+    states to another, or glitches: of them a share 1 - lam is still at its x, the others at their y already.
+    stay: how far all other pairs are along the geodesic to the same, the mixture of both snapshots.
+    """
+    pairs = coupling.pairs
+    starts, ends = coupling.x.atoms[pairs.i], coupling.y.atoms[pairs.j]
+    length = ((starts - ends) ** 2).sum(axis=1) ** 0.5
+    order = np.argsort(length, kind="stable")
+    usual = length[order[np.searchsorted(np.cumsum(pairs.mass[order]), USUAL * (1 - 1e-9))]]
+    goes_over = length > LONG * usual
+    near = ~goes_over
+    mass = pairs.mass
+    if goes_over.any():
+        x, y = Cloud.of(starts[near], mass[near]), Cloud.of(ends[near], mass[near])
+    atoms = [starts[goes_over], ends[goes_over]]
+    weights = [(1 - lam) * mass[goes_over], lam * mass[goes_over]]
+    places = [(1.0, lam)]
+    if stay > 0:
+        places = [(1 - lam, (1 - stay) * lam), (lam, stay + (1 - stay) * lam)]
+    for share, place in places:
+        atoms.append(_displaced(starts[near], ends[near], mass[near], place, (x, y)))
+        weights.append(share * mass[near])
+    return Cloud.of(np.concatenate(atoms), np.concatenate(weights))
+
+
+def _displaced(
+    starts: np.ndarray,
+    ends: np.ndarray,
+    mass: np.ndarray,
+    place: float,
+    clouds: tuple[Cloud, Cloud],
+) -> np.ndarray:
+    """(n, d) part of the way from starts to ends, with the quantiles between those of the clouds."""
+    atoms = (1 - place) * starts + place * ends
+    displaced = np.empty_like(atoms)
+    total = mass.sum()
+    for column in range(atoms.shape[1]):
+        order = np.lexsort((ends[:, column], atoms[:, column]))
+        level = (np.cumsum(mass[order]) - 0.5 * mass[order]) / total
+        low, high = (_quantile(cloud, column, level) for cloud in clouds)
+        displaced[order, column] = (1 - place) * low + place * high
+    return displaced
+
+
+def _quantile(cloud: Cloud, column: int, levels: np.ndarray) -> np.ndarray:
+    values = cloud.atoms[:, column]
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(cloud.weights[order])
+    return values[order[np.minimum(np.searchsorted(below, levels), len(values) - 1)]]

@@ -8,17 +8,12 @@ from typing import Annotated
 
 from jostle._options import Flag, NoOption
 from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
-from jostle.bridge.problem._clock import ClockKind, ClockSettings
 from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import UsageError
 
 OF_BRIDGE = (0.1, "spread", True)  # its own settings, as they are by default
 METHODS = ("average", *SINGLE)
-CHOICES = {
-    "method": METHODS,
-    "eps_unit": ("spread", "median", "absolute"),
-    "clock_kind": ("work", "beats"),
-}
+CHOICES = {"method": METHODS, "eps_unit": ("spread", "median", "absolute")}
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,7 @@ class Bridge:
     method: Annotated[
         str | None,
         "average (of several, weighed by leaving snapshots out), bridge (entropic coupling), ot (exact "
-        "transport), spline, mixture, nearest, or phase (needs a clock).  "
+        "transport), spline, mixture or nearest.  "
         "[default: bridge where one of its own settings is given (eps), else average]",
     ] = None
     components: Annotated[
@@ -40,18 +35,6 @@ class Bridge:
         int | tuple[float, ...] | None,
         "How many times to learn from, or these times in seconds; none: all sample times.",
         NoOption(),
-    ] = None
-    clock: Annotated[str | None, "The counter of progress, for phase and average."] = None
-    clock_kind: Annotated[ClockKind, "Whether the clock counts work or beats (phases)."] = "work"
-    clock_marks: Annotated[
-        tuple[float, ...],
-        "What the clock has reached where each of the next phases begins.",
-        Flag("--mark"),
-    ] = ()
-    clock_period: Annotated[
-        int | None,
-        "Of beats: after how many phases the program begins anew; none: never.",
-        Flag("--period"),
     ] = None
     eps: Annotated[
         float,
@@ -69,14 +52,6 @@ class Bridge:
     scale: Annotated[
         Mapping[str, float] | None,
         "COMPONENT=FACTOR in distances; none: 1 / the noise within snapshots.",
-    ] = None
-    log1p: Annotated[
-        tuple[str, ...], "Components, like misses, that are interpolated as log(1 + rate)."
-    ] = ()
-    at_most: Annotated[
-        Mapping[str, str] | None,
-        "COMPONENT=COMPONENT that it cannot exceed; none: misses their requests, by name.",
-        NoOption(),
     ] = None
     atoms: Annotated[int, "Draw at least so many atoms per forecast.", NoOption()] = 500
     stopping: Annotated[Stopping, "When the solvers stop.", NoOption()] = field(
@@ -99,15 +74,6 @@ class Bridge:
             raise UsageError(f"eps {self.eps} is not above 0")
         if self.atoms < 1:
             raise UsageError("a number of atoms must be at least 1")
-        if self.method == "phase" and self.clock is None:
-            raise UsageError("method 'phase' needs a clock", fix="Name the counter of progress.")
-
-    @property
-    def clock_settings(self) -> ClockSettings | None:
-        """Which counter is the clock and how it is read, None without one."""
-        if self.clock is None:
-            return None
-        return ClockSettings(self.clock, self.clock_kind, self.clock_marks, self.clock_period)
 
     @classmethod
     def paper(cls, scale: Mapping[str, float], eps: float = 0.1) -> Bridge:

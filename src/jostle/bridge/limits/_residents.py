@@ -22,13 +22,13 @@ from jostle._verbs import answers_verbs
 from jostle.bridge.limits._likeness import Unlikeness
 from jostle.bridge.limits._peaks import Peaks, Use
 from jostle.bridge.limits._ranks import RankedLimit, most_confidence, runs_needed, share_of_each
+from jostle.bridge.problem._windows import FEWEST_WINDOWS, common_rows
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.progress import no_progress
 from jostle.traces import is_level
 
 DRAWS = 2000
 TIMES = 300  # of the common clock, at most: each the highest of what lies between
-FEWEST_WINDOWS = 8
 MOST_MORE = 1000  # further residents
 
 
@@ -163,20 +163,10 @@ class Residents:
     def _common(self) -> np.ndarray:
         """(windows, residents) runs of each resident in windows that all of them share; none of too few."""
         laws = self._laws[: len(self.residents)]
-        labels = set(laws[0].windows).intersection(*(law.windows for law in laws)) - {None}
-        rows: list[list[int]] = []
-        for label in sorted(map(str, labels)):
-            taken: dict[int, int] = {}
-            row = []
-            for each, law in zip(self.residents, laws, strict=True):
-                own = [n for n, window in enumerate(law.windows) if window == label]
-                nth = taken.get(id(each), 0)
-                taken[id(each)] = nth + 1
-                row.append(own[nth] if nth < len(own) else -1)
-            if min(row) >= 0:
-                rows.append(row)
+        each = [(id(one), law.windows) for one, law in zip(self.residents, laws, strict=True)]
+        rows = common_rows(each)
         is_enough = len(self.residents) > 1 and len(rows) >= FEWEST_WINDOWS
-        return np.array(rows if is_enough else [], int).reshape(-1, len(self.residents))
+        return rows if is_enough else rows[:0]
 
     @cached_property
     def _sums(self) -> np.ndarray:

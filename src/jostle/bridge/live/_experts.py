@@ -17,6 +17,7 @@ import numpy as np
 
 LAGS = (0, 1, 2, 3, 4, 5, 6, 9, 13, 18, 25, 35, 50, 80, 150)  # samples ago, ends of blocks
 SPANS = (3, 9, 27)
+RECENT = 27  # samples whose extremes are told beside those of the whole run so far
 BLOCKS = (*pairwise(LAGS), *((0, span) for span in SPANS))
 WAVES, WIDTH, RIDGE = 300, 2.0, 3.0
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantile regression
@@ -36,10 +37,19 @@ class Past:
             np.pad(np.cumsum(values, axis=1), ((0, 0), (1, 0), (0, 0)))
             for values in (np.where(known, ranks, 0.0), known.astype(float))
         )
+        self._extremes = []
+        for pick in (np.fmax, np.fmin):
+            self._extremes.append(pick.accumulate(ranks, axis=1))
+            recent = ranks.copy()
+            for ago in range(1, RECENT):
+                recent[:, ago:] = pick(recent[:, ago:], ranks[:, :-ago])
+            self._extremes.append(recent)
 
-    def shown(self, runs: np.ndarray, moments: np.ndarray, length: int) -> np.ndarray:
-        """(m, p) means of blocks of the past, each of all d components, NaN where nothing is known; last the
-        time, of all runs' length."""
+    def shown(
+        self, runs: np.ndarray, moments: np.ndarray, length: int, more: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(m, p) means of blocks of the past, each of all d components, NaN where nothing is known; `more`
+        (m, d), if any; last the time, of all runs' length."""
         parts = []
         for first, last in BLOCKS:
             # What is before the run began repeats its first samples.
@@ -55,6 +65,8 @@ class Past:
             beside = parts[number + 1] if number + 1 < len(parts) else parts[number - 1]
             beside = np.where(np.isfinite(beside), beside, parts[number - 1])
             parts[number] = np.where(np.isfinite(parts[number]), parts[number], beside)
+        parts += [one[runs, moments] for one in self._extremes]
+        parts += [] if more is None else [more]
         return np.concatenate([*parts, moments[:, None] / max(length - 1, 1)], axis=1)
 
 
@@ -80,9 +92,20 @@ class Expectation:
         return out
 
 
+def line(x: np.ndarray, y: np.ndarray) -> Predict:
+    """Means, straight in the columns (what rises goes on rising, what swings swings back); of rows whose
+    outcome is known."""
+    known = np.isfinite(y).all(axis=1)
+    unit = _Unit(x)
+    table = np.concatenate([unit.of(x[known]), np.ones((known.sum(), 1))], axis=1)
+    gram = table.T @ table + 1e-3 * max(known.sum(), 1) * np.eye(table.shape[1])
+    weights = np.linalg.solve(gram, table.T @ y[known])
+    return lambda shown: (unit.of(shown) @ weights[:-1] + weights[-1])[..., None]
+
+
 def fits(components: int, random: np.random.Generator) -> dict[str, Fit]:
     """The regressions that there are, by name."""
-    waves = random.standard_normal((components * len(BLOCKS) + 1, WAVES))
+    waves = random.standard_normal((components * (len(BLOCKS) + 5) + 1, WAVES))
     shifts = random.uniform(0, 2 * np.pi, WAVES)
     every: dict[str, Fit] = {}
     if components <= MANY:

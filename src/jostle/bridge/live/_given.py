@@ -20,7 +20,7 @@ import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution, Limits, corrected
 from jostle.bridge.limits._likeness import Unlikeness, unlikeness
-from jostle.bridge.live._experts import Expectation, Past, fits, moved
+from jostle.bridge.live._experts import Expectation, Past, fits, line, moved
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._simplex import on_simplex
 from jostle.bridge.problem._snapshots import Snapshots, rates_at
@@ -39,6 +39,7 @@ MOST = 2000  # donors
 LIKEST = 600  # donors of whom the same is expected
 MOST_MOMENTS = 6000  # that regressions learn from
 TRIED = 150  # moments of recorded runs on which experts are weighed
+USUAL = (0.002, 0.998)  # between these ranks values count as they are, beyond as these
 ENDED = -0.5  # stands for the rank of a run that has ended
 GRID = np.append(-0.25, (np.arange(40) + 0.5) / 40)  # ranks at which laws are compared
 FAITH = 0.02  # of the best expert's score: how strongly weights are held to equal ones
@@ -67,6 +68,7 @@ class Horizon:
     moments: np.ndarray
     expectations: Mapping[str, Expectation]
     weights: Mapping[tuple[str, float], float]
+    straight: Expectation | None = None
 
 
 class LiveForecast:
@@ -88,6 +90,10 @@ class LiveForecast:
         self._slack = 1e-6 * float(np.median(np.diff(self._times)))
         self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
         self._past = Past(self._ranks)
+        # What is straight in values is not in ranks; glitches count as the largest usual values.
+        usual = np.nanquantile(self._states, USUAL, axis=(0, 1))
+        self._usual, self._sizes = usual, np.clip(self._states, *usual)
+        self._past_sizes = Past(self._sizes)
         self._outcome = np.where(self._ended[:, :, None], ENDED, self._ranks)
         self._has_outcome = np.asarray(np.isfinite(self._outcome).all(axis=2))
         self._horizons: dict[int, Horizon] = {}
@@ -236,8 +242,12 @@ class LiveForecast:
         own = Past(self._ranked(self._seen[None, : here + 1]))
         start = max(0, here - max(SPANS) + 1)
         features = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
-        shown = own.shown(np.zeros(1, int), np.array([here]), len(self._times))
-        none = np.array([-1])
+        none, place = np.array([-1]), (np.zeros(1, int), np.array([here]), len(self._times))
+        more = None
+        if horizon.straight is not None:
+            sizes = Past(np.clip(self._seen[None, : here + 1], *self._usual))
+            more = self._ranked(horizon.straight.of(sizes.shown(*place), none)[..., 0])
+        shown = own.shown(*place, more)
         used = {name.removesuffix(" moved") for name, _ in horizon.weights} - set(AWAY)
         expected = {name: horizon.expectations[name].of(shown, none)[0] for name in used}
         out = []
@@ -264,18 +274,23 @@ class LiveForecast:
         able = self._shown[:, :-ahead] & self._has_outcome[:, ahead:]
         runs, moments = np.nonzero(able)
         expectations: dict[str, Expectation] = {}
+        straight = None
         if len(runs) > MOST_MOMENTS:
             sample = np.sort(random.choice(len(runs), MOST_MOMENTS, replace=False))
             runs, moments = runs[sample], moments[sample]
         if len(runs) >= FEWEST_MOMENTS:
-            shown = self._past.shown(runs, moments, len(self._times))
+            sizes = self._past_sizes.shown(runs, moments, len(self._times))
+            later = np.where(self._ended[:, :, None], np.nan, self._sizes)[runs, moments + ahead]
+            straight = Expectation(line, sizes, later, runs)
+            ranked = self._ranked(straight.expected[..., 0])
+            shown = self._past.shown(runs, moments, len(self._times), ranked)
             outcome = self._outcome[runs, moments + ahead]
             for name, fit in fits(len(self.components), random).items():
                 expectations[name] = Expectation(fit, shown, outcome, runs)
         names = [*AWAY, *(f"{one}{how}" for one in expectations for how in ("", " moved"))]
         every = [(name, width) for name in names for width in WIDTHS]
         equal = dict.fromkeys(every, 1 / len(every))
-        horizon = Horizon(ahead, runs, moments, expectations, equal)
+        horizon = Horizon(ahead, runs, moments, expectations, equal, straight)
         tried = random.permutation(len(runs))[:TRIED]
         if not len(tried):
             return horizon

@@ -20,13 +20,13 @@ from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.live._given import histories
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._thin import systematic
+from jostle.bridge.problem._windows import FEWEST_WINDOWS, common_rows
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import is_level
 
 if TYPE_CHECKING:
     from jostle.bridge.forecasting._forecast import Forecast
 
-FEWEST_WINDOWS = 8
 SIZE = 20_000
 _SLACK = 1e-9
 Slowdowns = Callable[[Sequence[int]], Sequence[float]]
@@ -81,7 +81,7 @@ class Together:
             raise UsageError(
                 f"the dependence {dependence!r} is not known", fix="Give independent or measured."
             )
-        self._rows = _windows(self.members) if dependence == "measured" else None
+        self._rows = _measured(self.members) if dependence == "measured" else None
 
     def at(self, time_seconds: float) -> Distribution:
         """The law of the sum at a time of the common clock, all components jointly. Raises UsageError where a
@@ -147,9 +147,7 @@ class Together:
         nothing = Distribution.of(
             Cloud.of(np.zeros((1, len(self.components)))), self.components, "idle"
         )
-        if np.isnan(own):
-            return nothing
-        if own >= _length(member):
+        if np.isnan(own) or own >= _length(member):
             return nothing
         if own > last:
             raise UsageError(
@@ -166,7 +164,7 @@ class Together:
         )
 
     def _as_measured(
-        self, laws: Sequence[Distribution], progress: Sequence[float], every: Sequence[np.ndarray]
+        self, laws: Sequence[Distribution], progress: Sequence[float], every: np.ndarray
     ) -> list[np.ndarray]:
         """Draws of every member, reordered to have the ranks that members had in common windows."""
         random = np.random.default_rng([self._seed, 7])
@@ -176,7 +174,7 @@ class Together:
         ]
         template = [
             _states_at(member, own, rows)
-            for member, own, rows in zip(self.members, progress, every, strict=True)
+            for member, own, rows in zip(self.members, progress, every.T, strict=True)
         ]
         known = np.all([np.isfinite(one).all(axis=1) for one in template], axis=0)
         if known.sum() < FEWEST_WINDOWS:
@@ -208,46 +206,33 @@ def _checked(slowdowns: Sequence[float] | Slowdowns | None, count: int) -> Slowd
     return lambda going: [fixed[i] for i in going]
 
 
-def _windows(members: Sequence[Joining]) -> list[np.ndarray]:
-    """Of each member, which of its runs is in each window that all share; several of one forecast take
-    different runs of a window."""
-    places: list[dict[str, list[int]]] = []
-    for one in members:
-        labels = one.forecast.snapshots.windows
-        if labels is None:
-            raise UsageError(
-                "a forecast does not know its runs' windows, so what members did side by side is not known",
-                fix="Forecast from traces, not from a saved forecast, or state a correlation.",
-            )
-        own: dict[str, list[int]] = {}
-        for row, label in enumerate(labels):
-            if label is not None:
-                own.setdefault(label, []).append(row)
-        places.append(own)
-    common = [label for label in places[0] if all(label in own for own in places)]
-    taken: dict[tuple[int, int], int] = {}
-    chosen: list[list[int]] = []
-    for one, own in zip(members, places, strict=True):
-        key = (id(one.forecast), one.core)
-        nth = taken.get(key, 0)
-        taken[key] = nth + 1
-        chosen.append([own[label][nth] if nth < len(own[label]) else -1 for label in common])
-    rows = np.array(chosen, np.int64).reshape(len(members), -1)
-    rows = rows[:, (rows >= 0).all(axis=0)]
-    if rows.shape[1] < FEWEST_WINDOWS:
-        raise NotEnoughRuns(
-            f"all members share {rows.shape[1]} windows, and {FEWEST_WINDOWS} are needed",
-            fix="Trace them side by side, or cut them at the same times.",
-        )
-    return list(rows)
-
-
 def share_windows(members: Sequence[Joining]) -> bool:
     """Whether enough of their runs were recorded side by side to measure how they go together."""
-    try:
-        return bool(_windows(members))
-    except (UsageError, NotEnoughRuns):
-        return False
+    known = all(one.forecast.snapshots.windows is not None for one in members)
+    return known and len(_common(members)) >= FEWEST_WINDOWS
+
+
+def _common(members: Sequence[Joining]) -> np.ndarray:
+    """(windows, members) see `common_rows`."""
+    return common_rows(
+        [((id(one.forecast), one.core), one.forecast.snapshots.windows or ()) for one in members]
+    )
+
+
+def _measured(members: Sequence[Joining]) -> np.ndarray:
+    """The same. Raises UsageError where a forecast does not know, NotEnoughRuns for too few."""
+    if any(one.forecast.snapshots.windows is None for one in members):
+        raise UsageError(
+            "a forecast does not know its runs' windows, so what members did side by side is not known",
+            fix="Forecast from traces, or take them as independent.",
+        )
+    rows = _common(members)
+    if len(rows) < FEWEST_WINDOWS:
+        raise NotEnoughRuns(
+            f"all members share {len(rows)} windows, and {FEWEST_WINDOWS} are needed",
+            fix="Trace them side by side, or cut them at the same times.",
+        )
+    return rows
 
 
 def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +48,13 @@ class Cloud:
             raise BadData("weights must be finite, not negative, and not all 0", where=where)
         has_mass = weights > 0
         return cls(atoms[has_mass], weights[has_mass] / weights[has_mass].sum())
+
+    @classmethod
+    def pooled(cls, clouds: Iterable[Cloud], shares: Iterable[float]) -> Cloud:
+        """The mixture of clouds with these shares."""
+        parts = list(zip(clouds, shares, strict=True))
+        atoms = np.concatenate([cloud.atoms for cloud, _ in parts])
+        return cls.of(atoms, np.concatenate([share * cloud.weights for cloud, share in parts]))
 
     def __len__(self) -> int:
         return len(self.atoms)

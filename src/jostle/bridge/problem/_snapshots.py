@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge.problem._clock import Clock, ClockSettings
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._filling import filled
 from jostle.bridge.problem._thin import few
@@ -55,17 +54,15 @@ class Snapshots:
 
     end_seconds: {core: (R,)} when each run ended there, NaN where that is not known; None without runs'
     identities.
-    clock: each run's progress over time, or None.
     windows: (R,) what each run shared with those traced beside it, None for a run without; None in all where
     that is not known.
     """
 
     times_seconds: np.ndarray
-    cores: Mapping[int, Sequence[Snapshot]]
+    cores: Mapping[int, tuple[Snapshot, ...]]
     components: tuple[str, ...]
     end_seconds: Mapping[int, np.ndarray] | None = None
-    clock: Clock | None = None
-    windows: Sequence[str | None] | None = None
+    windows: tuple[str | None, ...] | None = None
 
     @classmethod
     def from_arrays(
@@ -82,11 +79,11 @@ class Snapshots:
         """
         cores = clouds if isinstance(clouds, Mapping) else {0: clouds}
         times = _checked_times(times_seconds)
-        by_core: dict[int, list[Snapshot]] = {}
+        by_core: dict[int, tuple[Snapshot, ...]] = {}
         for core, arrays in cores.items():
             if len(arrays) != len(times):
                 raise BadData(f"{len(arrays)} clouds for {len(times)} times", where=f"core {core}")
-            by_core[core] = []
+            shots: list[Snapshot] = []
             for k, atoms in enumerate(arrays):
                 cloud = Cloud.of(atoms, where=f"core {core}, snapshot {k}")
                 if cloud.atoms.shape[1] != len(components):
@@ -94,9 +91,10 @@ class Snapshots:
                         f"{cloud.atoms.shape[1]} components, not {len(components)}",
                         where=f"core {core}, snapshot {k}",
                     )
-                same = paired and len(cloud) == len(by_core[core][0].cloud if k else cloud)
+                same = paired and len(cloud) == len(shots[0].cloud if k else cloud)
                 runs = np.arange(len(cloud)) if same else np.full(len(cloud), -1)
-                by_core[core].append(Snapshot(cloud, runs))
+                shots.append(Snapshot(cloud, runs))
+            by_core[core] = tuple(shots)
         if not by_core:
             raise BadData("no core has any snapshot")
         return cls(times, by_core, tuple(components))
@@ -109,13 +107,12 @@ class Snapshots:
         times_seconds: Sequence[float] | np.ndarray | None = None,
         *,
         count: int | None = None,
-        clock: ClockSettings | None = None,
     ) -> Snapshots:
         """Repeated runs of one workload, or windows of the same members, at the same times since they began.
 
-        components: counters, None for all that this host had, but the clock and marks. times_seconds: None
+        components: counters, None for all that this host had, but marks. times_seconds: None
         for every sample's length (the median) as long as two runs go on, or with `count` so many of these,
-        evenly spread. clock: the counter that tells progress. Of windows each core is a member.
+        evenly spread. Of windows each core is a member.
         Raises BadData for runs of different workloads, NotEnoughRuns for fewer than two runs.
         """
         if len(traces) < FEWEST_RUNS:
@@ -128,12 +125,12 @@ class Snapshots:
         if components is None:
             had = {n for t in every for n, v in t.counters.items() if np.isfinite(v).any()}
             shares = {name for name in had if name.endswith("_running_ratio")}  # of perf's turns
-            components = sorted(had - {clock and clock.counter} - set(MARKS) - shares)
-        for name in [*components, *([clock.counter] if clock else [])]:
+            components = sorted(had - set(MARKS) - shares)
+        for name in components:
             if name not in traces.counters:
                 raise UnknownName("counter", name, traces.counters)
         if not components:
-            raise BadData("the traces have no counter with values, besides the clock")
+            raise BadData("the traces have no counter with values")
         ends = _ends(traces, every)
         times = _times(every, ends, times_seconds, count)
         row = {run_id: i for i, run_id in enumerate(traces.run_ids)}
@@ -150,16 +147,15 @@ class Snapshots:
             core: _snapshots_of(states[i], times, ends[core], f"core {core}", components)
             for i, core in enumerate(numbers)
         }
-        progress = None if clock is None else Clock.of(every, row, clock)
         windows = traces.run_ids  # of windows, theirs
         if isinstance(traces, Traces):
             windows = tuple(traces.traced.column("window_id").to_pylist())
-        return cls(times, cores, tuple(components), ends, progress, windows)
+        return cls(times, cores, tuple(components), ends, windows)
 
     def __len__(self) -> int:
         return len(self.times_seconds)
 
-    def of(self, core: int) -> Sequence[Snapshot]:
+    def of(self, core: int) -> tuple[Snapshot, ...]:
         """The snapshots of one core. Raises BadData naming those there are."""
         if core not in self.cores:
             known = ", ".join(map(str, sorted(self.cores)))
@@ -169,7 +165,7 @@ class Snapshots:
     def select(self, numbers: Sequence[int] | np.ndarray) -> Snapshots:
         """Only these snapshots."""
         numbers = [int(number) for number in numbers]
-        cores = {core: [shots[k] for k in numbers] for core, shots in self.cores.items()}
+        cores = {core: tuple(shots[k] for k in numbers) for core, shots in self.cores.items()}
         return replace(self, times_seconds=self.times_seconds[numbers], cores=cores)
 
     def few(self, atoms: int, core: int) -> Snapshots:
@@ -179,11 +175,7 @@ class Snapshots:
             cloud = few(shot.cloud, atoms, k)
             runs = shot.runs if cloud is shot.cloud else np.full(len(cloud), -1)
             shots.append(replace(shot, cloud=cloud, runs=runs))
-        return replace(self, cores={core: shots})
-
-    def without(self, number: int) -> Snapshots:
-        """All but one snapshot."""
-        return self.select([k for k in range(len(self)) if k != number])
+        return replace(self, cores={core: tuple(shots)})
 
     def idle_at(self, core: int, time_seconds: float, k: int, lam: float) -> float:
         """The share of ended runs at a time in interval k: from the runs' ends where they are known."""
@@ -307,7 +299,7 @@ def _snapshots_of(
     ends: np.ndarray,
     where: str,
     components: Sequence[str],
-) -> list[Snapshot]:
+) -> tuple[Snapshot, ...]:
     """states: (R, s, d), NaN where a run is not known at a time."""
     shots = []
     running = np.where((ends[:, None] < times)[:, :, None], np.nan, states)
@@ -331,4 +323,4 @@ def _snapshots_of(
             cloud, runs = Cloud.of(np.zeros((1, states.shape[2]))), np.array([-1])
         share = shares[k] if shares[k].any() else None
         shots.append(Snapshot(cloud, runs, float(ended.sum() / counted), share))
-    return shots
+    return tuple(shots)
