@@ -1,6 +1,6 @@
 """How fast run times are rolled forward, on one core, in CPU seconds.
 
-    python benchmarks/alignment.py [--learner ridge|phases] [--periods 100000]
+    python benchmarks/alignment.py [--periods 100000]
 
 A pair of simulated programs of 5 000 samples each, and a pair of --periods samples; the model is learned from
 pairs of ten other programs. Each figure is the least of several repetitions.
@@ -16,7 +16,6 @@ from _data import one_core
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--learner", default="ridge", choices=("ridge", "phases"))
     parser.add_argument("--periods", type=int, default=100_000)
     given = parser.parse_args()
     one_core()
@@ -39,7 +38,7 @@ def main() -> None:
     sets = [(a, b) for a in range(10) for b in range(10) if (a + b) % 3 == 0]
     traces = simulate_campaign(programs, sets=sets)
     rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, counters))
-    learned = fit_learner(rows, given.learner, strength=1e-2)
+    learned = fit_learner(rows, "phases")
     counts = RunCounts.of(traced_runs(traces))
     for samples in (5_000, given.periods):
         pair = draw_programs(12, 1, seconds=samples * 1e-3)[10:]
@@ -48,14 +47,14 @@ def main() -> None:
             (history,) = simulate(Machine(), [Job(program, core)])
             trace = trace_of(history, 1e-3, run_id=program.name)
             solos.append(solo_counters(trace, counters))
-        model = FittedAlignment(SoloIndex(tuple(solos)), {None: learned}, counts)
+        model = FittedAlignment(SoloIndex(tuple(solos)), learned, counts)
         best = float("inf")
         for _ in range(5):
             began = time.process_time()
             model.roll(solos)
             best = min(best, time.process_time() - began)
         sizes = " and ".join(str(solo.periods) for solo in solos)
-        print(f"{given.learner}: a pair of {sizes} samples: {1e3 * best:.1f} ms CPU")
+        print(f"a pair of {sizes} samples: {1e3 * best:.1f} ms CPU")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -54,14 +55,14 @@ from studies.alignment.truth import (
 )
 
 if TYPE_CHECKING:
-    from jostle.alignment import Alignment, CounterSelection, FittedAlignment
+    from jostle.alignment import Alignment, FittedAlignment
     from jostle.progress import Progress
     from jostle.traces import Trace, Traces
+    from studies.alignment.paper.selection import CounterSelection
 
 # Compared under one learner that is quick to fit, so that only the alignment differs.
 COMPARED = ("section", "printed")
 CONFIDENCE = 0.9
-COMPARED_KIND = {"learner": "ridge", "form": "interacting"}
 
 
 @dataclass(frozen=True)
@@ -214,13 +215,17 @@ def _fits(
     step: Callable[[], None],
 ) -> dict[str, FittedAlignment]:
     """The method as it is, and with each alignment under the same learner."""
+    from jostle.alignment import Alignment
+    from studies.alignment.paper.method import RidgeAlignment
+
     fitted = fold_fitter(traces, fold, seed)
     fits = {"": fitted(method)}
     step()
     # As printed it is for two that run once.
     for alignment in COMPARED if compare and not fits[""].loop else ():
-        other = replace(method, alignment=alignment, counters=fits[""].counters, **COMPARED_KIND)
-        fits[f"{alignment}_"] = fitted(other)
+        shared = {one.name: getattr(method, one.name) for one in dataclass_fields(Alignment)}
+        shared |= {"alignment": alignment, "counters": fits[""].counters}
+        fits[f"{alignment}_"] = fitted(RidgeAlignment(**shared))
         step()
     return fits
 
@@ -236,18 +241,20 @@ def _result(
     """What every method says of the test sets; curves of the first fold only, of the set with the largest
     slowdown, which is the most telling one."""
     from jostle.alignment import aligned_rows
+    from studies.alignment.paper.method import laid
 
     loop, fitted = fits[""].loop, fits[""]
     test_windows = windows_of(fold.test)
     samples = {}
     for name, model in fits.items():
-        rows = aligned_rows(test_windows, model.solos, model.alignment, loop=loop)
+        kind = laid(getattr(model, "alignment", "section"))
+        rows = aligned_rows(test_windows, model.solos, loop=loop, **kind)
         off = np.abs(model.instructions(rows) - rows.count).sum()
         samples[name] = float(off / rows.count.sum())
     learners: dict[str, dict[int, float]] = {}
     if compare:
         train, test = (
-            aligned_rows(windows, fitted.solos, "section", loop=loop)
+            aligned_rows(windows, fitted.solos, loop=loop)
             for windows in (windows_of(fold.train), test_windows)
         )
         learners = errors_of_learners(train, test, seed)
@@ -265,7 +272,7 @@ def _result(
         samples=samples,
         learners=learners,
         curves=[] if fold.number else curves_of(max(fold.test, key=slowdown), fitted, loop),
-        selection=fitted.selection,
+        selection=getattr(fitted, "selection", None),
     )
 
 

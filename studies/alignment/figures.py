@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from jostle._drawing import COLOURS, legend_above, plotting, save
-from jostle.alignment import CounterSelection
 from studies.alignment.answers import Curve
 from studies.alignment.evaluation import AlignmentEvaluation
+from studies.alignment.paper.selection import CounterSelection
 
 
 def draw_alignment(results: AlignmentEvaluation, folder: str | os.PathLike[str]) -> list[Path]:

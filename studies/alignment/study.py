@@ -68,7 +68,8 @@ class AlignmentStudy:
     folds: Annotated[int | None, "Folds at most.", Limits(least=1)] = None
     learner: Annotated[
         Literal["auto", "ridge", "phases", "mixture"],
-        "What learns; auto weighs probes of whole runs, their mixture, phases, one level and none.",
+        "What learns; auto weighs probes of whole runs, their mixture, phases, one level and none; ridge is "
+        "the paper's.",
     ] = "auto"
     corunners: Annotated[
         Literal["once", "loop"], "Whether co-runners run once, or loop until the workload ends."
@@ -104,6 +105,7 @@ class AlignmentStudy:
         from jostle.alignment import Alignment
         from studies.alignment.evaluation import evaluate_alignment
         from studies.alignment.figures import draw_alignment
+        from studies.alignment.paper.method import RidgeAlignment
         from studies.alignment.tables import run_times, shown
 
         if self.data is not None and self.on != "campaign":
@@ -114,7 +116,12 @@ class AlignmentStudy:
         if self.paper is not None:
             return self._run_paper(self.paper, progress)
         traces = self._simulated() if self.data is None else self._recorded(self.data)
-        method = Alignment(learner=self.learner, corunners=self.corunners, stressors=self.stressors)
+        how: dict[str, Any] = {"corunners": self.corunners, "stressors": self.stressors}
+        method = (
+            RidgeAlignment(**how)
+            if self.learner == "ridge"
+            else Alignment(learner=self.learner, **how)
+        )
         results = evaluate_alignment(
             traces,
             method,

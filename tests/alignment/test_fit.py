@@ -20,14 +20,13 @@ from jostle.alignment import (
     FittedAlignment,
     SoloIndex,
     aligned_rows,
-    fit_learner,
     select_counters,
     solo_run_ids,
     traced_runs,
     traced_windows,
 )
 from jostle.alignment.learning import _blend
-from jostle.alignment.learning._linear import LinearModel, features_of
+from jostle.alignment.learning._select import distances
 from jostle.alignment.learning._windows import executed_and_took
 from jostle.alignment.solo._offered import offered_counters
 from jostle.cli import exit_code
@@ -35,6 +34,9 @@ from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data, learn
 from jostle.models import Model
 from jostle.traces import Traces, write_traces
+from studies.alignment.paper.method import RidgeAlignment
+from studies.alignment.paper.ridge import LinearModel, features_of, fit_ridge
+from studies.alignment.paper.selection import select_counters as select_by_prefix
 from tests.alignment.conftest import a_trace
 
 COUNTERS = ("instructions", "stall_cycles", "cache_accesses", "working_set_byte_seconds")
@@ -42,7 +44,7 @@ COUNTERS = ("instructions", "stall_cycles", "cache_accesses", "working_set_byte_
 
 @pytest.fixture(scope="module")
 def model(traces: Traces) -> Model:
-    return jostle.fit(traces, Alignment(learner="ridge", counters=COUNTERS), seed=0)
+    return jostle.fit(traces, Alignment(learner="phases", counters=COUNTERS), seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +85,7 @@ def test_a_model_answers_what_its_fit_says(rows: AlignedRows, form: str) -> None
     from sklearn.linear_model import Ridge
 
     few = rows.take(np.arange(0, len(rows), 9))
-    learned = fit_learner(few, "ridge", form=form, strength=1e-2, rounds=0)
-    assert isinstance(learned, LinearModel)
+    learned = fit_ridge(few, form, 1e-2, rounds=0)
     features = features_of(form, few.own, few.others, learned.scale)
     x = (features - learned.mean) / learned.spread
     if form == "linear":
@@ -106,7 +107,7 @@ def test_a_model_answers_what_its_fit_says(rows: AlignedRows, form: str) -> None
 
 def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
     """A weighted sum goes on straight beyond what was learned from; its answers do not."""
-    learned = fit_learner(rows, "ridge", form="linear", strength=1e-2)
+    learned = fit_ridge(rows, "linear", 1e-2)
     slow = rows.slowdown
     found = learned.slowdown(1e3 * rows.own, 1e3 * rows.others)
     assert 0.5 <= found.min() <= found.max() <= 1.1 * slow.max()
@@ -116,7 +117,7 @@ def test_nothing_is_answered_that_was_never_seen(rows: AlignedRows) -> None:
 
 
 def test_beside_nothing_the_interacting_form_slows_nothing(rows: AlignedRows) -> None:
-    learned = fit_learner(rows, "ridge", strength=1e-2)
+    learned = fit_ridge(rows, strength=1e-2)
     np.testing.assert_allclose(learned.slowdown(rows.own, 0 * rows.others), 1.0)
 
 
@@ -141,14 +142,14 @@ def test_learns_a_law_that_is_in_its_form() -> None:
         group,
         np.zeros(n),
     )
-    learned = fit_learner(rows, "ridge", strength=1e-6)
+    learned = fit_ridge(rows, strength=1e-6)
     np.testing.assert_allclose(learned.slowdown(own, others), slow, rtol=5e-3)
 
 
 def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
     offered, _ = offered_counters(traces, None)
     rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, offered))
-    found = select_counters(rows, cut=0.15, most=4)
+    found = select_by_prefix(rows, cut=0.15, most=4)
     assert found.zero == ("exceptions",)
     assert set(found.zero) | set(found.clustered) == set(offered)
     assert sorted(n for c in found.clusters for n in c) == sorted(found.clustered)
@@ -163,10 +164,16 @@ def test_selection_goes_through_its_three_steps(traces: Traces) -> None:
     from scipy.stats import spearmanr
 
     at = [rows.counters.index(n) for n in ("cache_misses", "loads")]
-    from jostle.alignment.learning._select import distances
-
     theirs = 1 - abs(float(np.asarray(spearmanr(rows.own[:, at[0]], rows.own[:, at[1]])[0])))
     assert distances(rows.own[:, at])[0, 1] == pytest.approx(theirs)
+    # What is learned from by default: of those that tell the same one, what matters most first.
+    chosen = select_counters(rows, 8)
+    assert chosen[0] == "instructions"
+    assert len(chosen) == len(set(chosen)) == 8
+    assert "exceptions" not in chosen
+    apart = distances(rows.with_counters(chosen).own) + np.eye(8)
+    assert apart.min() > 0.02
+    assert select_counters(rows, 3) == chosen[:3]
 
 
 def test_better_than_no_interference_on_held_out_sets(
@@ -242,13 +249,10 @@ def test_further_workloads_from_their_traces_alone(traces: Traces, fitted: Fitte
 def test_settings_that_make_no_sense() -> None:
     wrongs: list[dict[str, Any]] = [
         {"learner": "forest"},
-        {"learner": "ridge", "form": "network"},
-        {"form": "linear"},
-        {"slots": "pair"},
-        {"alignment": "none"},
-        {"slots": "all"},
+        {"learner": "ridge"},
         {"corunners": "never"},
-        {"strength": 0.0},
+        {"period_seconds": 0.0},
+        {"stressors": ()},
         {"most_counters": 0},
     ]
     for wrong in wrongs:
@@ -257,7 +261,7 @@ def test_settings_that_make_no_sense() -> None:
 
 
 def test_pairs_of_slots_learn_each_for_themselves(traces: Traces) -> None:
-    paper = Alignment.paper(alignment="section", counters=COUNTERS, strength=1e-2)
+    paper = RidgeAlignment.paper(alignment="section", counters=COUNTERS, strength=1e-2)
     fitted = paper.fit(paper.prepare(Data(traces=traces)))
     assert set(fitted.models) == {(0, 1), (1, 0)}
     with pytest.raises(UsageError, match="pooled"):
@@ -280,7 +284,7 @@ def test_windows_that_do_not_hold_together(traces: Traces) -> None:
 
     def fit(*kept: object) -> None:
         data = Data(runs, traces=Traces.from_traces([*alone, *kept]))  # type: ignore[list-item]
-        learn(Alignment(learner="ridge", corunners="once"), data)
+        learn(Alignment(learner="phases", corunners="once"), data)
 
     fit(a, b)
     for windows, message in (
@@ -305,7 +309,7 @@ def test_windows_that_do_not_hold_together(traces: Traces) -> None:
 def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, output = str(tmp_path / "data"), str(tmp_path / "model")
     write_traces(data, traces)
-    command = ["fit", "alignment", data, "-o", output, "--learner", "ridge", "--json"]
+    command = ["fit", "alignment", data, "-o", output, "--learner", "phases", "--json"]
     assert exit_code(command) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"]["calibration"] > 0

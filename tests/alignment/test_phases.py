@@ -17,11 +17,11 @@ from jostle.alignment import (
     fit_learner,
     traced_windows,
 )
-from jostle.alignment.learning._linear import run_errors
 from jostle.alignment.learning._network import PhaseNetwork
 from jostle.alignment.solo._offered import offered_counters
 from jostle.alignment.solo._phases import same_phase
 from studies.alignment.laws import LAWS
+from studies.alignment.paper.ridge import run_errors
 from studies.alignment.simulated import draw_programs, simulate_campaign
 from tests.alignment.conftest import a_solo
 

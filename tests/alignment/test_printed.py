@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.alignment import Alignment, aligned_rows, fit_learner, traced_windows
-from jostle.alignment._printed import roll_printed
+from jostle.alignment import aligned_rows, traced_windows
 from jostle.errors import UsageError
 from jostle.methods import Data, learn
 from jostle.traces import Traces
+from studies.alignment.paper.method import RidgeAlignment, laid
+from studies.alignment.paper.printed import roll_printed
+from studies.alignment.paper.ridge import fit_ridge
 from tests.alignment.conftest import a_solo
 
 TAU = 2.0
@@ -77,7 +79,7 @@ def test_what_predicts_nothing_ends(traces: Traces) -> None:
     found = roll_printed(solos, lambda n, own, others: np.full(len(own), 1e9))
     assert np.isfinite(found.seconds).all()
     assert found.seconds.max() > 100 * 8
-    fitted = learn(Alignment.paper(counters=("cache_misses",)), Data(traces=traces), seed=0)
+    fitted = learn(RidgeAlignment.paper(counters=("cache_misses",)), Data(traces=traces), seed=0)
     names = fitted.workload_names
     ends = fitted.window(names[:2], "simulated").end_seconds
     assert np.isfinite(ends).all()
@@ -89,9 +91,9 @@ def test_its_learner_is_plain_ridge(traces: Traces) -> None:
     """On the paper's features and target, every row alike (Sec. IV-B)."""
     from sklearn.linear_model import Ridge
 
-    fitted = learn(Alignment.paper(counters=("cache_misses",)), Data(traces=traces), seed=0)
-    rows = aligned_rows(traced_windows(traces), fitted.solos, "printed")
-    learned = fit_learner(rows, "ridge", form="linear", strength=1e-2)
+    fitted = learn(RidgeAlignment.paper(counters=("cache_misses",)), Data(traces=traces), seed=0)
+    rows = aligned_rows(traced_windows(traces), fitted.solos, **laid("printed"))
+    learned = fit_ridge(rows, "linear", 1e-2)
     x = np.concatenate([rows.own, rows.others], axis=1)
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     y = rows.count / rows.period_seconds

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.alignment import aligned
-from jostle.errors import UsageError
+from studies.alignment.paper.printed import printed
 from tests.alignment.conftest import a_solo
 
 tables = st.integers(2, 12).flatmap(
@@ -35,7 +33,7 @@ def by_hand(buffer: np.ndarray, a: float) -> np.ndarray:
 def test_printed_is_line_for_line(rows: list[tuple[float, float]], part: float) -> None:
     buffer = np.array(rows)
     a = part * buffer[0, 0]
-    found = aligned("printed", a_solo(buffer), np.zeros(1), np.ones(1), count=np.array([a]))[0]
+    found = printed(a_solo(buffer), np.zeros(1), np.ones(1), np.array([a]))[0]
     np.testing.assert_allclose(found, by_hand(buffer, a), rtol=1e-9, atol=1e-9)
 
 
@@ -44,16 +42,8 @@ def test_printed_is_line_for_line(rows: list[tuple[float, float]], part: float) 
 def test_sections_add_up_to_all_that_was_counted(rows: list[tuple[float, float]], n: int) -> None:
     solo = a_solo(np.array(rows))
     edges = np.sort(np.random.default_rng(n).uniform(0, len(rows), n + 1))
-    found = aligned("section", solo, edges[:-1], edges[1:])
+    found = solo.section(edges[:-1], edges[1:])
     total = solo.at(solo.cumulative, edges[[0, -1]])
     np.testing.assert_allclose(
         (found * np.diff(edges)[:, None]).sum(axis=0), total[1] - total[0], atol=1e-6
     )
-
-
-def test_unknown_names() -> None:
-    solo = a_solo(np.ones((2, 1)))
-    with pytest.raises(UsageError, match="section"):
-        aligned("sideways", solo, np.zeros(1), np.ones(1))
-    with pytest.raises(UsageError, match="count"):
-        aligned("printed", solo, np.zeros(1), np.ones(1))

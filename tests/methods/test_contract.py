@@ -65,7 +65,7 @@ traces = simulated.traces
 
 
 def test_the_method_that_learns_from_traces(traces: Traces) -> None:
-    method = Alignment(learner="ridge", counters=COUNTERS, strength=1e-2)
+    method = Alignment(learner="phases", counters=COUNTERS)
     assert len(check(method, Data(traces=traces))) >= 16
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle._tensors import UNSAVED
-from jostle.alignment._printed import roll_printed
 from jostle.alignment._roll import Roll, roll
 from jostle.alignment.learning._blend import Blend
 from jostle.alignment.learning._learn import Learner
@@ -19,7 +17,7 @@ from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
 from jostle.alignment.solo._probed import EVERY_STRESSOR, with_probes
 from jostle.bounds import Candidates
-from jostle.errors import BadData, UnknownName, UsageError
+from jostle.errors import BadData, UnknownName
 from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
@@ -28,28 +26,23 @@ if TYPE_CHECKING:
 
 # The least log slowdown that the size of an error is taken to be proportional to.
 FLOOR = 0.01
-SlotPair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedAlignment(FromCounts):
     """Predicts the run time of workloads side by side from their counters and probes.
 
-    solos: of every workload that it can answer for. models: the learned slowdown by ordered pair of
-    slots, or {None: one for all}. counts: of the runs learned from. loop: whether co-runners begin anew until
-    the workload ends. most: the most workloads of a window learned from. selection: how the counters were
-    chosen, a CounterSelection; None for a loaded model or counters that were given. repeats: the number at
-    which times are compared.
+    solos: of every workload that it can answer for. model: the learned slowdown. counts: of the runs learned
+    from. loop: whether co-runners begin anew until the workload ends. most: the most workloads of a window
+    learned from. repeats: the number at which times are compared.
     """
 
     solos: SoloIndex
-    models: dict[SlotPair | None, Learner | Blend]
+    model: Learner | Blend
     counts: RunCounts
-    alignment: str = "section"
     loop: bool = False
     most: int = 2
     notes: tuple[str, ...] = ()
-    selection: Any = field(default=None, metadata=UNSAVED)
     repeats: int | None = None
     stressors: tuple[str, ...] = EVERY_STRESSOR
     _known: dict[tuple, np.ndarray] = field(default_factory=dict, init=False, repr=False)
@@ -126,10 +119,7 @@ class FittedAlignment(FromCounts):
         loop: Sequence[bool] | None = None,
         slots: Sequence[int] | None = None,
     ) -> Roll:
-        """See `roll`; slots: of the workloads, by default 0, 1, …."""
-        places = list(range(len(solos))) if slots is None else list(slots)
-        if slots is None and set(self.models) == {(0, 0)}:
-            places = [0] * len(solos)  # who ran where was unknown
+        """See `roll`. slots: of the workloads, by default 0, 1, …; no model here asks."""
         for solo in solos:
             if solo.counters != self.counters:
                 raise BadData(
@@ -139,15 +129,7 @@ class FittedAlignment(FromCounts):
         slowdowns = []
         for i, solo in enumerate(solos):
             others = tuple(one.workload for k, one in enumerate(solos) if k != i)
-            pair = (places[i], *(slot for k, slot in enumerate(places) if k != i))
-            slowdowns.append(self._slowdown((solo.platform, solo.workload, others), pair))
-        if self.alignment == "printed" and len(solos) > 1:
-            if len(solos) > 2 or any(loop or ()):
-                raise UsageError(
-                    "the algorithm as printed is for two workloads that run once",
-                    fix="Fit with alignment='section'.",
-                )
-            return roll_printed(solos, lambda i, *rates: slowdowns[i](*rates)).as_roll(solos)
+            slowdowns.append(self._slowdown((solo.platform, solo.workload, others)))
         return roll(solos, lambda i, *rates: slowdowns[i](*rates), loop=loop)
 
     def instructions(self, rows: AlignedRows) -> np.ndarray:
@@ -155,38 +137,21 @@ class FittedAlignment(FromCounts):
         slow = np.full(len(rows), np.nan)
         for number in np.unique(rows.run).tolist():
             at = rows.run == number
-            pair = int(rows.slot[at][0]), int(rows.other[at][0])
-            if None in self.models or pair in self.models:
-                member = rows.members[number] if rows.members else ("", "", ())
-                slow[at] = self._slowdown(member, pair)(rows.own[at], rows.others[at])
+            member = rows.members[number] if rows.members else ("", "", ())
+            slow[at] = self._slowdown(member)(rows.own[at], rows.others[at])
         return rows.own[:, 0] * rows.period_seconds / slow
 
-    def _slowdown(
-        self, member: Member, slots: Sequence[int]
-    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """What tells the slowdown of a workload from (n, d) rates; slots: its own, and its co-runners'."""
-        model = self.models.get(None)
-        if model is None and len(slots) > 1:
-            if len(slots) != 2:
-                raise UsageError(
-                    f"one model per pair of slots cannot answer for {len(slots)} workloads",
-                    fix="Fit with slots='pooled'.",
-                )
-            model = self.models.get((slots[0], slots[1]))
-            if model is None:
-                known = ", ".join(map(str, self.models))
-                raise UsageError(
-                    f"no window was traced on slots {tuple(slots)}", fix=f"Known: {known}."
-                )
-        if model is None or not member[2]:
+    def _slowdown(self, member: Member) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """What tells the slowdown of a workload from (n, d) rates."""
+        if not member[2]:
             return lambda own, others: np.ones(len(own))
+        model = self.model
         return model.beside(member) if isinstance(model, Blend) else model.slowdown
 
     def _placements(self, workload: str, platform: str, corunners: Sequence[str]) -> list[float]:
         """Run times of the workload, one per slot it can take where that makes a difference."""
         everyone = (workload, *corunners)
-        alike = None in self.models
-        alike &= not any(self.solos.slotted(name, platform) for name in everyone)
+        alike = not any(self.solos.slotted(name, platform) for name in everyone)
         seconds = []
         for slot in range(1 if alike else len(everyone)):
             members = list(corunners)

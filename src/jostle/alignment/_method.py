@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from jostle.progress import Progress
     from jostle.traces import Traces
 
-CUT = 0.4  # of the tree of counters, where the paper cuts it
-EVERY = 1_000  # counters: more than any machine has
-
 
 @dataclass(frozen=True)
 class Alignment(AlignmentSettings, Restores):
@@ -27,21 +24,6 @@ class Alignment(AlignmentSettings, Restores):
     name: ClassVar[str] = "alignment"
     fitted: ClassVar[str] = "jostle.alignment._fitted:FittedAlignment"
     needs: ClassVar[frozenset[str]] = frozenset({"traces"})
-
-    @classmethod
-    def paper(cls, **changes: Any) -> Alignment:
-        """The method as printed: its features, target, slot pairs, choice of counters (cut at 0.4, the
-        prefix of the least error however long) and the printed alignment."""
-        options: dict[str, Any] = {
-            "learner": "ridge",
-            "form": "linear",
-            "slots": "pair",
-            "alignment": "printed",
-            "corunners": "once",
-            "cut": CUT,
-            "most_counters": EVERY,
-        }
-        return cls(**(options | changes))
 
     def prepare(self, data: Data) -> Prepared:
         """The runs traced beside others, or the runs that were given. Runs alone are inputs: their traces
@@ -62,7 +44,7 @@ class Alignment(AlignmentSettings, Restores):
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedAlignment:
-        """Learn from the windows of the runs; validation chooses the counters.
+        """Learn from the windows of the runs.
 
         Raises NotEnoughRuns, BadData, and MissingExtra where SciPy is not installed.
         """

@@ -15,29 +15,13 @@ class AlignmentSettings:
     """The fields of Alignment, without what it does."""
 
     learner: Annotated[
-        Literal["auto", "ridge", "phases", "mixture"],
+        Literal["auto", "phases", "mixture"],
         "What learns; auto weighs probes of whole runs, their mixture stretch by stretch, counters inside "
         "phases, one level and none.",
     ] = "auto"
-    form: Annotated[
-        Literal["interacting", "linear"],
-        "The features of ridge: own rates times others' pressure, or linear as in the paper, where the "
-        "instructions of a period are learned.",
-    ] = "interacting"
-    alignment: Annotated[
-        Literal["section", "printed"],
-        "How samples alone are laid over a period beside others: as long as it is, or as the paper prints.",
-    ] = "section"
-    slots: Annotated[
-        Literal["pooled", "pair"],
-        "One model for all slots, or as in the paper one per ordered pair of slots.",
-    ] = "pooled"
     counters: Annotated[
         tuple[str, ...] | None,
         "The counters to learn from; by default they are selected in three steps.",
-    ] = None
-    strength: Annotated[
-        float | None, "Of the regularisation; by default chosen by leaving out workload sets."
     ] = None
     corunners: Annotated[
         Literal["auto", "once", "loop"],
@@ -47,10 +31,6 @@ class AlignmentSettings:
         float | None, "Length of the periods rolled forward; by default the traces' own."
     ] = None
     most_counters: Annotated[int, "The most counters that are selected.", Limits(1)] = 8
-    cut: Annotated[
-        float | None,
-        "Where the tree of counters is cut, from 0 to 1; by default several are tried.",
-    ] = None
     own_cores: Annotated[
         bool, "Every member had a core of its own: what it waited for its core is left out."
     ] = False
@@ -61,13 +41,7 @@ class AlignmentSettings:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if self.form == "linear" and self.learner != "ridge":
-            raise UsageError("a linear form without ridge", fix="Say the learner ridge too.")
-        if self.slots == "pair" and self.learner == "auto":
-            raise UsageError("models by pair of slots without a learner", fix="Say the learner.")
         if not self.stressors or not all(name.strip() for name in self.stressors):
             raise UsageError("no stressors", fix="Name them, or a pattern such as 'probe-*'.")
-        for name in ("strength", "period_seconds"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise UsageError(f"{name} {value} is not above 0")
+        if self.period_seconds is not None and not 0 < self.period_seconds < float("inf"):
+            raise UsageError(f"period_seconds {self.period_seconds} is not above 0")

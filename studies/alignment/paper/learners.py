@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from jostle.alignment import AlignedRows, LinearModel
+    from jostle.alignment import AlignedRows
+    from studies.alignment.paper.ridge import LinearModel
 
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.
 LEARNERS = {
@@ -21,7 +22,7 @@ LEARNERS = {
 
 def fit_paper(rows: AlignedRows, learner: str, seed: int) -> LinearModel:
     """With the strength that errs least on workloads left out."""
-    from jostle.alignment import fit_linear, left_out_error
+    from studies.alignment.paper.ridge import fit_linear, left_out_error
 
     def solve(
         x: np.ndarray, y: np.ndarray, weight: np.ndarray, strength: float

@@ -21,8 +21,9 @@ from studies.alignment.rivals import errors_of_learners
 from studies.alignment.truth import MeasuredSet, measured_sets
 
 if TYPE_CHECKING:
-    from jostle.alignment import CounterSelection, FittedAlignment
     from jostle.traces import Traces
+    from studies.alignment.paper.method import FittedRidge
+    from studies.alignment.paper.selection import CounterSelection
 
 HELD = 2  # applications of a test set
 REPAIRED = "repaired_"
@@ -67,24 +68,28 @@ def evaluate_paper(
     """folds: at most so many test sets of two applications. Raises
     NotEnoughRuns where no fold has windows to learn from and to test."""
     from jostle.alignment import (
-        Alignment,
         equal_repeats,
         sampling_period,
         traced_windows,
         with_instructions,
         with_probes,
     )
+    from studies.alignment.paper.method import FittedRidge, RidgeAlignment
 
     traces = with_probes(with_instructions(traces))
     sets = measured_sets(traced_windows(traces), sampling_period(traces), equal_repeats(traces))
-    printed = Alignment.paper()
+    printed = RidgeAlignment.paper()
     repaired = replace(printed, alignment="section")
     every = folds_of_programs(sets, HELD, folds, seed)
     pairs: list[tuple[tuple[str, ...], tuple[Tested, ...]]] = []
-    firsts: list[tuple[Fold, MeasuredSet, dict[str, FittedAlignment]]] = []
+    firsts: list[tuple[Fold, MeasuredSet, dict[str, FittedRidge]]] = []
     for number, fold in enumerate(every):
         fitted = fold_fitter(traces, fold, seed)
-        fits = {"": fitted(printed), REPAIRED: fitted(repaired)}
+        fits: dict[str, FittedRidge] = {}
+        for name, method in (("", printed), (REPAIRED, repaired)):
+            one_fit = fitted(method)
+            assert isinstance(one_fit, FittedRidge)
+            fits[name] = one_fit
         one = _tested_set(fold)
         members = tested_members(number, one, fits, Rules(1.0, 1.0, {}), False)
         pairs.append((_names(fold.train), tuple(sorted(members, key=lambda m: m.slot))))
@@ -125,13 +130,15 @@ def _names(sets: Sequence[MeasuredSet]) -> tuple[str, ...]:
 
 
 def _learners(
-    fitted: FittedAlignment, fold: Fold, alignment: str, seed: int
+    fitted: FittedRidge, fold: Fold, alignment: str, seed: int
 ) -> dict[str, dict[int, float]]:
     """Figure 2: with what was executed so far as measured."""
     from jostle.alignment import aligned_rows
+    from studies.alignment.paper.method import laid
 
     train, test = (
-        aligned_rows(windows_of(sets), fitted.solos, alignment) for sets in (fold.train, fold.test)
+        aligned_rows(windows_of(sets), fitted.solos, **laid(alignment))
+        for sets in (fold.train, fold.test)
     )
     return errors_of_learners(train, test, seed)
 

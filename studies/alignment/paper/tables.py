@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from jostle._report import Table, percent
-from jostle.alignment import CounterSelection
 from jostle.traces import Trace, Traces
 from studies.alignment.answers import Tested
+from studies.alignment.paper.selection import CounterSelection
 
 CYCLES = ("cycles", "perf_cycles", "cpu_cycles", "cpu-cycles")
 BYTES = (

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._linear import scale_of
+from jostle.alignment.learning._ranges import scale_of
 
 TERMS = 2
 LOWEST, HIGHEST = -12.0, 4.0

@@ -1,128 +1,36 @@
-"""Which counters to learn from, in three steps that can be looked at.
+"""Which counters to learn from, in three steps.
 
-Source: Saeed et al., MLCAD 2021, Sec. IV-A: drop what is always zero; cluster by Spearman's rank
-correlation, cut at distance 0.4 and keep one of each cluster; order by permutation importance under ridge
-and take the prefix with the least error. Instructions are always kept. A counter stands for two columns,
-the workload's own and the others'.
+Source: Saeed et al., MLCAD 2021, Sec. IV-A: drop what is always zero; of counters that go together, by
+Spearman's rank correlation, keep one; order by permutation importance under ridge, and take the first.
+Instructions are always kept. A counter stands for two columns, the workload's own and the others'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from jostle.alignment.learning._folds import folds_of
-from jostle.alignment.learning._learn import fit_learner, per_sample_error
-from jostle.alignment.learning._linear import ridge
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._tracks import INSTRUCTIONS
-from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
+from jostle.errors import MissingExtra
 
-CUTS = (0.4, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
+SAME = 0.02  # 1 - |correlation|: counters no further apart tell the same
 MOST_ROWS = 4_000
-SHUFFLES = 3  # of each column
-CHECKS = 2  # folds of workloads left out that a prefix is assessed on
 
 
-@dataclass(frozen=True)
-class CounterSelection:
-    """What each step did.
-
-    counters: all that were offered. zero: those always zero or constant-zero on both sides. clusters: of
-    the rest, by the cut. linkage: (m - 1, 4) SciPy's tree over `clustered`. kept: one per cluster.
-    importance: {counter: rise of the mean squared error when shuffled}, ranked: kept ones by it, the
-    highest first. errors: (len(ranked),) per-sample error on workloads left out with the first 1, 2,
-    … of them. chosen: the prefix, instructions first.
-    """
-
-    counters: tuple[str, ...]
-    zero: tuple[str, ...]
-    clustered: tuple[str, ...]
-    linkage: np.ndarray
-    cut: float
-    clusters: tuple[tuple[str, ...], ...]
-    kept: tuple[str, ...]
-    importance: dict[str, float]
-    ranked: tuple[str, ...]
-    errors: np.ndarray
-    chosen: tuple[str, ...]
-
-    def document(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in vars(self).items()
-        }
-
-
-def select_counters(
-    rows: AlignedRows,
-    validation: AlignedRows | None = None,
-    *,
-    cut: float = CUTS[0],
-    most: int | None = None,
-    form: str = "interacting",
-    assess: bool = True,
-    seed: int = 0,
-) -> CounterSelection:
-    """The three steps. A prefix is assessed on workloads left out, and on `validation`, rows of sets that
-    are not in `rows`, where there are any.
-
-    form: of the ridge that assesses a prefix. most: the longest prefix allowed, instructions included.
-    assess: whether the third step is taken, or all are kept. Raises UsageError for a cut outside [0, 1],
-    MissingExtra without SciPy.
-    """
-    if not 0 <= cut <= 1:
-        raise UsageError(f"the cut {cut} is not between 0 and 1")
+def select_counters(rows: AlignedRows, most: int) -> tuple[str, ...]:
+    """At most so many, instructions first, then those that matter most. Raises MissingExtra without SciPy."""
     rows = rows.thinned(MOST_ROWS)
-    checks = [(rows.take(train), rows.take(test)) for train, test in folds_of(rows, seed)[:CHECKS]]
-    if validation is not None and len(validation):
-        checks.append((rows, validation.thinned(MOST_ROWS)))
-    checks = [(train, test) for train, test in checks if len(train) > 1 and len(test)]
-    if assess and not checks:
-        raise NotEnoughRuns(
-            f"{len(rows)} periods of windows are too few to choose counters by",
-            fix="Trace more windows, or say which counters to learn from.",
-        )
-    silent = (np.abs(rows.own).max(axis=0) == 0) & (np.abs(rows.others).max(axis=0) == 0)
-    zero, left = (
-        tuple(n for n, s in zip(rows.counters, silent, strict=True) if s == is_zero)
-        for is_zero in (True, False)
-    )
+    heard = (np.abs(rows.own).max(axis=0) > 0) | (np.abs(rows.others).max(axis=0) > 0)
+    left = [name for name, is_heard in zip(rows.counters, heard.tolist(), strict=True) if is_heard]
     distance = distances(rows.with_counters(left).own)
-    tree, clusters = _clusters(left, distance, cut)
-    middles = tuple(_middle(cluster, left, distance) for cluster in clusters)
-    importance = _importance(rows.with_counters(middles), form, seed)
-    rest = sorted((n for n in middles if n != INSTRUCTIONS), key=lambda n: (-importance[n], n))
-    ranked = (INSTRUCTIONS, *rest)
-
-    def error(counters: Sequence[str]) -> float:
-        total = 0.0
-        for train, test in checks:
-            some = train.with_counters(counters)
-            learned = fit_learner(some, "ridge", form=form, strength=1e-2, rounds=0)
-            total += per_sample_error(learned, test.with_counters(counters))
-        return total / len(checks)
-
-    errors = np.full(len(ranked), np.nan)
-    for size in range(1, min(len(ranked), most or len(ranked)) + 1) if assess else ():
-        errors[size - 1] = error(ranked[:size])
-    return CounterSelection(
-        counters=rows.counters,
-        zero=zero,
-        clustered=left,
-        linkage=tree,
-        cut=cut,
-        clusters=clusters,
-        kept=middles,
-        importance=importance,
-        ranked=ranked,
-        errors=errors,
-        chosen=ranked[: int(np.nanargmin(errors)) + 1] if assess else ranked,
-    )
+    kept: list[int] = []
+    for i in sorted(range(len(left)), key=lambda i: left[i] != INSTRUCTIONS):
+        if all(distance[i, k] > SAME for k in kept):
+            kept.append(i)
+    names = [left[i] for i in kept]
+    importance = dict(zip(names, _importance(rows.with_counters(names)).tolist(), strict=True))
+    ranked = sorted(names, key=lambda n: (n != INSTRUCTIONS, -importance[n], n))
+    return tuple(ranked[:most])
 
 
 def distances(values: np.ndarray) -> np.ndarray:
@@ -137,50 +45,16 @@ def distances(values: np.ndarray) -> np.ndarray:
     ranks -= ranks.mean(axis=0)
     size = np.sqrt((ranks**2).sum(axis=0))
     unit = ranks / np.where(size > 0, size, 1.0)
-    distance = 1.0 - np.abs(unit.T @ unit)
-    np.fill_diagonal(distance, 0.0)
-    return np.clip((distance + distance.T) / 2, 0.0, 1.0)
+    return np.clip(1.0 - np.abs(unit.T @ unit), 0.0, 1.0)
 
 
-def _clusters(
-    names: tuple[str, ...], distance: np.ndarray, cut: float
-) -> tuple[np.ndarray, tuple[tuple[str, ...], ...]]:
-    """(SciPy's tree, clusters in the order of their first counters)."""
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
-    if len(names) == 1:
-        return np.zeros((0, 4)), (names,)
-    tree = linkage(squareform(distance, checks=False), "average")
-    clusters: dict[int, list[str]] = {}
-    for name, label in zip(names, fcluster(tree, cut, "distance").tolist(), strict=True):
-        clusters.setdefault(label, []).append(name)
-    return tree, tuple(tuple(cluster) for cluster in clusters.values())
-
-
-def _middle(cluster: tuple[str, ...], names: tuple[str, ...], distance: np.ndarray) -> str:
-    """The one nearest to the others; instructions where they are among them."""
-    if INSTRUCTIONS in cluster:
-        return INSTRUCTIONS
-    at = [names.index(n) for n in cluster]
-    return cluster[int(np.argmin(distance[np.ix_(at, at)].sum(axis=1)))]
-
-
-def _importance(rows: AlignedRows, form: str, seed: int) -> dict[str, float]:
-    """Of each counter, both its columns together, on the paper's plain features: by how much the mean squared
-    error rises when a column is shuffled."""
+def _importance(rows: AlignedRows) -> np.ndarray:
+    """(d,) of each counter, both its columns together, on the paper's plain features: by how much the mean
+    squared error of the slowdown rises, in the mean over all ways to shuffle a column."""
     x = np.concatenate([rows.own, rows.others], axis=1)
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    y = rows.count / rows.period_seconds if form == "linear" else rows.slowdown
-    y = (y - y.mean()) / (y.std() or 1.0)
-    weights, _ = ridge(x, y, np.ones(len(x)), 1.0 / len(x))
-    rest = y - x @ weights
-    random = np.random.default_rng(seed)
-    rise = np.zeros(x.shape[1])
-    for column, weight in enumerate(weights.tolist()):
-        for _ in range(SHUFFLES):
-            moved = (random.permutation(x[:, column]) - x[:, column]) * weight
-            rise[column] += float(np.mean((rest - moved) ** 2 - rest**2)) / SHUFFLES
-    d = len(rows.counters)
-    return {n: float(rise[i] + rise[d + i]) for i, n in enumerate(rows.counters)}
+    y = (rows.slowdown - rows.slowdown.mean()) / (rows.slowdown.std() or 1.0)
+    weights = np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
+    rise = 2 * weights * (weights * (x**2).mean(axis=0) + (y - x @ weights) @ x / len(x))
+    return rise.reshape(2, -1).sum(axis=0)

@@ -5,7 +5,7 @@ Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 8 to 17.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from jostle.alignment.learning._rows import AlignedRows, quiet_rows
 from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
 from jostle.alignment.solo._quiet import SEGMENT_PERIODS, quiet_seconds
-from jostle.alignment.solo._samples import aligned
 from jostle.alignment.solo._tracks import INSTRUCTIONS, edges_of
 from jostle.errors import BadData, UnknownName
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST_OFF = (0.5, 2.0)  # that stretches may be from the whole, for that to be put right
 MOST_EXECUTED = 1.02  # times what is executed alone
+# At which rates a run counted alone, (s, d) per second, over stretches between these of its seconds, in which
+# so many instructions are executed.
+Lay = Callable[[SoloCounters, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 SHORTEST_STRETCH = 0.5  # of a period alone that a period beside others is laid over
 
 
@@ -69,7 +71,7 @@ def slots_of(runs: Sequence[Trace]) -> list[int]:
 def aligned_rows(
     windows: Mapping[str, Sequence[Trace]],
     solos: SoloIndex,
-    alignment: str = "section",
+    lay: Lay = lambda solo, begin, end, _: solo.section(begin, end),
     *,
     loop: bool = False,
     leave_out: Collection[str] = (),
@@ -83,7 +85,7 @@ def aligned_rows(
     together, the co-runner's progress is taken at the other's times. loop: runs began anew where they ended
     before their window. Of three or more windows of the same workloads each stretch is only from
     those that passed it quickly, and as long as at so many `repeats`, see `quiet_rows`. leave_out: workloads
-    without rows of their own. Raises BadData where a run
+    without rows of their own. lay: by default the mean over exactly each stretch. Raises BadData where a run
     executed over 2% more instructions than alone: it is not the same program.
     """
     parts: list[AlignedRows] = []
@@ -103,7 +105,7 @@ def aligned_rows(
             if run.workload not in leave_out:
                 times = _shared_times(tracks, place)
                 if len(times) >= 2:
-                    parts.append(_rows_of_one(tracks, place, times, alignment, group, number))
+                    parts.append(_rows_of_one(tracks, place, times, lay, group, number))
     if not parts:
         raise BadData("no window has a period in which all of its runs ran", where="the traces")
     sets = tuple(key[1:] for key in groups)
@@ -240,7 +242,7 @@ def _rows_of_one(
     tracks: Sequence[_MemberTrack],
     place: int,
     times: np.ndarray,
-    alignment: str,
+    lay: Lay,
     group: int,
     number: int,
 ) -> AlignedRows:
@@ -257,10 +259,7 @@ def _rows_of_one(
         clear &= np.diff(solo.at(idle, at)[:, 0]) <= 1e-9
         clear &= np.diff(at) > 0
         executed = np.diff(solo.at(solo.cumulative[:, :1], at)[:, 0])
-        rows = aligned(alignment, solo, at[:-1], at[1:], count=executed)
-        if alignment == "printed":  # Algorithm 1, lines 10 to 12
-            rows[0] = solo.cumulative[1] / solo.period_seconds
-        rates.append(rows)
+        rates.append(lay(solo, at[:-1], at[1:], executed))
         begins.append(at[:-1])
         inside &= solo.inside_phase(at[:-1], at[1:])
     own = rates[place]

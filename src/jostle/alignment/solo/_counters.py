@@ -49,14 +49,6 @@ class SoloCounters:
         return np.diff(self.cumulative[:, 0]) <= 0.0
 
     @cached_property
-    def work(self) -> np.ndarray:
-        """(T + 1,) the axis of progress: instructions, and in idle periods, which have none, as many as the
-        workload executes in a busy one. Rises everywhere, so that it has an inverse."""
-        steps = np.diff(self.cumulative[:, 0])
-        steps[self.idle] = steps[~self.idle].mean()
-        return np.concatenate([[0.0], np.cumsum(steps)])
-
-    @cached_property
     def changes(self) -> np.ndarray:
         """(T,) how often neighbouring samples differed by more than noise, up to each."""
         rates = np.diff(self.cumulative, axis=0)
@@ -110,6 +102,12 @@ class SoloCounters:
         if looped:
             counts += rounds[:, None] * self.at(table, np.array([duration * (1 - 1e-15)]))
         return counts
+
+    def section(self, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """(s, d) counts per second, the mean over exactly the stretches between these seconds."""
+        length = np.maximum(end - begin, 1e-9 * self.period_seconds)
+        at = (self.at(self.cumulative, seconds) for seconds in (end, end - length))
+        return (next(at) - next(at)) / length[:, None]
 
     def seconds_at(self, instructions: np.ndarray) -> np.ndarray:
         """(s,) the solo time by which so many instructions were executed; where it idles, the end of

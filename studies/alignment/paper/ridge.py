@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment.learning._rows import AlignedRows
+from jostle.alignment import FASTEST, SLOWEST, AlignedRows, folds_of, limits_of, scale_of
+from jostle.errors import NotEnoughRuns
 
-SLOWEST, FASTEST = 50.0, 0.5  # slowdowns beyond are never answered
-LEARNED_QUANTILE, BEYOND = 0.002, 1.1  # what was learned from: all but so few, and a little more
+STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # of ridge, times the number of rows
+MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
+MOST_ROWS_TO_CHOOSE = 8_000
 KNOTS = (0.0, 0.15, 0.35, 0.7, 1.2)
 Solve = Callable[[np.ndarray, np.ndarray, np.ndarray, float], tuple[np.ndarray, float]]
 
@@ -43,14 +45,6 @@ def _pressures(own: np.ndarray, others: np.ndarray) -> np.ndarray:
     parts = [np.maximum(others - k, 0.0) for k in KNOTS]
     parts += [np.maximum(total - k, 0.0) - np.maximum(own - k, 0.0) for k in KNOTS[1:]]
     return np.concatenate(parts, axis=1)
-
-
-def scale_of(own: np.ndarray) -> np.ndarray:
-    """(d,) a high value of each rate that is not an outlier; 1 for one that is always 0."""
-    size = np.abs(own)
-    high = np.quantile(size, 0.99, axis=0) if len(own) else np.zeros(own.shape[1])
-    largest = size.max(axis=0, initial=0)
-    return np.where(high > 0, high, np.where(largest > 0, largest, 1.0))
 
 
 @dataclass(frozen=True)
@@ -93,15 +87,6 @@ class LinearModel:
     def _folded(self) -> np.ndarray:
         d = len(self.scale)
         return np.ascontiguousarray((self.weights / self.spread).reshape(d, -1).T)
-
-
-def limits_of(slowdown: np.ndarray) -> tuple[float, float]:
-    """The least and the largest slowdown that may be answered after learning from these."""
-    low, high = np.quantile(slowdown, [LEARNED_QUANTILE, 1 - LEARNED_QUANTILE])
-    return (
-        float(np.clip(low / BEYOND, FASTEST, 1.0)),
-        float(np.clip(high * BEYOND, BEYOND, SLOWEST)),
-    )
 
 
 def ridge(
@@ -158,3 +143,37 @@ def run_errors(model: Any, rows: AlignedRows) -> np.ndarray:
     predicted = model.slowdown(rows.own, rows.others) * rows.solo_seconds
     run = rows.run_index
     return np.abs(np.bincount(run, predicted) / np.bincount(run, rows.period_seconds) - 1.0)
+
+
+def fit_ridge(
+    rows: AlignedRows,
+    form: str = "interacting",
+    strength: float | None = None,
+    *,
+    seed: int = 0,
+    rounds: int = 1,
+) -> LinearModel:
+    """strength: None is chosen by leaving out workload sets. Raises NotEnoughRuns for no rows."""
+    if len(rows) < 2:
+        raise NotEnoughRuns(
+            f"{len(rows)} periods are too few to learn from", fix="Trace more windows."
+        )
+    rows = rows.thinned(MOST_ROWS)
+    if strength is None:
+        strength, few = 1e-2, rows.thinned(MOST_ROWS_TO_CHOOSE)
+        if len(np.unique(rows.group)) >= 2:
+            errors = {
+                s: left_out_error(few, seed, lambda some, s=s: fit_linear(some, form, s))
+                for s in STRENGTHS
+            }
+            strength = min(errors, key=lambda s: errors[s])
+    return fit_linear(rows, form, strength, rounds)
+
+
+def left_out_error(rows: AlignedRows, seed: int, fit: Callable[[AlignedRows], Any]) -> float:
+    """The error of the run times of workloads left out, added up over the folds: what is systematic in a
+    run counts, what averages out over its samples does not."""
+    return sum(
+        float(run_errors(fit(rows.take(train)), rows.take(test)).mean())
+        for train, test in folds_of(rows, seed)
+    )
