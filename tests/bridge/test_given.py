@@ -60,7 +60,7 @@ def test_within_some_seconds_is_any_of_their_samples() -> None:
     live = forecast.given(until(next(iter(levels(1, 1.0, first=90))), 4))
     for seconds, over, expected in ((0.1, 15, 0.0), (0.2, 15, 1.0), (0.6, 15, 1.0), (0.6, 45, 0.0)):
         found = live.exceedance_ratio({"x": over}, seconds)
-        assert found == pytest.approx(expected, abs=0.1)
+        assert found == pytest.approx(expected, abs=0.05)
     assert live.exceedance_ratio({"x": 15}, 100.0) == pytest.approx(1.0, abs=0.05)
 
 

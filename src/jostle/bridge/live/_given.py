@@ -34,7 +34,7 @@ AWAY = {
     "ever": 1.0,
 }  # of the time of all runs: how far from now a donor's moment may be
 NEAREST, PART = 15, 10  # so many donors count for certain, however unlike, or this part of few
-ANYONE = 0.02  # the share of all runs at the time asked about, alike or not
+ANYONE = 0.005  # the share of all runs at the time asked about, alike or not
 MOST = 2000  # donors
 LIKEST = 600  # donors of whom the same is expected
 MOST_MOMENTS = 6000  # that regressions learn from
@@ -317,9 +317,10 @@ class LiveForecast:
         alone = slope + np.diag(curve) / 2 + float(truth @ truth) / size
         faith = FAITH * float(alone.min())
         shares = on_simplex(slope, curve, np.full(len(every), 1 / len(every)), faith)
-        large = {one: s for one, s in zip(every, shares.tolist(), strict=True) if s > LEAST_WEIGHT}
+        least = min(LEAST_WEIGHT, float(shares.max()))
+        large = {one: s for one, s in zip(every, shares.tolist(), strict=True) if s >= least}
         total = sum(large.values())
-        return replace(horizon, weights={one: s / total for one, s in large.items()} or equal)
+        return replace(horizon, weights={one: s / total for one, s in large.items()})
 
     def _donors(
         self,
@@ -361,7 +362,7 @@ class LiveForecast:
     ) -> Donors | None:
         """Moments that are known so far ahead, by how unlike their last samples were."""
         s = len(self._times)
-        reach = max(int(away * s), 1)
+        reach = int(away * s)
         first, last = max(here - reach, 0), min(here + reach, s - 1 - ahead)
         span, later = slice(first, last + 1), slice(first + ahead, last + 1 + ahead)
         able = self._shown[:, span] & self._has_outcome[:, later]

@@ -3,9 +3,9 @@
 Problem: min <C, P> + eps <P, log P> over P >= 0 with row sums mu and column sums nu. Its solution is
 P = exp(f + L + g), L = -C/eps; Sinkhorn alternates f <- f + log(mu / rows), g <- g + log(nu / columns).
 
-Where the clouds are far apart in units of eps that takes thousands of sweeps. So sweeps go too far
-(Thibault et al., Algorithms 14, 2021), and after sixty the solver goes over to damped Newton
-steps on the dual (Brauer, Clason, Lorenz, Wirth, 2017), with g always the best for f: a handful,
+Where the clouds are far apart in units of eps that takes thousands of sweeps. So sweeps are extrapolated
+from the last few (Anderson, J. ACM 12, 1965), and after a hundred of them the solver goes over to damped
+Newton steps on the dual (Brauer, Clason, Lorenz, Wirth, 2017), with g always the best for f: a handful,
 of n^3 operations each.
 """
 
@@ -26,9 +26,10 @@ from jostle.bridge.solvers._coupling import (
 from jostle.bridge.solvers._logs import AbsorbedKernel
 from jostle.bridge.solvers._transport import duals, has_transport, transport
 
-PLAIN, OVER = 10, 1.5  # after so many sweeps each goes further by this
+MEMORY = 10  # sweeps to extrapolate from
+LARGE = 1e3  # weights of an extrapolation that are not believed
 LEAP = 20.0  # the most that a potential moves in one step of Newton
-NEWTON_AFTER = 60  # sweeps: from here a step of Newton costs less than the sweeps that it saves
+NEWTON_AFTER = 100  # sweeps: from here a step of Newton costs less than the sweeps that it saves
 NEWTON_ATOMS = 2000  # with more, it does not
 FAR_OFF = 2e3  # eps: costs from which sweeps begin at the potentials of exact transport
 HOPELESS = 1e-4  # of the median cost: an eps below it is not tried
@@ -97,6 +98,7 @@ def _sinkhorn(
     """
     mu, nu = np.exp(log_mu), np.exp(log_nu)
     newton = len(mu) <= NEWTON_ATOMS
+    extrapolation = _Extrapolation(min(MEMORY, len(mu) - 1))
     f = g = log_mu if start is None else start
     best, best_at, status = np.inf, 0, "max_sweeps"
     residual = error = np.inf
@@ -119,8 +121,41 @@ def _sinkhorn(
         if sweep == stopping.sweeps:
             break
         step = _newton_step(kernel, f, g, mu, nu) if newton and sweep > NEWTON_AFTER else None
-        f = f + (move * (OVER if sweep > PLAIN else 1.0) if step is None else step)
+        f = f + (extrapolation.step(f, move) if step is None else step)
     return f, g, Convergence(status, residual, error, sweep, tuple(residuals))
+
+
+class _Extrapolation:
+    """Anderson's: the step (n,) that the last sweeps, if they were linear, say is best."""
+
+    def __init__(self, memory: int) -> None:
+        self.memory, self._best = memory, np.inf
+        self._points: list[np.ndarray] = []
+        self._moves: list[np.ndarray] = []
+
+    def step(self, point: np.ndarray, move: np.ndarray) -> np.ndarray:
+        """What to add to `point`, where a plain sweep would add `move`."""
+        if not self.memory:
+            return move
+        residual = float(np.ptp(move))
+        if not residual < 2 * self._best:  # it led astray: forget
+            self._points, self._moves = [], []
+        self._best = min(self._best, residual)
+        self._points = [*self._points[-self.memory :], point]
+        self._moves = [*self._moves[-self.memory :], move - move.mean()]
+        if len(self._points) < 4:
+            return move
+        points, moves = np.diff(self._points, axis=0), np.diff(self._moves, axis=0)
+        gram = moves @ moves.T
+        gram[np.diag_indices_from(gram)] *= 1 + 1e-10
+        try:
+            weights = np.linalg.solve(gram, moves @ self._moves[-1])
+        except np.linalg.LinAlgError:
+            return move
+        # Large weights come from moves that hardly differ: they would blow up rounding.
+        if not np.abs(weights).sum() < LARGE:
+            return move
+        return self._moves[-1] - weights @ (points + moves)
 
 
 def _newton_step(
