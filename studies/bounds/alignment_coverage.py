@@ -76,7 +76,7 @@ def one_seed(seed: int, options: AlignmentCoverage) -> tuple[dict[str, list[floa
     margin: list[float] = []
     data = jostle.Data(runs.take(kept), traces=traces)
     for by in ("together", "row"):
-        method = jostle.Alignment(learner="ridge", counters=COUNTERS, strength=1e-2)
+        method = jostle.Alignment(learner="phases", counters=COUNTERS)
         model = jostle.fit(data, method, seed=seed, calibrate_by=by)
         predicted = model.predict(test.colocations)
         covered[by] = []

@@ -23,11 +23,12 @@ def select_counters(rows: AlignedRows, most: int) -> tuple[str, ...]:
     heard = (np.abs(rows.own).max(axis=0) > 0) | (np.abs(rows.others).max(axis=0) > 0)
     left = [name for name, is_heard in zip(rows.counters, heard.tolist(), strict=True) if is_heard]
     distance = distances(rows.with_counters(left).own)
-    kept: list[int] = []
-    for i in sorted(range(len(left)), key=lambda i: left[i] != INSTRUCTIONS):
-        if all(distance[i, k] > SAME for k in kept):
-            kept.append(i)
-    names = [left[i] for i in kept]
+    names = []
+    for cluster in _clusters(distance):
+        # The one nearest to the others stands for all.
+        central = cluster[int(distance[np.ix_(cluster, cluster)].sum(axis=1).argmin())]
+        is_axis = INSTRUCTIONS in [left[i] for i in cluster]
+        names.append(INSTRUCTIONS if is_axis else left[central])
     importance = dict(zip(names, _importance(rows.with_counters(names)).tolist(), strict=True))
     ranked = sorted(names, key=lambda n: (n != INSTRUCTIONS, -importance[n], n))
     return tuple(ranked[:most])
@@ -45,7 +46,21 @@ def distances(values: np.ndarray) -> np.ndarray:
     ranks -= ranks.mean(axis=0)
     size = np.sqrt((ranks**2).sum(axis=0))
     unit = ranks / np.where(size > 0, size, 1.0)
-    return np.clip(1.0 - np.abs(unit.T @ unit), 0.0, 1.0)
+    distance = 1.0 - np.abs(unit.T @ unit)
+    np.fill_diagonal(distance, 0.0)
+    return np.clip((distance + distance.T) / 2, 0.0, 1.0)
+
+
+def _clusters(distance: np.ndarray) -> list[list[int]]:
+    """Which go together, by average linkage."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(distance) == 1:
+        return [[0]]
+    tree = linkage(squareform(distance, checks=False), "average")
+    labels = fcluster(tree, SAME, "distance")
+    return [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
 
 
 def _importance(rows: AlignedRows) -> np.ndarray:
