@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from studies.one_model.made import WORLDS
 RECORDED = Path(__file__).resolve().parents[1] / "alignment" / "recorded"
 PLATFORMS = {"pitot": 6, "pitot-2023": 3}  # of the published ones, drawn once
 PROBES = "probe-"
+DEVICES = ("side-by-side", "time-slices", "caches", "one-by-one", "a-capacity")
+DEVICE_TRIPLES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +69,14 @@ def read_campaign(name: str, seed: int) -> KnownData:
     with a sentence where published data are absent."""
     if name in WORLDS:
         return KnownData(WORLDS[name].runs(seed))
-    if name not in MEASURED:
+    with_profiles = MEASURED | MADE_DEVICES
+    if name not in with_profiles:
         raise UnknownName("data set", name, campaign_names())
-    return MEASURED[name]()
+    return with_profiles[name]()
 
 
 def campaign_names() -> list[str]:
-    return [*MEASURED, *WORLDS]
+    return [*MEASURED, *WORLDS, *MADE_DEVICES]
 
 
 def _gavel(campaign: str) -> KnownData:
@@ -104,6 +108,34 @@ def _magus_runs() -> KnownData:
     """Without profiles and features."""
     runs = MagusImport(data_folder("magus13/pairs.csv").parent).read().runs.ok()
     return KnownData(Runs(runs.table, checked=True))
+
+
+def _device(number: int) -> KnownData:
+    """A made device, with profiles that do not show all that contention costs: its workloads alone, in pairs
+    and by three."""
+    from studies.accelerator.decisions import MADE, NOISE
+
+    made = MADE[number]
+    names, random = list(made.profiles), np.random.default_rng([made.seed, 4])
+    triples = list(combinations(names, 3))
+    chosen = [triples[at] for at in random.permutation(len(triples))[:DEVICE_TRIPLES]]
+    sets = [*[(name,) for name in names] * 3, *combinations(names, 2), *chosen]
+    rows = [
+        (name, [*members[:at], *members[at + 1 :]], seconds, f"set{window}")
+        for window, members in enumerate(sets)
+        for at, (name, seconds) in enumerate(
+            zip(members, made.latency(members, None, "mean"), strict=True)
+        )
+    ]
+    noise = np.exp(random.normal(0, NOISE, len(rows)))
+    runs = Runs.from_columns(
+        workload=[row[0] for row in rows],
+        platform=["made"] * len(rows),
+        corunners=[row[1] for row in rows],
+        runtime_seconds=np.array([row[2] for row in rows]) * noise,
+        window_id=[row[3] for row in rows],
+    )
+    return KnownData(runs, made.profiles)
 
 
 def _pitot(name: str, folder: str) -> KnownData:
@@ -148,9 +180,11 @@ MEASURED: dict[str, Callable[[], KnownData]] = {
     "pitot": partial(_pitot, "pitot", "pitot/data.npz"),
     "pitot-2023": partial(_pitot, "pitot-2023", "pitot/2023/two_way.npz"),
 }
+MADE_DEVICES = {f"device-{name}": partial(_device, number) for number, name in enumerate(DEVICES)}
 SHIPPED = ["sample", "vision", "shared-core", "counters"]
 KINDS = {
     "shipped": SHIPPED,
     "public": [name for name in MEASURED if name not in SHIPPED],
     "made": list(WORLDS),
+    "devices": list(MADE_DEVICES),
 }

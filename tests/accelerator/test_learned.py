@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import jostle
 from jostle.accelerator import Accelerator, Application, Device
 from jostle.accelerator.learned._alone import times_alone
 from jostle.accelerator.learned._coruns import CoRuns
-from jostle.accelerator.learned._covariance import CoRunPlaces
+from jostle.accelerator.learned._covariance import BY_NUMBER, CoRunPlaces, named_part, parts_in
 from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, within_fences
 from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
 from jostle.accelerator.learned._stack import _mixed as weights_mixed
@@ -351,6 +352,23 @@ def test_a_process_of_nothing_says_nothing() -> None:
     one = np.array([0])
     single = fit_corun_process(places.take(one), np.array([0.1]), np.ones((2, 1)), features * 0)
     assert 0 < single.predict(places.take(one))[0] <= 0.1
+
+
+def test_what_each_corunner_adds_is_averaged_in_one_part_and_summed_in_another() -> None:
+    coruns, _, _ = interacting()
+    pairs = CoRunPlaces.of(coruns, np.zeros(len(coruns)))
+    assert not set(BY_NUMBER) & set(
+        parts_in(pairs)
+    )  # of one number of co-runners they say nothing more
+    random = np.random.default_rng(3)
+    beside = random.integers(0, 3, coruns.beside.shape).astype(float)
+    beside[:, 0] += 1
+    places = CoRunPlaces.of(replace(coruns, beside=beside), np.zeros(len(coruns)))
+    assert set(BY_NUMBER) <= set(parts_in(places))
+    summed = named_part("co-runners summed", places, places)
+    assert summed == pytest.approx(beside @ beside.T)
+    for name in BY_NUMBER:
+        assert np.linalg.eigvalsh(named_part(name, places, places)).min() > -1e-6
 
 
 def test_effects_add_up() -> None:

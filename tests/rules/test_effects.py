@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.rules import Ground, SlowdownRows, fit_effects
-from jostle.rules._effects import _posterior
+from jostle.rules._by_kind import _posterior
 
 WORKLOADS = 12
 GROUND = Ground(1, WORKLOADS, np.zeros((WORKLOADS, 1)), np.zeros(WORKLOADS))

@@ -97,3 +97,20 @@ def test_the_median_is_where_half_of_the_weight_is() -> None:
     assert weighted_median(values, np.ones(3)) == 2.0
     assert weighted_median(values, np.array([5.0, 1.0, 1.0])) == 3.0
     assert weighted_median(values, np.array([1.0, 5.0, 1.0])) == 1.0
+
+
+def test_a_belief_held_before_gives_way_to_what_was_left_out() -> None:
+    """Of two that are as wrong as each other the one believed before counts more, the less so the more parts
+    were left out; where there is no such belief nothing changes."""
+    random = np.random.default_rng(5)
+    shares = []
+    for parts in (4, 40, 4_000):
+        truth = random.normal(0.3, 0.1, parts)
+        answers = np.stack([truth + 0.1, truth - 0.1])
+        even = np.array([0.5, 0.5])
+        usual = steadied_weights(even, answers, truth, parts, sharpness=0.0)
+        assert usual == pytest.approx(even)
+        shares.append(steadied_weights(even, answers, truth, parts, 0.0, np.array([5.0, 1.0]))[0])
+    assert shares == sorted(shares, reverse=True)
+    assert 0.75 < shares[0] < 5 / 6
+    assert shares[-1] < 0.51

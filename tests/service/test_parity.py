@@ -43,6 +43,8 @@ OF_THEMSELVES = {
     "label",
     "only_without_choice",
     "answers",
+    "session_names",
+    "session_cost",
 }
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle.ensemble import Ensemble
 from jostle.errors import BadRows
 from jostle.placement import Standard
+from tests.ensemble.conftest import DAYS, in_sessions
 from tests.service.conftest import Running, Start
 
 ITEMS = [
@@ -41,6 +43,26 @@ def test_predict_and_bound_answer_as_the_library(service: Running, model: Any) -
     for name in ("seconds", "outcome", "pool", "n", "rank", "evidence"):
         np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
     assert mine.confidence == theirs.confidence
+
+
+def test_a_question_may_name_its_session(start: Start, tmp_path: Path) -> None:
+    """However many items, by the same answer as the library's; what was answered lately is not mixed in."""
+    model = jostle.fit(in_sessions(DAYS), Ensemble(experts=("rules",)))
+    model.save(tmp_path / "sessions")
+    service = start(model=tmp_path / "sessions", fleet=None)
+    item = {"workload": "program 0", "platform": "machine 0", "corunners": ["program 1"]}
+    usual = service.post("/v1/predict", {"items": [item]})
+    assert usual["model"]["unknown_session_error_ratio"] == pytest.approx(model.session_cost)
+    for count in (1, 40):
+        found = service.post("/v1/predict", {"items": [item] * count, "session": "day 0"})
+        assert found["model"]["session"] == "day 0"
+        for one in found["items"]:
+            ratio = one["runtime_seconds"] / usual["items"][0]["runtime_seconds"]
+            assert np.log(ratio) == pytest.approx(DAYS[0], abs=0.05)
+    assert service.post("/v1/predict", {"items": [item]}) == usual
+    wrong = service.http.post("/v1/predict", json={"items": [item], "session": "day 9"})
+    assert wrong.status_code in (400, 404, 422)
+    assert "day 9" in wrong.text
 
 
 def test_where_no_bound_is_valid_the_answer_is_null_with_a_reason(service: Running) -> None:

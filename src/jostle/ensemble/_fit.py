@@ -22,7 +22,15 @@ from jostle.ensemble._folds import (
     folds_of,
     kinds_of,
 )
-from jostle.ensemble._weights import KNOWN_NAMES, Trial, promising, usual_weights, weights_of
+from jostle.ensemble._sessions import fit_sessions
+from jostle.ensemble._weights import (
+    KNOWN_NAMES,
+    OF_PROFILES,
+    Trial,
+    promising,
+    usual_weights,
+    weights_of,
+)
 from jostle.errors import NotEnoughRuns
 from jostle.methods import CLOSE_CALIBRATION, Data, FitWithout, RunCounts
 from jostle.progress import Progress
@@ -56,6 +64,13 @@ def fit(
         raise NotEnoughRuns(
             "there is no run with status ok to learn from", fix="Measure or import runs first."
         )
+    sessions = fit_sessions(campaign, seed)
+    if sessions is not None and sessions.cost > 0:
+        place = {name: at for at, name in enumerate(names[1])}
+        known = np.array([place[name] for name in runs.colocations.platform_names])
+        runs = sessions.taken_off(runs, known[runs.colocations.platform])
+        campaign = replace(campaign, runs=sessions.taken_off(campaign.runs, campaign.codes[1]))
+        campaign.shared["whole"] = campaign
     campaign.shared.update(
         {
             "data": data.with_runs(runs),
@@ -85,7 +100,7 @@ def fit(
     chance = chance_of_shift(campaign.cell, campaign.log_runtime, campaign.degree > 0, seed)
     weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
     if has_rows and len(trial):
-        weight = weights_of(labels, trial, most, chance, seed)
+        weight = weights_of(labels, trial, most, chance, seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     whole = Learned(campaign, every, used, weight, share, names, usual)
@@ -94,6 +109,7 @@ def fit(
     if has_rows and used != (NO_SLOWDOWN,):
         fitted = whole.finished(fitted, trial, labels, seed)
     tick()
+    fitted = fitted.with_weighed(sessions=sessions)
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign))
     return fitted, _left_out(tried, whole, fitted)
 
@@ -105,7 +121,8 @@ def _left_out(tried: _Tried, whole: Learned, fitted: FittedEnsemble) -> list[Fit
     repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
     few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < CLOSE_CALIBRATION
     for fold, mine, part in tried.fits:
-        own = whole.ensemble(mine, part).with_weighed(more=fitted.weighed.more)
+        own = whole.ensemble(mine, part)
+        own = own.with_weighed(more=fitted.weighed.more, sessions=fitted.weighed.sessions)
         kinds = (
             [((NEW_NAME, HARDLY_ALONE), True), ((NEW_CELL,), False)]
             if fold.is_of_names
@@ -137,6 +154,16 @@ class _Tried:
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(label for labels in self.wanted.values() for label in labels)
+
+    @property
+    def prior(self) -> np.ndarray:
+        """(k,) how far each label is believed before any set was left out."""
+        belief = {
+            label: OF_PROFILES if "profiles" in self.experts[name].needs else 1.0
+            for name, labels in self.wanted.items()
+            for label in labels
+        }
+        return np.array([belief[label] for label in self.labels])
 
     def fit(self, fold: TrialFold) -> None:
         part = self.campaign.take(~fold.left_out)
@@ -326,7 +353,7 @@ class Learned:
 
 
 def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
-    """At most two: what speaks, and what is guessed."""
+    """At most three: what speaks, what is guessed, and what sessions cost."""
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
     order = np.argsort(-weight, kind="stable")[:4]
@@ -344,5 +371,11 @@ def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
     if guessed > 0:
         notes.append(
             f"{guessed} pairs of workload and platform never ran alone: their time alone is estimated"
+        )
+    sessions = fitted.weighed.sessions
+    if sessions is not None and sessions.cost > 0:
+        notes.append(
+            f"sessions differ: a question that names none of {', '.join(sessions.names[:3])}"
+            f"{', ...' if len(sessions.names) > 3 else ''} is off by {float(sessions.cost):.1%} more"
         )
     return tuple(notes)

@@ -13,6 +13,8 @@ from jostle.bounds import Candidates
 from jostle.ensemble._canonical import members_key
 from jostle.ensemble._expert import FittedExpert, expert_named
 from jostle.ensemble._folds import kinds_of
+from jostle.ensemble._sessions import Sessions
+from jostle.errors import UnknownName
 from jostle.methods import Evidence, RunCounts, mixed_bits
 from jostle.rules import Ground, LargerSets, Memory, SlowdownRows
 
@@ -35,6 +37,7 @@ class EnsembleParts(Serializable):
     ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
     of the answers; weight: (kinds, most + 1, k). memory: of co-locations that were
     measured. more: what answers about more co-runners than any run had; None where every slowdown is 1.
+    sessions: in which all took longer or shorter, None where all runs are of one.
     """
 
     workload_names: tuple[str, ...]
@@ -52,15 +55,18 @@ class EnsembleParts(Serializable):
     counts: RunCounts
     memory: Memory | None = None
     more: LargerSets | None = None
+    sessions: Sessions | None = None
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class FittedEnsemble:
-    """Predicts by all that its experts say. Immutable. experts: by their names."""
+    """Predicts by all that its experts say. Immutable. experts: by their names. session: the code of the one
+    that is asked about, None for the usual one."""
 
     weighed: EnsembleParts
     experts: Mapping[str, FittedExpert]
+    session: int | None = None
 
     @property
     def workload_names(self) -> tuple[str, ...]:
@@ -69,6 +75,33 @@ class FittedEnsemble:
     @property
     def platform_names(self) -> tuple[str, ...]:
         return self.weighed.platform_names
+
+    @property
+    def session_names(self) -> tuple[str, ...]:
+        """Those that a question may name: campaigns of the runs, where there are several."""
+        return () if self.weighed.sessions is None else self.weighed.sessions.names
+
+    @property
+    def session_cost(self) -> float:
+        """The mean relative error that a question bears which names no session."""
+        sessions = self.weighed.sessions
+        return 0.0 if sessions is None or self.session is not None else float(sessions.cost)
+
+    def in_session(self, name: str) -> FittedEnsemble:
+        """The same, about that session. Raises UnknownName."""
+        if name not in self.session_names:
+            raise UnknownName("session", name, self.session_names)
+        return replace(self, session=self.session_names.index(name))
+
+    def in_usual_session(self, runs: Runs) -> Runs:
+        """The same runs, as long as they would have taken there; of a session never met they stay."""
+        sessions = self.weighed.sessions
+        if sessions is None or not sessions.cost:
+            return runs
+        place = {name: at for at, name in enumerate(self.platform_names)}
+        known = [place[name] for name in runs.colocations.platform_names]
+        platform = self.weighed.platform_code[known][runs.colocations.platform]
+        return sessions.taken_off(runs, platform)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -144,8 +177,11 @@ class FittedEnsemble:
 
     def _log_alone(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) log seconds."""
-        usual = float(self.weighed.usual_seconds)
-        return self.weighed.log_alone.ravel()[rows.target] + np.log(usual)
+        w = self.weighed
+        alone = w.log_alone.ravel()[rows.target] + np.log(float(w.usual_seconds))
+        if self.session is None or w.sessions is None:
+            return alone
+        return alone + w.sessions.effect[rows.target // w.log_alone.shape[1], self.session]
 
     def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""

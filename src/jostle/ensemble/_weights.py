@@ -21,6 +21,9 @@ USUAL = ("level", "effects")  # where too few sets are there to weigh anything b
 FEWEST_TO_WEIGH = 4  # sets, or names
 SHARPNESS = 8.0  # of weights by the answers' own errors, of very many units
 HALF_TRUSTED = 24  # sets with so many co-runners, at which their own weights decide half
+# How far answers from profiles are believed before any set was left out, over answers from runs alone: what
+# profiles say was not learned from the few sets that are known.
+OF_PROFILES = 5.0
 FEW = 12  # sets, under which a test of noise tells too little
 LEAST_WEIGHT = 0.02
 CLOSE = 1.08  # times the least error, up to which an answer goes on
@@ -61,10 +64,10 @@ class Trial:
         """In weights of their own."""
         return self.units / (self.units + HALF_TRUSTED)
 
-    def steadied(self, weight: np.ndarray) -> np.ndarray:
+    def steadied(self, weight: np.ndarray, prior: np.ndarray | float) -> np.ndarray:
         """(k,) drawn towards those of the answers' own errors, which few units tell apart the less."""
-        sharpness = SHARPNESS * self.trust
-        return steadied_weights(weight, self.answer, self.log_slowdown, self.units, sharpness)
+        about = self.answer, self.log_slowdown, self.units, SHARPNESS * self.trust
+        return steadied_weights(weight, *about, prior)
 
     @staticmethod
     def concatenate(parts: list[Trial]) -> Trial:
@@ -83,15 +86,21 @@ def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
 
 
 def weights_of(
-    labels: tuple[str, ...], trial: Trial, most: int, chance: float, seed: int
+    labels: tuple[str, ...],
+    trial: Trial,
+    most: int,
+    chance: float,
+    seed: int,
+    prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
-    """(kinds, most + 1, k) weights of sum 1. chance: of chance_of_shift."""
+    """(kinds, most + 1, k) weights of sum 1. chance: of chance_of_shift. prior: (k,) how far each is believed
+    before any set was left out."""
     nothing = np.array([float(label == NO_SLOWDOWN) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
     pooled = usual_weights(labels)
     if every.units >= FEWEST_TO_WEIGH:
-        pooled = _weighed(every, seed)
+        pooled = _weighed(every, seed, prior)
     if known.units >= FEWEST_TO_WEIGH:
         weight, unseen = greedy_weights(known.answer, known.log_slowdown, known.unit, seed)
         gain = relative_error(-known.log_slowdown) - unseen
@@ -100,25 +109,28 @@ def weights_of(
             noise = not plainly_another_time(known.log_slowdown, known.target)
         if noise:
             return np.tile(nothing, (len(KINDS), most + 1, 1))
-        pooled = known.trust * known.steadied(weight) + (1 - known.trust) * pooled
+        pooled = known.trust * known.steadied(weight, prior) + (1 - known.trust) * pooled
     out = np.tile(pooled, (len(KINDS), most + 1, 1))
     for kind in KINDS:
         mine, own = trial.of(kind), pooled
         if mine.units >= FEWEST_TO_WEIGH:
             trust = 1.0 if kind == NEW_NAME else mine.trust
-            own = trust * _weighed(mine, seed) + (1 - trust) * pooled
+            own = trust * _weighed(mine, seed, prior) + (1 - trust) * pooled
         out[kind] = own
         degrees = np.unique(mine.degree).tolist()
         for degree in degrees if len(degrees) > 1 else []:
             part = mine.take(np.flatnonzero(mine.degree == degree))
             if part.units >= FEWEST_TO_WEIGH:
-                out[kind, degree] = part.trust * _weighed(part, seed) + (1 - part.trust) * own
+                out[kind, degree] = (
+                    part.trust * _weighed(part, seed, prior) + (1 - part.trust) * own
+                )
     out[out < LEAST_WEIGHT] = 0.0
     return out / out.sum(-1, keepdims=True)
 
 
-def _weighed(trial: Trial, seed: int) -> np.ndarray:
-    return trial.steadied(greedy_weights(trial.answer, trial.log_slowdown, trial.unit, seed)[0])
+def _weighed(trial: Trial, seed: int, prior: np.ndarray | float) -> np.ndarray:
+    weight, _ = greedy_weights(trial.answer, trial.log_slowdown, trial.unit, seed)
+    return trial.steadied(weight, prior)
 
 
 def promising(labels: tuple[str, ...], trial: Trial, seed: int, plain: frozenset[str]) -> set[str]:

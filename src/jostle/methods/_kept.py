@@ -45,7 +45,8 @@ Table = Annotated[Any, Codec(_columns, _table)]
 @dataclass(frozen=True, eq=False)
 class KeptRuns(Serializable):
     """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
-    Features: tables of names, or None. window: (n,) which were measured together, None where each unit is."""
+    Features: tables of names, or None. window: (n,) which were measured together, None where each unit is.
+    session: (n,) codes of session_names, the campaigns, None where all runs are of one without a name."""
 
     colocations: Colocations
     runtime_seconds: np.ndarray
@@ -53,6 +54,8 @@ class KeptRuns(Serializable):
     workload_features: Table = None
     platform_features: Table = None
     window: np.ndarray | None = None
+    session: np.ndarray | None = None
+    session_names: tuple[str, ...] = ("",)
 
     def __len__(self) -> int:
         return len(self.runtime_seconds)
@@ -64,7 +67,11 @@ class KeptRuns(Serializable):
         seconds = np.asarray(runs.runtime_seconds, np.float64)
         tables = runs.workload_features, runs.platform_features
         window = None if by == "window" else runs.window
-        return cls(runs.colocations, seconds, runs.units(by), *tables, window=window)
+        labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
+        names = tuple(sorted({*labels})) or ("",)
+        place = {name: code for code, name in enumerate(names)}
+        session = None if names == ("",) else np.array([place[one] for one in labels], np.int64)
+        return cls(runs.colocations, seconds, runs.units(by), *tables, window, session, names)
 
     def as_runs(self) -> Runs:
         """Runs again, in the same order, without what is not kept of them."""
@@ -76,6 +83,7 @@ class KeptRuns(Serializable):
             runtime_seconds=self.runtime_seconds,
             window_id=[f"{code}" for code in window.tolist()],
             run_id=[f"{place}" for place in range(len(self))],
+            campaign=[self.session_names[code] for code in self._sessions.tolist()],
             workload_features=self.workload_features,
             platform_features=self.platform_features,
         )
@@ -93,7 +101,12 @@ class KeptRuns(Serializable):
         taken = self.colocations.take(index)
         window = None if self.window is None else self.window[index]
         seconds, unit = self.runtime_seconds[index], self.unit[index]
-        return KeptRuns(taken, seconds, unit, *tables, window=window)
+        session = None if self.session is None else self.session[index]
+        return KeptRuns(taken, seconds, unit, *tables, window, session, self.session_names)
+
+    @property
+    def _sessions(self) -> np.ndarray:
+        return np.zeros(len(self), np.int64) if self.session is None else self.session
 
     def without_features(self) -> KeptRuns:
         return replace(self, workload_features=None, platform_features=None)
@@ -104,12 +117,21 @@ class KeptRuns(Serializable):
         if self.window is not None or other.window is not None:
             both = [part.unit if part.window is None else part.window for part in (self, other)]
             window = _apart(*both)
+        session, names = None, tuple(sorted({*self.session_names, *other.session_names}))
+        if names != ("",):
+            codes = [
+                np.array([names.index(name) for name in part.session_names])[part._sessions]
+                for part in (self, other)
+            ]
+            session = np.concatenate(codes)
         return KeptRuns(
             Colocations.concatenate([self.colocations, other.colocations]),
             np.concatenate([self.runtime_seconds, other.runtime_seconds]),
             _apart(self.unit, other.unit),
             *(features_joined(kind, self, other) for kind in KINDS),
             window=window,
+            session=session,
+            session_names=names,
         )
 
     def sampled(self, seed: int) -> KeptRuns:

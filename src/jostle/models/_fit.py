@@ -155,6 +155,7 @@ def _crossed_model(
     if over_time is not None:
         acts = over_time.acts(runs, crossed.without, int(metadata["seed"]))
     model = Model(crossed.fitted, calibrated, metadata, kept=crossed.kept, acts=acts)
+    model.of_sessions = crossed.of_sessions
     model.usual = Usual.of(model, crossed.calibration_runs)
     return model
 

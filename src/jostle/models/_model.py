@@ -74,11 +74,15 @@ class Model(Glance):
         self.usual = usual
         self._kept = kept
         self.moved: Moved | None = None
+        # Of answers about a session that is named; None where sessions tell nothing, or are not known.
+        self.of_sessions: Calibration | None = None
         # What every answer says of it; its version is the checksum of its files, so only a saved one has it.
         self.label: dict[str, Any] = {
             "version": None,
             "data_version": str(metadata.get("data_version") or "unknown"),
         }
+        if cost := self.session_cost:
+            self.label["unknown_session_error_ratio"] = cost
 
     @property
     def kept(self) -> Kept | None:
@@ -134,6 +138,33 @@ class Model(Glance):
         model = copy(self)
         model.calibration = self.calibration.over(name_mix)
         return model
+
+    def in_session(self, name: str) -> Model:
+        """The same model, about one of the campaigns that it learned from, in which all may have taken longer
+        or shorter; `session_names` are those known. It is not saved. Raises UsageError, UnknownName."""
+        from jostle.errors import UsageError
+
+        if not self.session_names:
+            raise UsageError(
+                "the model knows no sessions",
+                fix="Fit the default to runs of several campaigns (the column campaign).",
+            )
+        model = copy(self)
+        model.predictor = self.predictor.in_session(name)
+        model.calibration = self.of_sessions or self.calibration
+        model.label = {k: v for k, v in self.label.items() if k != "unknown_session_error_ratio"}
+        model.label["session"] = name
+        return model
+
+    @property
+    def session_names(self) -> tuple[str, ...]:
+        """Campaigns that a question may name."""
+        return getattr(self.answering, "session_names", ())
+
+    @property
+    def session_cost(self) -> float:
+        """The mean relative error of an answer, because its question named no session; 0 where none is."""
+        return getattr(self.answering, "session_cost", 0.0)
 
     def facts(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
@@ -384,6 +415,7 @@ class Model(Glance):
             "kept": self.kept,
             "whole": self.whole,
             "acts": self.acts,
+            "of_sessions": self.of_sessions,
         }
         tensors: dict[str, np.ndarray] = {}
         document = dict(self.metadata)
@@ -414,6 +446,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     metadata = {k: document[k] for k in METADATA if k in document}
     restored = partial(_kept_part, document, tensors, path)
     model = Model(predictor, calibration, metadata, usual, restored, whole, acts)
+    model.of_sessions = part("of_sessions", Calibration.from_arrays)
     model.label["version"] = document["sha256"][:16]
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
         model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)

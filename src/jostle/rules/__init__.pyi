@@ -3,6 +3,8 @@ from ._alone import solo_runtimes as solo_runtimes
 from ._bilinear import Bilinear as Bilinear
 from ._bilinear import Strength as Strength
 from ._bilinear import fit_bilinear as fit_bilinear
+from ._by_kind import EffectsByKind as EffectsByKind
+from ._by_kind import Side as Side
 from ._design import MANY_CELLS as MANY_CELLS
 from ._design import design_of as design_of
 from ._design import ground_of as ground_of
@@ -13,12 +15,12 @@ from ._encoded import Encoded as Encoded
 from ._encoded import fit_encoded as fit_encoded
 from ._evidence import chance_of_shift as chance_of_shift
 from ._evidence import is_noise as is_noise
-from ._level import Level as Level
-from ._level import fit_level as fit_level
-from ._level import no_level as no_level
 from ._members import NO_SLOWDOWN as NO_SLOWDOWN
+from ._members import Level as Level
 from ._members import SimpleRule as SimpleRule
+from ._members import fit_level as fit_level
 from ._members import fit_simple_rules as fit_simple_rules
+from ._members import no_level as no_level
 from ._members import value_of as value_of
 from ._memory import Memory as Memory
 from ._memory import fit_memory as fit_memory

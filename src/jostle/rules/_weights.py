@@ -74,12 +74,16 @@ def steadied_weights(
     log_slowdown: np.ndarray,
     parts: int,
     sharpness: float = SHARPNESS,
+    prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
     """(k,) the weights that greedy_weights found for these answers (k, n), drawn towards those that members'
-    own mean relative errors give, the more the fewer parts were left out."""
+    own mean relative errors give, the more the fewer parts were left out. prior: (k,) how far each is
+    believed before any was."""
     error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
-    by_error = (error / error.min()) ** -sharpness
+    by_error = prior * (error / error.min()) ** -sharpness
     trust = parts / (parts + HALF_TRUSTED)
+    weight = weight * prior ** (1 - trust)
+    weight = weight / weight.sum()
     return trust * weight + (1 - trust) * by_error / by_error.sum()
 
 

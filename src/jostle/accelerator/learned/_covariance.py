@@ -2,8 +2,9 @@
 
 Two co-locations are alike because they are on the same platform, in the same session, of as many co-runners,
 of the same target, beside the same co-runners, of the same set of workloads, or delayed alike in the
-simulator; or because their targets or co-runners have traces that are alike. For a workload never seen beside
-others the parts by name vanish, and those by traces remain.
+simulator; or because their targets or co-runners have traces that are alike. What each co-runner adds is
+averaged in one part and summed in another. For a workload never seen beside others the parts by name vanish,
+and those by traces remain.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ LIKE = 5  # parts by traces, the last strengths
 NAMED = (
     *("constant", "platform", "session", "degree"),
     *("target", "target here", "co-runners", "co-runners here", "set", "delay"),
+    *("number", "target by number", "co-runners summed"),
 )
+BY_NUMBER = ("degree", *NAMED[-3:])  # which tell nothing more where all have as many co-runners
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +58,10 @@ def parts_in(places: CoRunPlaces) -> tuple[str, ...]:
     several = {
         "platform": len(np.unique(places.platform)) > 1,
         "session": len(np.unique(places.session)) > 1,
-        "degree": len(np.unique(places.degree)) > 1,
         "delay": bool(np.ptp(places.delay) > 0) if len(places.delay) else False,
     }
     several |= dict.fromkeys(("target here", "co-runners here"), several["platform"])
+    several |= dict.fromkeys(BY_NUMBER, len(np.unique(places.degree)) > 1)
     return tuple(name for name in NAMED if several.get(name, True))
 
 
@@ -73,6 +76,13 @@ def named_part(name: str, one: CoRunPlaces, other: CoRunPlaces) -> np.ndarray:
         return np.ones((len(one.target), len(other.target)))
     if name == "delay":
         return one.delay[:, None] * other.delay[None]
+    by_number = one.degree[:, None] * other.degree[None]
+    if name == "number":
+        return by_number.astype(float)
+    if name == "target by number":
+        return by_number * same("target")
+    if name == "co-runners summed":
+        return by_number * (one.share @ other.share.T)
     if name == "session":
         # For a session that is not known, the mean of those that are.
         number = max(len(np.unique(other.session)), 1)

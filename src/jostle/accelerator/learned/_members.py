@@ -1,8 +1,10 @@
 """What answers about co-runs: simple rules, and processes on what the simulator leaves over.
 
-A member says what is added to the time alone, in seconds or as the logarithm of the slowdown:
+A member says what is added to the time alone, in seconds, as a share of it, or as the logarithm of the
+slowdown:
 
     seconds:  co-run - solo = delay + rest            log:  log(co-run / solo) = log(1 + delay / trace) + rest
+    shares:   (co-run - solo) / solo = delay / trace + rest
 
 The delay is simulated in one way to share, or 0; the rest is 0, a level, effects of target and co-runners, or
 a process that also looks at traces.
@@ -27,7 +29,7 @@ from jostle.accelerator.learned._process import (
     fit_corun_process,
 )
 
-SECONDS, LOG = "seconds", "log"
+SECONDS, LOG, SHARES = SCALES = ("seconds", "log", "shares")
 BEYOND = 4.0  # times the longest delay learned from, per co-runner, past which none is believed
 LEAST = 0.1  # of the time alone, under which nothing is answered
 NOTHING, LEVEL, EFFECTS, PROCESS = "solo", "constant", "additive", "process"
@@ -71,7 +73,10 @@ class Simulated:
         if recipe.way is None:
             return np.zeros(len(self.trace_seconds))
         delay = self.delay[recipe.way]
-        return delay if recipe.scale == SECONDS else np.log1p(delay / self.trace_seconds)
+        if recipe.scale == SECONDS:
+            return delay
+        share = delay / self.trace_seconds
+        return share if recipe.scale == SHARES else np.log1p(share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,18 +104,22 @@ def as_log(added: np.ndarray, scale: str, solo: np.ndarray) -> np.ndarray:
     """(n,) log slowdowns of what is added to the time alone."""
     if scale == LOG:
         return np.maximum(added, np.log(LEAST))
-    return np.log(np.maximum(1 + added / solo, LEAST))
+    return np.log(np.maximum(1 + (added if scale == SHARES else added / solo), LEAST))
 
 
 def learned_of(rows: CoRuns, scale: str) -> np.ndarray:
     """(n,) what was added to the time alone."""
-    return rows.seconds - rows.solo if scale == SECONDS else np.log(rows.seconds / rows.solo)
+    if scale == LOG:
+        return np.log(rows.seconds / rows.solo)
+    extra = rows.seconds - rows.solo
+    return extra / rows.solo if scale == SHARES else extra
 
 
 def noises_of(rows: CoRuns, scale: str) -> np.ndarray:
     """(2, n) variances of unit strength: of the same error in seconds everywhere, and of the same relative
     error, each of mean 1 in the middle."""
-    relative = rows.seconds / np.exp(np.mean(np.log(rows.seconds)))
+    unit = rows.seconds / rows.solo if scale == SHARES else rows.seconds
+    relative = unit / np.exp(np.mean(np.log(unit)))
     if scale == LOG:
         relative = np.clip(1 / relative, 0.1, 10)
     return np.stack([np.ones(len(rows)), relative**2])

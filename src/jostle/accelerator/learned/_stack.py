@@ -20,7 +20,9 @@ from jostle.accelerator.learned._members import (
     LOG,
     NOTHING,
     PROCESS,
+    SCALES,
     SECONDS,
+    SHARES,
     CoRunMember,
     CoRunRecipe,
     Simulated,
@@ -31,7 +33,7 @@ from jostle.accelerator.learned._members import (
 from jostle.accelerator.learned._process import CoRunProcess
 from jostle.rules import greedy_weights, relative_error
 
-KEPT_WAYS = {SECONDS: 2, LOG: 1}  # to share, that processes are fitted on
+KEPT_WAYS = {SECONDS: 2, LOG: 1, SHARES: 1}  # to share, that processes are fitted on
 KEPT_OF_FEW = 5  # in seconds, with fewer sets than can tell
 CAN_TELL = 48  # sets, from which on it is known which way to share is right
 # Root mean square differences of delays over themselves, under which two ways are one, or nearly so.
@@ -99,10 +101,10 @@ def fit_corun_stack(
     """rows: one of each cell. features: (w, f) of the traces."""
     simulated = Simulated.of(rows, delays, set(ways))
     recipes = [CoRunRecipe(NOTHING)]
-    for scale in (SECONDS, LOG):
+    for scale in SCALES:
         recipes += [CoRunRecipe(rest, scale) for rest in (LEVEL, EFFECTS, PROCESS)]
     members = [fit_member(recipe, rows, simulated, features, seed) for recipe in recipes]
-    for scale in (SECONDS, LOG):
+    for scale in SCALES:
         effects = members[recipes.index(CoRunRecipe(EFFECTS, scale))].process
         assert effects is not None
         best = _best_ways(rows, simulated, ways, scale, effects)
@@ -139,14 +141,14 @@ def _best_ways(
     off = np.zeros(len(ways))
     left = (learned_of(rows, scale) - bases).T
     weights = effects.inverse @ left
-    share = rows.solo / rows.seconds if scale == LOG else np.ones(len(rows))
-    unit = rows.seconds if scale == SECONDS else share * rows.seconds / rows.solo
+    # By which what is missed becomes a relative error.
+    unit = {SECONDS: rows.seconds, LOG: np.ones(len(rows)), SHARES: rows.seconds / rows.solo}[scale]
     for part in sets:
         missed = np.linalg.solve(effects.inverse[np.ix_(part, part)], weights[part])
         off += (np.abs(missed) / unit[part, None]).sum(axis=0)
     order = np.argsort(off, kind="stable")
     # Few sets cannot tell which way is right, so several are kept that are not nearly one.
-    can_tell = len(sets) >= CAN_TELL or scale == LOG
+    can_tell = len(sets) >= CAN_TELL or scale != SECONDS
     most, alike = (KEPT_WAYS[scale], EQUAL) if can_tell else (KEPT_OF_FEW, ALIKE)
     best: list[int] = []
     for way in order:
@@ -220,15 +222,17 @@ def _believed(members: Sequence[CoRunMember], evidence: np.ndarray) -> np.ndarra
         for m, belief in zip(members, evidence.tolist(), strict=True)
         if m.recipe.rest == PROCESS and m.recipe.way is None
     }
-    away = np.clip(known[LOG] - known[SECONDS], -50, 50)
-    share = {LOG: 1 / (1 + np.exp(-away)), SECONDS: 1 / (1 + np.exp(away))}
-    of_scale = [1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] for m in members]
+    most = max(known.values())
+    share = {scale: np.exp(belief - most) for scale, belief in known.items()}
+    total = sum(share.values())
+    of_scale = [1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] / total for m in members]
     return np.array(of_scale) * [CHOSEN_OF_MANY if m.recipe.way else 1.0 for m in members]
 
 
 def _evidence(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
     """(members,) log densities of the seconds learned from, by each member's process; NaN without one."""
-    moved = {SECONDS: 0.0, LOG: float(np.log(rows.seconds).sum())}
+    log_unit = {SECONDS: np.zeros(1), LOG: np.log(rows.seconds), SHARES: np.log(rows.solo)}
+    moved = {scale: float(each.sum()) for scale, each in log_unit.items()}
     return np.array(
         [
             np.nan if m.process is None else m.process.evidence - moved[m.recipe.scale]

@@ -41,6 +41,10 @@ class PredictQuestion:
         "(model_based: no guarantee).",
         Local(),
     ] = False
+    session: Annotated[
+        str | None,
+        "The session, one of the campaigns of its runs, that is asked about.  [default: the usual one]",
+    ] = None
     mix_by: Annotated[
         Literal["platform", "workload"] | None,
         "Hold the bounds over another mix than was measured: over the platforms (or workloads) as the table "
@@ -65,8 +69,11 @@ class PredictQuestion:
         if self.measured and not self.share:
             raise UsageError("`measured` goes with `share` for each name of the mix")
 
-    def over_shares(self, model: Model) -> Model:
-        """Whose bounds hold over the shares that the question has. Raises UsageError, UnknownName."""
+    def about(self, model: Model) -> Model:
+        """For the session, and bounds over the shares, that the question has. Raises UsageError,
+        UnknownName."""
+        if self.session is not None:
+            model = model.in_session(self.session)
         if not self.share:
             return model
         measured = _shares("measured", self.measured) or None
@@ -216,7 +223,10 @@ class Predictions(VerbAnswer):
         reason = OUTCOMES[item.outcome]
         if item.calibration_runs and item.bound_seconds is not None:
             reason += f" ({item.calibration_runs} in pool {item.pool!r})"
-        return [text, f"{item.outcome}: {reason}", f"measured: {item.evidence}"]
+        lines: list[Table | str] = [text, f"{item.outcome}: {reason}", f"measured: {item.evidence}"]
+        if cost := (self.model or {}).get("unknown_session_error_ratio"):
+            lines.append(f"session: none is named, which costs {cost:.1%} in the mean")
+        return lines
 
 
 def _cell(seconds: float | None) -> str:
@@ -230,7 +240,7 @@ def predict(model: Model, items: Any, question: PredictQuestion, progress: Progr
     Raises UnknownName for Colocations with a name that the model has never met."""
     from jostle.runs import Colocations
 
-    model = question.over_shares(model)
+    model = question.about(model)
     if isinstance(items, Colocations):
         answers = tuple(predictions(model, items, question.confidence, question.tail))
     elif hasattr(items, "elapsed_seconds"):

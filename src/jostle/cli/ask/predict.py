@@ -112,7 +112,7 @@ def _fastest(
         raise UsageError(
             "the fastest are looked for among all platforms: drop `platform` and `tail`"
         )
-    level, model = question.confidence, question.over_shares(model)
+    level, model = question.confidence, question.about(model)
     places = model.fastest(workload, about.beside, most=about.fastest or 1, confidence=level)
     n = len(places)
     colocations = Colocations.from_columns(
@@ -125,7 +125,8 @@ def _fastest(
 def _many(
     about: AboutMany, source: str, model: Model, question: PredictQuestion
 ) -> PredictedReport:
-    table = question.over_shares(model).answer(
+    model = question.about(model)
+    table = model.answer(
         source,
         question.confidence,
         columns=about.column,

@@ -8,14 +8,14 @@ for the model of all runs, so they have an outcome of their own, `cross_validate
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection
-from jostle.methods import KeptRuns, LeavesOut, Prepared
+from jostle.methods import FitWithout, KeptRuns, LeavesOut, Prepared
 from jostle.models.online._kept import Kept
 from jostle.progress import Progress
 
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Crossed:
     """calibration_runs: in the order of the scores. without: (what was learned without some runs, their
-    numbers), of sets left out."""
+    numbers), of sets left out. of_sessions: the calibration of answers about a session that was named, None
+    where sessions tell nothing."""
 
     fitted: Any
     calibration: Calibration
     calibration_runs: Runs
     kept: Kept
     without: tuple[tuple[Any, np.ndarray], ...] = ()
+    of_sessions: Calibration | None = None
 
 
 def fit_crossed(
@@ -52,18 +54,42 @@ def fit_crossed(
     free = ~(runs.is_chosen | prepared.inputs)
     free = free if may_calibrate is None else free & may_calibrate
     fitted, left_out = method.fit_left_out(prepared, seed=seed, progress=progress)
-    own, names, asked = [], [], []
+    left_out = [
+        replace(one, runs=one.runs[free[one.runs]], unit=one.unit[free[one.runs]])
+        for one in left_out
+    ]
+    left_out = [one for one in left_out if len(one.runs)]
+
+    def as_asked(one: FitWithout) -> Runs:
+        some = runs.take(one.runs)
+        return some if taken_by is None else taken_by(one.fitted, some)
+
+    calibration, without = _calibrated(left_out, as_asked, groups)
+    if calibration is None:
+        return None
+    of_sessions = None
+    if getattr(fitted, "session_cost", 0.0):
+        of_sessions, _ = _calibrated(
+            left_out, lambda one: one.fitted.in_usual_session(as_asked(one)), groups
+        )
+    index = np.concatenate([asked for _, asked in without])
+    rest = np.setdiff1d(np.arange(len(runs)), index)
+    kept = Kept.all_of(runs.take(rest), runs.take(index), by)
+    return Crossed(fitted, calibration, runs.take(index), kept, tuple(without), of_sessions)
+
+
+def _calibrated(
+    left_out: Sequence[FitWithout], as_asked: Callable[[FitWithout], Runs], groups: Groups | None
+) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:
+    """(by errors of what was left out, None where there is too little; what was learned without sets, and the
+    numbers of the runs that it answered about). as_asked: the runs of each."""
+    own, names = [], []
     without: list[tuple[Any, np.ndarray]] = []
     for one in left_out:
-        mine = np.flatnonzero(free[one.runs])
-        index, unit = one.runs[mine], one.unit[mine]
-        if not len(index):
-            continue
-        some = runs.take(index)
-        some = some if taken_by is None else taken_by(one.fitted, some)
+        some = as_asked(one)
         part = Selection.of(one.fitted, some)
         scores = CalibrationRuns.of(
-            *(one.fitted, some, unit),
+            *(one.fitted, some, one.unit),
             groups=groups,
             held_out=one.is_of_names,
             part=part,
@@ -72,17 +98,13 @@ def fit_crossed(
         known = np.flatnonzero(np.isfinite(scores.scores[0]))
         (names if one.is_of_names else own).append((scores.take(known), part.take(known)))
         if not one.is_of_names:
-            asked.append(index[known])
-            without.append((one.fitted, index[known]))
-    if not own or not any(len(scores) for scores, _ in own):
-        return None
+            without.append((one.fitted, one.runs[known]))
+    if not any(len(scores) for scores, _ in own):
+        return None, without
     calibration = Calibration.crossed(*_joined(own), groups)
     if any(len(scores) for scores, _ in names) and groups is None:
         calibration = calibration.with_held_out(*_joined(names))
-    index = np.concatenate(asked)
-    rest = np.setdiff1d(np.arange(len(runs)), index)
-    kept = Kept.all_of(runs.take(rest), runs.take(index), by)
-    return Crossed(fitted, calibration, runs.take(index), kept, tuple(without))
+    return calibration, without
 
 
 def _joined(

@@ -145,6 +145,7 @@ def _updated_crossed(
         "calibration": len(crossed.calibration_runs),
     }
     updated_model = type(model)(crossed.fitted, crossed.calibration, metadata, kept=crossed.kept)
+    updated_model.of_sessions = crossed.of_sessions
     updated_model.usual = Usual.of(updated_model, crossed.calibration_runs)
     return updated_model
 

@@ -54,7 +54,8 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
         level = confidence_of(body, settings)
         values = {key: body.get(key) for key in names} | {"confidence": level}
         question = question_of(verb.question, values)
-        if verb.name != "predict" or len(items) > MOST_GATHERED:
+        in_session = getattr(question, "session", None) is not None
+        if verb.name != "predict" or in_session or len(items) > MOST_GATHERED:
             # Many take a while: in a thread, so that nobody else waits for them.
             content, outcomes = await service.answers.ask(
                 lambda: _content(verb, served, items, question), settings.most_seconds
@@ -70,7 +71,7 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
 
 def _content(verb: Verb, served: Served, items: list[Any], question: Any) -> Any:
     """(what is sent, the outcome of each item)."""
-    if verb.name == "predict":
+    if verb.name == "predict" and question.session is None:
         level = question.confidence
         return _predicted(served, predict_items(served, items, level), level)
     document = verb.of(served.model, items, question).to_document()

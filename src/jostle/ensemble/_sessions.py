@@ -1,0 +1,143 @@
+"""Sessions (campaigns) in which all runs took longer or shorter: told apart before anything is learned.
+
+    log(runtime) = alone + what co-runners add + what the set itself adds + session + session on the platform
+
+Sessions count only where runs that were left out are closer by them, and are centred on each platform: a
+question that names none is answered for the usual session there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle._tensors import Serializable
+from jostle.ensemble._canonical import CanonicalRuns
+from jostle.rules import EffectsByKind, Side, nothing_but_noise, relative_error
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+ROUNDS = 20
+MOST_ROWS = 20_000  # that sessions are told by
+LEAST = 0.003  # cost of not knowing the session, under which it is nothing
+EVIDENCE = 2.0  # standard errors by which answers must be closer with sessions
+
+
+@dataclass(frozen=True)
+class Sessions(Serializable):
+    """names: sorted, of campaigns. effect: (platforms, sessions) log of their factor, 0 where sessions tell
+    nothing. cost: () mean relative error of who takes a session for the usual one."""
+
+    names: tuple[str, ...]
+    effect: np.ndarray
+    cost: np.ndarray
+
+    def taken_off(self, runs: Runs, platform: np.ndarray) -> Runs:
+        """The same runs, as long as they would have taken in the usual session. platform: (n,) codes."""
+        place = {name: at for at, name in enumerate(self.names)}
+        every = np.column_stack([self.effect, np.zeros(len(self.effect))])  # the last: never met
+        session = [place.get(name or "", -1) for name in runs.table.column("campaign").to_pylist()]
+        return runs.with_one_company(runs.runtime_seconds / np.exp(every[platform, session]))
+
+
+def fit_sessions(campaign: CanonicalRuns, seed: int) -> Sessions | None:
+    """None where all runs are of one."""
+    labels = [name or "" for name in campaign.runs.table.column("campaign").to_pylist()]
+    names = tuple(sorted(set(labels)))
+    if len(names) < 2:
+        return None
+    platforms = campaign.size[0]
+    known = np.flatnonzero(np.isfinite(campaign.log_alone.ravel()[campaign.cell]))
+    random = np.random.default_rng([seed, 47])
+    if len(known) > MOST_ROWS:
+        known = np.sort(random.permutation(known)[:MOST_ROWS])
+    part = campaign.take(np.isin(np.arange(len(campaign)), known))
+    place = {name: at for at, name in enumerate(names)}
+    session = np.array([place[labels[at]] for at in known], np.int64)
+    nothing = Sessions(names, np.zeros((platforms, len(names))), np.array(0.0))
+    if len(np.unique(session)) < 2:
+        return nothing
+    rows = _SessionRows.of(part, session, len(names))
+    # Sets of workloads are left out, and single runs alone.
+    unit = np.where(part.degree > 0, part.sets(everywhere=True), np.arange(len(part)))
+    _, unit = np.unique(unit, return_inverse=True)
+    half = random.permutation(int(unit.max()) + 1)[unit] % 2
+    gain = np.zeros(len(part))
+    for one in (0, 1):
+        inside, asked = np.flatnonzero(half != one), np.flatnonzero(half == one)
+        off = [
+            relative_error(rows.answers(inside, asked, by) - rows.value[asked])
+            for by in (False, True)
+        ]
+        gain[asked] = off[0] - off[1]
+    if nothing_but_noise(gain, unit, EVIDENCE):
+        return nothing
+    effect = rows.effects(platforms, len(names))
+    count = np.zeros_like(effect)
+    np.add.at(count, (part.codes[1], session), 1)
+    usual = (effect * count).sum(1) / np.maximum(count.sum(1), 1)
+    effect = effect - usual[:, None]
+    cost = np.average(np.abs(np.expm1(effect)), weights=(count > 0) + 1e-12)
+    return Sessions(names, effect, np.array(cost)) if cost >= LEAST else nothing
+
+
+@dataclass(frozen=True)
+class _SessionRows:
+    """n runs. value: (n,) log runtime over the time alone. sides: of all effects, those of sessions last."""
+
+    value: np.ndarray
+    sides: tuple[Side, ...]
+
+    @classmethod
+    def of(cls, part: CanonicalRuns, session: np.ndarray, sessions: int) -> _SessionRows:
+        (p, w), (workload, platform, corunner), degree = part.size, part.codes, part.degree
+        own, one, beside = np.arange(len(part)), np.ones(len(part)), (part.degree > 0).astype(float)
+        row = np.repeat(own, degree)
+        share = 1.0 / degree[row]
+        most = int(degree.max(initial=0))
+        _, here = np.unique(
+            part.sets(everywhere=False) + part.codes[0].astype(np.uint64), return_inverse=True
+        )
+        here = here.reshape(-1)
+        sides = (
+            (own, part.cell, one, p * w),
+            (own, platform * (most + 1) + degree, one, p * (most + 1)),
+            (own, workload, beside, w),
+            (own, part.cell, beside, p * w),
+            (row, corunner, share, w),
+            (row, platform[row] * w + corunner, share, p * w),
+            (own, here, beside, int(here.max(initial=0)) + 1),
+            (own, session, one, sessions),
+            (own, platform * sessions + session, one, p * sessions),
+        )
+        value = part.log_runtime - part.log_alone.ravel()[part.cell]
+        return cls(value, sides)
+
+    def answers(self, inside: np.ndarray, asked: np.ndarray, by_session: bool) -> np.ndarray:
+        """(k,) of the rows that are asked, learned from those inside."""
+        sides = self.sides if by_session else self.sides[:-2]
+        learned = self._learned(inside, sides)
+        out = np.full(len(self.value), learned.mean)
+        for effect, (at, code, weight, _) in zip(learned.parts(), sides, strict=True):
+            np.add.at(out, at, effect[code] * weight)
+        return out[asked]
+
+    def effects(self, platforms: int, sessions: int) -> np.ndarray:
+        """(platforms, sessions)."""
+        parts = self._learned(np.arange(len(self.value)), self.sides).parts()
+        return parts[-2][None] + parts[-1].reshape(platforms, sessions)
+
+    def _learned(self, inside: np.ndarray, sides: Sequence[Side]) -> EffectsByKind:
+        place = np.full(len(self.value), -1)
+        place[inside] = np.arange(len(inside))
+        own = []
+        for at, code, weight, size in sides:
+            kept = place[at] >= 0
+            own.append((place[at[kept]], code[kept], weight[kept], size))
+        learned = EffectsByKind(self.value[inside], np.ones(len(inside)), own)
+        learned.learn(ROUNDS)
+        return learned

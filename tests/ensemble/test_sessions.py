@@ -1,0 +1,125 @@
+"""Sessions in which all runs took longer or shorter: told apart, asked for, no interference of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.answers import PredictQuestion
+from jostle.ensemble import Ensemble
+from jostle.ensemble._canonical import campaign_of
+from jostle.ensemble._sessions import fit_sessions
+from jostle.errors import UnknownName, UsageError
+from jostle.models import Model
+from tests.ensemble.conftest import DAYS, in_sessions, made_runs
+
+QUICK = Ensemble(experts=("rules",))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return jostle.fit(in_sessions(DAYS), QUICK)
+
+
+def test_effects_are_what_repeats_of_one_colocation_say() -> None:
+    """Oracle: least squares on differences between runs of the very same co-location."""
+    runs = in_sessions(DAYS)
+    campaign, _, _ = campaign_of(runs)
+    found = fit_sessions(campaign, seed=0)
+    assert found is not None
+    labels = [int(name[-1]) for name in runs.table.column("campaign").to_pylist()]
+    session, y = np.array(labels), np.log(runs.runtime_seconds)
+    group = runs.colocations.group
+    design, right = [], []
+    for code in np.unique(group):
+        first, *rest = np.flatnonzero(group == code)
+        for other in rest:
+            row = np.zeros(len(DAYS))
+            row[session[other]] += 1
+            row[session[first]] -= 1
+            design.append(row)
+            right.append(y[other] - y[first])
+    oracle = np.linalg.lstsq(np.array(design), np.array(right), rcond=None)[0]
+    apart = found.effect - found.effect[:, :1]
+    # Three standard errors of the oracle's own noise (.02 a run), and what shrinking takes.
+    assert np.abs(apart - (oracle - oracle[0])).max() < 0.03
+    assert found.cost == pytest.approx(np.abs(np.expm1(DAYS)).mean(), abs=0.05)
+
+
+def test_runs_that_differ_by_noise_alone_have_no_sessions() -> None:
+    for seed in range(3):
+        found = fit_sessions(campaign_of(in_sessions(np.zeros(3), seed))[0], seed=0)
+        assert found is not None
+        assert not found.effect.any()
+        assert found.cost == 0
+
+
+def test_a_platform_of_one_session_says_nothing_of_it() -> None:
+    found = fit_sessions(campaign_of(in_sessions(DAYS[:2], whole_platforms=True))[0], seed=0)
+    assert found is not None
+    assert found.effect[[0, 1], [0, 1]] == pytest.approx(0, abs=1e-9) or found.effect[
+        [0, 1], [1, 0]
+    ] == pytest.approx(0, abs=1e-9)
+
+
+def test_one_session_is_none() -> None:
+    assert fit_sessions(campaign_of(made_runs())[0], seed=0) is None
+    model = jostle.fit(made_runs(), QUICK)
+    assert model.session_cost == 0
+    with pytest.raises(UsageError, match="several campaigns"):
+        model.in_session("day 0")
+
+
+def test_a_question_that_names_its_session_is_answered_for_it(model: Model) -> None:
+    asked = in_sessions(DAYS, seed=0)
+    labels = np.array(asked.table.column("campaign").to_pylist())
+    usual = np.abs(model.predict(asked.colocations) / asked.runtime_seconds - 1)
+    named, bounds = np.empty(len(asked)), np.empty(len(asked))
+    for name in model.session_names:
+        mine = np.flatnonzero(labels == name)
+        about = model.in_session(name)
+        named[mine], answer = about.predict_and_bound(asked.colocations.take(mine), 0.9)
+        bounds[mine] = answer.seconds
+        assert about.session_cost == 0
+        assert about.label["session"] == name
+    error = np.abs(named / asked.runtime_seconds - 1)
+    assert error.mean() < usual.mean() / 2
+    # What it costs not to name one is about what it is said to cost.
+    assert usual.mean() - error.mean() == pytest.approx(model.session_cost, rel=0.5)
+    wide = model.bound(asked.colocations, 0.9).seconds
+    known = np.isfinite(wide) & np.isfinite(bounds)
+    assert np.median(bounds[known] / named[known]) < np.median(
+        wide[known] / model.predict(asked.colocations)[known]
+    )
+
+
+def test_every_door_takes_the_session(model: Model) -> None:
+    from jostle._verbs import load_verb
+
+    item = {"workload": "program 0", "platform": "machine 0", "corunners": ["program 1"]}
+    verb = load_verb("model", "predict")
+    usual = verb.of(model, [item], PredictQuestion())
+    named = verb.of(model, [item], PredictQuestion(session="day 0"))
+    ratio = named.items[0].runtime_seconds / usual.items[0].runtime_seconds
+    assert np.log(ratio) == pytest.approx(DAYS[0], abs=0.05)
+    said = str(usual.report().tables[-1])
+    assert "costs" in said
+    assert "costs" not in str(named.report().tables[-1])
+    with pytest.raises(UnknownName, match="day 9"):
+        verb.of(model, [item], PredictQuestion(session="day 9"))
+
+
+def test_sessions_are_saved_and_outlive_an_update(model: Model, tmp_path: Path) -> None:
+    asked = in_sessions(DAYS).colocations
+    model.save(tmp_path / "model")
+    read = jostle.load(tmp_path / "model").in_session("day 1")
+    before = model.in_session("day 1")
+    assert read.predict(asked) == pytest.approx(before.predict(asked), rel=1e-9)
+    assert read.bound(asked, 0.9).seconds == pytest.approx(before.bound(asked, 0.9).seconds)
+    more = in_sessions(DAYS, seed=0).take(np.arange(12))
+    updated = model.update(more)
+    assert updated.session_names == model.session_names
+    assert updated.session_cost == pytest.approx(model.session_cost, rel=0.2)
