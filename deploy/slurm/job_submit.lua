@@ -3,7 +3,8 @@
 --   sbatch --comment='jostle workload=fft-m deadline=4x' job.sh
 --
 -- sets the node list, the time limit where none was given (at limit_confidence, 0.99; one that was given is checked), and the comment. Jobs that do not say `jostle` are not
--- looked at, and every job is accepted as it is where the service does not answer within two seconds.
+-- looked at, and every job is accepted as it is where the service does not answer within two seconds. One that would make others
+-- miss their limits begins when those have passed.
 -- Environment of slurmctld: JOSTLE_URL (http://127.0.0.1:8000), JOSTLE_HEADERS (a file with an Authorization header).
 
 local NAME = "^[%w%._%-:@+/*]+$"
@@ -56,6 +57,13 @@ local function place(job)
   job.comment = job.comment .. " | " .. comment
   local node = answer:match('"node":"([^"\\]+)"')
   if node ~= nil then job.req_nodes = node end
+  local later = tonumber(answer:match('"begins_in_minutes":(%d+)') or "0")
+  -- Until then somebody is there who would be killed at a time limit that was handed out.
+  if later > 0 then
+    local own = job.begin_time or 0
+    if own >= slurm.NO_VAL then own = 0 end
+    job.begin_time = math.max(own, os.time() + 60 * later)
+  end
   local minutes = tonumber(answer:match('"time_limit_minutes":(%d+)') or "")
   if minutes ~= nil and job.time_limit == slurm.NO_VAL then job.time_limit = minutes end
 end

@@ -118,6 +118,12 @@ def test_jobs_go_where_they_keep_their_limit(
         assert sorted(nodes) == ["edge1", "edge1", "edge2", "edge2", "edge3", "edge3"]
         id, printed = running.submit("--comment", "jostle workload=w01 deadline=99x")
         assert "no node is sure to keep the limit (all slots are taken)" in printed
+        # It begins when the limits of those who are there have passed, and not beside them.
+        last = running.job(id)
+        assert last["ReqNodeList"] in nodes
+        assert last["JobState"] == "PENDING"
+        begin = time.mktime(time.strptime(last["EligibleTime"], "%Y-%m-%dT%H:%M:%S"))
+        assert begin >= time.time() + 60
         # What is not Jostle's is as it was; a time limit of one's own stays.
         id, printed = running.submit("--comment", "mine")
         assert "jostle" not in printed

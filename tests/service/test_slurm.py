@@ -24,9 +24,13 @@ def test_a_job_that_fits_nowhere_is_told_why(service: Running) -> None:
     found = service.post("/v1/slurm/submit", {"workload": "w00", "deadline": "1ns"})
     assert found["placed"] is False
     assert "the request would not keep its own limit" in found["comment"]
+    # It goes where it breaks nobody's promise, and has none itself.
+    (there,) = service.http.get("/v1/placements").json()["items"]
+    assert (there["id"], there["node"]) == (found["placement"], found["node"])
+    assert found["begins_in_minutes"] == 0
     found = service.post("/v1/slurm/submit", {"workload": "w00", "nodes": ["elsewhere"]})
     assert "neither the node nor its platform" in found["comment"]
-    assert not service.http.get("/v1/placements").json()["items"]
+    assert found["node"] is None
 
 
 def test_where_no_bound_is_valid_a_job_is_placed_and_nothing_promised(
@@ -70,6 +74,26 @@ def test_a_node_of_its_own_is_kept_to(service: Running) -> None:
     assert found["node"] == "south"
     again = service.post("/v1/slurm/submit", {"workload": "w00", "nodes": ["south"]})
     assert "all slots are taken" in again["comment"]
+
+
+def test_who_would_break_a_limit_that_was_handed_out_begins_when_it_has_passed(
+    service: Running,
+) -> None:
+    """A job past its time limit is killed, so nobody comes beside it before."""
+    asked = {"workload": "w00", "nodes": ["south"], "limit_confidence": "0.8"}
+    first = service.post("/v1/slurm/submit", asked)
+    assert first["time_limit_minutes"] == 1
+    second = service.post("/v1/slurm/submit", asked)
+    assert (second["placed"], second["node"]) == (False, "south")
+    assert second["begins_in_minutes"] == 3  # a minute, and Slurm looks at limits once a minute
+    assert second["time_limit_minutes"] is None
+    assert "it begins on south in 3 min beside nobody with a limit" in second["comment"]
+    service.clock.now += 40
+    third = service.post("/v1/slurm/submit", asked)
+    assert third["begins_in_minutes"] == 2
+    # With the first gone nobody is left who has a limit.
+    service.http.delete(f"/v1/placements/{first['placement']}")
+    assert service.post("/v1/slurm/submit", asked)["begins_in_minutes"] == 0
 
 
 def test_what_is_no_job_is_a_problem(service: Running) -> None:

@@ -30,6 +30,7 @@ from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
 from jostle.service.state._served import Served
 
 _ATTEMPTS = 5
+_NEVER = ("bad_node", "not_allowed", "pinned_elsewhere", "labels")  # reasons that stay
 _LEVEL = re.compile(r"0?[.][0-9]{0,12}[1-9]")
 _LEVELS = {"anyOf": [{"type": "string", "pattern": f"^{_LEVEL.pattern}$"}, CONFIDENCE, NULL]}
 
@@ -82,7 +83,8 @@ class JobQuestion(Question):
 class JobAnswer(StateAnswer, schema="slurm_submit/v2"):
     """comment: of the job. bound_seconds: promised, None where nothing is; then expected_seconds, if anything
     tells. outcome: of its bound on the node, a key of OUTCOMES; or a key of REASONS, why there is none.
-    placement: its id, to let it go by."""
+    placement: its id, to let it go by. placed: whether it breaks nobody's promise there at once; else, where
+    it may go to a node at all, it begins there in begins_in_minutes, when nobody with a promise is left."""
 
     placed: bool
     comment: str
@@ -92,6 +94,7 @@ class JobAnswer(StateAnswer, schema="slurm_submit/v2"):
     outcome: str | None = None
     time_limit_minutes: int | None = None
     placement: str | None = None
+    begins_in_minutes: int | None = None
 
 
 def place_job(
@@ -99,11 +102,12 @@ def place_job(
 ) -> JobAnswer:
     """The node with the least bound that still takes it, held under a placement of its own. Where no bound is
     valid and nobody's promise is at stake it is where the job is expected to end first, and nothing is
-    promised.
+    promised. Anywhere else it would break a promise, so it begins later: a time limit that was handed out
+    kills whoever is slowed past it.
 
     Raises UsageError for a job that cannot be.
     """
-    request, reasons = job.request(), {}
+    request, reasons, id = job.request(), dict[str, str](), ""
     for _ in range(_ATTEMPTS):
         (ranking,) = places.now(served, standard).rank([request])
         safe = {row.node: row.bound_seconds for row in ranking.rows()}
@@ -137,7 +141,43 @@ def place_job(
         return replace(answer, comment=text, outcome=outcome, placement=id)
     whys = sorted({why for why in reasons.values() if why != "ok"}) or ["not_allowed"]
     why = "; ".join(REASONS[reason] for reason in whys)
-    return JobAnswer(False, f"jostle: no node is sure to keep the limit ({why})")
+    told = f"jostle: no node is sure to keep the limit ({why})"
+    later = _later(job, reasons, places, served, standard, stay)
+    if later is None:
+        return JobAnswer(False, told)
+    node, minutes = later
+    told += f", it begins on {node}" + (f" in {minutes} min" if minutes else "")
+    told += f" beside nobody with a limit, placement={id}"
+    wish, length = {"workload": job.workload}, stay + 60.0 * minutes
+    places.put(WantedPlacement(id, node, wish, length, "nothing"), served, standard)
+    return JobAnswer(False, told, node, placement=id, begins_in_minutes=minutes)
+
+
+def _later(
+    job: JobQuestion,
+    reasons: dict[str, str],
+    places: LivePlaces,
+    served: Served,
+    standard: Standard,
+    stay: float,
+) -> tuple[str, int] | None:
+    """(node, minutes) after which nobody with a limit is left there, as whoever is past it was killed: the
+    soonest, of equals the one with the fewest tenants. None where no node will do, or no limit ends."""
+    sets, now = places.sets(served, standard), places.store.clock()
+    found: list[tuple[int, int, str]] = []
+    for name, why in reasons.items():
+        node = places.fleet.nodes.get(name)
+        if node is None or why in _NEVER or (node.slots is not None and node.slots < 1):
+            continue
+        code, ends = sets.platform_code.get(node.platform, -1), [0.0]
+        for tenant in (one for one in node.tenants if one.has_objective):
+            limit = float(sets.limits([tenant], np.array([code]))[0, 0])
+            row, _ = places.fleet.placed.get(tenant.name, (None, None))
+            # It was put there when, or before, it began; Slurm looks at limits once a minute.
+            ends.append(math.inf if row is None else row.expires_at - stay + limit + 90.0 - now)
+        if math.isfinite(wait := max(ends)):
+            found.append((math.ceil(max(wait, 0.0) / 60.0), len(node.tenants), name))
+    return (min(found)[2], min(found)[0]) if found else None
 
 
 def _remarks(job: JobQuestion, minutes: int | None, wish: dict[str, Any]) -> str:
