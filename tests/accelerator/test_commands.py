@@ -207,11 +207,11 @@ def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
     document = json.loads(capsys.readouterr().out)
     assert code == 0
     assert document["guaranteed_instances"] >= 1
-    assert document["bounds"][1]["outcome"] == "guaranteed"
+    assert document["bounds"][1]["outcome"] == "cross_validated"
     # Three co-runners were never measured: no bound, so no guarantee, whatever the simulator says.
     assert document["guaranteed_instances"] <= 2 < document["instances"]
     assert document["bounds"][3]["bound_seconds"] is None
-    assert document["bound_over"] == "sets of workloads never measured together"
+    assert document["bound_over"].startswith("sets of workloads never measured together")
     ask = ["safe", str(fleet), "--service", "asr", "--platform", "v100", "--model", str(model)]
     assert exit_code([*ask, "--objective", "1.5x", "--confidence", "0.9", "--json"]) == 0
     table = {row["batch"]: row for row in json.loads(capsys.readouterr().out)["rows"]}

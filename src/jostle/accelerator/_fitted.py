@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,16 +11,19 @@ import numpy as np
 
 from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
+from jostle.accelerator.learned._alone import idle_seconds
 from jostle.accelerator.learned._coruns import CoRuns, asked_coruns
 from jostle.accelerator.learned._delays import REPEATING, Delays, Sharing
-from jostle.accelerator.learned._fit import EVERYWHERE
+from jostle.accelerator.learned._fit import EVERYWHERE, WithoutSets
 from jostle.accelerator.learned._larger import larger_sets
 from jostle.accelerator.learned._stack import CoRunStack
 from jostle.bounds import Candidates
-from jostle.methods import FromCounts, RunCounts
+from jostle.methods import FitWithout, FromCounts, RunCounts
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations
+    from jostle.runs import Colocations, Runs
+
+LEAST_SCALE = 0.05  # log slowdown by which a run alone is unsure
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +60,13 @@ class FittedAccelerator(FromCounts):
     @cached_property
     def delays(self) -> Delays:
         """Simulations of its applications, each made once."""
-        return Delays(tuple(self.applications.values()), self.device)
+        return Delays(
+            tuple(self.applications.values()), self.device, idle_seconds(self.log_solo, self._trace)
+        )
+
+    @property
+    def _trace(self) -> np.ndarray:
+        return np.array([application.solo_seconds for application in self.applications.values()])
 
     def way_to_share(self, platform: str) -> tuple[str, str]:
         """How kernels and transfers share there, as learned."""
@@ -71,9 +81,9 @@ class FittedAccelerator(FromCounts):
         places = tuple(sorted({*self.platform_names, *asked.platform_names}))
         solo = np.zeros((len(places), len(self.applications)))
         rows = asked_coruns(asked, (self.workload_names, places), solo)
-        trace = np.array([application.solo_seconds for application in self.applications.values()])
         way = Sharing(self.sharing, self.device.bus, REPEATING)
-        return trace[rows.target] + self.delays.of(way, rows.target, rows.beside)
+        raw = Delays(tuple(self.applications.values()), self.device)
+        return self._trace[rows.target] + raw.of(way, rows.target, rows.beside)
 
     def predict(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds. Raises UnknownName for a workload without a profile, a platform without runs."""
@@ -98,6 +108,25 @@ class FittedAccelerator(FromCounts):
                 )
         return rows.solo * np.exp(log_slowdown)
 
+    def left_out(self, runs: Runs, parts: Sequence[WithoutSets]) -> list[FitWithout]:
+        """What answers about each part of the sets without having learned from it. runs: all of them."""
+        names = self.workload_names, self.platform_names
+        set_of = asked_coruns(runs.colocations, names, self.log_solo)
+        place = np.array([name if name in self.stacks else EVERYWHERE for name in names[1]])
+        alike, left = place[set_of.platform], []
+        for part in parts:
+            gone = np.isin(set_of.together, part.codes) & (set_of.degree > 0)
+            mine = np.flatnonzero(gone & (alike == part.platform))
+            counts = RunCounts.of(runs.take(np.flatnonzero(~gone)))
+            if len(mine) and counts.platform_names == names[1]:
+                stacks = {**self.stacks, part.platform: part.stack}
+                fitted = replace(self, counts=counts, stacks=stacks)
+                left.append(FitWithout(fitted, mine, set_of.together[mine], is_of_names=False))
+        return left
+
     def candidates(self, asked: Colocations) -> Candidates:
-        """The prediction with the same offset everywhere."""
-        return Candidates.one_way(self.predict(asked))
+        """The prediction with an offset that grows with the slowdown, as errors do."""
+        seconds = self.predict(asked)
+        alone = asked_coruns(asked, (self.workload_names, self.platform_names), self.log_solo).solo
+        scale = LEAST_SCALE + np.abs(np.log(seconds / alone))
+        return Candidates(("prediction",), np.log(seconds)[None], scale[None], seconds=seconds)

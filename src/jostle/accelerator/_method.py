@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from jostle.accelerator._fitted import FittedAccelerator
 from jostle.accelerator.applications._profiles import applications_of
 from jostle.accelerator.learned._fit import USUAL_SHARING, learn_coruns
-from jostle.methods import Data, Prepared, Restores, RunCounts, first_solo_runs
+from jostle.methods import Data, FitWithout, Prepared, Restores, RunCounts, first_solo_runs
 
 if TYPE_CHECKING:
     from jostle.progress import Progress
@@ -58,6 +58,12 @@ class Accelerator(Restores):
         """Applications from the profiles, the rest from the runs. Raises UnknownName for a workload of the
         runs without a profile, BadData where the profiles are of different hardware, MissingExtra without
         SciPy."""
+        return self.fit_left_out(prepared, seed=seed, progress=progress)[0]
+
+    def fit_left_out(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> tuple[FittedAccelerator, list[FitWithout]]:
+        """As `fit`, and the same without each of some parts of the sets of workloads."""
         applications, device = applications_of(
             prepared.data.profiles, self.gpu, pinned=self.pinned, memory_need=self.memory_need
         )
@@ -65,7 +71,7 @@ class Accelerator(Restores):
         device = replace(device, bus=self.bus or device.bus, placement=self.placement)
         runs = prepared.together()
         learned = learn_coruns(runs, applications, device, (self.sharing, self.bus), seed)
-        return FittedAccelerator(
+        fitted = FittedAccelerator(
             applications,
             device,
             self.sharing or USUAL_SHARING,
@@ -75,3 +81,4 @@ class Accelerator(Restores):
             learned.most,
             learned.notes,
         )
+        return fitted, [] if not learned.without else fitted.left_out(runs, learned.without)

@@ -1,9 +1,10 @@
 """What measured co-runs say that a simulation does not: how long a run takes there, and at most.
 
-A simulation counts seconds of traces. A measured run may take longer alone (a process starts, a host works)
-and beside others by more or less than was simulated. `stretch` is what was learned over what is simulated in
-the way to share that was learned, so that a simulation times it is in measured seconds, with the learned rest
-in it; queries at a rate are simulated at as many times the rate, so that the load stays what it is.
+A simulation counts seconds of traces. A measured run may take longer alone (a process starts, a host works),
+and leaves the device idle for so long; and beside others by more or less than is then simulated. `stretch` is
+what was learned over what is simulated in the way to share that was learned, so that a simulation times it
+has the learned rest in it; queries at a rate are simulated at as many times the rate, so that the load stays
+what it is.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _LEAST = {
 @dataclass(frozen=True, eq=False)
 class LearnedRest:
     """predict, bound: seconds of co-locations as learned, and at most at the confidence. platform: of the
-    runs. device: whole, with the bus as learned. sharing: of kernels, as learned."""
+    runs. device: whole, with the bus as learned. sharing: of kernels, as learned. usual: what was learned,
+    where predict says at most."""
 
     predict: Callable[[Colocations], np.ndarray]
     bound: Callable[[Colocations], Bounds]
@@ -49,7 +51,9 @@ class LearnedRest:
     platform: str
     device: Device
     sharing: str
+    usual: LearnedRest | None = None
     known: dict[Any, float] = field(default_factory=dict, repr=False)
+    applications: dict[Any, Application] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -79,7 +83,15 @@ class LearnedRest:
     @cached_property
     def at_most(self) -> LearnedRest:
         """As if each run took as long as its bound; infinitely long where there is none."""
-        return replace(self, predict=lambda asked: self.bound(asked).seconds, known={})
+        return replace(self, predict=lambda asked: self.bound(asked).seconds, usual=self, known={})
+
+    def as_measured(self, application: Application) -> Application:
+        """With the time that a measured run takes longer alone than its trace, as idle time before it."""
+        key = application.name, application.digest
+        if key not in self.applications:
+            longer = (self.usual or self).seconds(application.name) - application.solo_seconds
+            self.applications[key] = application.with_idle(longer)
+        return self.applications[key]
 
     def stretch(self, target: Application, beside: Sequence[Application] = ()) -> float:
         """Measured seconds for one of the simulation, of the target with these beside it."""
@@ -94,6 +106,7 @@ class LearnedRest:
         return self.known[key]
 
     def _simulated(self, target: Application, beside: Sequence[Application]) -> float:
+        target, beside = self.as_measured(target), [self.as_measured(one) for one in beside]
         tenants = [Tenant(target, queries_beside(target, beside))]
         for number, one in enumerate(beside):
             start = one.solo_seconds * spread_out(number)

@@ -228,6 +228,7 @@ def _seconds(
         if not np.isfinite(stretch):
             return np.full(runs, np.inf)
         arrivals = None if arrivals is None else arrivals / stretch
+        service, batches = _as_measured(service, batches, rest)
     tenants = [Tenant(service.application, runs, arrivals=arrivals)]
     others = max(1, len(device.partitions) - 1)
     for number, batch in enumerate(batches):
@@ -235,6 +236,13 @@ def _seconds(
         part = 1 + number % others if len(device.partitions) > 1 else 0
         tenants.append(Tenant(batch, None, start_seconds=start, partition=part, most_pes=batch_pes))
     return stretch * latencies_together(tenants, device, options)[0]
+
+
+def _as_measured(
+    service: Service, batches: Sequence[Application], rest: LearnedRest
+) -> tuple[Service, list[Application]]:
+    mine = replace(service, application=rest.as_measured(service.application))
+    return mine, [rest.as_measured(batch) for batch in batches]
 
 
 def how_many_fit(
@@ -380,7 +388,10 @@ def causes(
     Each is simulated with the other kind of the co-runners' tasks turned into idle time.
     """
     # What is learned of all co-runners says nothing of their parts: only the unit of time is of the runs.
-    unit = 1.0 if rest is None else rest.stretch(service.application)
+    unit = 1.0
+    if rest is not None:
+        unit = rest.stretch(service.application)
+        service, batches = _as_measured(service, batches, rest)
     if service.arrivals is not None:
         service = replace(service, arrivals=service.arrivals / unit)
 

@@ -153,10 +153,13 @@ def arranged(
         if not np.isfinite(stretch).all():  # no bound
             never = (np.full(FEWEST_RUNS, np.inf),) * len(tenants)
             return Arrangement(mode, (), tuple(map(Latency.of, never)), never)
+    if rest is not None:
         tenants = [
-            one
-            if one.rate_per_second is None
-            else replace(one, rate_per_second=one.rate_per_second * each)
+            replace(
+                one,
+                application=rest.as_measured(one.application),
+                rate_per_second=one.rate_per_second and one.rate_per_second * each,
+            )
             for one, each in zip(tenants, stretch.tolist(), strict=True)
         ]
     if mode in sharing_model_names(KERNEL_MODELS):

@@ -195,12 +195,17 @@ class Calibration(Serializable):
 
     @classmethod
     def crossed(
-        cls, runs: CalibrationRuns, part: Selection, groups: Groups | None = None
+        cls,
+        runs: CalibrationRuns,
+        part: Selection,
+        groups: Groups | None = None,
+        *,
+        is_close: bool = False,
     ) -> Calibration:
         """runs: as fits that had left them out have scored them; part: the same, to choose the way to
         bound."""
         chosen = {name: part.way(np.isin(part.degree, d)) for name, d in _pools(runs.degree)}
-        return cls(part.candidates.names, runs, chosen, groups, is_crossed=True)
+        return cls(part.candidates.names, runs, chosen, groups, is_close=is_close, is_crossed=True)
 
     def with_held_out(self, runs: CalibrationRuns, part: Selection) -> Calibration:
         """With n runs that further fits have scored, which had left out their names; part: the same runs,
@@ -378,6 +383,9 @@ class Calibration(Serializable):
         ]
         others = usable & (r.degree > 0) & ~r.held_out
         if degree > 0 and POOLED in self.ways and others.sum() > mine.sum() > 0:
+            if self.is_close and self.is_crossed:
+                # The largest of few scores says less than those beside others numbers of co-runners, too.
+                chain = [pool for pool in chain if pool.units >= FEW_UNITS]
             chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others, mix))
         left = usable & r.held_out
         way = held_out_kind(grades)

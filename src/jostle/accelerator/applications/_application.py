@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,15 @@ class Application:
             content.update(f"{name}{column.dtype}{column.shape}".encode())
             content.update(column.tobytes())
         return content.digest()
+
+    def with_idle(self, seconds: float) -> Application:
+        """The same, leaving the device idle for so long before each run."""
+        if not seconds > 0:
+            return self
+        first = np.array([rows[0] for rows in self.columns.rows_of_lanes()])
+        gaps = self.columns.gap_seconds.copy()
+        gaps[first[self.columns.after[first] < 0]] += seconds
+        return replace(self, columns=replace(self.columns, gap_seconds=gaps))
 
     def on(
         self, device: Device, resources: Sequence[str], form: Callable[..., Any] | None = None

@@ -50,6 +50,12 @@ def times_alone(
     return alone_seconds, tuple(notes)
 
 
+def idle_seconds(log_solo: np.ndarray, trace_seconds: np.ndarray) -> np.ndarray:
+    """(workloads,) s that a run takes longer alone than its trace, in which it leaves the device idle, in the
+    median of the platforms."""
+    return np.maximum(np.median(np.exp(log_solo) - trace_seconds, axis=0), 0.0)
+
+
 def _by_traces(trace_seconds: np.ndarray, log_seconds: np.ndarray) -> np.ndarray:
     """(w,) log seconds: traces times a factor, or plus so many seconds, as is closer to those known."""
     known = np.isfinite(log_seconds)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from jostle.accelerator._device import BUSES, Device
 from jostle.accelerator.applications._application import Application
+from jostle.accelerator.simulator._latencies import queries_beside, spread_out
 from jostle.accelerator.simulator._simulate import can_compile, simulate
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.progress import Progress, no_progress
 
-REPEATING, ONCE, SINCE_START = "repeating", "once", "since start"
+REPEATING, SINCE_START = "repeating", "since start"
 SHARINGS = ("concurrent", "time-sliced", "sequential")
 # Simulated at all to learn from co-runs, as far as can be told beforehand: compiled, and in plain Python.
 MOST_TASKS = 30_000_000, 1_000_000
+MOST_RUNS = 20  # of a target beside co-runners that repeat
 STARVED = 50  # times its own length after which a simulation is given up
 
 
 @dataclass(frozen=True, order=True)
 class Sharing:
-    """One way to share. sharing: of kernels, by name. bus: see Device. corunners: they repeat; run once,
-    from the first use of the device on; or run once, each process started together with the others."""
+    """One way to share. sharing: of kernels, by name. bus: see Device. corunners: they repeat; or run
+    once, each process started together with the others."""
 
     sharing: str
     bus: str
@@ -35,9 +38,9 @@ def ways_to_share(sharing: str | None, bus: str | None) -> list[Sharing]:
     """All that are tried, those with what is given only."""
     kernels = SHARINGS if sharing is None else (sharing,)
     buses = BUSES if bus is None else (bus,)
-    ways = list(product((REPEATING, SINCE_START, ONCE), buses, kernels))
+    ways = list(product((REPEATING, SINCE_START), buses, kernels))
     # Far apart ones first, should there be time for some only.
-    order = sorted(range(len(ways)), key=lambda at: (5 * at) % 18)
+    order = sorted(range(len(ways)), key=lambda at: (5 * at) % 12)
     return [Sharing(kernel, one, how) for how, one, kernel in (ways[at] for at in order)]
 
 
@@ -48,10 +51,27 @@ MOST_KNOWN = 200_000
 
 @dataclass(frozen=True, eq=False)
 class Delays:
-    """Simulations of applications, in the order of the workloads' names, each made once in a process."""
+    """Simulations of applications, in the order of the workloads' names, each made once in a process.
+    idle_seconds: (w,) that each run leaves the device idle before it begins, as far as that is known."""
 
     applications: Sequence[Application]
     device: Device
+    idle_seconds: np.ndarray | None = None
+
+    @cached_property
+    def repeating(self) -> Sequence[Application]:
+        """The applications as they repeat, with what they do before they use the device."""
+        if self.idle_seconds is None:
+            return self.applications
+        every = zip(self.applications, self.idle_seconds.tolist(), strict=True)
+        return [application.with_idle(seconds) for application, seconds in every]
+
+    def alone(self, way: Sharing) -> np.ndarray:
+        """(w,) s that each takes alone, as it is simulated."""
+        return np.array([application.solo_seconds for application in self._as_in(way)])
+
+    def _as_in(self, way: Sharing) -> Sequence[Application]:
+        return self.repeating if way.corunners == REPEATING else self.applications
 
     def of(
         self,
@@ -60,12 +80,12 @@ class Delays:
         beside: np.ndarray,
         progress: Progress = no_progress,
     ) -> np.ndarray:
-        """(n,) s that each target ends later than its trace alone. target: (n,). beside: (n, w) counts."""
+        """(n,) s that each target takes longer than alone. target: (n,). beside: (n, w) counts."""
         delays = np.empty(len(target))
         device = repr(sorted(vars(self.device).items(), key=lambda item: item[0]))
         for row, (one, counts) in enumerate(zip(target.tolist(), beside, strict=True)):
             others = tuple(np.repeat(np.arange(len(counts)), counts.astype(int)).tolist())
-            tasks = tuple(self.applications[number].digest for number in (one, *others))
+            tasks = tuple(self._as_in(way)[number].digest for number in (one, *others))
             key = way, device, tasks
             if key not in _KNOWN:
                 if len(_KNOWN) >= MOST_KNOWN:
@@ -76,23 +96,28 @@ class Delays:
         return delays
 
     def _simulate(self, way: Sharing, one: int, others: tuple[int, ...]) -> float:
-        applications = [self.applications[number] for number in (one, *others)]
-        first = np.zeros(len(applications))
+        applications = [self._as_in(way)[number] for number in (one, *others)]
+        target, *beside = applications
+        first, runs, others_run = np.zeros(len(applications)), 1, 1
         if way.corunners == SINCE_START:
             first = np.array([application.first_seconds for application in applications])
             first -= first.min()
-        runs = None if way.corunners == REPEATING else 1
+        elif way.corunners == REPEATING:
+            # In the mean of many runs, however they happen to fall in step.
+            each = [o.solo_seconds * spread_out(k) for k, o in enumerate(beside, start=1)]
+            first = np.array([0.0, *each])
+            runs, others_run = min(MOST_RUNS, queries_beside(target, beside)), None
         tenants = [
-            Tenant(application, 1 if place == 0 else runs, start_seconds=float(start))
+            Tenant(application, others_run if place else runs, start_seconds=float(start))
             for place, (application, start) in enumerate(zip(applications, first, strict=True))
         ]
         device = replace(self.device, bus=way.bus)
-        solo = applications[0].solo_seconds
-        until = float(first[0]) + STARVED * solo
+        until = float(first[0]) + STARVED * target.solo_seconds * runs
         options = SimulationOptions(way.sharing)
         ends = simulate(tenants, device, options, until_seconds=until).run_ends[0]
-        end = float(ends[0]) if len(ends) else until
-        return max(0.0, end - float(first[0]) - solo)
+        end = float(ends[-1]) if len(ends) == runs else until
+        spent = (end - float(first[0])) / (runs if len(ends) == runs else len(ends) + 1)
+        return max(0.0, spent - target.solo_seconds)
 
     def affordable(
         self, ways: Sequence[Sharing], target: np.ndarray, beside: np.ndarray

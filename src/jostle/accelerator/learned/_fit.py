@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
-from jostle.accelerator.learned._alone import times_alone
+from jostle.accelerator.learned._alone import idle_seconds, times_alone
 from jostle.accelerator.learned._coruns import CoRuns, measured_coruns
 from jostle.accelerator.learned._delays import (
     REPEATING,
@@ -36,6 +36,7 @@ MOST_ROWS = 2_000  # cells, past which some of the sets are learned from
 EVERYWHERE = ""
 USUAL_SHARING = "concurrent"  # where nothing says otherwise
 ANY_NUMBER = 1_000_000  # of co-runners
+MOST_PARTS = 50  # of sets that are left out to tell how far off answers are
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,16 @@ class LearnedCoRuns:
     stacks: dict[str, CoRunStack]
     most: dict[str, int]
     notes: tuple[str, ...]
+    without: tuple[WithoutSets, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutSets:
+    """What a platform's stack is without some sets of workloads. codes: of those, as `together` has them."""
+
+    platform: str
+    codes: np.ndarray
+    stack: CoRunStack
 
 
 def learn_coruns(
@@ -62,14 +73,15 @@ def learn_coruns(
         if name not in applications:
             raise UnknownName("workload", name, sorted(applications))
     names = tuple(applications), runs.colocations.platform_names
-    delays = Delays(tuple(applications.values()), device)
     trace = np.array([application.solo_seconds for application in applications.values()])
     log_solo, notes = times_alone(runs, names, trace)
+    delays = Delays(tuple(applications.values()), device, idle_seconds(log_solo, trace))
     rows = measured_coruns(runs, names, log_solo)
     sharing, bus = ways
     usual = Sharing(sharing or USUAL_SHARING, bus or device.bus, REPEATING)
     stacks = {EVERYWHERE: simulation_alone(usual, len(names[0]))}
     most = {EVERYWHERE: ANY_NUMBER}
+    without: list[WithoutSets] = []
     if not len(rows):
         notes = (*notes, "no run beside others: co-runs are as the simulator says")
         return LearnedCoRuns(log_solo, stacks, most, notes)
@@ -82,7 +94,23 @@ def learn_coruns(
         stack, errors = fit_corun_stack(sample, delays, possible, columns, seed)
         stacks[place], most[place] = stack, int(sample.degree.max())
         notes = (*notes, *_notes_of(place, (len(sample), len(mine)), stack, errors))
-    return LearnedCoRuns(log_solo, stacks, most, notes)
+        without += _without(place, mine, sample, stack, seed)
+    return LearnedCoRuns(log_solo, stacks, most, notes, tuple(without))
+
+
+def _without(
+    place: str, rows: CoRuns, learned: CoRuns, stack: CoRunStack, seed: int
+) -> list[WithoutSets]:
+    """The stack of the rows learned from without each of some parts of the rows' sets."""
+    codes = np.random.default_rng([seed, 13]).permutation(np.unique(rows.together))
+    if len(codes) < 2:
+        return []
+    parts = np.array_split(codes, min(len(codes), MOST_PARTS))
+    gone = [np.flatnonzero(np.isin(learned.together, part)) for part in parts]
+    return [
+        WithoutSets(place, part, stack.without(learned, mine))
+        for part, mine in zip(parts, gone, strict=True)
+    ]
 
 
 def _notes_of(

@@ -57,25 +57,27 @@ class CoRunRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """What was simulated of n co-runs. trace_seconds: (n,) of the target alone. delay: {way: (n,) s}."""
+    """What was simulated of n co-runs. alone, delay: {way: (n,) s} of the target alone, and longer
+    than that."""
 
-    trace_seconds: np.ndarray
+    number: int
+    alone: Mapping[Sharing, np.ndarray]
     delay: Mapping[Sharing, np.ndarray]
 
     @classmethod
     def of(cls, rows: CoRuns, delays: Delays, ways: set[Sharing]) -> Simulated:
-        solo = np.array([application.solo_seconds for application in delays.applications])
+        alone = {way: delays.alone(way)[rows.target] for way in ways}
         simulated = {way: delays.of(way, rows.target, rows.beside) for way in sorted(ways)}
-        return cls(solo[rows.target], simulated)
+        return cls(len(rows), alone, simulated)
 
     def base(self, recipe: CoRunRecipe) -> np.ndarray:
         """(n,) what the recipe takes from the simulation."""
         if recipe.way is None:
-            return np.zeros(len(self.trace_seconds))
+            return np.zeros(self.number)
         delay = self.delay[recipe.way]
         if recipe.scale == SECONDS:
             return delay
-        share = delay / self.trace_seconds
+        share = delay / self.alone[recipe.way]
         return share if recipe.scale == SHARES else np.log1p(share)
 
 

@@ -8,7 +8,7 @@ co-runs learned from. Rows far off what the others say of them count less. Leavi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -55,13 +55,13 @@ class CoRunProcess:
         every = self.names, self.strengths, self.features
         return self.unit * (covariance_of(asked, self.places, *every) @ self.weights)
 
-    def missed(self, together: np.ndarray) -> np.ndarray:
-        """(n,) by which each row is missed when all rows of its code are left out."""
-        errors = np.empty(len(self.weights))
-        for code in np.unique(together):
-            rows = np.flatnonzero(together == code)
-            errors[rows] = self.missed_without(rows)
-        return errors
+    def without(self, rows: np.ndarray) -> CoRunProcess:
+        """As learned without these rows, at the same strengths."""
+        assert self.inverse is not None
+        kept = np.setdiff1d(np.arange(len(self.weights)), rows)
+        told = self.inverse[np.ix_(kept, rows)] @ (self.missed_without(rows) / self.unit)
+        weights = self.weights[kept] - told
+        return replace(self, places=self.places.take(kept), weights=weights, inverse=None)
 
     def missed_without(self, rows: np.ndarray) -> np.ndarray:
         """(k,) by which these rows are missed when they are left out."""

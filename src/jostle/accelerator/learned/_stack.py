@@ -8,7 +8,7 @@ the weights are drawn towards a plain mixture.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,6 +72,15 @@ class CoRunStack:
             if member.recipe.way is not None:
                 total[member.recipe.way] = total.get(member.recipe.way, 0.0) + weight
         return max(total, key=lambda way: (total[way], way)) if total else None
+
+    def without(self, learned: CoRuns, part: np.ndarray) -> CoRunStack:
+        """As learned without a part of the rows, at the same strengths and weights."""
+        members = tuple(
+            m if m.process is None else replace(m, process=m.process.without(part))
+            for m in self.members
+        )
+        seen = np.any(np.delete(learned.members, part, axis=0) > 0, axis=0)
+        return CoRunStack(members, self.weights, np.asarray(seen))
 
     def log_slowdown(self, rows: CoRuns, delays: Delays) -> np.ndarray:
         """(n,) of rows with co-runners."""

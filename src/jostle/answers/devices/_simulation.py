@@ -136,7 +136,8 @@ def measured_of(
 
 
 def _over(fitted: Model) -> str:
-    return _OVER.get(str(fitted.metadata.get("calibrated_by")), _OVER["row"])
+    over = _OVER.get(str(fitted.metadata.get("calibrated_by")), _OVER["row"])
+    return f"{over} (as fits without them say)" if fitted.calibration.is_crossed else over
 
 
 def _learned(runs: Runs, profiles: dict[str, Profile], gpu: str | None) -> Model:

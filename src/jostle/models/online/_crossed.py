@@ -64,13 +64,14 @@ def fit_crossed(
         some = runs.take(one.runs)
         return some if taken_by is None else taken_by(one.fitted, some)
 
-    calibration, without = _calibrated(left_out, as_asked, groups)
+    calibration, without = _calibrated(left_out, as_asked, groups, prepared.is_close)
     if calibration is None:
         return None
     of_sessions = None
     if getattr(fitted, "session_cost", 0.0):
         of_sessions, _ = _calibrated(
-            left_out, lambda one: one.fitted.in_usual_session(as_asked(one)), groups
+            *(left_out, lambda one: one.fitted.in_usual_session(as_asked(one))),
+            *(groups, prepared.is_close),
         )
     index = np.concatenate([asked for _, asked in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
@@ -79,7 +80,10 @@ def fit_crossed(
 
 
 def _calibrated(
-    left_out: Sequence[FitWithout], as_asked: Callable[[FitWithout], Runs], groups: Groups | None
+    left_out: Sequence[FitWithout],
+    as_asked: Callable[[FitWithout], Runs],
+    groups: Groups | None,
+    is_close: bool,
 ) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:
     """(by errors of what was left out, None where there is too little; what was learned without sets, and the
     numbers of the runs that it answered about). as_asked: the runs of each."""
@@ -101,7 +105,7 @@ def _calibrated(
             without.append((one.fitted, one.runs[known]))
     if not any(len(scores) for scores, _ in own):
         return None, without
-    calibration = Calibration.crossed(*_joined(own), groups)
+    calibration = Calibration.crossed(*_joined(own), groups, is_close=is_close)
     if any(len(scores) for scores, _ in names) and groups is None:
         calibration = calibration.with_held_out(*_joined(names))
     return calibration, without
