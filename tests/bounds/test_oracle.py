@@ -183,6 +183,7 @@ def test_the_way_with_the_least_margin_is_taken(seed: int) -> None:
         Candidates(("low", "high", "same", "other"), centre, sizes, (until, 1.0, 1.0, 1.0)),
         random.normal(size=n) * sizes[int(random.integers(4))] * 0.3,
         random.integers(0, 2, n),
+        np.zeros(n),
     )
     inside = random.random(n) < 0.97
     found = part.way(inside)
@@ -210,7 +211,7 @@ def test_too_few_to_choose_take_the_first_way() -> None:
     for n, expected in ((49, (0,)), (50, (1,))):
         scale = np.stack([np.exp(random.normal(size=n)), np.ones(n)])
         candidates = Candidates(("wild", "same"), np.zeros((2, n)), scale)
-        part = Selection(candidates, random.normal(size=n) * 0.1, np.zeros(n, int))
+        part = Selection(candidates, random.normal(size=n) * 0.1, np.zeros(n, int), np.zeros(n))
         assert part.way(np.ones(n, bool)).stages == expected
 
 
@@ -218,7 +219,9 @@ def test_a_way_without_answers_is_not_taken() -> None:
     n = 80
     centre = np.stack([np.full(n, np.nan), np.zeros(n)])
     candidates = Candidates(("none", "same"), centre, np.ones((2, n)))
-    part = Selection(candidates, np.random.default_rng(0).normal(size=n), np.zeros(n, int))
+    part = Selection(
+        candidates, np.random.default_rng(0).normal(size=n), np.zeros(n, int), np.zeros(n)
+    )
     assert part.way(np.ones(n, bool)).stages == (1,)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,3 +62,17 @@ def test_the_posterior_is_that_of_the_normal_equations() -> None:
     inverse = np.linalg.inv(z.T @ z + np.diag(ridge))
     assert mean == pytest.approx(inverse @ z.T @ y)
     assert spread == pytest.approx(np.diag(inverse))
+
+
+def test_a_run_known_but_for_a_large_error_counts_for_less() -> None:
+    random = np.random.default_rng(2)
+    effect = 0.2 * random.normal(size=(2, WORKLOADS))
+    truth = (effect[0][:, None] + effect[1][None])[:, :, None] + np.zeros((1, 1, 4))
+    error = np.where(random.random(truth.shape) < 0.5, 0.3, 0.01)
+    rows = pairs(truth + error * random.normal(size=truth.shape), 4)
+    told = replace(rows, error=error.ravel())
+    assert told.take(np.arange(len(told)) < 5).trust.tolist() == told.trust[:5].tolist()
+    off = [
+        fit_effects(each, GROUND)[0].value(each, GROUND) - truth.ravel() for each in (rows, told)
+    ]
+    assert (off[1] ** 2).mean() < (off[0] ** 2).mean() / 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from jostle.bounds._bounds import margin_of_errors
 from jostle.bounds._pool import Way
 from jostle.bounds._predictor import Candidates, candidates_of
+from jostle.bounds._undisturbed import undisturbed
 
 LEVELS = (0.9, 0.95, 0.99)  # confidences over which the margins of candidates are compared
 FEWEST_TO_CHOOSE = 50
@@ -18,11 +19,13 @@ FEWEST_TO_CHOOSE = 50
 
 @dataclass(frozen=True)
 class Selection:
-    """n runs that the ways to bound are compared on. log_runtime: (n,) measured; degree: (n,) co-runners."""
+    """n runs that the ways to bound are compared on. log_runtime: (n,) measured; degree: (n,) co-runners.
+    error: (n,) standard errors of log_runtime."""
 
     candidates: Candidates
     log_runtime: np.ndarray
     degree: np.ndarray
+    error: np.ndarray
 
     @classmethod
     def of(cls, predictor: Any, runs: Any) -> Selection:
@@ -31,6 +34,7 @@ class Selection:
             candidates_of(predictor, runs.colocations),
             np.log(runs.runtime_seconds),
             np.asarray(runs.colocations.number_of_corunners),
+            runs.runtime_error_ratio,
         )
 
     @staticmethod
@@ -47,7 +51,14 @@ class Selection:
             candidates,
             np.concatenate([part.log_runtime for part in parts]),
             np.concatenate([part.degree for part in parts]),
+            np.concatenate([part.error for part in parts]),
         )
+
+    def undisturbed(self) -> Selection:
+        """With times that scatter about the answers as undisturbed ones would."""
+        centre = self.candidates.centre[0]
+        off = undisturbed(self.log_runtime - centre, self.error, self.degree)
+        return replace(self, log_runtime=np.where(np.isfinite(off), centre + off, self.log_runtime))
 
     @property
     def scores(self) -> np.ndarray:
@@ -58,7 +69,8 @@ class Selection:
     def take(self, index: np.ndarray) -> Selection:
         c = self.candidates
         candidates = Candidates(c.names, c.centre[:, index], c.scale[:, index], c.until)
-        return Selection(candidates, self.log_runtime[index], self.degree[index])
+        rest = (one[index] for one in (self.log_runtime, self.degree, self.error))
+        return Selection(candidates, *rest)
 
     def way(self, inside: np.ndarray) -> Way:
         """The way to bound with the least margin over the runs inside (a mask), in geometric mean over

@@ -113,7 +113,8 @@ class CanonicalRuns:
         alone = self.log_alone.ravel()[self.cell]
         scale = self.unit_seconds / np.exp(alone)
         return SlowdownRows.coded(
-            self.codes, self.degree, self.size[1], self.log_runtime - alone, scale
+            *(self.codes, self.degree, self.size[1], self.log_runtime - alone, scale),
+            error=self.runs.runtime_error_ratio,
         )
 
     @cached_property

@@ -46,7 +46,8 @@ Table = Annotated[Any, Codec(_columns, _table)]
 class KeptRuns(Serializable):
     """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
     Features: tables of names, or None. window: (n,) which were measured together, None where each unit is.
-    session: (n,) codes of session_names, the campaigns, None where all runs are of one without a name."""
+    session: (n,) codes of session_names, the campaigns, None where all runs are of one without a name.
+    error: (n,) standard errors of the runtimes as shares of them, None where all are known."""
 
     colocations: Colocations
     runtime_seconds: np.ndarray
@@ -56,6 +57,12 @@ class KeptRuns(Serializable):
     window: np.ndarray | None = None
     session: np.ndarray | None = None
     session_names: tuple[str, ...] = ("",)
+    error: np.ndarray | None = None
+
+    @property
+    def runtime_error_ratio(self) -> np.ndarray:
+        """(n,) as of Runs."""
+        return np.zeros(len(self)) if self.error is None else self.error
 
     def __len__(self) -> int:
         return len(self.runtime_seconds)
@@ -71,7 +78,9 @@ class KeptRuns(Serializable):
         names = tuple(sorted({*labels})) or ("",)
         place = {name: code for code, name in enumerate(names)}
         session = None if names == ("",) else np.array([place[one] for one in labels], np.int64)
-        return cls(runs.colocations, seconds, runs.units(by), *tables, window, session, names)
+        error = runs.runtime_error_ratio if runs.runtime_error_ratio.any() else None
+        units = runs.units(by)
+        return cls(runs.colocations, seconds, units, *tables, window, session, names, error)
 
     def as_runs(self) -> Runs:
         """Runs again, in the same order, without what is not kept of them."""
@@ -84,6 +93,7 @@ class KeptRuns(Serializable):
             window_id=[f"{code}" for code in window.tolist()],
             run_id=[f"{place}" for place in range(len(self))],
             campaign=[self.session_names[code] for code in self._sessions.tolist()],
+            **({} if self.error is None else {"runtime_error_ratio": self.error}),
             workload_features=self.workload_features,
             platform_features=self.platform_features,
         )
@@ -101,8 +111,9 @@ class KeptRuns(Serializable):
         taken = self.colocations.take(index)
         window = None if self.window is None else self.window[index]
         seconds, unit = self.runtime_seconds[index], self.unit[index]
+        error = None if self.error is None else self.error[index]
         session = None if self.session is None else self.session[index]
-        return KeptRuns(taken, seconds, unit, *tables, window, session, self.session_names)
+        return KeptRuns(taken, seconds, unit, *tables, window, session, self.session_names, error)
 
     @property
     def _sessions(self) -> np.ndarray:
@@ -132,6 +143,9 @@ class KeptRuns(Serializable):
             window=window,
             session=session,
             session_names=names,
+            error=None
+            if self.error is None and other.error is None
+            else np.concatenate([self.runtime_error_ratio, other.runtime_error_ratio]),
         )
 
     def sampled(self, seed: int) -> KeptRuns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.methods import fit_baseline
+from jostle.rules._rows import trust_in
 from jostle.runs import Runs
 
 SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known
@@ -27,7 +28,8 @@ def solo_runtimes(
     )
     solo[~joined] = np.nan
     cell = platform.astype(np.int64) * w + workload
-    measured = closest_times(cell[alone], log_runtime[alone], w * p).reshape(p, w)
+    trust = np.sqrt(trust_in(runs.runtime_error_ratio[alone]))
+    measured = closest_times(cell[alone], log_runtime[alone], w * p, trust).reshape(p, w)
     solo = np.where(np.isnan(measured), solo, measured)
     guessed = int(joined.sum() - np.isfinite(measured).sum())
     note = f"{guessed} pairs of workload and platform never ran alone: their solo time is estimated"
@@ -45,8 +47,11 @@ def solo_runtimes(
     return solo, notes
 
 
-def closest_times(cell: np.ndarray, log_runtime: np.ndarray, cells: int) -> np.ndarray:
+def closest_times(
+    cell: np.ndarray, log_runtime: np.ndarray, cells: int, trust: np.ndarray | None = None
+) -> np.ndarray:
     """(cells,) log seconds of the least mean relative error over the cell's runs, NaN where there is none.
+    trust: (n,) how much each run counts.
 
     That is the median with weights of one over the time, which of times of two kinds takes the short ones:
     who answers with the long ones is off by their ratio where a run is short. Between two runs it is read off
@@ -57,7 +62,7 @@ def closest_times(cell: np.ndarray, log_runtime: np.ndarray, cells: int) -> np.n
     starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
     for own in np.split(order, starts[1:]) if len(order) else []:
         times = log_runtime[own]
-        weight = np.exp(times[0] - times)
+        weight = np.exp(times[0] - times) * (1.0 if trust is None else trust[own])
         out[cell[own[0]]] = np.interp(0.5 * weight.sum(), np.cumsum(weight) - weight / 2, times)
     return out
 

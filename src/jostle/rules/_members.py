@@ -35,7 +35,8 @@ def fit_level(rows: SlowdownRows, ground: Ground) -> Level:
     """Medians, weighted so that the mean relative error of the runtime is least."""
     degree, place = rows.degree, rows.target // ground.workloads
     out = np.zeros((ground.platforms, int(degree.max(initial=1)) + 1))
-    weight = np.sqrt(rows.weight) if rows.timed else np.exp(-rows.log_slowdown)
+    own = np.sqrt(rows.trust) * np.exp(-rows.log_slowdown)
+    weight = np.sqrt(rows.weight) if rows.timed else own
     for p, d in np.ndindex(out.shape):
         here = place == p
         choices = (here & (degree == d), here, degree == d)

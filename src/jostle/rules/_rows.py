@@ -11,6 +11,13 @@ import numpy as np
 OWN, HERE, SOLO = 0.3, 0.6, 0.3  # weights of the parts of a design of names
 BY_CORUNNER = ("corunner", "row")  # fields of ragged rows with an entry for each co-runner
 LEAST = -0.9  # of the extra time over the time alone, under which nothing is answered
+USUAL_ERROR = 0.05  # of a time, by which rules are off anyway: what runs err by counts against this
+
+
+def trust_in(error: np.ndarray) -> np.ndarray:
+    """(n,) how much a squared error of runs counts whose times are known but for (n,) standard errors, as
+    shares of them: s^2 / (s^2 + error^2)."""
+    return 1 / (1 + (error / USUAL_ERROR) ** 2)
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class SlowdownRows(RaggedRows):
     """Rows with co-runners. target: (n,) cell (platform * workloads + workload) of the target;
     corunner: (m,) cells, row: (m,) which row they belong to; log_slowdown: (n,); scale: (n,) what one
     unit of the sum adds to the runtime in solo runtimes. timed: whether members learn extra time, in such
-    units, and not the log slowdown."""
+    units, and not the log slowdown. error: (n,) standard errors of the log slowdown, where known."""
 
     target: np.ndarray
     corunner: np.ndarray
@@ -70,6 +77,7 @@ class SlowdownRows(RaggedRows):
     log_slowdown: np.ndarray
     scale: np.ndarray
     timed: bool = False
+    error: np.ndarray | None = None
 
     @classmethod
     def coded(
@@ -80,13 +88,14 @@ class SlowdownRows(RaggedRows):
         log_slowdown: np.ndarray,
         scale: np.ndarray,
         timed: bool = False,
+        error: np.ndarray | None = None,
     ) -> SlowdownRows:
         """codes: (workloads (n,), platforms (n,), co-runners (m,)), as co-locations have them; counts: (n,)
         of co-runners. workloads: how many there are in all."""
         workload, platform, corunner = (each.astype(np.int64) for each in codes)
         row = np.repeat(np.arange(len(workload)), counts)
         place = platform * workloads
-        return cls(place + workload, place[row] + corunner, row, log_slowdown, scale, timed)
+        return cls(place + workload, place[row] + corunner, row, log_slowdown, scale, timed, error)
 
     @property
     def value(self) -> np.ndarray:
@@ -96,10 +105,15 @@ class SlowdownRows(RaggedRows):
     @property
     def weight(self) -> np.ndarray:
         """(n,) how much a squared error of the value counts: as its relative error of the runtime."""
-        if not self.timed:
-            return np.ones(len(self))
-        weight = (self.scale * np.exp(-self.log_slowdown)) ** 2
+        weight = self.trust
+        if self.timed:
+            weight = weight * (self.scale * np.exp(-self.log_slowdown)) ** 2
         return weight / weight.mean() if len(self) else weight
+
+    @property
+    def trust(self) -> np.ndarray:
+        """(n,) how much a run counts by what its time is known but for."""
+        return np.ones(len(self)) if self.error is None else trust_in(self.error)
 
     def as_log(self, value: np.ndarray) -> np.ndarray:
         """(n,) log slowdown from values."""

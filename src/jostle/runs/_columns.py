@@ -88,3 +88,11 @@ def filled(column: Any, value: Any) -> np.ndarray:
     if isinstance(column, pa.ChunkedArray):  # its to_numpy has no zero_copy_only
         return column.to_numpy()
     return column.to_numpy(zero_copy_only=False)
+
+
+def numbers_of(table: pa.Table, column: str) -> np.ndarray:
+    """(n,) float64, NaN where it is null or no number."""
+    cells = table.column(column)
+    if not (pa.types.is_floating(cells.type) or pa.types.is_integer(cells.type)):
+        return np.full(len(cells), np.nan)
+    return pc.fill_null(cells.cast(pa.float64()), np.nan).to_numpy()

@@ -15,7 +15,14 @@ from jostle._report import Glance, duration
 from jostle.errors import BadData, BadRows, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
-from jostle.runs._columns import encode_lists, encode_text, filled, flags, number_text
+from jostle.runs._columns import (
+    encode_lists,
+    encode_text,
+    filled,
+    flags,
+    number_text,
+    numbers_of,
+)
 from jostle.runs._features import merge_features
 from jostle.runs._schema import (
     ARROW_ERRORS,
@@ -204,6 +211,15 @@ class Runs(Glance):
     def is_steady(self) -> np.ndarray:
         """(n,) bool, read-only: one company from beginning to end."""
         return _frozen(self.stretches.counts == 1)
+
+    @cached_property
+    def runtime_error_ratio(self) -> np.ndarray:
+        """(n,) standard errors of the runtimes, as shares of them, as `jostle measure` tells them in a column
+        of this name; 0 where nothing is told."""
+        if "runtime_error_ratio" not in self.table.column_names:
+            return np.zeros(len(self))
+        error = numbers_of(self.table, "runtime_error_ratio")
+        return np.where(np.isfinite(error) & (error > 0), error, 0.0)
 
     @cached_property
     def stretches(self) -> Stretches:

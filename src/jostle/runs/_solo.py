@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import UnknownName, UsageError
+from jostle.runs._columns import numbers_of
 
 # Runs draw pictures of what they tell alone, so they import this module and it cannot import them: where it
 # says Any, Runs are meant.
@@ -40,21 +41,10 @@ def solo_core_shares(
     columns = ("cpu_seconds", "window_seconds")
     if not set(columns) <= set(runs.table.column_names):
         return np.full((len(platform_names), len(workload_names)), np.nan)
-    cpu, seconds = (_numbers(runs.table, name) for name in columns)
+    cpu, seconds = (numbers_of(runs.table, name) for name in columns)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where((cpu >= 0) & (seconds > 0), cpu / seconds, np.nan)
     return _medians(runs, share, workload_names, platform_names)
-
-
-def _numbers(table: Any, column: str) -> np.ndarray:
-    """(n,) float64, NaN where it is null or no number."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    cells = table.column(column)
-    if not (pa.types.is_floating(cells.type) or pa.types.is_integer(cells.type)):
-        return np.full(len(cells), np.nan)
-    return pc.fill_null(cells.cast(pa.float64()), np.nan).to_numpy()
 
 
 def _medians(

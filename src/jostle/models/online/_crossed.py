@@ -114,8 +114,10 @@ def _calibrated(
 def _joined(
     parts: list[tuple[CalibrationRuns, Selection]],
 ) -> tuple[CalibrationRuns, Selection]:
+    """The runs scored as if they had been known exactly, as far as they confirm their errors."""
     scores, selections = zip(*parts, strict=True)
-    return CalibrationRuns.concatenate(scores), Selection.concatenate(selections)
+    part = Selection.concatenate(selections).undisturbed()
+    return replace(CalibrationRuns.concatenate(scores), scores=part.scores), part
 
 
 def updated_crossed(
