@@ -18,6 +18,7 @@ from jostle.factorization._equation import FORMS
 from jostle.factorization._fit import pad
 from jostle.factorization._fitted import far_of
 from jostle.factorization._spread import Spread
+from jostle.factorization.training import _few
 from jostle.factorization.training import _train as jax_side
 from jostle.factorization.training._members import combine
 from jostle.methods import Baseline, Features, Fitted, RunCounts, fit_baseline, learn
@@ -300,8 +301,6 @@ def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.Monkey
         return train(data, *rest)
 
     monkeypatch.setattr(_fit, "train_member", watched)
-    # What members see is asked, not what they learn.
-    monkeypatch.setattr(jax_side, "run_steps", lambda carry, *_, program: (carry, 0.0))
     method = Factorization(types=2, rank=8, hidden=16, steps=10, members=4)
     model = fit(few, method, seed=0, prior=prior)
     own = sum(model.metadata["runs"][part] for part in ("fitted", "validation")) - len(prior)
@@ -324,6 +323,7 @@ def test_sixteen_co_runners_in_any_order(fitted: FittedFactorization) -> None:
 
 def test_programs_of_many_shapes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes memory maps, of which a process that fits again and again would run out."""
+    monkeypatch.setattr(_few, "MOST_RUNS", 0)
     monkeypatch.setattr(jax_side, "SHAPES_KEPT", 2)
     monkeypatch.setattr(jax_side, "_shapes_met", set())
     forgotten: list[int] = []

@@ -10,19 +10,20 @@ import numpy as np
 
 from jostle._tensors import Serializable
 from jostle.bag._features import BagFeatures, describe
-from jostle.bag._fit import TreeGrower, unknown_of
+from jostle.bag._fit import unknown_of, weight_of
 from jostle.bag._rules import fit_turns, turns_of
-from jostle.bag._settings import GROUPS, BagSettings
-from jostle.bag._trees import Trees
+from jostle.bag._settings import GROUPS
+from jostle.bag._target import log_slowdown_of, target_of
 from jostle.ensemble import CanonicalRuns
 from jostle.methods import Restores
-from jostle.rules import Ground, Level, SlowdownRows
+from jostle.rules import Boosting, Forest, Ground, Level, SlowdownRows, grow_forest
 from jostle.runs import Colocations
 
 TURNS, OVER_TURNS = "turns on shared cores", "trees over turns"
 TREES = {"trees of factors": "slowdown", "trees of seconds": "extra"}
 MOST_ROWS = 20_000  # that trees are grown on
 MOST_COLUMNS = 400  # of features, which trees look at one by one
+TREE_SETTINGS = Boosting(trees=200, depth=3, rate=0.05)
 BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads
 
 
@@ -33,7 +34,7 @@ class TreesMember:
     label: str
     target: str
     is_over: bool
-    trees: Trees
+    trees: Forest
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,6 @@ class FittedTrees(Serializable):
 
     def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(k, n)."""
-        from jostle.bag._target import log_slowdown_of
-
         alone, x = self.features(rows)
         turns = np.zeros(len(rows)) if self.turns is None else self.by_turns(rows, ground)
         out = []
@@ -66,7 +65,7 @@ class FittedTrees(Serializable):
             over = alone + turns if member.is_over else alone
             near = np.clip(over, *self.limits) if member.target == "extra" else over
             scale = float(self.described.time_scale)
-            more = log_slowdown_of(member.trees.predict(x), near, member.target, scale)
+            more = log_slowdown_of(member.trees.value(x), near, member.target, scale)
             out.append(more + turns if member.is_over else more)
         return np.stack([*out, turns] if self.turns is not None else out)
 
@@ -108,7 +107,7 @@ class TreesExpert(Restores):
         differs |= np.isnan(every).any(0) & ~np.isnan(every).all(0)
         columns = np.flatnonzero(differs) if differs.any() else np.zeros(1, np.int64)
         unknown = unknown_of(every[:, columns])
-        x = np.where(np.isnan(every[:, columns]), unknown, every[:, columns]).astype(np.float32)
+        x = np.where(np.isnan(every[:, columns]), unknown, every[:, columns])
         own = described.log_solo[codes[1], codes[0]]
         ground, share = campaign.ground, np.nan_to_num(described.core_share).ravel()
         turns, by_turns = None, np.zeros(len(rows))
@@ -119,12 +118,12 @@ class TreesExpert(Restores):
         targets = {name: (target, False) for name, target in TREES.items()}
         for label, (target, is_over) in (targets | {OVER_TURNS: ("slowdown", True)}).items():
             if label in wanted:
-                learner = TreeGrower(
-                    BagSettings(target=target),
-                    *(x, own + rows.log_slowdown, own + by_turns if is_over else own),
-                    *(float(described.time_scale), seed),
+                log_runtime = own + rows.log_slowdown
+                y = target_of(
+                    *(log_runtime, own + by_turns if is_over else own),
+                    *(target, float(described.time_scale)),
                 )
-                trees = learner.learn(np.ones(len(rows), bool))
+                trees = grow_forest(x, y, weight_of(log_runtime, target), TREE_SETTINGS, seed)
                 members.append(TreesMember(label, target, is_over, trees))
         low, high = (own.min(), own.max()) if len(own) else (0.0, 0.0)
         limits = np.array([low - np.log(BEYOND), high + np.log(BEYOND)])

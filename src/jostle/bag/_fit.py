@@ -105,6 +105,13 @@ def unknown_of(rows: np.ndarray) -> np.ndarray:
     return low - 1.0 - np.abs(low)
 
 
+def weight_of(log_runtime: np.ndarray, target: str) -> np.ndarray:
+    """(n,) of mean 1. What is reported is relative to the runtime, so errors of seconds weigh by its inverse
+    square; the paper's own target is learned as the paper does, unweighted."""
+    weight = np.exp(-2 * log_runtime) if target == "extra" else np.ones(len(log_runtime))
+    return weight / weight.mean() if len(weight) else weight
+
+
 @dataclass(frozen=True)
 class TreeGrower:
     """x: (n, k), log_runtime: (n,) what trees learn from; own: (n,) log seconds alone."""
@@ -130,10 +137,7 @@ class TreeGrower:
             raise MissingExtra("scikit-learn", "fit") from None
         method, x, log_runtime = self.method, self.x[kept], self.log_runtime[kept]
         y = target_of(log_runtime, self.own[kept], method.target, self.time_scale)
-        # What is reported is relative to the runtime, so errors of seconds weigh by its inverse square; the
-        # paper's own target is learned as the paper does, unweighted.
-        weight = np.exp(-2 * log_runtime) if method.target == "extra" else np.ones(len(y))
-        weight = weight / weight.mean()
+        weight = weight_of(log_runtime, method.target)
         fewest = method.fewest or FEWEST_IN_LEAF[method.learner]
         shared: dict[str, Any] = {"min_samples_leaf": fewest, "random_state": self.seed}
         if method.learner == "tree":

@@ -8,7 +8,9 @@ import numpy as np
 
 from jostle.factorization._embeddings import Embeddings
 from jostle.factorization._settings import FactorizationSettings
+from jostle.factorization.training._few import is_for, train_few
 from jostle.factorization.training._rows import TrainingData
+from jostle.factorization.training._shape import Shape, TrainingSchedule
 from jostle.methods import Baseline
 from jostle.progress import Progress
 
@@ -19,10 +21,8 @@ GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whol
 Parts = list[dict[str, np.ndarray]]
 
 
-def shape_of(method: FactorizationSettings, size: int, cells: int) -> Any:
+def shape_of(method: FactorizationSettings, size: int, cells: int) -> Shape:
     """Sizes of a model of `size` runs over so many workload x platform cells."""
-    from jostle.factorization.training._train import Shape
-
     return Shape(
         form=method.form,
         rank=min(method.rank, max(4, size // 16)),
@@ -35,14 +35,12 @@ def shape_of(method: FactorizationSettings, size: int, cells: int) -> Any:
     )
 
 
-def schedule_of(method: FactorizationSettings, size: int, shape: Any) -> Any:
+def schedule_of(method: FactorizationSettings, size: int, shape: Shape) -> TrainingSchedule:
     """How long and how hard to train on `size` runs.
 
     Many runs over few enough names start in closed form, and need fewer steps, two in five of them of the
     towers' last layers alone, which cost less than half. Fewer runs take little time either way.
     """
-    from jostle.factorization.training._train import TrainingSchedule
-
     many = size >= MANY_RUNS and shape.grid
     spared = float(np.clip(0.75 * (size / 60_000) ** 0.45, 0.7, 1.0)) if many else 1.0
     steps = method.steps or round(steps_for(size, method.members) * spared)
@@ -79,13 +77,15 @@ def decay_for(size: int) -> float:
 
 def train_member(
     data: TrainingData,
-    shape: Any,
-    schedule: Any,
+    shape: Shape,
+    schedule: TrainingSchedule,
     quantiles: tuple[float, ...],
     seed: int,
     progress: Progress | None,
 ) -> dict[str, np.ndarray]:
     """The embeddings of one member, with its quantile heads."""
+    if not quantiles and is_for(data, shape, schedule):
+        return train_few(data, shape, schedule, seed, progress)
     from jostle.factorization.training import _train
     from jostle.factorization.training._heads import train_heads
 

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import jax
@@ -20,45 +19,24 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jostle.factorization._equation import CORUN_SCALE, LEAK, SHIFT, log_slowdown, pressure_of
+from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
 from jostle.factorization.training._programs import keep_programs
 from jostle.factorization.training._rows import Feed, TrainingData
+from jostle.factorization.training._shape import (
+    Parameters,
+    Shape,
+    TrainingSchedule,
+    calls_of,
+    initial_parameters,
+)
 from jostle.factorization.training._start import Start, start_of
 from jostle.methods import Features
 from jostle.progress import Progress
 
-Parameters = dict[str, Any]
 # Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
 # process, and a process that fits again and again must not run out of them.
 SHAPES_KEPT = 20
-STEPS_PER_CALL = 100
 _shapes_met: set[Any] = set()
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes and switches that the compiled functions depend on."""
-
-    form: str
-    rank: int
-    types: int
-    type_rank: int
-    hidden: int
-    table_width: int
-    grid: bool
-    leak: float = LEAK
-
-    @property
-    def workload_outputs(self) -> tuple[int, ...]:
-        """Widths of the tower's outputs: embedding, bias, and as target and as co-runner."""
-        inner = () if self.form == "paper" else (self.types * self.type_rank,) * 2
-        return (self.rank, 1, *inner)
-
-    @property
-    def platform_outputs(self) -> tuple[int, ...]:
-        """The same: embedding, bias, susceptibility, intensity, and what co-runners add to the first two."""
-        inner = self.types * (self.rank if self.form == "paper" else self.type_rank)
-        return (self.rank, 1, inner, inner, self.rank, 1)
 
 
 @dataclass(frozen=True)
@@ -84,46 +62,6 @@ class Layout:
             for a, b, shape in zip(starts, ends, self.shapes, strict=True)
         ]
         return jax.tree.unflatten(self.tree, parts)
-
-
-def initial_parameters(
-    seed: int, shape: Shape, workload: Features, platform: Features
-) -> Parameters:
-    """Drawn by NumPy: JAX would compile a program for every size of array."""
-    random = np.random.default_rng(seed)
-
-    def normal(*size: int) -> np.ndarray:
-        return random.standard_normal(size, np.float32)
-
-    def tower(features: Features, outputs: int) -> Parameters:
-        width = features.numeric.shape[1] + shape.table_width * (1 + features.category.shape[1])
-        sizes = [width, shape.hidden, shape.hidden]
-        layers = [
-            {
-                "w": normal(a, b) * np.float32((2.0 / a) ** 0.5),
-                "b": np.zeros(b, np.float32),
-            }
-            for a, b in pairwise(sizes)
-        ]
-        count = len(features.numeric)
-        return {
-            "layers": layers,
-            "head": {
-                "w": normal(shape.hidden, outputs) * np.float32((0.5 / shape.hidden) ** 0.5),
-                "b": np.zeros(outputs, np.float32),
-            },
-            "own": normal(count, shape.table_width) * np.float32(0.3),
-            "tables": [
-                normal(size, shape.table_width) * np.float32(0.3)
-                for size in features.category_sizes
-            ],
-            "offset": np.zeros((count, shape.rank), np.float32),
-        }
-
-    return {
-        "workload": tower(workload, sum(shape.workload_outputs)),
-        "platform": tower(platform, sum(shape.platform_outputs)),
-    }
 
 
 def hidden_of(tower: Parameters, features: Any) -> jax.Array:
@@ -219,21 +157,6 @@ def objective_of(objective: str, error: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class TrainingSchedule:
-    """How long and how hard to train. last_layer_steps: beyond `steps`, see `train`."""
-
-    steps: int
-    learning_rate: float
-    weight_decay: float
-    offset_decay: float
-    batch: int
-    corun_weight: float
-    objective: str = "relative"
-    average: float = 0.99
-    last_layer_steps: int = 0
-
-
-@dataclass(frozen=True)
 class Program:
     """What `run_steps` is compiled for."""
 
@@ -300,8 +223,7 @@ class _Stages:
     ) -> tuple[Parameters, Parameters]:
         """(the last parameters, the averaged ones of the best checkpoint) after so many steps of the
         schedule, rounded up to calls of equal length, so that one compilation serves all."""
-        calls = -(-steps // STEPS_PER_CALL)
-        each = -(-steps // calls)
+        calls, each = calls_of(steps)
         if schedule.steps == steps:
             schedule = replace(schedule, steps=calls * each)
         layout = Layout.of(parameters)
