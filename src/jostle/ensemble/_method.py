@@ -51,14 +51,10 @@ class OfExperts(Restores):
     ) -> tuple[FittedEnsemble, list[FitWithout]]:
         """As `fit`, and what was learned without some of the runs, by which answers can be calibrated."""
         try:
-            from threadpoolctl import threadpool_limits
-
             from jostle.ensemble._fit import fit
 
-            # Many small products: threads would wait for each other longer than they work.
-            with threadpool_limits(1):
-                runs = prepared.together()
-                return fit(self.chosen_experts(), prepared.data, runs, seed, progress)
+            runs = prepared.together()
+            return fit(self.chosen_experts(), prepared.data, runs, seed, progress)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.startswith("jostle"):
                 raise

@@ -30,6 +30,7 @@ from ._kept import KeptRuns as KeptRuns
 from ._kept import features_joined as features_joined
 from ._kept import turns_of as turns_of
 from ._learn import learn as learn
+from ._learn import one_thread as one_thread
 from ._prepared import CLOSE_CALIBRATION as CLOSE_CALIBRATION
 from ._prepared import HeldOut as HeldOut
 from ._prepared import Prepared as Prepared

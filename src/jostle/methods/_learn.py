@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.methods._contract import Answers, Learner
@@ -15,6 +17,23 @@ if TYPE_CHECKING:
 AnswersT = TypeVar("AnswersT", bound=Answers)
 
 
+@contextmanager
+def one_thread() -> Generator[None]:
+    """Linear algebra by one thread, as a context or around a function: what is learned takes many small
+    products, and threads would wait for each other longer than they work, many times as long where others
+    want the processors, too. What XLA compiled has threads of its own."""
+    try:
+        import scipy.linalg  # with a library of its own, which is limited only once it is here
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        yield
+        return
+    assert scipy.linalg
+    with threadpool_limits(1):
+        yield
+
+
+@one_thread()
 def learn(
     method: Learner[AnswersT],
     data: Any,

@@ -22,6 +22,7 @@ from jostle.methods import (
     default_method,
     held_out_again,
     method_of,
+    one_thread,
     without_inputs,
 )
 from jostle.models._groups import groups_of
@@ -45,6 +46,7 @@ UNITS = ("window", "row", "together")
 MUCH_HELD_OUT = 0.15
 
 
+@one_thread()
 def fit(
     data: Any,
     method: Learner[Any] | type[Learner[Any]] | str | None = None,

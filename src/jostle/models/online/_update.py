@@ -11,7 +11,7 @@ import numpy as np
 from jostle._version import VERSION
 from jostle.bounds import Calibration, CalibrationRuns, Selection
 from jostle.errors import UsageError
-from jostle.methods import KeptRuns, LeavesOut
+from jostle.methods import KeptRuns, LeavesOut, one_thread
 from jostle.models._usual import Usual
 from jostle.models._watch import in_order
 from jostle.models.online._again import MOST_AGAIN, Again, learner_of
@@ -32,6 +32,7 @@ MOST_UPDATES = 100  # that are remembered
 AGAIN = "Fit it again with jostle fit."
 
 
+@one_thread()
 def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, str | None]) -> Any:
     """See Model.update."""
     predictor, kept_runs = model.predictor, model.kept
