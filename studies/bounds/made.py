@@ -12,6 +12,7 @@ from jostle.bounds import Candidates
 from jostle.methods import FitWithout, FromCounts, Prepared, RunCounts
 from jostle.runs import Colocations, Runs, all_names
 from studies.one_model import laws
+from studies.one_model.campaigns import read_campaign
 from studies.one_model.laws import TRAITS, MadeNames
 
 WORKLOADS, PLATFORMS = 24, 8
@@ -27,6 +28,8 @@ LAWS = (
 class NoisyWorld:
     """One law of LAWS, drawn with a seed; its errors are of one of ERRORS, in turn."""
 
+    most = 3  # workloads together
+
     def __init__(self, law: str, seed: int) -> None:
         self.random = r = np.random.default_rng([seed, LAWS.index(law)])
         traits, machines = r.normal(size=(WORKLOADS, TRAITS)), r.normal(size=PLATFORMS)
@@ -37,8 +40,20 @@ class NoisyWorld:
         if self.kind == "of own widths":
             self.width = r.choice([0.02, 0.05, 0.12], WORKLOADS)
 
-    def seconds(self, platform: int, workload: int, others: Sequence[int]) -> float:
+    @property
+    def workload_names(self) -> list[str]:
+        return [f"w{i}" for i in range(WORKLOADS)]
+
+    @property
+    def platform_names(self) -> list[str]:
+        return [f"made:d{k}" for k in range(PLATFORMS)]
+
+    def took(self, platform: str, workload: str, others: Sequence[str]) -> float:
         """One run, measured."""
+        codes = [int(name[1:]) for name in (workload, *others)]
+        return self.seconds(int(platform.partition(":d")[2]), codes[0], codes[1:])
+
+    def seconds(self, platform: int, workload: int, others: Sequence[int]) -> float:
         slow = self.slowdown(platform, workload, np.array(others, int)) if len(others) else 1.0
         error = self.width[workload] * self._error()
         return float(np.exp(self.log_solo[platform, workload] + np.log(slow) + error))
@@ -64,6 +79,32 @@ class NoisyWorld:
             corunners=[[f"w{i}" for i in mine] for mine in beside],
             runtime_seconds=[self.seconds(*row) for row in zip(p, w, beside, strict=True)],
         )
+
+
+class MeasuredWorld:
+    """A public campaign of pairs, each measured once; its runs come in a random order."""
+
+    most, kind = 2, "measured once"
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.all = read_campaign(name, seed).runs
+        self.workload_names = list(self.all.colocations.workload_names)
+        self.platform_names = list(self.all.colocations.platform_names)
+        self.left = np.random.default_rng(seed).permutation(len(self.all))
+        self.to_come: dict[tuple[str, str, tuple[str, ...]], float] = {}
+
+    def runs(self, n: int) -> Runs:
+        """The next so many at most; known as measured later are those that come after them."""
+        now, later = self.left[:n], self.all.take(self.left[n:])
+        if len(later):
+            columns = ("platform", "workload", "corunners", "runtime_seconds")
+            rows = zip(*(later.table.column(name).to_pylist() for name in columns), strict=True)
+            self.left, self.to_come = self.left[n:], {(p, w, tuple(b)): s for p, w, b, s in rows}
+        return self.all.take(now)
+
+    def took(self, platform: str, workload: str, others: Sequence[str]) -> float:
+        """NaN of what was learned, or never measured."""
+        return self.to_come.get((platform, workload, tuple(others)), np.nan)
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,26 @@
 """Every promise of every verb, on ten made laws that differ in kind: what was asked, what was kept.
 
     python -m studies.bounds.promised [--draws 20] [--laws NAME,...] [--method NAME] [--fitted 900]
+        [--kept FILE]
 
 24 workloads on 8 platforms, alone or beside one or two others, with errors of five kinds. Each draw is a
 campaign of its own, learned by `jostle.fit` with a method that adds up effects and leaves sets out in turn,
 as the default does, but is quick, unless --method names another. Then runs to come are asked about, and
 requests with limits (1.2, 1.5, 2 or 3 times alone, of four in five) about a fleet of 12 nodes, some with a
 tenant; whatever is chosen is then measured. Shares of each draw, their mean over draws and laws, and its
-standard error over draws (each the mean of its laws). Ctrl-C prints what was drawn until then.
+standard error over draws (each the mean of its laws). --kept: a file that every draw of a law is added to,
+and whose draws are not made again; Ctrl-C prints what was drawn until then. gavel-oracle, gavel-simulation
+and magus13-runs are public ($JOSTLE_DATA): pairs measured once; those that were not learned count.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import signal
-import sys
 from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +28,7 @@ import numpy as np
 import jostle
 from jostle.methods import method_named
 from jostle.placement import Node, Placement, Request
-from studies.bounds.made import LAWS, PLATFORMS, WORKLOADS, Additive, NoisyWorld
+from studies.bounds.made import LAWS, Additive, MeasuredWorld, NoisyWorld
 from studies.data import one_core
 
 CONFIDENCES = (0.9, 0.95, 0.99)
@@ -52,25 +57,32 @@ def main() -> None:
     parser.add_argument("--method")
     parser.add_argument("--fitted", type=int, default=900)
     parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--kept", type=Path, default=Path("/dev/null"), metavar="FILE")
     options = parser.parse_args()
     one_core()
-    chosen = options.laws.split(",")
-    shares: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    by_law: dict[Any, list[float]] = defaultdict(list)
-    draws = 0
+    chosen, last = options.laws.split(","), options.seed + options.draws
+    known = {}
+    if options.kept.exists():
+        lines = map(json.loads, options.kept.read_text("utf-8").splitlines())
+        known = {(law, seed): found for law, seed, found in lines if options.seed <= seed < last}
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
     try:
-        for seed in range(options.seed, options.seed + options.draws):
-            of_laws = {law: of_draw(law, seed, options) for law in chosen}
-            for law, found in of_laws.items():
-                for (confidence, *row), value in found.items():
-                    if np.isfinite(value):
-                        shares[(confidence, *row)][seed].append(value)
-                        by_law[(confidence, *row, law)].append(value)
-            draws += 1
-            print(f"draw {seed} is done", file=sys.stderr, flush=True)
+        for seed in range(options.seed, last):
+            for law in chosen:
+                if (law, seed) not in known:
+                    rows = [[*key, v] for key, v in of_draw(law, seed, options).items()]
+                    known[law, seed] = rows = [row for row in rows if np.isfinite(row[-1])]
+                    with options.kept.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps([law, seed, rows]) + "\n")
     except KeyboardInterrupt:
         pass
+    shares: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    by_law: dict[Any, list[float]] = defaultdict(list)
+    for (law, seed), rows in known.items():
+        for *key, value in rows if law in chosen else ():
+            shares[tuple(key)][seed].append(value)
+            by_law[(*key, law)].append(value)
+    draws = len({seed for _, seed in known})
     what = f"{len(chosen)} laws, {draws} draws, {options.fitted} runs, "
     print(what + (options.method or "additive effects"))
     print(
@@ -95,7 +107,7 @@ def main() -> None:
             for name in ("kept", "margin")
             for c in CONFIDENCES
         ]
-        print(law, NoisyWorld(law, 0).kind, *cells, sep=" | ")
+        print(law, _world(law, 0).kind, *cells, sep=" | ")
 
 
 def _mean(of_seeds: dict[int, list[float]]) -> tuple[float, float]:
@@ -106,9 +118,13 @@ def _mean(of_seeds: dict[int, list[float]]) -> tuple[float, float]:
     return float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
 
 
+def _world(law: str, seed: int) -> NoisyWorld | MeasuredWorld:
+    return NoisyWorld(law, seed) if law in LAWS else MeasuredWorld(law, seed)
+
+
 def of_draw(law: str, seed: int, options: Any) -> dict[tuple[Any, ...], float]:
     """{(confidence, verb, promise, measure): share}."""
-    world = NoisyWorld(law, seed)
+    world = _world(law, seed)
     method = Additive() if options.method is None else method_named(options.method)()
     model = jostle.fit(world.runs(options.fitted), method, seed=seed)
     come, found = world.runs(TO_COME), {}
@@ -137,54 +153,59 @@ def of_draw(law: str, seed: int, options: Any) -> dict[tuple[Any, ...], float]:
             ),
         }
         for promise, mine in acts.items():
-            for (verb, note), (kept, of, asked) in mine.items():
+            for (verb, note), (kept, of, there) in mine.items():
                 key = confidence, verb, promise + note
+                asked = TOGETHER if verb == "safe --together" else REQUESTS
                 found[*key, "kept"] = kept / of if of else float("nan")
-                found[*key, "answered"] = of / asked
+                found[*key, "answered"] = there / asked
     return found
 
 
-def _asked(world: NoisyWorld, r: np.random.Generator) -> tuple[list[Node], list[Request]]:
+def _asked(
+    world: NoisyWorld | MeasuredWorld, r: np.random.Generator
+) -> tuple[list[Node], list[Request]]:
+    def one(names: Sequence[str]) -> str:
+        return names[int(r.integers(0, len(names)))]
+
     def tenant() -> tuple[Request, ...]:
-        return (Request(f"w{r.integers(0, WORKLOADS)}"),) if r.random() < 0.5 else ()
+        return (Request(one(world.workload_names)),) if r.random() < 0.5 else ()
 
     nodes = [
-        Node(f"n{i}", f"made:d{r.integers(0, PLATFORMS)}", 3, tenants=tenant())
-        for i in range(NODES)
+        Node(f"n{i}", one(world.platform_names), world.most, tenants=tenant()) for i in range(NODES)
     ]
     limits = [LIMITS[i] for i in r.integers(0, len(LIMITS), REQUESTS).tolist()]
-    who = r.integers(0, WORKLOADS, REQUESTS).tolist()
+    who = [one(world.workload_names) for _ in range(REQUESTS)]
     return nodes, [
-        Request(f"w{w}", f"r{i}", slowdown=s)
-        for i, (w, s) in enumerate(zip(who, limits, strict=True))
+        Request(w, f"r{i}", slowdown=s) for i, (w, s) in enumerate(zip(who, limits, strict=True))
     ]
-
-
-def _seconds(world: NoisyWorld, node: Node, workload: str, others: list[str]) -> float:
-    codes = [int(name[1:]) for name in others]
-    return world.seconds(int(node.platform.partition(":d")[2]), int(workload[1:]), codes)
 
 
 def _acts(
-    world: NoisyWorld, placed: Placement, requests: list[Request], r: np.random.Generator
+    world: NoisyWorld | MeasuredWorld,
+    placed: Placement,
+    requests: list[Request],
+    r: np.random.Generator,
 ) -> dict[tuple[str, str], tuple[float, float, float]]:
-    """{(verb, note): (how many were kept, of how many, of how many asked)}."""
+    """{(verb, note): (how many were kept, of how many, of how many asked there was an answer)}."""
     at = {node.name: node for node in placed.fleet.nodes}
     counts: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
 
-    def count(verb: str, is_kept: bool, note: str = "") -> None:
-        counts[verb, note][0] += is_kept
-        counts[verb, note][1] += 1
+    def count(verb: str, took: float, bound: float | None, note: str = "") -> None:
+        """What nobody measured tells nothing; without a bound nothing is broken."""
+        if np.isfinite(took):
+            counts[verb, note][0] += bound is None or took <= bound
+            counts[verb, note][1] += 1
+        counts[verb, note][2] += 1
 
     is_plain = placed.standard.promise == "each"
     for ranking in placed.rank(requests):
         # Where nothing is promised of it, nothing is counted.
         if ranking.best is not None and (is_plain or "replayed" in ranking.promise):
             best, node = ranking.best, at[ranking.best.node]
-            took = _seconds(world, node, ranking.workload, [t.workload for t in node.tenants])
-            count("rank", took <= best.bound_seconds)
+            took = world.took(node.platform, ranking.workload, [t.workload for t in node.tenants])
+            count("rank", took, best.bound_seconds)
             if best.limit_seconds is not None and not is_plain:
-                count("rank", took <= best.limit_seconds, ", limits")
+                count("rank", took, best.limit_seconds, ", limits")
     plan = placed.assign(requests, limit_seconds=0.1)
     by_node: dict[str, list[Any]] = defaultdict(list)
     for one in plan.placed:
@@ -194,34 +215,34 @@ def _acts(
             for one in there:
                 others = [o.workload for o in there if o is not one]
                 others += [t.workload for t in at[name].tenants]
-                count(
-                    "assign", _seconds(world, at[name], one.workload, others) <= one.bound_seconds
-                )
+                took = world.took(at[name].platform, one.workload, others)
+                count("assign", took, one.bound_seconds)
     if is_plain:
         for item in placed.safe(requests, explain=False).items:
             one = item.answers[int(r.integers(0, len(at)))]
             node = at[one.node]
-            took = _seconds(world, node, one.workload, [t.workload for t in node.tenants])
+            took = world.took(node.platform, one.workload, [t.workload for t in node.tenants])
             limit = one.members[-1].limit_seconds if one.members else None
-            count("safe", not (one.is_safe and limit is not None and took > limit))
+            count("safe", took, limit if one.is_safe else None)
         for row in placed.walltime(requests).rows:
             node = placed.fleet.nodes[int(r.integers(0, len(at)))]
-            took = _seconds(world, node, row.workload, [t.workload for t in node.tenants])
+            took = world.took(node.platform, row.workload, [t.workload for t in node.tenants])
             # Whole seconds say little of runs under one: the bound itself.
             if row.bound_seconds is not None:
-                count("walltime", took <= row.bound_seconds)
-    return {key: (kept, of, float(len(requests))) for key, (kept, of, _) in counts.items()}
+                count("walltime", took, row.bound_seconds)
+    return {key: (kept, of, there) for key, (kept, of, there) in counts.items()}
 
 
 def _together(
-    world: NoisyWorld, placed: Placement, r: np.random.Generator
+    world: NoisyWorld | MeasuredWorld, placed: Placement, r: np.random.Generator
 ) -> dict[tuple[str, str], tuple[float, float, float]]:
     kept = of = 0.0
+    workloads = world.workload_names
     for number in range(TOGETHER):
         node = placed.fleet.nodes[int(r.integers(0, NODES))]
         pair = [
             Request(
-                f"w{r.integers(0, WORKLOADS)}",
+                workloads[int(r.integers(0, len(workloads)))],
                 f"p{number}-{i}",
                 slowdown=LIMITS[int(r.integers(0, 4))],
             )
@@ -233,10 +254,10 @@ def _together(
         for place, one in enumerate(found.answers):
             limit = next((m.limit_seconds for m in one.members if m.name == pair[place].name), None)
             others = [n for i, n in enumerate(names) if i != place] + tenants
-            took = _seconds(world, node, one.workload, others)
+            took = world.took(node.platform, one.workload, others)
             late |= limit is not None and took > limit
         kept, of = kept + (not (found.is_safe and late)), of + 1
-    return {("safe --together", ""): (kept, of, float(TOGETHER))}
+    return {("safe --together", ""): (kept, of, of)}
 
 
 if __name__ == "__main__":

@@ -43,6 +43,51 @@ def test_every_bet_is_fair() -> None:
         assert mean[of_late] == pytest.approx(np.ones(len(MORE)))
 
 
+def test_a_bet_on_a_wider_spread_is_on_neither_side() -> None:
+    wide = [place for place, family in enumerate(FAMILY) if family == SPREAD]
+    assert RATIOS[:, wide] == pytest.approx(RATIOS[::-1, wide], rel=1e-3)
+    means = [place for place, family in enumerate(FAMILY) if family == MEAN]
+    up, down = np.split(RATIOS[:, means], 2, axis=1)
+    assert up == pytest.approx(down[::-1], rel=1e-3)
+
+
+def test_evidence_is_the_sum_over_all_beginnings_of_what_bets_won_since() -> None:
+    """By all beginnings; the one told of is that from which the best bet won most."""
+    scores = np.random.default_rng(6).normal(size=30) + np.repeat([0.0, 0.5], 15)
+    levels = level(1e-9, freedom=1e9)
+    for score in scores.tolist():
+        levels.add(ONE, score, is_late=False)
+    levels_of_mean = RATIOS[np.searchsorted(EDGES, scores)]
+    won = np.array([np.prod(levels_of_mean[first:], axis=0) for first in range(len(scores))])
+    assert levels._sum[0, : RATIOS.shape[1]] == pytest.approx(won.sum(0), rel=1e-6)
+    assert levels.evidence[0] == pytest.approx(levels._sum[0] @ WEIGHTS)
+    family, runs = levels.told_by(0)
+    best = int(np.argmax(levels._sum[0] * WEIGHTS))
+    assert (family, runs) == (FAMILY[best], len(scores) - int(won[:, best].argmax()))
+
+
+@pytest.mark.parametrize(("known", "freedom"), [(4.0, 12.0), (400.0, 30.0)])
+def test_a_calm_level_is_learned_as_if_what_was_usual_were_so_many_runs(
+    known: float, freedom: float
+) -> None:
+    """Mean and spread of a normal law with its conjugate prior."""
+    n, noise = 40, 1.2
+    one = (np.array([x]) for x in (0.3, noise / known**0.5, noise, freedom))
+    usual = DriftLevels(*one, late=0.1)
+    scores = np.random.default_rng(7).uniform(-1, 1, size=n)
+    late = scores > 0.9
+    for score, is_late in zip(scores.tolist(), late.tolist(), strict=True):
+        usual.add(ONE, score, is_late=is_late)
+    assert usual.mean[0] == pytest.approx((known * 0.3 + scores.sum()) / (known + n))
+    about = ((scores - scores.mean()) ** 2).sum()
+    about += known * n / (known + n) * (scores.mean() - 0.3) ** 2
+    assert usual.noise[0] ** 2 == pytest.approx((freedom * noise**2 + about) / (freedom + n))
+    assert usual.known[0] == pytest.approx(known + n)
+    assert usual.freedom[0] == pytest.approx(freedom + n)
+    assert usual.late[0] == pytest.approx((30 * 0.1 + late.sum()) / (30 + n), rel=0.01)
+    assert usual.usual[0] == 0.3
+
+
 @pytest.mark.parametrize("unsure", [0.05, 0.5])
 def test_the_evidence_of_a_calm_stream_is_that_of_its_length(unsure: float) -> None:
     """By Ville's inequality it is over n times a million once in a million streams of n runs."""
@@ -91,6 +136,25 @@ def test_what_was_told_is_the_usual_from_then_on() -> None:
     assert told(levels, random.normal(size=1500) * 3) is None
 
 
+@pytest.mark.parametrize(("n", "known"), [(2, 5), (20, 20), (300, 50)])
+def test_a_level_that_moved_is_known_as_far_as_its_runs_tell(n: int, known: int) -> None:
+    levels = DriftLevels(*(np.full(2, x) for x in (0.2, 0.05, 1.5, 90.0)), late=0.1)
+    levels.mean[:] = 0.7
+    scores = np.random.default_rng(3).normal(size=n)
+    levels.move(0, 0.25, scores)
+    levels.move(0, 0.5, scores)
+    noise = levels.noise[0]
+    assert levels.shift.tolist() == [0.75, 0.0]
+    assert levels.mean.tolist() == [0.2, 0.7]
+    assert (levels.known[0], levels.freedom[0]) == (known, min(n + 10, 50))
+    square = 1.5**2
+    for _ in range(2):
+        square = (10 * square + (np.clip(scores, -3, 3) ** 2).sum()) / (10 + n)
+    assert noise**2 == pytest.approx(square)
+    assert levels.late[0] == pytest.approx(0.4)
+    assert levels.is_moved.tolist() == [True, False]
+
+
 def test_wider_levels_take_what_is_theirs() -> None:
     """Where the fleet is wider, its names are not."""
     both = DriftLevels(np.zeros(2), np.full(2, 0.05), np.ones(2), np.full(2, 200.0), 0.1)
@@ -125,6 +189,32 @@ def test_what_came_since_a_change_is_where_bounds_begin() -> None:
     extra = Quantiles(np.array([0.5, 0.9]), excess).extra
     assert (extra >= [9.0, 17.0]).all()
     assert Quantiles(np.array([0.9]), -excess[:, :1]).extra == [0.0]
+
+
+def test_a_quantile_moves_by_a_step_that_shrinks_and_that_debts_enlarge() -> None:
+    zero = np.zeros(2)
+    for n in (3, 300):
+        quantiles = Quantiles(np.array([0.5, 0.9]), np.zeros((n, 2)))
+        assert quantiles.spread == 1.0
+        step, debt = max((n + 1) ** -0.6, 0.05), 1 - n * 0.1 - 0.1
+        quantiles.add(zero + 1.0, zero)
+        assert quantiles.extra[1] == pytest.approx(step * 0.9 * (1 + max(debt, 0) / 10))
+        before, step = quantiles.extra.copy(), max((n + 2) ** -0.6, 0.05) * quantiles.spread
+        quantiles.add(zero - 1.0, before)
+        assert quantiles.extra == pytest.approx(np.maximum(before - step * quantiles.miss, 0))
+
+
+def test_usual_levels_of_no_runs_and_of_runs_that_are_all_the_same() -> None:
+    none, same = np.zeros(0), np.zeros(12)
+    code = np.repeat(np.arange(3), 4)
+    for errors, key in ((none, np.zeros(0, int)), (same, code)):
+        (found,) = usual_levels(errors, [key], [3])
+        assert np.isfinite([found.level, found.unsure, found.noise, found.freedom]).all()
+        assert (found.level == 0).all()
+    # Where spreads do not differ each is known nearly as that of all.
+    alike = np.tile([1.0, -1.0], 600)
+    (found,) = usual_levels(alike, [np.repeat(np.arange(20), 60)], [20])
+    assert (found.freedom > 60 + 90).all()
 
 
 def test_usual_levels_are_shrunken_by_how_much_names_differ() -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from sqlalchemy import event
 
 import jostle
-from jostle.errors import UsageError
+from jostle.errors import UnreadableFile, UsageError
+from jostle.placement import Node
 from jostle.placement.sets._parts import Parts
 from jostle.runs import Dataset
 from jostle.service.state._archive import Archive
+from jostle.service.state._placing import NOT_MEASURED, LivePlaces
+from jostle.service.state._served import read_served
 from jostle.service.state._store import Store
+from jostle.service.state._tables import _without_password
 from tests.service.conftest import FLEET, Running, Start
 
 RUN = {"id": "r1", "workload": "w00", "platform": "p0", "corunners": [], "runtime_seconds": 2.5}
@@ -335,6 +341,48 @@ def test_watching_takes_a_new_model(service: Running) -> None:
 
     asyncio.run(watched())
     assert running.folder._seen is not None
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        ("postgresql://me:secret@host:5432/jostle", "postgresql://…@host:5432/jostle"),
+        ("postgresql://me:s@cret@host/jostle", "postgresql://…@host/jostle"),
+        ("postgresql://host/jostle", "postgresql://host/jostle"),
+        ("/var/me@home/state.db", "/var/me@home/state.db"),
+    ],
+)
+def test_a_state_is_named_without_its_password(state: str, shown: str) -> None:
+    assert _without_password(state) == shown
+
+
+def test_a_node_passes_where_nobody_was_promised_anything_and_a_slot_is_free() -> None:
+    """Of those where no bound is valid; its own placement is in nobody's way."""
+    some, none = jostle.Request("w", "t", slowdown=2.0), jostle.Request("w", "u")
+    tenants = {"promised": (some, none), "free": (none,), "full": (none, none), "empty": ()}
+    nodes = {name: Node(name, "p", 2, tenants=there) for name, there in tenants.items()}
+    own = replace(nodes["promised"], name="own", tenants=(replace(some, name="mine"), none))
+    places = cast(Any, SimpleNamespace(fleet=SimpleNamespace(nodes=nodes | {"own": own})))
+    why = dict.fromkeys([*nodes, "own", "unknown"], NOT_MEASURED[0])
+    found = LivePlaces.passing(places, {**why, "late": "own_late"}, "mine")
+    assert found == {
+        "promised": "no_slot",
+        "free": "ok",
+        "full": "no_slot",
+        "empty": "ok",
+        "own": "ok",
+        "unknown": "ok",
+        "late": "own_late",
+    }
+    nodes["promised"] = replace(nodes["promised"], slots=3)
+    assert LivePlaces.passing(places, why, "mine")["promised"] == "no_slot"
+    places.fleet.nodes["promised"] = nodes["promised"]
+    assert LivePlaces.passing(places, why, "mine")["promised"] == "tenant_late"
+
+
+def test_a_folder_without_a_model_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="no model here"):
+        read_served(tmp_path)
 
 
 def test_hundreds_of_tenants_on_one_node_are_told_apart() -> None:

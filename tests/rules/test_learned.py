@@ -1,0 +1,244 @@
+"""What rules learn, by closed forms, brute force and finite differences."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from jostle.rules import Boosting, Ground, SlowdownRows, grow_forest
+from jostle.rules._alone import _levels, closest_times
+from jostle.rules._bilinear import EDGE, Bilinear, Strength, _loss_and_slope, fit_bilinear
+from jostle.rules._design import _inside, _thin, design_of, ground_of
+from jostle.rules._effects import fit_effects
+from jostle.rules._encoded import KINDS, SHRINKAGE, _columns, _key, _tables
+from jostle.rules._members import fit_level
+from jostle.rules._rows import design_of_names, trust_in
+from jostle.rules._trees import _split
+from jostle.runs import Runs
+
+P, W = 2, 5
+
+
+def drawn(n: int, seed: int, most: int = 3, timed: bool = False) -> SlowdownRows:
+    """n rows of any workloads on any platform beside one to `most` others there."""
+    random = np.random.default_rng(seed)
+    place, target = random.integers(0, P, n), random.integers(0, W, n)
+    row = np.repeat(np.arange(n), random.integers(1, most + 1, n))
+    corunner = place[row] * W + random.integers(0, W, len(row))
+    log, scale = 0.3 * random.normal(size=n), random.uniform(0.5, 2, n)
+    return SlowdownRows(place * W + target, corunner, row, log, scale, timed)
+
+
+def ground(seed: int = 0) -> Ground:
+    random = np.random.default_rng(seed)
+    return Ground(P, W, random.normal(size=(P * W, 3)), random.normal(size=P * W))
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_slope_of_a_low_rank_rest_is_that_of_its_loss(most: int) -> None:
+    rows, random = drawn(30, most, most), np.random.default_rng(5)
+    share = 1 / rows.degree[rows.row]
+    data = (rows, random.normal(size=30), random.uniform(0.5, 2, 30), share)
+    design, x = ground().design, random.normal(size=2 * 3 * 2)
+    loss, slope = _loss_and_slope(x, 2, design, data)
+    off = check_grad(*(lambda at, k=k: _loss_and_slope(at, 2, design, data)[k] for k in (0, 1)), x)
+    assert off < 1e-5 * np.abs(slope).max() + 1e-6
+    hit, press = (design @ part for part in x.reshape(2, 3, 2))
+    error = Bilinear(hit, press).value(rows, ground()) - data[1]
+    by_row = data[2] * EDGE**2 * (np.sqrt(1 + (error / EDGE) ** 2) - 1)
+    assert loss == pytest.approx(by_row.mean())
+
+
+def test_a_low_rank_rest_is_found_and_a_ridge_shrinks_it() -> None:
+    random, rows, on = np.random.default_rng(1), drawn(400, 2), ground()
+    hit, press = (on.design @ random.normal(size=(3, 1)) for _ in range(2))
+    rest = 0.2 * Bilinear(hit, press).value(rows, on)
+    sizes = []
+    for penalty in (1e-3, 1e3):
+        found = fit_bilinear(rows, rest, on, Strength(1, penalty), 0).value(rows, on)
+        sizes.append(found.std() / rest.std())
+        if penalty < 1:
+            assert found == pytest.approx(rest, abs=0.05 * rest.std())
+    assert sizes[1] < 0.1
+    # In units of the rest's own spread: percent and factors are treated alike.
+    small = fit_bilinear(rows, rest / 100, on, Strength(1, 0.5), 0).value(rows, on)
+    large = fit_bilinear(rows, rest, on, Strength(1, 0.5), 0).value(rows, on)
+    assert 100 * small == pytest.approx(large, abs=1e-3 * rest.std())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_split_is_the_best_of_all(seed: int) -> None:
+    """By all columns and places: the most that the weighted squares fall."""
+    random = np.random.default_rng(seed)
+    n, bins = 60, 6
+    binned = random.integers(0, bins, (n, 4))
+    weight = random.uniform(0.5, 2, n) if seed else np.ones(n)
+    slope, seen = random.normal(size=n) + (binned[:, 2] > 2), random.random(n) < 0.8
+    node, feature, place = _split(binned, (slope, weight), seen, 1, bins)
+
+    def squares(inside: np.ndarray) -> float:
+        if inside.sum() < 3:
+            return np.inf
+        mean = np.average(slope[inside], weights=weight[inside])
+        return float((weight * (slope - mean) ** 2)[inside].sum())
+
+    ways = {
+        (column, at): squares(seen & right) + squares(seen & ~right)
+        for column in range(4)
+        for at in range(bins)
+        for right in [binned[:, column] > at]
+    }
+    assert (int(feature[0]), int(place[0])) == min(ways, key=lambda way: ways[way])
+    assert node.tolist() == (binned[:, feature[0]] > place[0]).astype(int).tolist()
+
+
+def test_leaves_are_robust_means_of_what_reaches_them() -> None:
+    """One tree of all rows on one column of two numbers: a weighted mean of either, and one far off."""
+    x = np.repeat([0.0, 1.0], 40)[:, None]
+    y = np.where(x[:, 0] > 0, 2.0, -1.0)
+    weight = np.where(np.arange(80) % 2, 1.0, 3.0)
+    forest = grow_forest(x, y, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
+    assert forest.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=1e-6)
+    assert forest.base in (-1.0, 2.0)
+    far = y.copy()
+    far[3] = 1e6
+    found = grow_forest(x, far, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
+    assert found.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=0.5)
+    part = grow_forest(x, y, weight, Boosting(trees=1, depth=1, rate=1.0, share=0.5), 0)
+    assert len(np.unique(part.leaf)) == 2
+
+
+def test_few_runs_of_a_cell_are_weighed_by_their_trust() -> None:
+    times, cell = np.log([1.0, 1.0, 2.0, 2.0]), np.zeros(4, int)
+    for trust, closest in (([1, 1, 0.1, 0.1], 1.0), ([0.1, 0.1, 5, 5], 2.0)):
+        assert np.exp(closest_times(cell, times, 1, np.array(trust))[0]) == pytest.approx(
+            closest, rel=0.1
+        )
+    assert trust_in(np.array([0.0, 0.05, 0.15])) == pytest.approx([1.0, 0.5, 0.1])
+
+
+def test_a_time_alone_of_what_never_ran_alone_is_that_beside_others_over_the_typical() -> None:
+    """Co-runners alike: what is typical is 1.5, for two platforms apart."""
+    solo = np.log(np.outer([1.0, 3.0], [1.0, 2.0, 4.0, 8.0]))
+    pairs = [(p, a, b) for p in range(2) for a, b in permutations(range(4), 2)]
+    runs = Runs.from_columns(
+        workload=[f"w{a}" for _, a, _ in pairs],
+        platform=[f"p{p}" for p, *_ in pairs],
+        corunners=[[f"w{b}"] for *_, b in pairs],
+        runtime_seconds=[1.5 * np.exp(solo[p, a]) for p, a, _ in pairs],
+    )
+    names = tuple(f"w{i}" for i in range(4)), ("p0", "p1")
+    known = solo.copy()
+    known[1, 2] = np.nan
+    found = _levels(runs, names, known)
+    assert found == pytest.approx(solo, abs=1e-6)
+    nothing = _levels(runs, names, np.full((2, 4), np.nan))
+    assert nothing == pytest.approx(solo + np.log(1.5), abs=0.3)
+    assert np.isnan(_levels(runs.take(np.arange(12)), names, known)[1]).all()
+
+
+def test_a_design_knows_no_more_than_products_of_its_rows() -> None:
+    random = np.random.default_rng(0)
+    for columns in (30, 2_500):
+        wide = random.normal(size=(8, columns))
+        thin = _thin(wide)
+        assert thin.shape[1] == (30 if columns == 30 else 8)
+        assert thin @ thin.T == pytest.approx(wide @ wide.T)
+
+
+def test_a_design_is_of_names_places_times_and_classes() -> None:
+    """Squared distances of cells, in closed form."""
+    table = None
+    solo = np.log(np.outer([1.0, 2.0], [1.0, 3.0, 9.0]))
+    names = ("a", "b", "c"), ("p", "q")
+    design = design_of(names, solo, table, 0.6)
+    level = np.tile([-1.0, 0.0, 1.0], 2) / np.sqrt(2 / 3)
+    for one, other in permutations(range(6), 2):
+        apart = 2 * 0.3**2 * (one % 3 != other % 3) + 2 * 0.6**2
+        apart += (0.3 * (level[one] - level[other])) ** 2 + 2 * (one // 3 != other // 3)
+        assert ((design[one] - design[other]) ** 2).sum() == pytest.approx(apart)
+    sparse = design_of_names(3, 2, solo, 0.6).toarray()
+    assert sparse @ sparse.T == pytest.approx(design @ design.T)
+    on = ground_of(design, solo)
+    far = [((on.design[i] - on.design[j]) ** 2).sum() for i, j in permutations(range(6), 2)]
+    assert np.median(far) == pytest.approx(1.0)
+    assert on.level == pytest.approx((solo - solo.mean()).ravel())
+    classes = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    inside = _inside(classes, np.array([[1.0], [3.0], [10.0], [10.0]]))
+    assert inside.ravel() == pytest.approx(np.array([-1, 1, 0, 0]) / np.sqrt(0.5))
+
+
+def test_names_are_encoded_by_shrunken_means_of_their_rows() -> None:
+    rows, on = drawn(60, 3, most=1), ground()
+    y = np.random.default_rng(1).normal(size=60)
+    tables = _tables(rows, y, on)
+    columns = _columns(tables, rows, on)
+    one, other = rows.target, rows.corunner
+    pair = (one % W) * W + other % W
+    low = np.minimum(one % W, other % W) * W + np.maximum(one % W, other % W)
+    keys = (one // W, one % W, other % W, one, other, pair, low)
+    for number, key in enumerate(keys):
+        for code in np.unique(key):
+            mine = key == code
+            mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
+            assert columns[mine, number] == pytest.approx(mean)
+    turned = (other % W) * W + one % W
+    assert _key(rows, "pair", on, turned=True).tolist() == turned.tolist()
+    assert _key(rows, "set", on, turned=True).tolist() == low.tolist()
+    assert _key(rows, "here", on, turned=True).tolist() == other.tolist()
+    assert columns[:, len(KINDS) + 3 :] == pytest.approx(
+        np.column_stack([on.level[one], on.level[other], np.ones(60)])
+    )
+
+
+def test_more_co_runners_are_encoded_by_their_mean_and_stand_for_one_row() -> None:
+    rows, on = drawn(40, 4), ground()
+    y = np.random.default_rng(1).normal(size=40)
+    tables = _tables(rows, y, on)
+    mine = rows.target // W == 1
+    mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
+    assert tables.mean[1] == pytest.approx(mean)
+    columns = _columns(tables, rows, on)
+    assert columns[:, 0] == pytest.approx(tables.mean[rows.target // W])
+    assert columns[:, -2] == pytest.approx(rows.mean(on.level[rows.corunner]))
+    assert columns[:, -1].tolist() == rows.degree.tolist()
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_level_is_of_platform_and_number_where_three_rows_are(timed: bool) -> None:
+    rows, on = drawn(90, 6, timed=timed), ground()
+    few = rows.take((rows.target // W == 0) | (np.arange(90) % 9 == 0) & (rows.degree == 2))
+    found = fit_level(few, on).place
+    weight = np.sqrt(few.weight) if timed else np.exp(-few.log_slowdown)
+    place = few.target // W
+    for p, d in np.ndindex(found.shape):
+        here = (place == p) & (few.degree == d)
+        if here.sum() < 3:
+            here = place == p if (place == p).sum() >= 3 else few.degree == d
+        if here.sum() < 3:
+            continue
+        values, mine = few.value[here], weight[here]
+        costs = [float((mine * np.abs(values - value)).sum()) for value in values]
+        cost = float((mine * np.abs(values - found[p, d])).sum())
+        assert cost == pytest.approx(min(costs))
+
+
+def test_co_runners_that_add_up_go_on_beyond_the_most_known() -> None:
+    """d times the mean effect of the co-runners, on either platform; the power is found."""
+    rows, on, random = drawn(500, 7, most=2), ground(), np.random.default_rng(0)
+    own, effect = 0.1 * random.normal(size=P * W), random.uniform(0.1, 0.5, P * W)
+
+    def law(asked: SlowdownRows) -> np.ndarray:
+        return own[asked.target] + np.bincount(asked.row, effect[asked.corunner], len(asked))
+
+    known = SlowdownRows(
+        rows.target, rows.corunner, rows.row, law(rows), rows.scale, error=np.zeros(500)
+    )
+    found, robust = fit_effects(known, on)
+    assert found.power == 1.0
+    assert robust.min() >= 0
+    asked = drawn(200, 8, most=4)
+    assert found.value(asked, on) == pytest.approx(law(asked), abs=0.02)
