@@ -326,6 +326,12 @@ def test_devices_by_the_names_that_drivers_give() -> None:
         "NVIDIA B200": "B200",
         "NVIDIA GB200": "GB200",
         "A100 SXM4": "A100",
+        "NVIDIA A10G": "A10G",
+        "NVIDIA H100 NVL": "H100 NVL",
+        "NVIDIA RTX A6000": "RTX A6000",
+        "NVIDIA RTX PRO 6000 Blackwell Server Edition": "RTX PRO 6000 Server",
+        "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition": "RTX PRO 6000",
+        "AMD Instinct MI210": "MI210",
     }.items():
         assert gpu_named(given).name == known, given
     for unknown in ("Voodoo 2", "Quadro RTX 6000"):

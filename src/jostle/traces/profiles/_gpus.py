@@ -181,11 +181,11 @@ def amd_gpu(name: str, pes: int, gigabytes_per_second: float) -> Gpu:
     )
 
 
-def _listed() -> Iterator[tuple[str, Gpu, float | None, tuple[Slice, ...]]]:
+def _listed() -> Iterator[tuple[Gpu, float | None, tuple[Slice, ...], str]]:
     with open(Path(__file__).with_name("gpus.csv"), newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            name, l2, size = row["name"], row["l2_mib"], row["gigabytes"]
-            facts = name, int(row["pes"]), float(row["gigabytes_per_second"])
+            l2, size = row["l2_mib"], row["gigabytes"]
+            facts = row["name"], int(row["pes"]), float(row["gigabytes_per_second"])
             is_amd = row["kind"].startswith("CDNA")
             gpu = amd_gpu(*facts) if is_amd else _nvidia(*facts, row["kind"])
             shared = {"shared_bytes_per_pe": 160 * 1024} if row["kind"] == "CDNA4" else {}
@@ -193,7 +193,7 @@ def _listed() -> Iterator[tuple[str, Gpu, float | None, tuple[Slice, ...]]]:
             gigabytes = float(size) if size else None
             parts = (part.split(":") for part in row["slices"].split())
             slices = tuple((part, int(pes), float(Fraction(of))) for part, pes, of in parts)
-            yield name, replace(gpu, l2_bytes=l2_bytes, **shared), gigabytes, slices
+            yield replace(gpu, l2_bytes=l2_bytes, **shared), gigabytes, slices, row["also"]
 
 
 # Of the MI250 each of its two dies is a device of its own. The V100 is sold with 16 GB and with 32, which its
@@ -202,8 +202,11 @@ def _listed() -> Iterator[tuple[str, Gpu, float | None, tuple[Slice, ...]]]:
 GPUS: dict[str, Gpu] = {}
 _GIGABYTES: dict[str, float | None] = {}
 _SLICES: dict[str, tuple[Slice, ...]] = {}
-for _name, _gpu, _size, _slices in _listed():
-    GPUS[_name], _GIGABYTES[_name], _SLICES[_name] = _gpu, _size, _slices
+_ALSO: dict[str, str] = {}  # patterns of names that drivers give
+for _gpu, _size, _slices, _also in _listed():
+    GPUS[_gpu.name], _GIGABYTES[_gpu.name], _SLICES[_gpu.name] = _gpu, _size, _slices
+    if _also:
+        _ALSO[_gpu.name] = _also
 
 
 def reported_gpu(
@@ -250,21 +253,15 @@ def known_gpu(name: str) -> Gpu | None:
     for known in sorted(GPUS, key=len, reverse=True):
         if _plain(known) == plain:
             return GPUS[known]
-    large = re.search(r"a100.*80 ?gb", name, re.IGNORECASE)
-    if large:
-        return GPUS["A100 80GB"]
-    if re.search(r"gh200.*144 ?g", name, re.IGNORECASE):
-        return GPUS["GH200 144GB"]
-    if re.search(r"h100.*pcie", name, re.IGNORECASE):
-        return GPUS["H100 PCIe"]
+    for known, pattern in _ALSO.items():
+        if re.search(pattern, name, re.IGNORECASE):
+            return GPUS[known]
     words = {_plain(match) for match in _FAMILY.findall(name)}
     for known in sorted(GPUS, key=len, reverse=True):
         if _plain(known) in words or (
             " " in known and re.search(rf"\b{re.escape(known)}\b", name, re.IGNORECASE)
         ):
             return GPUS[known]
-    if re.search(r"\bmi2[05]0x?\b|gfx90a", name, re.IGNORECASE):
-        return GPUS["MI250"]
     return None
 
 
