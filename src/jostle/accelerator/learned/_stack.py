@@ -1,8 +1,7 @@
 """The members weighed by how well they say co-runs that they have not seen.
 
 Weights are found twice: for co-runs of workloads that were measured beside others, leaving out sets of
-workloads, and for those of others, leaving out workloads. Few sets can tell little apart, so with few of them
-the weights are drawn towards a plain mixture.
+workloads, and for those of others, leaving out workloads, as all methods weigh what they know (jostle.rules).
 """
 
 from __future__ import annotations
@@ -31,22 +30,13 @@ from jostle.accelerator.learned._members import (
     learned_of,
 )
 from jostle.accelerator.learned._process import CoRunProcess
-from jostle.rules import greedy_weights, relative_error
+from jostle.rules import greedy_weights, relative_error, steadied_weights
 
 KEPT_WAYS = {SECONDS: 2, LOG: 1, SHARES: 1}  # to share, that processes are fitted on
 KEPT_OF_FEW = 5  # in seconds, with fewer sets than can tell
 CAN_TELL = 48  # sets, from which on it is known which way to share is right
 # Root mean square differences of delays over themselves, under which two ways are one, or nearly so.
 EQUAL, ALIKE = 1e-5, 0.15
-HALF_TRUSTED = 18  # sets or workloads left out, at which they decide half of the weights
-# Else members count by their error on what is left out to minus this power: a few sets left out tell which
-# member is far off, not which is best.
-SHARPNESS = 3.0
-# What simulates counts so much less there, since its way to share was chosen for its errors; and whatever it
-# has is halved with so many sets, which agree with one of eighteen ways by chance.
-CHOSEN_OF_MANY, BY_CHANCE = 0.5, 3
-# Evidence counts as that of so many times fewer rows: those of one set are alike.
-TEMPER = 12.0
 LEAST_WEIGHT = 0.03
 
 
@@ -179,31 +169,29 @@ def _weighed(
         usual = _usual(members)
         return np.stack([usual, usual]), UNKNOWN_ERRORS
     order = np.concatenate(sets)
+    believed = _believed(members, rows)
+
+    def weights_by(answers: np.ndarray, true: np.ndarray, part: np.ndarray) -> np.ndarray:
+        greedy, _ = greedy_weights(answers, true, part, seed)
+        parts = len(np.unique(part))
+        weight = steadied_weights(greedy, answers, true, parts, prior=believed)
+        weight = np.where(weight < LEAST_WEIGHT * weight.sum(), 0.0, weight)
+        return weight / weight.sum()
+
     answers = np.stack([answers_left_out(m, rows, simulated, sets) for m in members])
-    error = _error_of(answers, true[order])
-    weight, _ = greedy_weights(answers, true[order], codes[order], seed)
-    evidence = _evidence(members, rows)
-    believed = _believed(members, evidence)
-    for_new = _by_error(error, believed)
-    # A process's own evidence is of workloads that were seen: of others it says nothing.
-    own = np.where(np.isnan(evidence), 1.0, np.exp((evidence - np.nanmax(evidence)) / TEMPER))
-    usual = _by_error(error, believed * own)
-    simulates = np.array([m.recipe.way is not None for m in members])
-    weight = _mixed(weight, usual, simulates, len(sets))
+    weight = for_new = weights_by(answers, true[order], codes[order])
     workloads = np.flatnonzero((rows.members > 0).any(axis=0))
     by_name = [np.flatnonzero(rows.members[:, name] > 0) for name in workloads]
     if len(by_name) > 3 and max(map(len, by_name)) < len(rows):
         place = np.concatenate(by_name)
         of_name = np.repeat(workloads, list(map(len, by_name)))
         new = np.stack([answers_left_out(m, rows, simulated, by_name) for m in members])
-        for_new, _ = greedy_weights(new, true[place], of_name, seed)
-        usual = _by_error(_error_of(new, true[place]), believed)
-        for_new = _mixed(for_new, usual, simulates, len(by_name))
-    plain = ~simulates
+        for_new = weights_by(new, true[place], of_name)
+    error = _error_of(answers, true[order])
+    plain = np.array([m.recipe.way is None for m in members])
     bare, _ = greedy_weights(answers[plain], true[order], codes[order], seed)
     simple = [k for k, m in enumerate(members) if m.recipe.rest != PROCESS and plain[k]]
     best = min(simple, key=lambda k: error[k])
-
     return np.stack([weight, for_new]), LeftOutErrors(
         float(_error_of(weight @ answers, true[order])),
         float(_error_of(bare @ answers[plain], true[order])),
@@ -223,43 +211,17 @@ def _usual(members: Sequence[CoRunMember]) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _believed(members: Sequence[CoRunMember], evidence: np.ndarray) -> np.ndarray:
+def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
     """(members,) how likely it is that what is added follows the member's scale, by the evidence of the
-    processes without simulation: few sets left out cannot tell. Less of what simulates."""
+    processes without simulation, of the seconds learned from: few sets left out cannot tell."""
+    log_unit = {SECONDS: np.zeros(1), LOG: np.log(rows.seconds), SHARES: np.log(rows.solo)}
     known = {
-        m.recipe.scale: belief
-        for m, belief in zip(members, evidence.tolist(), strict=True)
-        if m.recipe.rest == PROCESS and m.recipe.way is None
+        m.recipe.scale: m.process.evidence - float(log_unit[m.recipe.scale].sum())
+        for m in members
+        if m.process is not None and m.recipe.rest == PROCESS and m.recipe.way is None
     }
     most = max(known.values())
     share = {scale: np.exp(belief - most) for scale, belief in known.items()}
     total = sum(share.values())
     of_scale = [1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] / total for m in members]
-    return np.array(of_scale) * [CHOSEN_OF_MANY if m.recipe.way else 1.0 for m in members]
-
-
-def _evidence(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
-    """(members,) log densities of the seconds learned from, by each member's process; NaN without one."""
-    log_unit = {SECONDS: np.zeros(1), LOG: np.log(rows.seconds), SHARES: np.log(rows.solo)}
-    moved = {scale: float(each.sum()) for scale, each in log_unit.items()}
-    return np.array(
-        [
-            np.nan if m.process is None else m.process.evidence - moved[m.recipe.scale]
-            for m in members
-        ]
-    )
-
-
-def _by_error(error: np.ndarray, believed: np.ndarray) -> np.ndarray:
-    weight = believed * (error / error.min()) ** -SHARPNESS
-    return weight / weight.sum()
-
-
-def _mixed(weight: np.ndarray, usual: np.ndarray, simulates: np.ndarray, parts: int) -> np.ndarray:
-    """Weights found on so many parts left out, drawn towards the usual ones; those of what simulates less."""
-    trust = parts / (parts + HALF_TRUSTED)
-    weight = trust * weight + (1 - trust) * usual
-    weight = np.where(simulates, weight * parts / (parts + BY_CHANCE), weight)
-    weight = weight / weight.sum()
-    weight = np.where(weight < LEAST_WEIGHT, 0.0, weight)
-    return weight / weight.sum()
+    return np.array(of_scale)
