@@ -37,6 +37,7 @@ from jostle.progress import Progress, no_progress
 
 MOST_INSTANCES = 15
 MOST_AT_RATE = 20_000  # queries at a rate, whose tail few of them do not show
+ROUNDING = 1e-9  # of a latency, under which a difference is none
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,7 @@ def how_many_fit(
         beside = [batch] * instances
         seconds = _seconds(service, beside, device, options, batch_pes, rest)
         latency, high = Latency.of(seconds), service.longest(seconds)
-        safe = high <= limit * (1 + 1e-9)
+        safe = high <= limit * (1 + ROUNDING)
         ratio = service.objective.of(latency) / solo
         if at_most is not None and safe:
             slow = _seconds(service, beside, device, options, None, at_most)
@@ -403,6 +404,7 @@ def causes(
     def lost(*kinds: int) -> float:
         reduced = [(batch.name, batch.columns.only(kinds)) for batch in batches]
         apart = [Application(name, tasks) for name, tasks in reduced if len(tasks)]
-        return unit * (latency(apart) - alone)
+        loss = latency(apart) - alone
+        return unit * loss if abs(loss) > ROUNDING * alone else 0.0
 
     return Cause(lost(KERNEL), lost(TO_DEVICE, TO_HOST))

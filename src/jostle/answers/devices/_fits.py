@@ -52,7 +52,7 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
         if fit.instances > 0
         else f"No {batch} fits beside {service}: {fit.reason}.",
         f"Of that, {beside} of its co-runners' kernels alone cost {duration(cause.kernels_seconds)}, "
-        f"their transfers alone {duration(cause.transfers_seconds)}.",
+        f"their transfers alone {duration(cause.transfers_seconds)}{_in_all(fit, beside)}.",
         _mixes(fit, f"bound {bounds.confidence:g}" if bounds else ""),
     ]
     if bounds:
@@ -66,6 +66,14 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
         )
     remarks = [f"Note: {note}." for note in notes]
     return Report(document, parts, notes=remarks, exit_code=_code(is_safe, rows))
+
+
+def _in_all(fit: Fit, beside: int) -> str:
+    """What so many instances cost as learned, of which no simulation of a part tells; nothing where nothing
+    was measured, or they do not fit into memory."""
+    mixes = [mix for mix in fit.mixes if mix.instances == beside and mix.outcome]
+    costs = [duration(mix.latency.mean_seconds - fit.solo_seconds) for mix in mixes]
+    return f" in the simulation; measured runs say {costs[0]} in all" if costs else ""
 
 
 def _bounds(fit: Fit) -> list[dict[str, Any]]:
