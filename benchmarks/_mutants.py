@@ -30,6 +30,8 @@ ARITHMETIC = {
     ast.BitOr: "&",
     ast.BitAnd: "|",
 }
+# Functions of which it is all the same in which order they are given their arguments.
+SYMMETRIC = {"max", "min", "np.maximum", "np.minimum", "np.fmax", "np.fmin", "np.hypot"}
 EXCHANGED = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
 FALL_THROUGH = (ast.Raise, ast.Continue, ast.Break)
 
@@ -115,6 +117,8 @@ class Finder:
         if isinstance(node.func, ast.Name) and node.func.id in EXCHANGED:
             yield self._new("call", node.func, EXCHANGED[node.func.id])
         match node.args:
+            case _ if _t(node.func) in SYMMETRIC:
+                pass
             case [first, second, *_] if not isinstance(first, ast.Starred | ast.Constant):
                 if not isinstance(second, ast.Starred | ast.Constant) and _t(first) != _t(second):
                     text = f"{_t(second)}, {_t(first)}"

@@ -77,7 +77,10 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
     },
     "watch": {
         "src/jostle/models/_watch.py": (["tests/models/test_watch.py"], []),
-        "src/jostle/models/_following.py": (["tests/models/test_watch.py"], []),
+        "src/jostle/models/_following.py": (
+            ["tests/models/test_following.py", "tests/models/test_watch.py"],
+            [],
+        ),
         "src/jostle/bounds/_drift.py": (
             ["tests/bounds/test_drift.py", "tests/models/test_watch.py"],
             [],

@@ -41,6 +41,11 @@ def main() -> None:
             for move, row in _rows(law, seed, options):
                 found.setdefault(move, []).append(row)
                 print(law, seed, *move, *(f"{value:.3f}" for value in row), sep=" | ", flush=True)
+    _show_all(found)
+
+
+def _show_all(found: dict[tuple[str, float], list[list[float]]]) -> None:
+    """Means over laws and draws of what is printed, with their standard errors."""
     for move, rows in found.items():
         means = np.mean(rows, axis=0)
         errors = np.std(rows, axis=0, ddof=min(len(rows) - 1, 1)) / np.sqrt(len(rows))
@@ -63,7 +68,8 @@ def _rows(law: str, seed: int, options: Any) -> Any:
         new = _moved(stream.take(np.flatnonzero(turn < GIVEN)), kind, step)
         asked = _moved(to_come, kind, step)
         measured = [_measured(one, asked, kind) for one in (model, model.update(new))]
-        yield (kind, step), [*np.transpose(measured)[:3].ravel(), measured[1][3]]
+        row = [*np.transpose(measured)[:3].ravel(), measured[1][3]]
+        yield (kind, step), [round(float(value), 3) for value in row]
 
 
 def _names(runs: Any, kind: str) -> np.ndarray:

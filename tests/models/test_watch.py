@@ -12,6 +12,7 @@ import pytest
 
 import jostle
 from jostle._tensors import read_document, write_document
+from jostle.bounds import DriftLevels
 from jostle.errors import UnreadableFile, UsageError
 from jostle.models import Model
 from jostle.models._model import SCHEMA
@@ -94,6 +95,20 @@ def test_the_name_that_drifts_is_told_once(model: Model, kind: str, name: str, s
     assert inside[told].sum() > named[told].sum() / 2
     assert 3 <= inside[: found.found + 1].sum() <= 40
     assert watch.drifts == [found]
+
+
+@pytest.mark.parametrize("family", ["spread", "late"])
+def test_a_median_far_off_is_a_mean_that_moved_whichever_bet_won(
+    model: Model, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_by = DriftLevels.told_by
+    monkeypatch.setattr(DriftLevels, "told_by", lambda *of: (family, told_by(*of)[1]))
+    runs = stream(5, 1000)
+    inside = np.array([device_of(one) == "d2" for one in names_of(runs, "platform")])
+    inside &= np.arange(len(runs)) >= START
+    found = model.watch().update(times(runs, np.where(inside, 1.5, 1.0)))[0]
+    assert (found.kind, found.name, found.change) == ("device", "d2", "mean")
+    assert found.ratio == pytest.approx(1.5, rel=0.1)
 
 
 def test_bounds_follow_where_something_drifted_and_only_there(model: Model) -> None:

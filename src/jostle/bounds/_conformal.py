@@ -106,6 +106,17 @@ class CalibrationRuns:
             *(codes_of(runs.colocations, kind) for kind in ("workload", "platform")),
         )
 
+    @classmethod
+    def of_answered(
+        cls, fitted: Any, runs: Any, unit: np.ndarray, **options: Any
+    ) -> tuple[CalibrationRuns, Selection, np.ndarray]:
+        """(those that have an answer, the same to choose a way to bound on, their numbers): what has none is
+        another kind of question, not a late run. options: as of `of`."""
+        part = Selection.of(fitted, runs)
+        scores = cls.of(fitted, runs, unit, part=part, **options)
+        known = np.flatnonzero(scores.is_answered)
+        return scores.take(known), part.take(known), known
+
     @property
     def is_answered(self) -> np.ndarray:
         """(n,) bool: the predictor has an answer. What has none is another kind of question, not late."""
@@ -124,9 +135,8 @@ class CalibrationRuns:
         return CalibrationRuns(np.concatenate([part.scores for part in parts], axis=1), *rest)
 
     def take(self, index: np.ndarray) -> CalibrationRuns:
-        return CalibrationRuns(
-            self.scores[:, index], *[vars(self)[name][index] for name in _BY_RUN]
-        )
+        rest = (vars(self)[name][index] for name in _BY_RUN)
+        return CalibrationRuns(self.scores[:, index], *rest)
 
 
 _BY_RUN = tuple(field.name for field in fields(CalibrationRuns))[1:]
@@ -237,22 +247,15 @@ class Calibration(Serializable):
     @property
     def pools(self) -> dict[str, Pool]:
         """All calibration runs by number of co-runners, whatever was measured of their names."""
-        own, answered = self.runs, self.runs.is_answered
+        own, mix = self.runs, self.mix
+        answered, left = own.is_answered & ~own.held_out, own.is_answered & own.held_out
         pools = {
-            name: self._pool(
-                name,
-                "guaranteed",
-                name,
-                np.isin(own.degree, d) & ~own.held_out & answered,
-                self.mix,
-            )
+            name: self._pool(name, "guaranteed", name, np.isin(own.degree, d) & answered, mix)
             for name, d in _pools(own.degree[~own.held_out])
         }
         if own.held_out.any():
             way = next(name for name in self.ways if name.startswith(HELD_OUT))
-            pools[HELD_OUT] = self._pool(
-                HELD_OUT, "held_out_names", way, own.held_out & answered, self.mix
-            )
+            pools[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, left, mix)
         return pools
 
     def summary(self) -> list[PoolSummary]:
@@ -371,15 +374,12 @@ class Calibration(Serializable):
         steps = (grades - r.grades).sum(1)
         own, mine = pool_of(degree), usable & (r.degree == degree) & ~r.held_out
         mix = None if self.mix is None else self._mix_within(self.mix.at(degree, grades), group)
+        outcomes = {
+            step: "guaranteed_pooled" if step else "guaranteed" for step in np.unique(steps[mine])
+        }
         chain = [
-            self._pool(
-                own,
-                "guaranteed_pooled" if step else "guaranteed",
-                own,
-                mine & (steps <= step),
-                mix,
-            )
-            for step in np.unique(steps[mine])
+            self._pool(own, outcome, own, mine & (steps <= step), mix)
+            for step, outcome in outcomes.items()
         ]
         others = usable & (r.degree > 0) & ~r.held_out
         if degree > 0 and POOLED in self.ways and others.sum() > mine.sum() > 0:

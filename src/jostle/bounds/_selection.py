@@ -40,19 +40,10 @@ class Selection:
     @staticmethod
     def concatenate(parts: Sequence[Selection]) -> Selection:
         """All of them, in order, of predictors with the same candidates. At least one part."""
-        of = [part.candidates for part in parts]
-        candidates = Candidates(
-            of[0].names,
-            np.concatenate([one.centre for one in of], axis=1),
-            np.concatenate([one.scale for one in of], axis=1),
-            of[0].until,
-        )
-        return Selection(
-            candidates,
-            np.concatenate([part.log_runtime for part in parts]),
-            np.concatenate([part.degree for part in parts]),
-            np.concatenate([part.error for part in parts]),
-        )
+        of = [(*part.candidates[1:3], *list(vars(part).values())[1:]) for part in parts]
+        centre, scale, *rest = (np.concatenate(one, axis=-1) for one in zip(*of, strict=True))
+        names, until = parts[0].candidates.names, parts[0].candidates.until
+        return Selection(Candidates(names, centre, scale, until), *rest)
 
     def undisturbed(self) -> Selection:
         """With times that scatter about the answers as undisturbed ones would."""

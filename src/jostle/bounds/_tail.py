@@ -9,6 +9,7 @@ holds for such a bound: it is as good as the law.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ def tail_offset(scores: np.ndarray, miscoverage: float) -> float:
     scores: (n,) ascending, at least FEWEST of them finite; miscoverage: under TOP. Never under the largest
     score, and never falling as the miscoverage does.
     """
+    from scipy.optimize import brentq
+
     finite = scores[np.isfinite(scores)]
     top = max(int(TOP * len(finite)), 1)
     threshold, over = float(finite[-top - 1]), finite[-top:] - float(finite[-top - 1])
@@ -34,20 +37,16 @@ def tail_offset(scores: np.ndarray, miscoverage: float) -> float:
     if not over[-1] > 0 or share >= 1:
         return float(finite[-1])
     likely = _log_likelihoods(over, SHAPES)
-    best = max(value for value, _ in likely)
+    least = max(value for value, _ in likely) - DROP
     offset = 0.0
     for shape, (value, scale) in zip(SHAPES.tolist(), likely, strict=True):
-        if value < best - DROP:
-            continue
-        # The largest scale of this shape that is still likely enough, by bisection.
-        low, high = scale, scale * 2
-        while _log_likelihood(over, shape, high) >= best - DROP:
-            high *= 2
-        for _ in range(30):
-            middle = 0.5 * (low + high)
-            enough = _log_likelihood(over, shape, middle) >= best - DROP
-            low, high = (middle, high) if enough else (low, middle)
-        offset = max(offset, low * _unit_quantile(shape, share))
+        if value >= least:
+            # The largest scale of this shape that is still likely enough.
+            high = 2 * scale
+            while _log_likelihood(over, shape, high) >= least:
+                high *= 2
+            most: Any = brentq(lambda a, k=shape: _log_likelihood(over, k, a) - least, scale, high)
+            offset = max(offset, float(most) * _unit_quantile(shape, share))
     return max(threshold + offset, float(finite[-1]))
 
 
@@ -71,19 +70,16 @@ def _log_likelihood(over: np.ndarray, shape: float, scale: float) -> float:
 
 def _log_likelihoods(over: np.ndarray, shapes: np.ndarray) -> list[tuple[float, float]]:
     """(log likelihood, scale) of the likeliest scale of every shape."""
-    mean = float(over.mean())
-    scales = mean * np.geomspace(0.05, 20, 41)
-    likelihoods = []
+    from scipy.optimize import minimize_scalar
+
+    found = []
     for shape in shapes.tolist():
-        values = [_log_likelihood(over, shape, scale) for scale in scales]
-        at = int(np.argmax(values))
-        low, high = scales[max(at - 1, 0)], scales[min(at + 1, len(scales) - 1)]
-        for _ in range(25):  # golden section
-            a, b = high - 0.618034 * (high - low), low + 0.618034 * (high - low)
-            if _log_likelihood(over, shape, a) >= _log_likelihood(over, shape, b):
-                high = b
-            else:
-                low = a
-        scale = 0.5 * (low + high)
-        likelihoods.append((_log_likelihood(over, shape, scale), float(scale)))
-    return likelihoods
+        # No scale is so small that the law would end under the largest.
+        low = math.log(max(over.mean() / 20, -shape * over.max() * (1 + 1e-9)))
+        at: Any = minimize_scalar(
+            lambda a, k=shape: -_log_likelihood(over, k, math.exp(a)),
+            bounds=(low, max(low, math.log(over.mean())) + math.log(20)),
+            method="bounded",
+        )
+        found.append((-float(at.fun), math.exp(at.x)))
+    return found

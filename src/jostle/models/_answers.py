@@ -74,15 +74,11 @@ class AnsweredTable(Glance):
         keeps its values under its name and `_asked`."""
         own = {name: [row.get(name) for row in self.asked] for name in _names(self.asked)}
         own["corunners"] = list(self.corunners)
+        rest = ("outcome", "pool", "calibration_runs", "evidence", "status", "reason")
         return own | {
             "runtime_seconds": _numbers(self.seconds),
             "bound_seconds": _numbers(self.bound_seconds),
-            "outcome": self.outcome.tolist(),
-            "pool": self.pool.tolist(),
-            "calibration_runs": self.calibration_runs.tolist(),
-            "evidence": self.evidence.tolist(),
-            "status": self.status.tolist(),
-            "reason": self.reason.tolist(),
+            **{name: getattr(self, name).tolist() for name in rest},
         }
 
     def rows(self) -> list[dict[str, Any]]:

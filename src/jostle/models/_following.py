@@ -55,8 +55,6 @@ class Moved:
         """
         log_ratio, moved, extra = self._of_keys(self.kinds.keys(asked))
         at = np.flatnonzero(moved & bounds.is_valid)
-        if not len(at):
-            return bounds
         seconds, outcome = bounds.seconds.copy(), bounds.outcome.astype("<U20")
         # Straight lines between logarithms; a higher confidence is never moved by less.
         miss, asked_miss = np.log1p(-self.confidences), np.log1p(-bounds.confidence)

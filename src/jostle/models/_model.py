@@ -101,11 +101,9 @@ class Model(Glance):
         whatever compares its answers with those runs."""
         if self.whole is None:
             return self
-        apart = Model(
-            self.predictor, self.calibration, self.metadata, self.usual, self._kept, acts=self.acts
-        )
-        apart.label = self.label
-        return apart.following(self.moved)
+        apart = copy(self)
+        apart.whole = None
+        return apart
 
     def following(self, moved: Moved | None) -> Model:
         """The same model, its answers moved by what has drifted; None: as fitted."""
@@ -434,6 +432,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     except BadData as error:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
     from jostle.models._usual import Usual
+    from jostle.models.online._kept import Kept
     from jostle.models.timelines._acts import Acts
 
     part = partial(_part, document, tensors, path)
@@ -444,8 +443,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     if predictor is None or calibration is None:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
-    restored = partial(_kept_part, document, tensors, path)
-    model = Model(predictor, calibration, metadata, usual, restored, whole, acts)
+    kept = partial(part, "kept", Kept.from_arrays)  # read when it is first needed
+    model = Model(predictor, calibration, metadata, usual, kept, whole, acts)
     model.of_sessions = part("of_sessions", Calibration.from_arrays)
     model.label["version"] = document["sha256"][:16]
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
@@ -479,17 +478,5 @@ def _part(
     if document.get(name) is None:
         return None
     with understood(path, AGAIN):
-        return restore(_under(f"{name}.", tensors), document[name])
-
-
-def _kept_part(
-    document: Mapping[str, Any], tensors: dict[str, Any], path: str | os.PathLike[str]
-) -> Kept | None:
-    """Raises UnreadableFile."""
-    from jostle.models.online._kept import Kept
-
-    return _part(document, tensors, path, "kept", Kept.from_arrays)
-
-
-def _under(prefix: str, tensors: dict[str, Any]) -> dict[str, Any]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+        mine = {key: value for key, value in tensors.items() if key.startswith(f"{name}.")}
+        return restore({k.partition(".")[2]: v for k, v in mine.items()}, document[name])

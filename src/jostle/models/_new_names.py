@@ -205,8 +205,5 @@ def _scored(
     known = known_w[c.workload] & known_p[c.platform]
     known[row[~known_w[c.corunner]]] = False
     at = np.flatnonzero(left.asked & known)
-    test_runs = runs.take(at)
-    part, unit = Selection.of(fitted, test_runs), left.unit[at]
-    scores = CalibrationRuns.of(fitted, test_runs, unit, groups=groups, held_out=True, part=part)
-    answered = np.flatnonzero(np.isfinite(scores.scores[0]))
-    return scores.take(answered), part.take(answered)
+    options = {"groups": groups, "held_out": True}
+    return CalibrationRuns.of_answered(fitted, runs.take(at), left.unit[at], **options)[:2]

@@ -90,17 +90,10 @@ def _calibrated(
     own, names = [], []
     without: list[tuple[Any, np.ndarray]] = []
     for one in left_out:
-        some = as_asked(one)
-        part = Selection.of(one.fitted, some)
-        scores = CalibrationRuns.of(
-            *(one.fitted, some, one.unit),
-            groups=groups,
-            held_out=one.is_of_names,
-            part=part,
+        scores, part, known = CalibrationRuns.of_answered(
+            one.fitted, as_asked(one), one.unit, groups=groups, held_out=one.is_of_names
         )
-        # What has no answer is another kind of question, not a late run.
-        known = np.flatnonzero(np.isfinite(scores.scores[0]))
-        (names if one.is_of_names else own).append((scores.take(known), part.take(known)))
+        (names if one.is_of_names else own).append((scores, part))
         if not one.is_of_names:
             without.append((one.fitted, one.runs[known]))
     if not any(len(scores) for scores, _ in own):

@@ -84,22 +84,8 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
         bounds = _with_names_taken_as_new(
             bounds, method.folded_again(learned, now.learned, seed=seed)
         )
-    record = {
-        "runs": len(new),
-        "learned": int((~held).sum()),
-        "calibration": int(held.sum()),
-        "new_workloads": len(joined["workloads"]),
-        "new_platforms": len(joined["platforms"]),
-        **stamp,
-    }
-    metadata = dict(model.metadata)
-    metadata["jostle_version"] = VERSION
-    metadata["data_version"] = stamp["data_version"] or metadata.get("data_version")
-    metadata["updates"] = [*metadata.get("updates", []), record][-MOST_UPDATES:]
-    counts = dict(metadata.get("runs", {}))
-    counts["fitted"] = int(counts.get("fitted", 0)) + record["learned"]
-    counts["calibration"] = len(now.calibration)
-    metadata["runs"] = counts
+    added = {"learned": int((~held).sum()), "calibration": int(held.sum())}
+    metadata = _metadata(model, len(new), added, joined, len(now.calibration), stamp)
     whole = model.whole
     if whole is not None:
         whole = method.learned(
@@ -117,38 +103,46 @@ def _updated_crossed(
     again = learner_of(model.metadata)
     assert isinstance(again, Again)
     assert isinstance(again.method, LeavesOut)
-    before = model.metadata
     crossed = updated_crossed(
         *(again.method, again.prepared, kept, new),
         chosen=np.ones(len(new), bool) if chosen else runs.ok().is_chosen,
-        by=str(before.get("calibrated_by") or "window"),
-        seed=int(before["seed"]),
+        by=str(model.metadata.get("calibrated_by") or "window"),
+        seed=int(model.metadata["seed"]),
         groups=model.calibration.groups,
     )
     if crossed is None:
         raise UsageError("no run of the model and of the new ones can be left out", fix=AGAIN)
     joined = _joined_names(model.predictor, crossed.fitted)
-    more = len(crossed.calibration_runs) - int(before["runs"].get("calibration", 0))
-    record = {
-        "runs": len(new),
-        "learned": len(new),
-        "calibration": max(more, 0),
-        "new_workloads": len(joined["workloads"]),
-        "new_platforms": len(joined["platforms"]),
-        **stamp,
-    }
-    metadata = dict(before)
-    metadata["jostle_version"] = VERSION
-    metadata["data_version"] = stamp["data_version"] or metadata.get("data_version")
-    metadata["updates"] = [*metadata.get("updates", []), record][-MOST_UPDATES:]
-    metadata["runs"] = dict(before["runs"]) | {
-        "fitted": int(before["runs"].get("fitted", 0)) + len(new),
-        "calibration": len(crossed.calibration_runs),
-    }
+    calibrated = len(crossed.calibration_runs)
+    more = calibrated - int(model.metadata["runs"].get("calibration", 0))
+    added = {"learned": len(new), "calibration": max(more, 0)}
+    metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
     updated_model = type(model)(crossed.fitted, crossed.calibration, metadata, kept=crossed.kept)
     updated_model.of_sessions = crossed.of_sessions
     updated_model.usual = Usual.of(updated_model, crossed.calibration_runs)
     return updated_model
+
+
+def _metadata(
+    model: Any,
+    runs: int,
+    added: dict[str, int],
+    joined: dict[str, set[str]],
+    calibrated: int,
+    stamp: dict[str, str | None],
+) -> dict[str, Any]:
+    """Those of a model that has learned so many runs more. added: how many were learned from, and how many
+    came to those calibrated on, of which there are so many now. joined: names that are new."""
+    before = model.metadata
+    record = {"runs": runs, **added, **{f"new_{k}": len(v) for k, v in joined.items()}, **stamp}
+    counts = dict(before.get("runs", {}))
+    fitted = int(counts.get("fitted", 0)) + added["learned"]
+    return before | {
+        "jostle_version": VERSION,
+        "data_version": stamp["data_version"] or before.get("data_version"),
+        "updates": [*before.get("updates", []), record][-MOST_UPDATES:],
+        "runs": counts | {"fitted": fitted, "calibration": calibrated},
+    }
 
 
 def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
@@ -242,13 +236,10 @@ def _with_names_taken_as_new(
     """With what known names show when they are taken as new ones."""
     scores, parts, start = [], [], 0
     for fitted, test_runs in again:
-        part = Selection.of(fitted, test_runs)
-        runs = CalibrationRuns.of(
-            fitted, test_runs, test_runs.unit + start, held_out=True, part=part
-        )
-        answered = np.flatnonzero(np.isfinite(runs.scores[0]))
-        scores.append(runs.take(answered))
-        parts.append(part.take(answered))
+        unit = test_runs.unit + start
+        runs, part, _ = CalibrationRuns.of_answered(fitted, test_runs, unit, held_out=True)
+        scores.append(runs)
+        parts.append(part)
         start += 1_000_000  # a name of one kind, with so many runs, is one unit
     if not scores or bounds.groups is not None:
         return bounds
