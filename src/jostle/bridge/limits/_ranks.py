@@ -5,7 +5,8 @@ peaks and that of a new run, the new one is at most the ceil((n + 1) c)-th small
 whose peak was only seen to be at least so high stands above all others, which is true whatever it was. Where
 that leaves no finite limit, its share is given to the higher peaks instead (redistribution to the right:
 Efron, Proc. 5th Berkeley Symposium 4, 1967), which holds where what cut runs short did not depend on what
-they would have used.
+they would have used: the share of the new run above it, over what redistribution leaves, is a martingale in
+the height, with mean 1.
 
 What is left of a run: runs that have come as far are exchangeable with it, and so are scores of them, such as
 what is left over the peak so far. Which of several scores tells most is chosen with the new run among those
@@ -14,8 +15,10 @@ that choose, for every value that it might have (full conformal prediction), so 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -81,17 +84,20 @@ def limit_of(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> Ranke
 
 def _redistributed(peaks: np.ndarray, is_open: np.ndarray, share: Fraction) -> float:
     """The least peak with this share at or below it, where n peaks and one at infinity weigh the same and
-    open ones hand theirs to all that are higher."""
-    below, mass, left = Fraction(0), Fraction(1, len(peaks) + 1), len(peaks) + 1
-    for row in np.lexsort((is_open, peaks)).tolist():
-        left -= 1
-        if is_open[row]:
-            mass += mass / left
-            continue
-        below += mass
-        if below >= share:
-            return float(peaks[row])
-    return float("inf")
+    open ones hand theirs to all that are higher.
+
+    A new run is above it, or there is none, at most as often as asked for. Where there is one only by luck,
+    it is exceeded more often: so what may be above is less by the chance that there is one, as Greenwood's
+    variance of what was left above the highest peak has it (Reports on Public Health 33, 1926).
+    """
+    order = np.lexsort((is_open, peaks))
+    is_whole, left = ~is_open[order], np.arange(len(peaks), 0, -1)
+    log_above = np.cumsum(np.where(is_whole, np.log(left / (left + 1)), 0.0))
+    variance = float(np.where(is_whole, 1 / (left * (left + 1)), 0.0).sum())
+    most = math.log(1 - share)
+    most += math.log(NormalDist(log_above[-1], math.sqrt(variance) + 1e-9).cdf(most) + 1e-300)
+    reached = np.flatnonzero(is_whole & (log_above <= most + 1e-12))
+    return float(peaks[order[reached[0]]]) if len(reached) else float("inf")
 
 
 def over_limits(peaks: np.ndarray, is_open: np.ndarray, limit: float) -> tuple[float, float]:

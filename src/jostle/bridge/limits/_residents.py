@@ -34,24 +34,34 @@ MOST_MORE = 1000  # further residents
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """One workload at its place: lives (n, T) of its runs, how likely each is drawn (n,), their windows."""
+    """One workload at its place: lives (n, T) of its runs, how likely each is drawn (n,), by how many times
+    open ones may have gone higher than was seen, on the mean (n,), their windows."""
 
     lives: np.ndarray
     weights: np.ndarray
+    beyond: np.ndarray
     windows: tuple[str | None, ...]
 
     def open_draws(self, draws: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """(draws, T) means and (draws, 1) by how much lives go further from it than recorded ones did."""
-        n = len(self.lives)
+        n = max(round(1 / float((self.weights**2).sum())), 2)  # as many of the same weight
         factor = np.sqrt(n / random.chisquare(n - 1, (draws, 1)))
         counts = random.multinomial(n, self.weights, draws) / n
         mean = self.weights @ self.lives
         return mean + factor * (counts @ self.lives - mean), factor
 
-    def lived(self, rows: np.ndarray, drawn: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def lived(
+        self,
+        rows: np.ndarray,
+        drawn: tuple[np.ndarray, np.ndarray],
+        random: np.random.Generator,
+    ) -> np.ndarray:
         """(draws, T) lives like these runs, with the drawn means and factors."""
         means, factor = drawn
-        return np.maximum(means + factor * (self.lives[rows] - self.weights @ self.lives), 0.0)
+        lives = self.lives[rows]
+        if self.beyond.any():
+            lives *= 1 + self.beyond[rows, None] * random.standard_exponential((len(rows), 1))
+        return np.maximum(means + factor * (lives - self.weights @ self.lives), 0.0)
 
 
 @answers_verbs("forecasts")
@@ -127,7 +137,7 @@ class Residents:
         drawn, total = law.open_draws(DRAWS, random), self._sums
         for number in range(MOST_MORE):
             rows = random.choice(len(law.lives), DRAWS, p=law.weights)
-            total = total + law.lived(rows, drawn)
+            total = total + law.lived(rows, drawn, random)
             if (total.max(axis=1) > limit).mean() > 1 - confidence:
                 return number
         return MOST_MORE
@@ -156,7 +166,11 @@ class Residents:
             peaks = np.array([life.max() for life in lives])
             is_open = np.array([use.is_open for use in each.going])
             windows = tuple(use.window for use in each.going)
-            laws.append(_Law(np.array(lives), share_of_each(peaks, is_open), windows))
+            # What goes above the middle is exponential, as far as what was cut short may have gone.
+            over = np.maximum(peaks - np.median(peaks), 0.0)
+            more = over.sum() / max((over[~is_open] > 0).sum(), 1)
+            beyond = np.where(is_open, more / np.maximum(peaks, 1e-300), 0.0)
+            laws.append(_Law(np.array(lives), share_of_each(peaks, is_open), beyond, windows))
         return laws
 
     @cached_property
@@ -183,7 +197,7 @@ class Residents:
                 rows = random.choice(len(law.lives), DRAWS, p=law.weights)
             if id(each) not in drawn:
                 drawn[id(each)] = law.open_draws(DRAWS, random)
-            lives = law.lived(rows, drawn[id(each)])
+            lives = law.lived(rows, drawn[id(each)], random)
             if self.error:
                 lives = _stretched(lives, np.exp(self.error * random.standard_normal(DRAWS)))
             total += lives
@@ -191,7 +205,8 @@ class Residents:
 
 
 def _life(use: Use, now: float, edges: np.ndarray) -> np.ndarray:
-    """(T,) the most that a run used between these times from now on; 0 after its end."""
+    """(T,) the most that a run used between these times from now on; after its end 0, or where it was cut
+    short as much as last."""
     times, values = use.times_seconds - now, use.values
     # A sample stands for the time until the one before it ended.
     first = np.searchsorted(times, edges[:-1] * (1 + 1e-9), side="right")
@@ -199,7 +214,7 @@ def _life(use: Use, now: float, edges: np.ndarray) -> np.ndarray:
     life = np.zeros(len(edges) - 1)
     for place in np.flatnonzero(first < len(values)).tolist():
         life[place] = values[first[place] : min(int(last[place]), len(values) - 1) + 1].max()
-    life[edges[:-1] >= use.length_seconds - now] = 0.0
+    life[edges[:-1] >= use.length_seconds - now] = values[-1] if use.is_open else 0.0
     return life
 
 
