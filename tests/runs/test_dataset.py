@@ -57,6 +57,9 @@ def test_any_engine_reads_the_files(tmp_path: Path) -> None:
 
 
 def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
+    (table := tmp_path / "times.csv").write_text("job,seconds\na,1\n")
+    with pytest.raises(UnreadableFile, match=r"a file, not a dataset.*jostle runs"):
+        Dataset(table).read()
     with pytest.raises(UnreadableFile, match="no such dataset folder"):
         read_runs(tmp_path / "nowhere")
     with pytest.raises(UnreadableFile, match="holds no runs"):

@@ -180,10 +180,13 @@ class Dataset:
         with understood(self.path, "Check the name."):
             is_there = self.path.is_dir()
         if not is_there:
+            a_file = self.path.is_file()
             raise UnreadableFile(
-                "there is no such dataset folder",
+                "a file, not a dataset" if a_file else "there is no such dataset folder",
                 where=str(self.path),
-                fix="Make one with jostle measure or jostle import.",
+                fix=f"jostle runs {self.path} says how to import it."
+                if a_file
+                else "Make one with jostle measure or jostle import.",
             )
         # Runs first: whatever features they need were there before them.
         tables = [
