@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle._report import Table
 from jostle.bounds import CROSS_VALIDATED
 from jostle.ensemble import Ensemble, FittedEnsemble, expert_names
 from jostle.ensemble._canonical import campaign_of
@@ -152,12 +153,18 @@ def test_the_explanation_adds_up(runs: Runs) -> None:
     fitted = fitted_to(runs)
     row = np.flatnonzero(runs.colocations.number_of_corunners == 2)[:1]
     asked = runs.colocations.take(row)
-    document = fitted.explain(asked).document
+    report = fitted.explain(asked)
+    document = report.document
     total = sum(one["log_ratio"] for one in document["added"])
     alone, seconds = document["solo_seconds"], document["runtime_seconds"]
     assert np.isclose(np.log(seconds / alone), total, atol=1e-12)
     assert np.isclose(sum(one["weight"] for one in document["experts"]), 1.0)
     assert seconds == fitted.predict(asked)[0]
+    # A person reads words, each once, without the numbers that tell strengths apart.
+    (table,) = (p for p in report.tables if isinstance(p, Table) and p.columns[-1] == "says")
+    names = [row[0] for row in table.rows]
+    assert len(set(names)) == len(names)
+    assert not any(char.isdigit() for name in names for char in name)
 
 
 def test_a_saved_one_answers_alike(runs: Runs, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._report import Report, Table, duration
+from jostle.ensemble._words import in_words, weights_in_words
 from jostle.errors import UsageError
 from jostle.methods import behind_table, runs_behind
 from jostle.runs import Colocations
@@ -38,7 +39,13 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
         rows.append([f"beside {name}", duration(float(np.exp(total))), f"{np.expm1(log):+.1%}"])
     parts.append(Table(["", "runtime", "added"], rows, right=(1, 2)))
     if corunners:
-        listed = [[name, f"{part:.0%}", duration(answer[name])] for name, part in share.items()]
+        said: dict[str, float] = {}  # means of logs, as experts with the same words differ little
+        for name, part in share.items():
+            said[in_words(name)] = said.get(in_words(name), 0.0) + part * np.log(answer[name])
+        listed = [
+            [words, f"{part:.0%}", duration(float(np.exp(said[words] / part)))]
+            for words, part in weights_in_words(share).items()
+        ]
         parts += ["", Table(["the answer is made of", "weight", "says"], listed, right=(1, 2))]
     document: dict[str, Any] = {
         "schema": "explain-ensemble/v1",

@@ -31,6 +31,7 @@ from jostle.ensemble._weights import (
     usual_weights,
     weights_of,
 )
+from jostle.ensemble._words import weights_in_words
 from jostle.errors import NotEnoughRuns
 from jostle.methods import CLOSE_CALIBRATION, Data, FitWithout, RunCounts
 from jostle.progress import Progress
@@ -356,15 +357,13 @@ def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
     """At most three: what speaks, what is guessed, and what sessions cost."""
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
-    order = np.argsort(-weight, kind="stable")[:4]
     if not campaign.is_learned.any():
         notes.append("no run with co-runners: every slowdown is 1")
     elif fitted.weighed.labels == (NO_SLOWDOWN,):
         notes.append("no evidence of interference: every slowdown is 1")
     else:
-        text = ", ".join(
-            f"{fitted.weighed.labels[at]} {weight[at]:.0%}" for at in order if weight[at]
-        )
+        words = weights_in_words(dict(zip(fitted.weighed.labels, weight, strict=True)))
+        text = ", ".join(f"{name} {part:.0%}" for name, part in list(words.items())[:4] if part)
         notes.append(f"a new set of workloads is answered by {text}")
     cells = len(np.unique(campaign.cell[campaign.degree == 0]))
     guessed = int(np.isfinite(fitted.weighed.log_alone).sum()) - cells

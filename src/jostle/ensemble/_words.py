@@ -1,0 +1,43 @@
+"""What experts are called where a person reads; documents have their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_WORDS = {
+    "none": "no slowdown",
+    "level": "the mean slowdown",
+    "effects": "additive effects",
+    "effects and rest": "additive effects and what pairs differ by",
+    "effects and boosting": "additive effects, then gradient boosting",
+    "boosting": "gradient boosting",
+    "product": "susceptibility times pressure",
+    "process": "a Gaussian process",
+    "process of effects": "a Gaussian process over additive effects",
+    "network": "matrix factorization",
+    "trees": "trees on features",
+}
+_UNITS = {
+    " of seconds": ", in seconds",
+    " of shares": ", in shares of the time alone",
+    " of factors": "",
+}
+
+
+def in_words(label: str) -> str:
+    """The same for experts that differ in a strength alone, the number at their end."""
+    name = re.sub(r" [0-9.e-]+$", "", label)
+    if name in _WORDS:
+        return _WORDS[name]
+    unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
+    name = name.removesuffix(unit)
+    return _WORDS.get(name, name) + _UNITS.get(unit, "")
+
+
+def weights_in_words(weights: Mapping[str, float]) -> dict[str, float]:
+    """The weights of the experts with the same words, added up; the largest first."""
+    out: dict[str, float] = {}
+    for label, weight in weights.items():
+        out[in_words(label)] = out.get(in_words(label), 0.0) + weight
+    return dict(sorted(out.items(), key=lambda item: -item[1]))
