@@ -251,7 +251,7 @@ def test_programs_under_one_name_and_names_met_once(tmp_path: Path) -> None:
         ("z", "n1", 9_200, 9_300, "c"),
     ]
     made, _ = JobsImport(written(tmp_path / "log.csv", rows)).read().write(tmp_path / "fleet")
-    assert made.spread == ["a"]
+    assert made.several == ["a"]
     assert (made.workloads, made.once) == (3, 2)  # the last one is cut
 
 

@@ -157,9 +157,9 @@ def log_report(source: str, output: Path, made: MadeOfLog, written: Sequence[Pat
         ("workloads", f"{made.workloads}, {made.once} of them met once"),
         ("sets met twice or more", f"{made.sets}, {made.on_one_node} of them on one node only"),
     ]
-    if made.spread:
-        shown = ", ".join(made.spread[:5]) + (" …" if len(made.spread) > 5 else "")
-        lines.append(("several programs under one name?", f"{len(made.spread)}: {shown}"))
+    if made.several:
+        shown = ", ".join(made.several[:5]) + (" …" if len(made.several) > 5 else "")
+        lines.append(("several programs under one name?", f"{len(made.several)}: {shown}"))
     parts: list[Table | str] = [Table(("", ""), lines, title=str(output), wrapped=(1,))]
     if made.left_aside:
         rows = [(str(n), f"because {why}") for why, n in made.left_aside.items()]

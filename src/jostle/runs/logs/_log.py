@@ -18,6 +18,7 @@ from jostle.runs._columns import filled, lists_from_codes, number_text, text_fro
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._stretches import longest_company, stretches_column
 from jostle.runs.logs._cells import NO_TIME, nodes_of
+from jostle.runs.logs._groups import groups_apart
 from jostle.runs.logs._sweep import Company, Stays, companies
 from jostle.runs.store._dataset import Dataset
 
@@ -27,7 +28,6 @@ pc: Any = pyarrow.compute
 OK, FAILED, TIMEOUT, RUNNING = range(4)
 _STATUS = np.array(["ok", "failed", "timeout"])
 _SLICES_OF_A_FILE = 3
-_SPREAD, _FEWEST = 5.0, 10
 
 
 @dataclass
@@ -51,9 +51,8 @@ class MadeOfLog:
     """What an import of a log made. jobs: rows of jobs. runs: of those that could be. added: of those that
     the dataset had not. status, left_aside: counts by name. stretches: of a run, in the mean. workloads,
     once: names, and those of one run. sets, on_one_node: sets met at least twice, and of those the ones
-    that only one node had, whose slowdowns cannot be told from that node's own. spread: names whose
-    runtimes differ by more than five times between the shortest and the longest tenth: several programs
-    under one name?"""
+    that only one node had, whose slowdowns cannot be told from that node's own. several: names whose times
+    beside the same company are in groups, as of several programs."""
 
     jobs: int = 0
     runs: int = 0
@@ -67,7 +66,7 @@ class MadeOfLog:
     once: int = 0
     sets: int = 0
     on_one_node: int = 0
-    spread: list[str] = field(default_factory=list)
+    several: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -215,8 +214,7 @@ class ImportedLog:
         if not made.runs:
             why = "; ".join(f"{n}: {reason}" for reason, n in made.left_aside.items())
             raise BadData(f"no job is a run ({why})", where=self.source)
-        good = is_run & (outcome == OK)
-        tally.into(made, about, names[good], (end - start)[good])
+        tally.into(made, about)
         made.notes += self.notes
 
     def _edges(
@@ -314,7 +312,7 @@ def _table(
     every = stretches_column(company.counts, start_seconds, beside)
     corunners = longest_company(every, runtime)
     single = (company.counts == 1) | ~ok
-    tally.add(company, about.workload[at], node[company.stay], corunners, names)
+    tally.add(company, at, about.workload[at], node[company.stay], corunners, names)
     states = text_from_codes(about.state[at], about.state_names.tolist())
     return columns_table(
         workload=text_from_codes(about.workload[at], names),
@@ -337,11 +335,16 @@ class _Tally:
     def __init__(self, workloads: int) -> None:
         self.runs = self.stretches = 0
         self._mark = np.random.default_rng(0).integers(1, 2**63, workloads + 1, dtype=np.uint64)
-        self._sets: list[np.ndarray] = []
-        self._nodes: list[np.ndarray] = []
+        self._columns: list[tuple[np.ndarray, ...]] = []  # job, set, node
 
     def add(
-        self, company: Company, workload: np.ndarray, node: np.ndarray, corunners: Any, names: Any
+        self,
+        company: Company,
+        job: np.ndarray,
+        workload: np.ndarray,
+        node: np.ndarray,
+        corunners: Any,
+        names: Any,
     ) -> None:
         self.runs += len(company.stay)
         self.stretches += len(company.offset)
@@ -353,28 +356,27 @@ class _Tally:
         if len(encoded):
             row = np.repeat(np.arange(len(workload)), sizes)
             np.add.at(total, row, self._mark[code[encoded.indices.to_numpy()]])
-        self._sets.append(total * np.uint64(3) + self._mark[workload])
-        self._nodes.append(node)
+        self._columns.append((job, total * np.uint64(3) + self._mark[workload], node))
 
-    def into(self, made: MadeOfLog, about: _Jobs, names: np.ndarray, lasted: np.ndarray) -> None:
-        """names, lasted: of the runs that ended well."""
-        sets, nodes = np.concatenate(self._sets), np.concatenate(self._nodes)
+    def into(self, made: MadeOfLog, about: _Jobs) -> None:
+        job, sets, nodes = (np.concatenate(one) for one in zip(*self._columns, strict=True))
         kinds, code, counts = np.unique(sets, return_inverse=True, return_counts=True)
-        pairs = np.unique(code.reshape(-1).astype(np.int64) * (int(nodes.max()) + 1) + nodes)
+        code = code.reshape(-1).astype(np.int64)
+        pairs = np.unique(code * (int(nodes.max()) + 1) + nodes)
         places = np.bincount(pairs // (int(nodes.max()) + 1), minlength=len(kinds))
         made.sets, made.on_one_node = (
             int((counts > 1).sum()),
             int(((counts > 1) & (places == 1)).sum()),
         )
         made.stretches = self.stretches / self.runs
+        good = np.flatnonzero(about.outcome[job] == OK)
+        names = about.workload[job[good]]
         number = np.bincount(names, minlength=len(about.workload_names))
         made.workloads, made.once = int((number > 0).sum()), int((number == 1).sum())
-        of_platform = np.bincount(about.platform[nodes][about.platform[nodes] >= 0])
+        platform = about.platform[nodes]
+        of_platform = np.bincount(platform[platform >= 0])
         made.platforms = int((of_platform > 0).sum())
         made.runs_of_a_platform = float(np.median(of_platform[of_platform > 0]))
-        order = np.lexsort((lasted, names))
-        bounds = np.cumsum(number)
-        for one in np.flatnonzero(number >= _FEWEST):
-            mine = lasted[order[bounds[one] - number[one] : bounds[one]]]
-            if mine[int(0.9 * len(mine))] > _SPREAD * mine[int(0.1 * len(mine))]:
-                made.spread.append(str(about.workload_names[one]))
+        company = (code * len(of_platform) + platform)[good]
+        several = groups_apart(names, company, (about.end - about.start)[job[good]] / 1e6)
+        made.several = about.workload_names[several].tolist()
