@@ -4,9 +4,11 @@
 
 Without --slurm made clusters: six nodes of three slots, ten workloads, by laws that no expert of the ensemble
 has. The log of jobs placed at random is learned from; of as many new ones it is told at placement how long
-they take, and then policies place jobs with a limit of 1.5 or 2.5 times their time alone. `future`: whatever
-may come; `start`: the set at the start throughout; `largest`: the largest set that ever was, known
-afterwards only. With --constant the error on sets held constant, by what a log is read as and by a campaign
+they take, by the default method and by an oracle that knows the law, and then policies place jobs with a
+limit of 1.5 or 2.5 times their time alone. `future`: whatever may come; `start`: the set at the start
+throughout; `largest`: the largest set that ever was, known afterwards only; `on the act`: what is told times
+the conformal quantile of actual over told of the first half of the new jobs. All rows are of the second
+half. With --constant the error on sets held constant, by what a log is read as and by a campaign
 of as many runs of one company each. With --slurm the last 100 jobs of the shipped log from those before, by
 the default method.
 """
@@ -15,14 +17,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 import jostle
+from jostle.bounds import Candidates, conformal_rank
+from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
 from jostle.models import Ages, past_and_future
 from jostle.placement import Node, Request, SetBounds, Standard, ends_at
 from jostle.runs import Colocations, Runs, SacctImport
@@ -160,6 +164,55 @@ def _pair(model: jostle.Model, asked: Any, c: float) -> tuple[np.ndarray, np.nda
     return seconds, bounds.seconds
 
 
+@dataclass(frozen=True, eq=False)
+class FittedLaw(FromCounts):
+    """The law of a made cluster, whatever it is given."""
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    counts: RunCounts
+    made: Any
+    notes: tuple[str, ...] = ()
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds."""
+        rows = asked.to_columns()
+        every = zip(rows["workload"], rows["corunners"], strict=True)
+        return np.array([self.made.seconds(*_codes([name, *beside])) for name, beside in every])
+
+    def candidates(self, asked: Colocations) -> Candidates:
+        return Candidates.one_way(self.predict(asked))
+
+
+@dataclass(frozen=True)
+class TrueLaw(Restores):
+    """A method that knows it: its errors are those of noise and of who comes."""
+
+    made: Any
+    name: ClassVar[str] = "oracle"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fitted: ClassVar[str] = "studies.live.over_time:FittedLaw"
+
+    def prepare(self, data: Data) -> Prepared:
+        return Prepared.of(data)
+
+    def fit(self, prepared: Prepared, *, seed: int = 0, progress: object = None) -> FittedLaw:
+        counts = RunCounts.of(prepared.together())
+        return FittedLaw(tuple(NAMES), ("p",), counts, self.made)
+
+
+def told_lines(model: jostle.Model, log: Runs, rows: np.ndarray, c: float) -> Iterator[str]:
+    """A line for each way to tell, of the second half of the rows."""
+    actual, half = log.runtime_seconds[rows], len(rows) // 2
+    pairs = told(model, log, rows, c)
+    for name in ("start", "largest"):
+        seconds = pairs[name][0]
+        ratio = np.sort(actual[:half] / seconds[:half])[conformal_rank(half, c) - 1]
+        pairs[f"{name}, on the act"] = seconds, ratio * seconds
+    for name, (seconds, bound) in pairs.items():
+        yield line(name, seconds[half:], bound[half:], actual[half:])
+
+
 def line(name: str, seconds: np.ndarray, bound: np.ndarray, actual: np.ndarray) -> str:
     """Median error, share covered, mean margin of those with a bound, share with one."""
     error = 100 * np.median(np.abs(seconds / actual - 1))
@@ -217,15 +270,18 @@ def made_clusters(options: argparse.Namespace) -> None:
     c = options.confidence
     for law in options.laws.split(","):
         made = MadeCluster(law, options.seed)
-        model: Any = None
         jobs = made.jobs(2 * options.jobs, options.load, options.seed)
         made.play(jobs, policies_random(options.seed))
         log = runs_of(sorted(jobs, key=lambda job: job.start))
-        model = jostle.fit(log.take(np.arange(options.jobs)), seed=options.seed)
-        rows = np.arange(options.jobs, len(log))
+        before, rows = log.take(np.arange(options.jobs)), np.arange(options.jobs, len(log))
         print(f"\n{law}: what is told at placement | error | covers | margin | with a bound")
-        for name, pair in told(model, log, rows, c).items():
-            print(line(name, pair[0], pair[1], log.runtime_seconds[rows]), flush=True)
+        model: Any = None
+        for who, method in (("oracle", TrueLaw(made)), ("jostle", None)):
+            model = jostle.fit(before, method, seed=options.seed)
+            for text in told_lines(model, log, rows, c):
+                print(f"{who}, {text}", flush=True)
+        if not options.play:
+            continue
         print("policy | promises broken | node hours | mean wait s | until all are done, h")
         fresh = made.jobs(options.play, options.load, options.seed + 1)
         for name, choose in policies(made, model, options.seed, c).items():
@@ -381,7 +437,7 @@ def main() -> None:
     parser.add_argument(
         "--jobs", type=int, default=500, help="learned from, and as many asked about"
     )
-    parser.add_argument("--play", type=int, default=150, help="placed by each policy")
+    parser.add_argument("--play", type=int, default=150, help="placed by each policy, 0: none")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-c", "--confidence", type=float, default=0.9)
     options = parser.parse_args()
