@@ -43,7 +43,8 @@ LAWS: dict[str, Callable[[float, float, np.ndarray], float]] = {
 
 @dataclass
 class MadeJob:
-    """One that was placed. left: of its work, noise included. beside: (seconds since its start, names)."""
+    """One that was placed. left: of its work, noise included. beside: (seconds since its start, names).
+    bound: that was told of the set at the start, infinite for none."""
 
     code: int
     arrival: float
@@ -52,6 +53,7 @@ class MadeJob:
     node: int = -1
     start: float = 0.0
     end: float = 0.0
+    bound: float = np.inf
     beside: list[tuple[float, list[str]]] = field(default_factory=list)
 
 
@@ -223,15 +225,18 @@ def line(name: str, seconds: np.ndarray, bound: np.ndarray, actual: np.ndarray) 
 
 
 def policies(made: MadeCluster, model: jostle.Model, seed: int, c: float) -> dict[str, Any]:
-    """{name: choose}. All but `never share` fill up to the slots; Jostle where every promise is kept, by its
-    bound over those who are there, as later ones are let in only where it is kept; else an empty node."""
+    """{name: choose}. All but `never share` fill up to the slots; Jostle where every promise is kept, else an
+    empty node: `at` the first such node, by its bounds over those who are there, as later ones are let in
+    only where they are kept; `rank` that of the least bound beside them throughout, which with `bounds kept`
+    is a limit from then on."""
     sets = SetBounds(model, Standard(c))
     draw = np.random.default_rng(seed)
 
-    def request(job: MadeJob, now: float) -> Request:
+    def request(job: MadeJob, now: float, *, is_kept: bool = False) -> Request:
+        limit = job.ratio * float(made.solo[job.code])
         return Request(
             NAMES[job.code],
-            deadline_seconds=job.ratio * float(made.solo[job.code]),
+            deadline_seconds=min(limit, job.bound) if is_kept else limit,
             elapsed_seconds=max(0.0, now - job.start) if job.beside else None,
         )
 
@@ -251,6 +256,21 @@ def policies(made: MadeCluster, model: jostle.Model, seed: int, c: float) -> dic
         good = [k for k in open_ if f"n{k}" not in late]
         return good[0] if good else next((k for k in range(NODES) if not nodes[k]), None)
 
+    def ranked(is_kept: bool) -> Callable[..., int | None]:
+        def choose(job: MadeJob, nodes: list[list[MadeJob]], now: float) -> int | None:
+            fleet = []
+            for k, here in enumerate(nodes):
+                if len(here) < SLOTS:
+                    tenants = tuple(request(one, now, is_kept=is_kept) for one in here)
+                    fleet.append(Node(f"n{k}", "p", SLOTS, tenants=tenants))
+            ranking = jostle.place(model, fleet, confidence=c).rank([request(job, now)])[0]
+            if ranking.best is None:
+                return next((k for k in range(NODES) if not nodes[k]), None)
+            job.bound = ranking.best.bound_seconds
+            return int(ranking.best.node[1:])
+
+        return choose
+
     def free(nodes: list[list[MadeJob]], most: int) -> list[int]:
         return [k for k in range(NODES) if len(nodes[k]) < most]
 
@@ -262,7 +282,9 @@ def policies(made: MadeCluster, model: jostle.Model, seed: int, c: float) -> dic
         ),
         "never share": lambda j, nodes, t: next(iter(free(nodes, 1)), None),
         "at most two": lambda j, nodes, t: next(iter(free(nodes, 2)), None),
-        "jostle": kept,
+        "jostle at": kept,
+        "jostle rank": ranked(False),
+        "jostle rank, bounds kept": ranked(True),
     }
 
 
@@ -282,16 +304,21 @@ def made_clusters(options: argparse.Namespace) -> None:
                 print(f"{who}, {text}", flush=True)
         if not options.play:
             continue
-        print("policy | promises broken | node hours | mean wait s | until all are done, h")
+        print(
+            "policy | limits broken | bounds told broken | node hours | mean wait s | until all are done, h"
+        )
         fresh = made.jobs(options.play, options.load, options.seed + 1)
         for name, choose in policies(made, model, options.seed, c).items():
             mine = [replace(job, beside=[]) for job in fresh]
             hours = made.play(mine, choose)
             late = [j.end - j.start > j.ratio * made.solo[j.code] * (1 + 1e-9) for j in mine]
+            broken = [job.end - job.start > job.bound for job in mine if np.isfinite(job.bound)]
+            told_broken = f"{np.mean(broken):.3f}" if broken else "-"
             wait = np.mean([job.start - job.arrival for job in mine])
             last = max(job.end for job in mine) / 3600
             print(
-                f"{name} | {np.mean(late):.3f} | {hours:.2f} | {wait:.0f} | {last:.2f}", flush=True
+                f"{name} | {np.mean(late):.3f} | {told_broken} | {hours:.2f} | {wait:.0f} | {last:.2f}",
+                flush=True,
             )
 
 

@@ -35,7 +35,8 @@ ASKED_EACH = (
 OF_CHOSEN = (
     "Of the {which}, at most {miss} are expected to take longer than their bound (each is at {level:.4g}): "
     "the choice was replayed on calibration runs, over requests whose workloads are drawn like those and "
-    "whose limits are set without looking at the bounds."
+    "whose limits are set without looking at the bounds. Bounds are of this company throughout: a tenant "
+    "whose bound is its deadline from then on has it kept by later placements."
 )
 RANKED = (
     "Each bound holds over what was asked about. For the best of them, chosen because its bound is small, "
