@@ -125,7 +125,7 @@ def test_what_rejects_a_window_and_all_its_members() -> None:
 
 
 def others(**changed: float) -> Others:
-    nobody = {"seconds": 1.0, "taken": 0.0, "stolen": 0.0, "throttled": 0.0, "members": 0.0}
+    nobody = {"seconds": 1.0, "taken": 0.0, "stolen": 0.0, "throttled": 0.0}
     return Others(**{**nobody, "own": 0.2, **changed})
 
 
@@ -133,12 +133,11 @@ def cleaned(
     wall: list[float],
     waited: list[float],
     unseen: list[float] | None = None,
-    least: float = 0.0,
     **changed: float,
 ) -> Cleaned:
     never = np.array(unseen or [0.0] * len(wall))
-    used = np.full(len(wall), least)
-    return cleaned_executions(np.array(wall), np.array(waited), never, used, others(**changed))
+    used = np.zeros(len(wall))
+    return cleaned_executions(np.array(wall), np.array(waited), never, used, 1, others(**changed))
 
 
 def test_what_was_waited_for_others_is_taken_off() -> None:
@@ -154,14 +153,12 @@ def test_nobody_loses_more_than_others_had() -> None:
     """Threads of one program wait for each other, too: their waits add up to more than was lost."""
     found = cleaned([1.0], [2.5], taken=0.3)
     assert found.seconds == pytest.approx(1.0 - 0.3 - 0.02)  # two ticks of the kernel's clock
-    assert cleaned([1.0], [0.9], taken=0.0).seconds == pytest.approx(1.0)
+    assert cleaned([1.0], [0.9], foreign_share=0.0).seconds == pytest.approx(1.0)
 
 
 def test_waiting_for_other_members_is_interference() -> None:
-    """Of the time a core was not its own, others had a quarter and a member three."""
-    found = cleaned([1.0], [0.8], taken=0.2, members=0.6)
+    found = cleaned([1.0], [0.8], taken=0.2, foreign_share=0.25)
     assert found.seconds == pytest.approx(1.0 - 0.8 / 4)
-    assert cleaned([1.0], [0.8], members=0.8).seconds == 1.0
 
 
 def test_what_a_hypervisor_and_limits_took_is_lost() -> None:
@@ -170,7 +167,7 @@ def test_what_a_hypervisor_and_limits_took_is_lost() -> None:
 
 
 def test_processes_that_nobody_looked_at_waited_as_others_took_the_core() -> None:
-    found = cleaned([1.0], [0.0], [0.25], taken=0.75, own=0.25)
+    found = cleaned([1.0], [0.0], [0.25], taken=0.75, own=0.25, lost_per_unseen=3.0)
     assert found.seconds == pytest.approx(0.25)
     assert found.error_ratio > cleaned([1.0], [0.75], taken=0.75, own=0.25).error_ratio
 

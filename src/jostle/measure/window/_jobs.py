@@ -29,6 +29,7 @@ from jostle.measure.window._assess import Window, WindowResult, failures, result
 from jostle.measure.window._estimate import estimate
 from jostle.measure.window._foreign import Elapsed, Moment, foreign_to_jobs
 from jostle.measure.window._lost import Cleaned, Others, cleaned_executions, cleaned_part
+from jostle.measure.window._sharing import others_of
 from jostle.measure.window._window import Stopped
 from jostle.measure.workloads._workloads import Workload
 
@@ -197,15 +198,17 @@ def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> Windo
     foreign = foreign_to_jobs(
         record.elapsed, window.cores, used_cores, sum(cpu) + sum(around) + sum(watching), unseen
     )
+    used = [one + other for one, other in zip(cpu, around, strict=True)]
+    everyone = range(len(used))
+    groups = [tuple(everyone)] if shares else [(place,) for place in everyone]
+    others = [one for group in groups for one in _others(window, record, group, used, unseen)]
     rows = []
     for place, (member, answer) in enumerate(zip(window.members, record.answers, strict=True)):
-        cores = tuple(window.cores) if shares else (window.placement[0][place],)
-        beside = sum(cpu) + sum(around) if shares else cpu[place] + around[place]
-        others = _others(record, cores, cpu[place] + around[place], beside, bool(unseen))
         if "starts" in answer:
-            one = _of_job(answer, others, len(cores), hidden[place])
+            cores = len(window.cores) if shares else 1
+            one = _of_job(answer, others[place], cores, hidden[place])
         elif "latencies" in answer:
-            one = _of_service(answer, others)
+            one = _of_service(answer, others[place])
         else:
             one = _of_kernel(window, member, record, answer, cpu[place], shares)
         rows.append(
@@ -225,15 +228,27 @@ def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> Windo
 
 
 def _others(
-    record: JobRecord, cores: Sequence[int], own: float, members: float, is_hidden: bool
-) -> Others:
-    """Who had the cores of a member. own: CPU seconds of the member, members: of all on these cores, both
-    with what runs them. is_hidden: nobody knows what they used: no time counts as lost then."""
+    window: Window,
+    record: JobRecord,
+    group: Sequence[int],
+    used: Sequence[float],
+    unseen: Sequence[int],
+) -> list[Others]:
+    """Who had the cores of each of some members that share theirs. used: CPU seconds of every member, with
+    what runs it. unseen: cores with a member of which nobody knows what it used: no time is lost there."""
     elapsed, seconds = record.elapsed, record.elapsed.seconds
+    cores = window.cores if len(group) > 1 else [window.placement[0][group[0]]]
+    own = np.array([used[place] for place in group])
     busy = sum(map(elapsed.busy, cores))
-    taken = 0.0 if is_hidden else max(0.0, busy - members)
-    stolen = elapsed.stolen(cores)
-    return Others(seconds, taken, stolen, elapsed.throttled_seconds, max(0.0, members - own), own)
+    taken = 0.0 if set(cores) & set(unseen) else max(0.0, busy - float(own.sum()))
+    waited, hidden = np.zeros(len(own)), own.copy()
+    for at, place in enumerate(group):
+        answer = record.answers[place]
+        if answer["run_delay_seconds"] is not None:  # nobody asks a kernel: it is always ready
+            waited[at] = answer["run_delay_seconds"]
+            hidden[at] = _numbers(answer, "unseen", "<i8").sum() * 1e-9 if "unseen" in answer else 0
+    away = taken, elapsed.stolen(cores), elapsed.throttled_seconds
+    return others_of(seconds, len(cores), away, own, waited, hidden)
 
 
 _JobEstimate = tuple[Cleaned, str, float]
@@ -256,7 +271,7 @@ def _of_job(
     waited, used, unseen = (
         _numbers(answer, name, "<i8") * 1e-9 for name in ("waited", "used", "unseen")
     )
-    beat = cleaned_executions(lasted, waited, unseen, used / cores, others)
+    beat = cleaned_executions(lasted, waited, unseen, used, cores, others)
     return beat, "executions", float(len(lasted))
 
 

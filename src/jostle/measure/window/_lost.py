@@ -3,9 +3,9 @@
 A program that is ready to run and does not is waiting in the run queue, and the kernel says how long
 (`run_delay_seconds`); what it does not know of processes that came and went unseen is taken to have waited as
 others took the core. Nobody can lose more than others had: other processes on its cores, the hypervisor
-(steal) and limits of its control group (throttling), nor end in less than its CPU time: processes of one
-program wait for each other, and for others at the same time. Members that share cores wait for each other
-too, which is interference and stays in: of their waiting, the others' part of what was not their own is lost.
+(steal) and limits of its control group (throttling), nor end in less than its CPU time. Processes of one
+program wait for each other, and for others at the same time; members that share cores wait for each other
+too, which is interference and stays in: `_sharing` says which part of the waiting is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from jostle.measure.host._proc import TICK_SECONDS
 
 # Of what was lost, this much may be wrong: a program that is preempted finds its caches cold, and its start
 # and its end fall between looks. Of what nobody looked at, this much. Both by benchmarks/never_quiet.py.
+# Where members wait for each other too, by a made scheduler (tests/measure/test_lost.py).
 _LOST_ERROR_RATIO = 0.02
+_SHARED_ERROR_RATIO = 0.08
 _UNSEEN_ERROR_RATIO = 0.03
 _MOST_LOST_RATIO = 0.99
 _NORMAL_DEVIATION = 1.4826  # of a median absolute deviation, for a normal law
@@ -28,25 +30,21 @@ _MEDIAN_ERROR = 1.2533  # standard error of a median, against that of a mean
 @dataclass(frozen=True)
 class Others:
     """Of the cores where a member ran, in seconds, over a window: taken: by processes that are no members;
-    stolen: by the hypervisor; throttled: by limits; members: what other members used of them; own: what the
-    member used. seconds: the window's length."""
+    stolen: by the hypervisor; throttled: by limits; own: what the member used. seconds: the window's length.
+    foreign_share: of what it waited, the part that is lost; lost_per_unseen: seconds lost for each second of
+    CPU time whose waiting is not known."""
 
     seconds: float
     taken: float
     stolen: float
     throttled: float
-    members: float
     own: float
+    foreign_share: float = 1.0
+    lost_per_unseen: float = 0.0
 
     @property
     def lost_at_most(self) -> float:
         return self.taken + self.stolen + self.throttled
-
-    @property
-    def foreign_share(self) -> float:
-        """Of the time in which the member waited: while somebody held the core who is no member."""
-        held = self.lost_at_most + self.members
-        return self.lost_at_most / held if held > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,29 @@ class Cleaned:
 
 
 def cleaned_executions(
-    wall: np.ndarray, waited: np.ndarray, unseen: np.ndarray, least: np.ndarray, others: Others
+    wall: np.ndarray,
+    waited: np.ndarray,
+    unseen: np.ndarray,
+    used: np.ndarray,
+    cores: int,
+    others: Others,
 ) -> Cleaned:
-    """Of whole executions, the medians. wall, waited, unseen, least: (n,) seconds that each took, waited in
-    the run queue, of CPU time whose waiting is not known, and that it takes at least; n at least 1."""
+    """Of whole executions, the medians. wall, waited, unseen, used: (n,) seconds that each took, waited in
+    the run queue, of CPU time whose waiting is not known, and of CPU time; n at least 1. cores: how many it
+    may run on."""
     own = max(others.own, 1e-9)
-    guessed = unseen * (others.lost_at_most / own)
+    guessed = unseen * others.lost_per_unseen
     while_running = others.stolen / others.seconds * own / (own + others.taken)
-    lost = waited * others.foreign_share + guessed + wall * while_running
+    # Threads of one program that wait at the same time are late once.
+    threads = np.maximum(1.0, (used + waited + guessed) / wall)
+    lost = (waited * others.foreign_share + guessed) / threads + wall * while_running
     limit = (others.lost_at_most + 2 * TICK_SECONDS) * wall.sum() / others.seconds
     if lost.sum() > limit:
         lost = lost * (limit / lost.sum())
     # What a hypervisor took meanwhile may or may not be in a program's CPU time.
-    least = np.maximum(least * (1 - others.stolen / others.seconds), (1 - _MOST_LOST_RATIO) * wall)
+    least = np.maximum(
+        used / cores * (1 - others.stolen / others.seconds), (1 - _MOST_LOST_RATIO) * wall
+    )
     lost = np.clip(lost, 0.0, np.maximum(wall - least, 0.0))
     clean = wall - lost
     middle = float(np.median(clean))
@@ -81,7 +89,8 @@ def cleaned_executions(
     if len(clean) > 2:
         deviation = _NORMAL_DEVIATION * float(np.median(np.abs(clean - middle)))
         spread = _MEDIAN_ERROR * deviation / (len(clean) ** 0.5 * middle)
-    doubt = _LOST_ERROR_RATIO * lost.sum() + _UNSEEN_ERROR_RATIO * min(guessed.sum(), lost.sum())
+    of_lost = _LOST_ERROR_RATIO if others.foreign_share >= 1 else _SHARED_ERROR_RATIO
+    doubt = of_lost * lost.sum() + _UNSEEN_ERROR_RATIO * min(guessed.sum(), lost.sum())
     return Cleaned(
         middle,
         float(np.median(wall)),
