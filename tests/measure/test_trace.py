@@ -196,6 +196,22 @@ def test_the_sampler_sees_the_process_work_and_tells_no_zero_for_what_is_missing
     sampler.close()
 
 
+def test_a_peak_of_memory_between_two_looks_is_seen_once() -> None:
+    words = [sys.executable, "-c", "input(); x = bytes(10**8); del x; print(flush=True); input()"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        sampler = Sampler(child.pid, tree=True)
+        sampler.read()
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        child.stdout.readline()
+        assert sampler.read()["resident_bytes"] > 1e8
+        assert sampler.read()["resident_bytes"] < 1e8
+        sampler.close()
+        child.communicate(b"\n")
+
+
 def test_software_events_count_what_this_process_does() -> None:
     events = PerfEvents(os.getpid())
     if "perf_task_clock_ns" not in events.names:

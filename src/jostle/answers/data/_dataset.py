@@ -59,8 +59,8 @@ def dataset_report(
 
 
 def _lines(summary: RunsSummary) -> list[tuple[str, str]]:
-    def counted(counts: dict[str, int]) -> str:
-        return ", ".join(f"{count} {name or '(no name)'}" for name, count in counts.items())
+    def counted(counts: dict[str, int], nameless: str = "(no name)") -> str:
+        return ", ".join(f"{count} {name or nameless}" for name, count in counts.items())
 
     beside = {
         "alone" if number == 0 else f"with {number}": count
@@ -68,7 +68,7 @@ def _lines(summary: RunsSummary) -> list[tuple[str, str]]:
     }
     lines = [
         ("runs", f"{summary.runs} ({counted(summary.status)})"),
-        ("campaigns", counted(summary.campaigns)),
+        ("campaigns", counted(summary.campaigns, "of none: imported or recorded")),
         ("co-runners", counted(beside)),
         ("workloads, platforms", f"{summary.workloads}, {summary.platforms}"),
         ("co-locations, windows", f"{summary.colocations}, {summary.windows}"),

@@ -1,9 +1,12 @@
 """What the system tells of a process at a moment: running totals and levels, from /proc, PSI and perf.
 
 A total's difference over an interval is its counter; a level (`LEVELS`) is taken as it is at the interval's
-end. What a kernel does not tell is missing, never 0. Events of perf_event_open(2) are opened one by one;
-where there are more events than counters the kernel takes turns: counts are then scaled by time enabled
-over time running, as `perf stat` does, and an event that never ran is missing.
+end. Of memory it is the most that a process ever had, where this has grown since the look before: its peak
+between two looks is seen. What a kernel does not tell is missing, never 0.
+
+Events of perf_event_open(2) are opened one by one; where there are more events than counters the kernel takes
+turns: counts are then scaled by time enabled over time running, as `perf stat` does, and an event that
+never ran is missing.
 """
 
 from __future__ import annotations
@@ -111,6 +114,7 @@ _SWITCHES = {
     "voluntary_ctxt_switches": "voluntary_switches",
     "nonvoluntary_ctxt_switches": "involuntary_switches",
 }
+_MOST = "VmHWM"  # the most memory that a process ever had (proc_pid_status(5))
 NAMES = (*_PROCESS, *LEVELS, *PRESSURE, *EVENTS)
 
 
@@ -124,20 +128,24 @@ class Sampler:
         self._pid, self._tree, self._processes = pid, tree, processes
         # The last totals of every process seen: one that has ended keeps them.
         self._processes_totals: dict[str, dict[str, float]] = {}
+        self._most: dict[str, float] | None = None  # bytes that each process had by the last look
         self._perf = PerfEvents(pid)
 
     def read(self) -> dict[str, float]:
         """Totals and levels now, by name; what is not told is missing."""
-        resident = 0.0
+        resident, is_first, most = 0.0, self._most is None, self._most or {}
         for folder in self._folders():
             own_totals = _process(folder)
             if not own_totals:
                 continue
-            own = own_totals.pop("resident_bytes", 0.0)
+            own, high = (own_totals.pop(name, 0.0) for name in ("resident_bytes", _MOST))
             # Threads share their process's memory.
             parts = folder.split("/")
-            resident += own if parts[2] == parts[-1] else 0.0
+            if parts[2] == parts[-1]:
+                resident += high if high > most.get(folder, 0.0) and not is_first else own
+                most[folder] = high
             self._processes_totals[folder] = own_totals
+        self._most = most
         totals: dict[str, float] = {}
         for process in self._processes_totals.values():
             for name, value in process.items():
@@ -172,4 +180,6 @@ def _process(folder: str) -> dict[str, float]:
         name, _, value = line.partition(":")
         if name in _SWITCHES:
             totals[_SWITCHES[name]] = int(value)
+        elif name == _MOST:
+            totals[_MOST] = int(value.split()[0]) * 1024
     return totals
