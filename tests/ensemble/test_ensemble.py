@@ -13,7 +13,7 @@ from jostle._report import Table
 from jostle.bounds import CROSS_VALIDATED
 from jostle.ensemble import Ensemble, FittedEnsemble, expert_names
 from jostle.ensemble._canonical import campaign_of
-from jostle.ensemble._folds import NEW_NAME, NEW_SET, NOT_ASKED, folds_of
+from jostle.ensemble._folds import LEFT_SHARE, NEW_NAME, NEW_SET, NOT_ASKED, folds_of
 from jostle.ensemble._weights import Trial, weights_of
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.evaluate import OwnPairs
@@ -290,6 +290,47 @@ def test_the_default_is_the_ensemble_but_for_very_many_runs(runs: Runs, monkeypa
     assert default_method(Data.of(runs)) == "ensemble"
     monkeypatch.setattr("jostle.methods._default.MANY_RUNS", 10)
     assert default_method(Data.of(runs)) == "factorization"
+
+
+def test_of_very_many_runs_one_fold_leaves_few_sets_out_and_one_has_names_of_a_sample(
+    runs: Runs, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("jostle.ensemble._folds.VERY_MANY", 200)
+    campaign = campaign_of(runs)[0]
+    by_sets, by_names = folds_of(campaign, seed=0)
+    everywhere = campaign.sets(everywhere=True)
+    gone = by_sets.kind == NEW_SET
+    assert 0 < gone.sum() <= LEFT_SHARE * len(campaign)
+    assert (by_sets.left_out == (by_sets.kind != NOT_ASKED)).all()
+    assert not set(everywhere[gone]) & set(everywhere[~by_sets.left_out & (campaign.degree > 0)])
+    learned = ~by_names.left_out
+    assert (by_names.kind == NEW_NAME).any()
+    assert learned.sum() + (by_names.kind != NOT_ASKED).sum() <= 200
+    model = jostle.fit(runs, QUICK)
+    assert any("runs the network learns from nearly all" in note for note in model.notes)
+    beside = runs.take(runs.colocations.number_of_corunners > 0)
+    assert np.isfinite(model.bound(beside.colocations, 0.6).seconds).all()
+    c = beside.colocations
+    solo = Colocations.from_columns(
+        workload=names_of(c)[0], platform=list(c.to_columns()["platform"])
+    )
+    assert_closer(*(errors_of(model.predict(asked), beside.runtime_seconds) for asked in (c, solo)))
+
+
+def test_slowdowns_are_learned_where_the_time_alone_was_measured() -> None:
+    """On machine 1 hardly any ran alone: what that would be is a poor guess."""
+    every = made_runs(programs=10, threes=0, noise=0.01)
+    c = every.colocations
+    rare = (c.platform == 1) & (c.number_of_corunners == 0) & (c.workload > 1)
+    campaign = campaign_of(every.take(~rare))[0]
+    assert not campaign.believes_guesses
+    assert campaign.is_learned.sum() < (campaign.degree > 0).sum()
+    assert (campaign.rows.error == 0).all()
+    only = campaign_of(every.take(c.number_of_corunners > 0))[0]
+    assert only.believes_guesses
+    assert (only.is_learned == (only.degree > 0)).all()
+    assert only.rows.error is not None
+    assert (only.rows.error > 0).all()
 
 
 def test_larger_sets_than_known_are_answered(runs: Runs) -> None:

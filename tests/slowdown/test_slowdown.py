@@ -91,6 +91,33 @@ def test_the_slope_is_that_of_the_loss() -> None:
             assert slope[at] == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-6)
 
 
+def test_cells_that_no_row_asks_about_change_nothing() -> None:
+    random = np.random.default_rng(3)
+    design = random.normal(size=(18, 4))
+    few, many = (
+        Sizes(platforms, 3, 2, design[: 3 * platforms], True, True, 0.6) for platforms in (2, 6)
+    )
+    rows = SlowdownRows(
+        target=np.array([0, 1, 4, 5]),
+        corunner=np.array([1, 2, 0, 3, 3, 4]),
+        row=np.array([0, 0, 1, 2, 3, 3]),
+        log_slowdown=np.array([0.1, 0.5, 0.9, 0.3]),
+        scale=np.array([1.0, 2.0, 0.5, 0.7]),
+    )
+    x = 0.5 * random.normal(size=few.size)
+    part, more = few.unpack(x), np.zeros(4)
+    wide = {**part, **{n: np.append(part[n], more) for n in ("gain", "constant")}}
+    y = np.concatenate([wide[name].ravel() for name in many.shapes()])
+    (loss, slope), (other, slope_of_many) = (
+        FormLoss(few, rows, 0.1)(x),
+        FormLoss(many, rows, 0.1)(y),
+    )
+    assert other == pytest.approx(loss, rel=1e-12)
+    mine, theirs = few.unpack(slope), many.unpack(slope_of_many)
+    for name, expected in mine.items():
+        assert theirs[name][: len(expected)] == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("step", [1e2, 1e3, 1e5])
 def test_the_loss_of_numbers_far_off_is_finite(step: float) -> None:
     random = np.random.default_rng(2)

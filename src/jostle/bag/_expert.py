@@ -21,7 +21,7 @@ from jostle.runs import Colocations
 
 TURNS, OVER_TURNS = "turns on shared cores", "trees over turns"
 TREES = {"trees of factors": "slowdown", "trees of seconds": "extra"}
-MOST_ROWS = 20_000  # that trees are grown on
+MOST_ROWS = 8_000  # that trees are grown on
 MOST_COLUMNS = 400  # of features, which trees look at one by one
 TREE_SETTINGS = Boosting(trees=200, depth=3, rate=0.05)
 BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle.methods import mixed_bits
-from jostle.rules import Ground, SlowdownRows, design_of, ground_of, solo_runtimes
+from jostle.methods import fit_baseline, mixed_bits, rest_of
+from jostle.rules import Ground, SlowdownRows, design_of, ground_of, solo_runtimes, trust_in
 from jostle.runs import Runs, all_names
 
+USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
 HERE = 0.6  # weight in the design of what a workload has on one platform only
 DIGITS = 9  # to which means are told apart, so that the order of a sum does not matter
 
@@ -66,8 +67,7 @@ class CanonicalRuns:
     @cached_property
     def all_ran_alone(self) -> bool:
         """Whether every workload ran alone on every platform."""
-        platforms, workloads = self.size
-        return len(np.unique(self.cell[self.degree == 0])) == platforms * workloads
+        return bool(self.ran_alone.all())
 
     @cached_property
     def log_runtime(self) -> np.ndarray:
@@ -80,9 +80,38 @@ class CanonicalRuns:
         return solo_runtimes(self.runs, self.names)[0]
 
     @cached_property
+    def ran_alone(self) -> np.ndarray:
+        """(cells,) bool."""
+        out = np.zeros(self.size[0] * self.size[1], bool)
+        out[self.cell[self.degree == 0]] = True
+        return out
+
+    @cached_property
+    def error_of_guesses(self) -> float:
+        """Standard error of a log time alone that was not measured."""
+        (workload, platform, _), alone = self.codes, self.degree == 0
+        coded = workload[alone], platform[alone], self.log_runtime[alone]
+        rest = rest_of(*coded, fit_baseline(*coded, *self.size[::-1])) if alone.any() else np.nan
+        return float(np.sqrt(rest if np.isfinite(rest) else USUAL_REST))
+
+    @cached_property
+    def believes_guesses(self) -> bool:
+        """Whether what ran beside others where it never ran alone tells more of slowdowns than what did both,
+        by how much each counts: one for all parts of a campaign."""
+        whole: CanonicalRuns = self.shared.get("whole", self)
+        if whole is not self:
+            return whole.believes_guesses
+        measured = self.ran_alone[self.cell[self.degree > 0]]
+        trust = float(trust_in(np.array(self.error_of_guesses)))
+        return bool(trust * (~measured).sum() > measured.sum())
+
+    @cached_property
     def is_learned(self) -> np.ndarray:
         """(n,) bool: beside others, of what is known alone."""
-        return (self.degree > 0) & np.isfinite(self.log_alone.ravel()[self.cell])
+        known = np.isfinite(self.log_alone.ravel())
+        if not self.believes_guesses:
+            known &= self.ran_alone
+        return (self.degree > 0) & known[self.cell]
 
     @cached_property
     def sets_of_names(self) -> np.ndarray:
@@ -110,11 +139,16 @@ class CanonicalRuns:
     @cached_property
     def every_row(self) -> SlowdownRows:
         """All runs, those alone too; NaN where the time alone is unknown."""
-        alone = self.log_alone.ravel()[self.cell]
-        scale = self.unit_seconds / np.exp(alone)
+        return self.rows_over(self.log_alone, self.unit_seconds)
+
+    def rows_over(self, log_alone: np.ndarray, unit_seconds: float) -> SlowdownRows:
+        """The same over other times alone (platforms, workloads), in other units."""
+        alone = log_alone.ravel()[self.cell]
+        scale = unit_seconds / np.exp(alone)
+        guessed = np.where(self.ran_alone, 0.0, self.error_of_guesses)
         return SlowdownRows.coded(
             *(self.codes, self.degree, self.size[1], self.log_runtime - alone, scale),
-            error=self.runs.runtime_error_ratio,
+            error=np.hypot(self.runs.runtime_error_ratio, guessed[self.cell]),
         )
 
     @cached_property

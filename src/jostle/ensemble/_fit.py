@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle.ensemble._canonical import CanonicalRuns, campaign_of
 from jostle.ensemble._expert import Expert, FittedExpert
-from jostle.ensemble._fitted import EnsembleParts, FittedEnsemble, answers_of
+from jostle.ensemble._fitted import EnsembleParts, FittedEnsemble, answers_of, in_parts
 from jostle.ensemble._folds import (
     ALONE,
     ELSEWHERE,
@@ -20,6 +20,7 @@ from jostle.ensemble._folds import (
     NEW_SET,
     TrialFold,
     folds_of,
+    is_large,
     kinds_of,
 )
 from jostle.ensemble._sessions import fit_sessions
@@ -104,7 +105,7 @@ def fit(
         weight = weights_of(labels, trial, most, chance, seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
-    whole = Learned(campaign, every, used, weight, share, names, usual)
+    whole = Learned(campaign, every, used, weight, share, names, usual, tried.ready)
     fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
     tick()
     if has_rows and used != (NO_SLOWDOWN,):
@@ -179,12 +180,9 @@ class _Tried:
         asked = np.isin(fold.kind, KINDS)
         alone = part.log_alone.ravel()[campaign.cell]
         asked &= np.isfinite(alone) & (campaign.degree > 0)
-        every = replace(
-            campaign.every_row,
-            log_slowdown=campaign.log_runtime - alone,
-            scale=part.unit_seconds / np.exp(alone),
-        )
-        rows = every.take(asked)
+        if not campaign.believes_guesses:
+            asked &= part.ran_alone[campaign.cell]
+        rows = campaign.rows_over(part.log_alone, part.unit_seconds).take(asked)
         # A set that was a name's only one leaves it as new.
         kind = kinds_of(rows, part.sets_of_names, fold.kind[asked] == ELSEWHERE)
         trial = Trial(
@@ -208,6 +206,13 @@ class _Tried:
                 name: tuple(label for label in own if label in kept)
                 for name, own in self.wanted.items()
             }
+
+    @property
+    def ready(self) -> dict[str, FittedExpert]:
+        """Of very many runs the network that has learned from nearly all: it is kept as it is."""
+        if not is_large(self.campaign) or not self.fits or self.fits[0][0].is_of_names:
+            return {}
+        return {name: one for name, one in self.fits[0][1].items() if name == "network"}
 
     @property
     def guesses_alone(self) -> bool:
@@ -254,7 +259,8 @@ def _alone_by_network(experts: dict[str, FittedExpert]) -> np.ndarray:
 @dataclass(frozen=True)
 class Learned:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
-    network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there."""
+    network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
+    experts that are not to learn once more."""
 
     campaign: CanonicalRuns
     known: Experts
@@ -263,6 +269,7 @@ class Learned:
     share: float
     names: tuple[tuple[str, ...], tuple[str, ...]]
     usual: float
+    ready: dict[str, FittedExpert]
 
     def experts(self, part: CanonicalRuns, seed: int, best: bool) -> dict[str, FittedExpert]:
         """Those that have a weight, and the network where a time alone is to be guessed."""
@@ -270,7 +277,10 @@ class Learned:
         for name, expert in self.known.items():
             own = expert.labels(part)
             wanted = tuple(label for label in own if label in self.labels)
-            if wanted or (name == "network" and best and self.needs_network):
+            if name in self.ready:
+                if best and (wanted or self.needs_network):
+                    out[name] = self.ready[name]
+            elif wanted or (name == "network" and best and self.needs_network):
                 out[name] = expert.fit(part, wanted or own, seed=seed, best=best)
         return out
 
@@ -330,9 +340,12 @@ class Learned:
         answered = np.einsum("nk,kn->n", self.weight[new.kind, degree], new.answer[at])
         of_run[new.place] = answered
         within = of_run[campaign.is_learned]
-        y = rows.log_slowdown
-        plain = fitted.known(rows)[0]
-        fitted = fitted.with_weighed(memory=fit_memory(rows, y - plain, y - within))
+        every = campaign.rows_over(fitted.weighed.log_alone, campaign.unit_seconds)
+        asked = (campaign.degree > 0) & np.isfinite(every.log_slowdown)
+        y = every.log_slowdown[asked]
+        plain, _ = in_parts(fitted.known, every.take(asked))
+        memory = fit_memory(every.take(asked), y - plain, y - of_run[asked])
+        fitted = fitted.with_weighed(memory=memory)
         alone = campaign.degree == 0
         noise = variance_of_repeats(campaign.cell[alone], campaign.log_runtime[alone])
 
@@ -354,7 +367,7 @@ class Learned:
 
 
 def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
-    """At most three: what speaks, what is guessed, and what sessions cost."""
+    """What speaks, what is guessed, what sessions cost, and, of very many runs, who learns from all."""
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
     if not campaign.is_learned.any():
@@ -365,7 +378,7 @@ def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
         words = weights_in_words(dict(zip(fitted.weighed.labels, weight, strict=True)))
         text = ", ".join(f"{name} {part:.0%}" for name, part in list(words.items())[:4] if part)
         notes.append(f"a new set of workloads is answered by {text}")
-    cells = len(np.unique(campaign.cell[campaign.degree == 0]))
+    cells = int(campaign.ran_alone.sum())
     guessed = int(np.isfinite(fitted.weighed.log_alone).sum()) - cells
     if guessed > 0:
         notes.append(
@@ -376,5 +389,9 @@ def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
         notes.append(
             f"sessions differ: a question that names none of {', '.join(sessions.names[:3])}"
             f"{', ...' if len(sessions.names) > 3 else ''} is off by {float(sessions.cost):.1%} more"
+        )
+    if is_large(campaign):
+        notes.append(
+            f"of {len(campaign)} runs the network learns from nearly all, and others from a sample"
         )
     return tuple(notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -188,12 +188,8 @@ class FittedEnsemble:
         rows, beside = self._rows(asked)
         alone = self._log_alone(rows)
         slowdown, apart = np.zeros(len(rows)), np.zeros(len(rows))
-        at = np.flatnonzero(beside & np.isfinite(alone))
-        for start in range(0, len(at), ROWS_AT_ONCE):
-            part = at[start : start + ROWS_AT_ONCE]
-            keep = np.zeros(len(rows), bool)
-            keep[part] = True
-            slowdown[part], apart[part] = self.log_slowdown(rows.take(keep))
+        known = beside & np.isfinite(alone)
+        slowdown[known], apart[known] = in_parts(self.log_slowdown, rows.take(known))
         return alone, slowdown, apart
 
     def log_slowdown(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
@@ -259,6 +255,16 @@ class FittedEnsemble:
             mine = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
             experts[name] = expert_named(name).restore(mine, own)
         return cls(EnsembleParts.from_arrays(arrays, document), experts)
+
+
+def in_parts(
+    answer: Callable[[SlowdownRows], tuple[np.ndarray, np.ndarray]], rows: SlowdownRows
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is answered of the rows (n,), of not too many at once."""
+    out, number = np.zeros((2, len(rows))), np.arange(len(rows)) // ROWS_AT_ONCE
+    for part in range(int(number.max(initial=-1)) + 1):
+        out[:, number == part] = answer(rows.take(number == part))
+    return out[0], out[1]
 
 
 def answers_of(

@@ -23,6 +23,10 @@ FEWEST_NAMES = 6
 FEWEST_LEFT = 8  # rows that a fold leaves to learn from
 AFTER_SETS = 2**32  # what is added to the numbers of names, so that none is that of a set
 MANY_ROWS = 8_000  # past which fewer folds are enough
+# Runs past which one fold of sets is, and one of names among so many of the runs.
+VERY_MANY = 20_000
+# Of each kind, and of all runs, that the fold of sets leaves out then.
+MOST_LEFT, LEFT_SHARE = 10_000, 0.125
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,12 @@ def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
     runs alone only."""
     random = np.random.default_rng([seed, 41])
     beside, folds = campaign.degree > 0, []
-    for fold in (*_of_sets(campaign, random), *_of_names(campaign, random)):
+    if is_large(campaign):
+        every = [_with_fewer_left(fold, random) for fold in _of_sets(campaign, random)]
+        every.append(_of_names_in_some(campaign, random))
+    else:
+        every = [*_of_sets(campaign, random), *_of_names(campaign, random)]
+    for fold in every:
         if (beside & ~fold.left_out).sum() < FEWEST_LEFT:
             kind = np.where(beside, NOT_ASKED, fold.kind)
             never_alone = np.isin(campaign.cell, campaign.cell[kind == NEW_CELL])
@@ -50,6 +59,48 @@ def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
         if (fold.kind != NOT_ASKED).any():
             folds.append(fold)
     return folds
+
+
+def is_large(campaign: CanonicalRuns) -> bool:
+    """Whether there are so many runs that most are learned from by every fit."""
+    return len(campaign) > VERY_MANY
+
+
+def _number_of_folds(campaign: CanonicalRuns, most: int) -> int:
+    if is_large(campaign):
+        return 1
+    return most if (campaign.degree > 0).sum() <= MANY_ROWS else 2
+
+
+def _with_fewer_left(fold: TrialFold, random: np.random.Generator) -> TrialFold:
+    """The same, of very many runs: units drawn while they are not too many."""
+    kind, most = fold.kind.copy(), min(MOST_LEFT, int(LEFT_SHARE * len(fold.kind)))
+    for one in np.unique(kind[kind != NOT_ASKED]):
+        rows = np.flatnonzero(kind == one)
+        _, unit = np.unique(fold.unit[rows], return_inverse=True)
+        rank = random.permutation(int(unit.max()) + 1)
+        before = np.cumsum(np.bincount(rank[unit]))
+        kind[rows[before[rank[unit]] > most]] = NOT_ASKED
+    return replace(fold, kind=kind, left_out=kind != NOT_ASKED)
+
+
+def _of_names_in_some(campaign: CanonicalRuns, random: np.random.Generator) -> TrialFold:
+    """Of very many runs that many alone: half beside others, and before other runs alone those of what ran
+    there."""
+    order = random.permutation(len(campaign))
+    beside = campaign.degree[order] > 0
+    drawn = order[beside][: VERY_MANY // 2]
+    alone = order[~beside]
+    is_of_drawn = np.isin(campaign.cell[alone], campaign.cell[drawn])
+    alone = alone[np.argsort(~is_of_drawn, kind="stable")][: VERY_MANY - len(drawn)]
+    some = np.sort(np.concatenate([drawn, alone]))
+    keep = np.zeros(len(campaign), bool)
+    keep[some] = True
+    (fold,) = _of_names(campaign.take(keep), random, folds=1)
+    kind, unit = np.full(len(campaign), NOT_ASKED), np.zeros(len(campaign), fold.unit.dtype)
+    left_out = ~keep
+    kind[some], unit[some], left_out[some] = fold.kind, fold.unit, fold.left_out
+    return TrialFold(kind, left_out, unit, is_of_names=True)
 
 
 def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[TrialFold]:
@@ -62,7 +113,7 @@ def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[Trial
     drawn = random.random(int(here.max(initial=-1)) + 1)[here] < ELSEWHERE_SHARE
     which = random.integers(0, SET_FOLDS, int(here.max(initial=-1)) + 1)[here]
     folds = []
-    for number in range(SET_FOLDS if beside.sum() <= MANY_ROWS else 2):
+    for number in range(_number_of_folds(campaign, SET_FOLDS)):
         kind = np.full(len(campaign), NOT_ASKED)
         kind[beside & on_several & drawn & (which == number) & (part != number)] = ELSEWHERE
         # What would have no other platform left stays.
@@ -92,7 +143,9 @@ def _is_on_several(sets: np.ndarray, platform: np.ndarray) -> np.ndarray:
     return np.bincount(pairs, minlength=int(sets.max(initial=-1)) + 1)[sets] > 1
 
 
-def _of_names(campaign: CanonicalRuns, random: np.random.Generator) -> list[TrialFold]:
+def _of_names(
+    campaign: CanonicalRuns, random: np.random.Generator, folds: int | None = None
+) -> list[TrialFold]:
     workload, _, corunner = campaign.codes
     beside = campaign.degree > 0
     row = np.repeat(np.arange(len(campaign)), campaign.degree)
@@ -104,8 +157,8 @@ def _of_names(campaign: CanonicalRuns, random: np.random.Generator) -> list[Tria
     part[met], is_whole[met] = place % NAME_FOLDS, place // NAME_FOLDS % 2 == 0
     sets = campaign.sets(everywhere=True)
     cell_fold = _fold_of_cells(campaign, random)
-    folds = []
-    for number in range(NAME_FOLDS if beside.sum() <= MANY_ROWS else 2):
+    found = []
+    for number in range(folds or _number_of_folds(campaign, NAME_FOLDS)):
         of_target, of_corunner = part[workload] == number, part[corunner] == number
         has_new = of_target & beside
         has_new[row[of_corunner]] = True
@@ -136,8 +189,8 @@ def _of_names(campaign: CanonicalRuns, random: np.random.Generator) -> list[Tria
         unit[row[of_corunner]] = corunner[of_corunner]
         unit = np.where(of_target, workload, unit)
         unit = np.where(kind == NEW_CELL, campaign.cell + campaign.size[1], unit) + AFTER_SETS
-        folds.append(TrialFold(kind, (kind != NOT_ASKED) | cell_is_out | has_new, unit, True))
-    return folds
+        found.append(TrialFold(kind, (kind != NOT_ASKED) | cell_is_out | has_new, unit, True))
+    return found
 
 
 def _fold_of_cells(campaign: CanonicalRuns, random: np.random.Generator) -> np.ndarray:

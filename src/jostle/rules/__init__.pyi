@@ -34,6 +34,7 @@ from ._rows import RaggedRows as RaggedRows
 from ._rows import SlowdownRows as SlowdownRows
 from ._rows import design_of_names as design_of_names
 from ._rows import looked_up as looked_up
+from ._rows import trust_in as trust_in
 from ._trees import Boosting as Boosting
 from ._trees import Forest as Forest
 from ._trees import grow_forest as grow_forest

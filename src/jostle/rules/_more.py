@@ -28,6 +28,7 @@ from jostle.rules._weights import greedy_weights
 QUANTILE = 0.1
 ASKED = 40  # co-runners by which F is found
 MOST_TARGETS = 4_000  # for which it is; the others of more have their platform's median
+MOST_HELD = 10_000  # rows that larger sets are tried on
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 UNTRIED = 0.5  # how far the weights of parts that pairs alone cannot try are believed
@@ -122,7 +123,7 @@ def fit_extrapolation(
     highest = rows.degree == most
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
-        known, held = rows.take(~highest), rows.take(highest)
+        known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
         smaller, parts = fewer(~highest)
         whole = None if parts is None else parts(held)
         before = int(known.degree.max())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,10 +63,15 @@ class FormLoss:
     def __init__(self, sizes: Sizes, rows: SlowdownRows, penalty: float) -> None:
         from scipy.sparse import csr_matrix
 
-        self.sizes, self.rows, self.penalty = sizes, rows, penalty
         n, cells = len(rows), sizes.platforms * sizes.workloads
         self.platform = rows.target // sizes.workloads
         self.workload = rows.target % sizes.workloads
+        met = np.unique(np.concatenate([rows.target, rows.corunner]))
+        if 2 * len(met) < cells:  # the others cost time, and no row asks about them
+            at_target, at_corunner = (np.searchsorted(met, c) for c in (rows.target, rows.corunner))
+            rows = replace(rows, target=at_target, corunner=at_corunner)
+            sizes, cells = replace(sizes, design=sizes.design[met]), len(met)
+        self.sizes, self.rows, self.penalty = sizes, rows, penalty
         at = np.arange(n)
         # What is summed over rows of the same cell, and over the co-runners of a row.
         self.by_target = csr_matrix((np.ones(n), (rows.target, at)), shape=(cells, n))

@@ -53,7 +53,8 @@ class NetworkExpert(Restores):
         from jostle.factorization._fit import network_of
 
         # As many as the whole campaign has, so that its folds share a compiled program.
-        beside = campaign.shared["whole"].degree > 0
+        whole = campaign.shared["whole"]
+        beside = (whole if 2 * len(campaign) > len(whole) else campaign).degree > 0
         sizes = int((~beside).sum()), int(beside.sum())
         return FittedNetwork(
             network_of(Factorization(), campaign.runs, campaign.names, sizes, seed)
