@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from jostle.placement import MeasuredSets, packed_once
+from studies.placement.sets import MeasuredSets
 
 LIMIT_SECONDS = 0.5  # for packing in one draw
 
@@ -53,3 +54,26 @@ def pack_measured(parts: Sequence[MeasuredSets], takes: Sequence[np.ndarray]) ->
         start += int(some.sum())
         chosen_of_parts.append(out)
     return chosen_of_parts
+
+
+def packed_once(matrix: Any, gain: np.ndarray, limit_seconds: float) -> np.ndarray:
+    """(n,) bool, the columns of most gain of which each row, (r, n) sparse, is in one at most; the largest
+    gains first where time runs out."""
+    from scipy import optimize
+
+    result = optimize.milp(
+        -gain,
+        integrality=np.ones(len(gain)),
+        bounds=optimize.Bounds(0, 1),
+        constraints=[optimize.LinearConstraint(matrix, -np.inf, 1.0)],
+        options={"time_limit": limit_seconds, "mip_rel_gap": 0.005},
+    )
+    if result.x is not None:
+        return np.round(result.x).astype(bool)
+    chosen, taken = np.zeros(len(gain), bool), np.zeros(matrix.shape[0], bool)
+    columns = matrix.tocsc()
+    for at in np.argsort(-gain, kind="stable"):
+        rows = columns.indices[columns.indptr[at] : columns.indptr[at + 1]]
+        if not taken[rows].any():
+            chosen[at], taken[rows] = True, True
+    return chosen

@@ -9,15 +9,14 @@ import numpy as np
 
 from jostle.models import Model
 from jostle.placement import (
-    MeasuredSets,
     Request,
     SetBounds,
     Standard,
     calibration_runs,
     level_of_chosen,
-    measured_sets,
 )
 from jostle.runs import Runs
+from studies.placement.sets import MeasuredSets, measured_sets
 
 FACTORS = np.exp(np.linspace(0.0, 2.5, 126))  # of the prediction, from which the tuned one is taken
 RIDGE = 1.0

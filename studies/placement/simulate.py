@@ -11,10 +11,10 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.models import fit
-from jostle.placement import MeasuredSets, measured_sets
 from studies.placement.cluster import Cluster, Played, Truth, drawn_jobs
 from studies.placement.packing import drawn_limits, pack_measured
 from studies.placement.policies import NamedPolicy, policies
+from studies.placement.sets import MeasuredSets, measured_sets
 
 if TYPE_CHECKING:
     from jostle.progress import Progress

@@ -11,9 +11,9 @@ import pytest
 import studies
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.models import Model
-from jostle.placement import measured_sets
 from jostle.runs import Runs
 from studies.placement.policies import AdditiveRule
+from studies.placement.sets import measured_sets
 from studies.placement.simulate import held_out_sets
 from studies.placement.study import PlacementStudy
 

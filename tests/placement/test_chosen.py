@@ -13,9 +13,10 @@ from jostle.errors import UsageError
 from jostle.factorization import Factorization
 from jostle.methods import Data, held_out_again
 from jostle.models import Model
-from jostle.placement import Node, Request, calibration_runs, measured_sets, place
+from jostle.placement import Node, Request, calibration_runs, place
 from jostle.placement.chosen._replay import CAREFUL, Replay
 from jostle.runs import Runs
+from studies.placement.sets import measured_sets
 
 
 def test_calibration_runs_are_drawn_again(model: Model, world: Runs) -> None:

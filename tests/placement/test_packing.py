@@ -15,12 +15,12 @@ from jostle.placement.assign._improve import _instances, _taken, improve
 from jostle.placement.assign._packing import (
     least_cost,
     packed,
-    packed_once,
     packing_matrix,
     relaxed,
     rounded,
 )
 from jostle.placement.assign._problem import Problem
+from studies.placement.packing import packed_once
 
 COUNTS, COPIES, WORTH = np.array([2, 1, 3]), np.array([2, 1]), np.array([1.0, 5.0, 2.0])
 STAY = np.array([np.nan, 7200.0, np.nan])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.errors import UnknownName, UsageError
-from jostle.runs import Runs, leave_out_platform, leave_out_workload, split_rows
+from jostle.errors import UsageError
+from jostle.runs import Runs, split_rows
 
 from .strategies import some_runs
 
@@ -83,27 +83,3 @@ def test_the_same_workloads_together_stay_on_one_side(runs, seed):
     for i in range(len(runs)):
         for j in range(i):
             assert (unit[i] == unit[j]) == (expected[i] == expected[j])
-
-
-@given(some_runs(min_size=1))
-def test_left_out_names_are_nowhere_in_the_rest(runs):
-    listed = runs.table.to_pylist()
-    for name in runs.colocations.workload_names:
-        rest, held = leave_out_workload(runs, name)
-        assert sorted([*rest, *held]) == list(range(len(runs)))
-        assert name not in runs.take(rest).colocations.workload_names
-        for row in held:
-            assert name in [listed[row]["workload"], *listed[row]["corunners"]]
-    for name in runs.colocations.platform_names:
-        rest, held = leave_out_platform(runs, name)
-        assert sorted([*rest, *held]) == list(range(len(runs)))
-        assert {listed[row]["platform"] for row in held} == {name}
-        assert name not in runs.take(rest).colocations.platform_names
-
-
-def test_an_unknown_name_is_refused():
-    runs = Runs.from_columns(workload=["alpha"], platform=["p"], runtime_seconds=[1.0])
-    with pytest.raises(UnknownName, match="Did you mean alpha"):
-        leave_out_workload(runs, "alhpa")
-    with pytest.raises(UnknownName):
-        leave_out_platform(runs, "alpha")

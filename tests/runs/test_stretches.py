@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import jostle
 from jostle.cli._app import build
 from jostle.errors import BadRows
-from jostle.runs import Dataset, Runs, leave_out_workload, solo_medians, split_rows, summarise
+from jostle.runs import Dataset, Runs, solo_medians, split_rows, summarise
 
 COMPANY = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3)
 
@@ -114,8 +114,6 @@ def test_a_run_is_alone_only_where_it_is_so_throughout(tmp_path: Path) -> None:
     assert summary.changing is not None
     assert (summary.changing.runs, summary.changing.longest_ratio) == (1, pytest.approx(0.9))
     assert summary.changing.steady_ratio == pytest.approx(2 / 3)
-    rest, held = leave_out_workload(runs, "b")
-    assert (rest.tolist(), held.tolist()) == ([1], [0, 2])
     parts = split_rows(runs, [0.5, 0.5], seed=0)
     assert sorted(np.concatenate(parts).tolist()) == [0, 1, 2]
     Dataset(tmp_path).write(runs)

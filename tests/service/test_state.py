@@ -21,7 +21,6 @@ from jostle.runs import Dataset
 from jostle.service.state._archive import Archive
 from jostle.service.state._placing import NOT_MEASURED, LivePlaces
 from jostle.service.state._served import read_served
-from jostle.service.state._store import Store
 from jostle.service.state._tables import _without_password
 from tests.service.conftest import FLEET, Running, Start
 
@@ -142,23 +141,6 @@ def test_counts_are_running_sums(service: Running) -> None:
     assert any("jostle_days" in one for one in said)
     whole = [one for one in said if "jostle_runs" in one and "number >" not in one]
     assert all("ORDER BY jostle_runs.number DESC" in one for one in whole)  # the last one alone
-
-
-def test_a_state_of_version_1_is_taken_over(service: Running, tmp_path: Path) -> None:
-    store = service.app.state.service.store
-    service.post("/v1/runs", {"items": [{**RUN, "id": f"r{n}"} for n in range(4)]})
-    counted = store.seen_coverage()
-    with store.engine.execution_options(writes=True).begin() as connection:
-        for statement in (
-            "DROP TABLE jostle_days", "DELETE FROM jostle_changes WHERE id = 2",
-            "UPDATE jostle_changes SET version = 1",
-            "UPDATE jostle_runs SET in_dataset = 1 WHERE number < 3",
-        ):  # fmt: skip
-            connection.exec_driver_sql(statement)
-    again = Store(str(service.settings.state), service.clock)
-    assert again.seen_coverage() == counted
-    assert again.archived() == 2
-    again.close()
 
 
 def test_the_client_sends_runs(service: Running) -> None:

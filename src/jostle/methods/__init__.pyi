@@ -40,6 +40,8 @@ from ._prepared import halves as halves
 from ._prepared import held_out_again as held_out_again
 from ._prepared import hold_out as hold_out
 from ._prepared import without_inputs as without_inputs
+from ._process import greatest_posterior as greatest_posterior
+from ._process import likelihood as likelihood
 from ._registry import DEFAULT_METHOD as DEFAULT_METHOD
 from ._registry import Restores as Restores
 from ._registry import method_named as method_named

@@ -20,10 +20,7 @@ from .assign._answer import Unplaced as Unplaced
 from .assign._assign import Effort as Effort
 from .assign._assign import assign_requests as assign_requests
 from .assign._columns import GOALS as GOALS
-from .assign._packing import packed_once as packed_once
-from .chosen._measured import MeasuredSets as MeasuredSets
 from .chosen._measured import calibration_runs as calibration_runs
-from .chosen._measured import measured_sets as measured_sets
 from .chosen._replay import level_of_chosen as level_of_chosen
 from .devices._place import DevicePlacement as DevicePlacement
 from .devices._place import place_devices as place_devices

@@ -9,8 +9,6 @@ from ._plots import RunsPlots as RunsPlots
 from ._runs import Runs as Runs
 from ._schema import Origin as Origin
 from ._solo import all_names as all_names
-from ._solo import leave_out_platform as leave_out_platform
-from ._solo import leave_out_workload as leave_out_workload
 from ._solo import solo_core_shares as solo_core_shares
 from ._solo import solo_medians as solo_medians
 from ._solo import split_rows as split_rows

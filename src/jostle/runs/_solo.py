@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UsageError
 from jostle.runs._columns import numbers_of
 
 # Runs draw pictures of what they tell alone, so they import this module and it cannot import them: where it
@@ -100,33 +100,6 @@ def split_rows(
         of_unit[here] = np.searchsorted(cuts, np.minimum(place, 1 - 1e-12), side="right")
     part = of_unit[np.searchsorted(units, unit)]
     return [np.flatnonzero(part == number) for number in range(len(fractions))]
-
-
-def leave_out_workload(runs: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """(rest, held) indices: held are the runs where `name` is the workload or a co-runner.
-
-    Raises UnknownName.
-    """
-    colocations = runs.colocations
-    code = _code(colocations.workload_names, "workload", name)
-    held = colocations.workload == code
-    during = runs.stretches
-    row = np.repeat(during.row, during.colocations.number_of_corunners)
-    held = held.copy()
-    held[row[during.colocations.corunner == code]] = True
-    return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-def leave_out_platform(runs: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """(rest, held) indices: held are the runs on platform `name`. Raises UnknownName."""
-    held = runs.colocations.platform == _code(runs.colocations.platform_names, "platform", name)
-    return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-def _code(names: tuple[str, ...], kind: str, name: str) -> int:
-    if name not in names:
-        raise UnknownName(kind, name, names)
-    return names.index(name)
 
 
 def windows_of(

@@ -20,6 +20,7 @@ from jostle.accelerator.learned._covariance import (
     named_part,
     parts_in,
 )
+from jostle.methods import greatest_posterior, likelihood
 
 _STRENGTH, _NOISE = np.log(0.2), np.log(0.05)  # expected before anything is seen, in `unit` squared
 # Standard deviations of the logs of strengths and of lengths, expected before anything is seen: as a rule,
@@ -82,12 +83,6 @@ def fit_corun_process(
     workloads, None for names alone. names: of the parts, those that can tell by default. seed: of the sets
     that strengths are found on, where there are more than MOST_TUNED rows. spreads: of their logs. The same
     input gives the same process. Raises MissingExtra without SciPy."""
-    from jostle.errors import MissingExtra
-
-    try:
-        from scipy.optimize import minimize
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
     possible = parts_in(places)
     names = possible if names is None else tuple(name for name in names if name in possible)
     z = None
@@ -99,15 +94,10 @@ def fit_corun_process(
     drawn = drawn_sets(places.together, MOST_TUNED, seed)
     sample = left[drawn] / unit, noises[:, drawn]
     posterior = _CoRunPosterior(places.take(drawn), *sample, z, names, spreads)
-    best = minimize(
-        *(posterior.cost, posterior.middle),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=posterior.bounds,
-        options={"maxiter": _STEPS},
-    )
-    strengths, noise, lengths = posterior.split(best.x)
-    evidence = -float(best.fun) - len(drawn) * (np.log(unit) + 0.5 * np.log(2 * np.pi))
+    prior = posterior.middle, posterior.spreads, posterior.bounds
+    logs, cost = greatest_posterior(posterior.cost, *prior, _STEPS)
+    strengths, noise, lengths = posterior.split(logs)
+    evidence = -cost - len(drawn) * (np.log(unit) + 0.5 * np.log(2 * np.pi))
     scaled = None if z is None else np.ascontiguousarray(z / lengths)
     covariance = covariance_of(places, places, names, strengths, scaled)
     diagonal = noise @ noises + 1e-8
@@ -134,8 +124,8 @@ def drawn_sets(together: np.ndarray, most: int, seed: int) -> np.ndarray:
 
 
 class _CoRunPosterior:
-    """Minus the log of the posterior of the logs of strengths, noises and lengths. y: (n,) in units of
-    itself. z: (w, f) features, each of unit spread, or None."""
+    """The likelihood and prior of the logs of strengths, noises and lengths. y: (n,), standardised. z: (w, f)
+    features, each of unit spread, or None."""
 
     def __init__(
         self,
@@ -171,35 +161,22 @@ class _CoRunPosterior:
         strengths, noise, lengths = np.split(np.exp(logs), (self.parts, self.parts + NOISES))
         return strengths, noise, lengths
 
-    def cost(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        """(value, slope)."""
-        from scipy.linalg import LinAlgError, get_lapack_funcs
-
-        dpotrf, dpotri, dpotrs = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
-
-        y, diagonal = self.y, np.diag_indices(len(self.y))
+    def cost(self, logs: np.ndarray) -> tuple[float, np.ndarray] | None:
+        """(minus the log likelihood, its slope); None where there is none."""
         s, noise, lengths = self.split(logs)
-        covariance = (s[: self.fixed] @ self.flat).reshape(len(y), len(y))
+        covariance = (s[: self.fixed] @ self.flat).reshape(len(self.y), len(self.y))
         by_traces = None if self.z is None else _Likeness(self, s[-LIKE:], lengths)
         if by_traces is not None:
             covariance = covariance + by_traces.covariance
-        covariance[diagonal] += noise @ self.noises + 1e-8
-        # LAPACK itself: checks of what was just made, and a solve for every column, would take half the time.
-        factor, failed = dpotrf(covariance, lower=1, clean=1)
-        if failed:
-            raise LinAlgError(f"{failed}-th leading minor of the covariance is not positive")
-        lower = np.tril(dpotri(factor, lower=1)[0])
-        inverse = lower + np.tril(lower, -1).T
-        weights = dpotrs(factor, y, lower=1)[0]
-        inner = np.outer(weights, weights) - inverse
-        of_noise = noise * (self.noises @ inner[diagonal])
-        slopes = [s[: self.fixed] * (self.flat @ inner.reshape(-1)), of_noise]
+        covariance[np.diag_indices_from(covariance)] += noise @ self.noises + 1e-8
+        if (fits := likelihood(covariance, self.y)) is None:
+            return None
+        of_noise = noise * (self.noises @ np.diag(fits.inner))
+        slopes = [s[: self.fixed] * (self.flat @ fits.inner.reshape(-1)), of_noise]
         if by_traces is not None:
-            strengths, of_lengths = by_traces.slopes(inner)
+            strengths, of_lengths = by_traces.slopes(fits.inner)
             slopes = [slopes[0], strengths, of_noise, of_lengths]
-        away = (logs - self.middle) / self.spreads
-        value = 0.5 * (y @ weights + away @ away) + np.log(factor[diagonal]).sum()
-        return float(value), away / self.spreads - 0.5 * np.concatenate(slopes)
+        return fits.value, -0.5 * np.concatenate(slopes)
 
 
 class _Likeness:

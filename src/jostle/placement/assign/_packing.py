@@ -6,7 +6,6 @@ dual revised simplex method (2018), HiGHS.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,46 +102,17 @@ def packed(
     rules: list[tuple[Any, Any, Any]] = [(packing_matrix(columns), -np.inf, upper)]
     if at_least is not None:
         rules.append((at_least[0][None], at_least[1] - TOLERANCE, np.inf))
-    return _whole(gain, rules, np.inf, limit_seconds)
-
-
-def _whole(
-    gain: np.ndarray,
-    rules: Sequence[tuple[Any, Any, Any]],
-    most: float,
-    limit_seconds: float,
-    gap: float = 0.0,
-) -> Packed | None:
-    """The most gain in whole numbers up to `most` by HiGHS. rules: (matrix, at least, at most)."""
     optimize = solver()
     result = optimize.milp(
         -gain,
         integrality=np.ones(len(gain)),
-        bounds=optimize.Bounds(0, most),
+        bounds=optimize.Bounds(0, np.inf),
         constraints=[optimize.LinearConstraint(*rule) for rule in rules],
-        options={"time_limit": limit_seconds, "mip_rel_gap": gap},
+        options={"time_limit": limit_seconds, "mip_rel_gap": 0.0},
     )
     if result.x is None:
         return None
     return Packed(np.round(result.x).astype(int), result.status == 0)
-
-
-def packed_once(matrix: Any, gain: np.ndarray, limit_seconds: float) -> np.ndarray:
-    """(n,) bool, the columns of most gain of which each row, (r, n) sparse, is in one at most; the largest
-    gains first where time runs out."""
-    packing = _whole(gain, [(matrix, -np.inf, 1.0)], 1, limit_seconds, gap=0.005)
-    if packing is not None:
-        return packing.x.astype(bool)
-    chosen, taken, columns = (
-        np.zeros(len(gain), bool),
-        np.zeros(matrix.shape[0], bool),
-        matrix.tocsc(),
-    )
-    for at in np.argsort(-gain, kind="stable"):
-        rows = columns.indices[columns.indptr[at] : columns.indptr[at + 1]]
-        if not taken[rows].any():
-            chosen[at], taken[rows] = True, True
-    return chosen
 
 
 def least_cost(columns: Columns, worth: np.ndarray, cost: np.ndarray, reached: float) -> float:

@@ -140,20 +140,6 @@ class FleetBounds:
             known,
         )
 
-    def sets_with(
-        self, request: Request, at: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """(places in the fleet (n,), platforms (n,), members (n, k), limits (n, k)) of the sets that the
-        request would make with the tenants of these nodes, which must be open to it, by their size."""
-        limit = self.sets.limits([request], self._platform)
-        joined = self.joined([request], np.zeros(len(at), int), at, limit)
-        order = np.argsort(joined.members, axis=1, kind="stable")
-        every, count = np.arange(len(at))[:, None], (joined.members >= 0).sum(axis=1)
-        members, limit = joined.members[every, order], joined.limit[every, order]
-        for k in np.unique(count):
-            rows = np.flatnonzero(count == k)
-            yield at[rows], joined.platform[rows], members[rows, -k:], limit[rows, -k:]
-
     def arrangement(self, people: Sequence[Request], node: Node) -> str:
         """How they share a node, where that is a decision."""
         codes = [self.sets.workload_code[one.workload] for one in people]

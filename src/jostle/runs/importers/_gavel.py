@@ -14,8 +14,9 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -24,7 +25,7 @@ import pyarrow as pa
 from jostle._options import Positional
 from jostle._tables import read_text
 from jostle._untrusted import understands
-from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.runs._schema import Origin
 from jostle.runs.importers._imported import Imported
 from jostle.runs.importers._pairs import Measurement, runs_of
@@ -57,18 +58,14 @@ class GavelImport:
         `gavel-simulation`.
 
         Workload features: `family` and `batch_size` (null where the name gives none).
-        Raises UnreadableFile, UsageError, UnknownName, and BadRows naming the lines.
+        Raises UnreadableFile, UsageError, UnknownName, and BadData naming the first bad entry.
         """
         file, campaign = _file(Path(self.path), self.campaign)
-        text, content = _read(file)
-        walk = _Walk(f"gavel-{campaign}", text)
-        for place, what, value in _entries(content, walk):
-            walk.take(place, what, value)
+        walk = _Walk(f"gavel-{campaign}")
+        walk.through(_read(file))
         if walk.bad:
-            lines = "".join(f"\n  line {line}: {reason}" for line, reason in walk.bad[:20])
-            raise BadRows(
-                f"{len(walk.bad)} entries cannot be used:{lines}",
-                rows=walk.bad,
+            raise BadData(
+                f"{len(walk.bad)} entries cannot be used, the first is {walk.bad[0]}",
                 where=str(file),
                 fix="Nothing was written. Fetch the file again.",
             )
@@ -114,139 +111,80 @@ def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
     return path, campaign
 
 
-def _read(file: Path) -> tuple[str, Any]:
-    """(text, what it holds). Raises UnreadableFile, naming the line where there is one."""
-    text = read_text(file)
+def _read(file: Path) -> Any:
+    """What it holds. Raises UnreadableFile."""
     try:
-        return text, json.loads(text, object_pairs_hook=_once)
+        return json.loads(read_text(file), object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         reason = f"line {error.lineno}: not readable as JSON: {error.msg}"
-    except _Twice as error:
-        reason = (
-            f"line {_line_of_second(text, error.key)}: {error.key!r} stands twice in one object"
-        )
     except RecursionError:
-        reason = f"line {_deepest(text)}: objects inside objects without end"
-    except ValueError as error:  # a number of thousands of digits
-        longest = max(re.finditer(r"\d+", text), key=lambda digits: len(digits[0]))
-        reason = f"line {text.count(chr(10), 0, longest.start()) + 1}: {error}"
+        reason = "objects inside objects without end"
+    except ValueError as error:  # two equal keys, or a number of thousands of digits
+        reason = str(error)
     raise UnreadableFile(reason, where=str(file), fix="Fetch the file again.")
-
-
-class _Twice(Exception):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; JSON's readers would keep the last of two equal keys and say nothing."""
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        earlier: set[str] = set()
-        raise _Twice(next(key for key, _ in pairs if key in earlier or earlier.add(key)))
-    return entries
-
-
-def _line_of_second(text: str, key: str) -> int:
-    """The line on which an object has `key` for the second time."""
-    earlier: list[set[str]] = []
-    for token in re.finditer(r'"(?:[^"\\]|\\.)*"(\s*:)?|[{}]', text):
-        if token[0] == "{":
-            earlier.append(set())
-        elif token[0] == "}":
-            earlier.pop()
-        elif token[1]:
-            name = json.loads(token[0][: -len(token[1])])
-            if name == key and name in earlier[-1]:
-                return text.count("\n", 0, token.start()) + 1
-            earlier[-1].add(name)
-    return 1
-
-
-def _deepest(text: str) -> int:
-    depth = deepest = place = 0
-    for token in re.finditer(r"[\[{\]}]", text):
-        depth += 1 if token[0] in "[{" else -1
-        if depth > deepest:
-            deepest, place = depth, token.start()
-    return text.count("\n", 0, place) + 1
+    counts = Counter(key for key, _ in pairs)
+    if len(counts) < len(pairs):
+        raise ValueError(f"{counts.most_common(1)[0][0]!r} stands twice in one object")
+    return dict(pairs)
 
 
 @dataclass
 class _Walk:
-    """What the walk through a file gathers; text is for finding lines."""
+    """What the walk through a file gathers. bad: entries that cannot be used, and why."""
 
     campaign: str
-    text: str
+    measured: list[Measurement] = field(default_factory=list[Measurement])
+    bad: list[str] = field(default_factory=list[str])
+    skipped: int = 0
 
-    def __post_init__(self) -> None:
-        self.measured: list[Measurement] = []
-        self.bad: list[tuple[int, str]] = []
-        self.skipped = 0
+    def through(self, content: Any) -> None:
+        """Every entry of jobs on one GPU."""
+        for platform, jobs in self._entries(content):
+            if platform.endswith(_ELSEWHERE):
+                continue
+            for job, others in self._entries(jobs, platform):
+                workload, gpus = _job(job)
+                for other, value in self._entries(others, platform, job) if gpus == 1 else ():
+                    beside, width = (None, 1) if other == "null" else _job(other)
+                    if width == 1:
+                        why = self._take(platform, workload, beside, value)
+                        self.bad += [f"{_path(platform, job, other)}: {why}"] if why else []
 
-    def reject(self, reason: str, *keys: str) -> None:
-        self.bad.append((_line(self.text, keys), reason))
+    def _entries(self, content: Any, *keys: str) -> Iterable[tuple[str, Any]]:
+        if isinstance(content, dict):
+            return content.items()
+        self.bad.append(f"{_path(*keys) if keys else 'the file'}: {_short(content)} is no object")
+        return ()
 
-    def take(self, place: tuple[str, str, str], names: tuple[str, str | None], value: Any) -> None:
-        """One entry: a throughput alone, or a pair of which the first is the workload's."""
-        platform, (workload, beside) = place[0], names
+    def _take(self, platform: str, workload: str, beside: str | None, value: Any) -> str | None:
+        """A throughput alone, or a pair of which the first is the workload's; why it cannot be used."""
         numbers = [value] if beside is None else value
+        if not all(_is_name(name) for name in (platform, workload, beside) if name is not None):
+            return "a name cannot be stored"
         if not isinstance(numbers, list) or len(numbers) != (1 if beside is None else 2):
-            self.reject(
-                f"{workload} beside {beside} has {_short(value)}, not two throughputs", *place
-            )
-            return
+            return f"{_short(value)} is not two throughputs"
         if any(isinstance(x, bool) or not isinstance(x, (int, float)) for x in numbers):
-            self.reject(f"{_short(value)} is not a throughput in steps per second", *place)
-        elif not all(0 <= x <= sys.float_info.max for x in numbers):
-            self.reject(f"throughput {_short(value)} is negative or not finite", *place)
-        elif numbers[0] == 0:
+            return f"{_short(value)} is not a throughput in steps per second"
+        if not all(0 <= x <= sys.float_info.max for x in numbers):
+            return f"throughput {_short(value)} is negative or not finite"
+        if numbers[0] == 0:
             self.skipped += 1
-        elif not math.isfinite(1 / numbers[0]):
-            self.reject(f"a step at throughput {_short(value)} would never end", *place)
-        else:
-            others = () if beside is None else (beside,)
-            run_id = f"{self.campaign}:{platform}:{workload}|{beside or 'alone'}"
-            self.measured.append(
-                Measurement(
-                    self.campaign, platform, workload, others, 1 / numbers[0], "throughput", run_id
-                )
-            )
+            return None
+        if not math.isfinite(1 / numbers[0]):
+            return f"a step at throughput {_short(value)} would never end"
+        others = () if beside is None else (beside,)
+        run_id = f"{self.campaign}:{platform}:{workload}|{beside or 'alone'}"
+        run = platform, workload, others, 1 / numbers[0], "throughput", run_id
+        self.measured.append(Measurement(self.campaign, *run))
+        return None
 
 
-def _entries(
-    content: Any, walk: _Walk
-) -> Iterator[tuple[tuple[str, str, str], tuple[str, str | None], Any]]:
-    """(keys in the file, (workload, what ran beside it or None), value) of every entry on one GPU."""
-    if not isinstance(content, dict):
-        walk.reject("the file is not an object of GPUs")
-        return
-    for platform, jobs in content.items():
-        if platform.endswith(_ELSEWHERE):
-            continue
-        if not _is_name(platform):
-            walk.reject(f"{platform!r} cannot name a GPU", platform)
-            continue
-        if not isinstance(jobs, dict):
-            walk.reject(f"GPU {platform!r} holds no jobs", platform)
-            continue
-        for job, others in jobs.items():
-            workload, gpus = _job(job)
-            if not _is_name(workload):
-                walk.reject(f"{job!r} on {platform} cannot name a job", platform, job)
-                continue
-            if gpus != 1:
-                continue
-            if not isinstance(others, dict):
-                walk.reject(f"job {job!r} on {platform} holds no throughputs", platform, job)
-                continue
-            for other, value in others.items():
-                beside, width = (None, 1) if other == "null" else _job(other)
-                if beside is not None and not _is_name(beside):
-                    walk.reject(f"{other!r} cannot name a job", platform, job, other)
-                elif width == 1:
-                    yield (platform, job, other), (workload, beside), value
+def _path(*keys: str) -> str:
+    return " / ".join(_short(key) for key in keys)
 
 
 def _job(key: str) -> tuple[str, int]:
@@ -273,12 +211,3 @@ def _short(value: Any) -> str:
     except ValueError:  # an integer of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= 60 else text[:60] + "…"
-
-
-def _line(text: str, keys: tuple[str, ...]) -> int:
-    """The line where the keys, each inside the one before, stand."""
-    at = 0
-    for key in keys:
-        place = re.compile(re.escape(json.dumps(key)) + r"\s*:").search(text, at)
-        at = place.end() if place else at
-    return text.count("\n", 0, at) + 1

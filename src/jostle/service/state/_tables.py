@@ -1,7 +1,4 @@
-"""The tables of the state, and the engine that holds them: SQLite with a write-ahead log, or PostgreSQL.
-
-History: 1, the first. 2, sums of observed runs by day, and up to which of them the dataset holds.
-"""
+"""The tables of the state, and the engine that holds them: SQLite with a write-ahead log, or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ runs = sa.Table(
     sa.Column("runtime_seconds", sa.Float(53), nullable=False),
     sa.Column("bound_seconds", sa.Float(53)),  # of the model of that moment
     sa.Column("model_version", sa.String(64)),
-    sa.Column("in_dataset", sa.Boolean, nullable=False),  # of version 1
+    sa.Column("in_dataset", sa.Boolean, nullable=False),  # no longer read
 )
 
 # Running sums, so that nobody counts a million runs to say how many there are.
@@ -131,8 +128,6 @@ def _make(engine: sa.Engine) -> None:
                 version = connection.execute(sa.select(changes.c.version)).scalar()
                 if version is None:
                     connection.execute(changes.insert(), [_row(PLACEMENTS, 0), _row(ARCHIVED, 0)])
-                if version == 1:
-                    _to_2(connection)
             break
         except (exc.IntegrityError, exc.ProgrammingError):  # another replica just did
             if attempt == 4:
@@ -148,20 +143,6 @@ def _make(engine: sa.Engine) -> None:
 
 def _row(id: int, changed: int) -> dict[str, int]:
     return {"id": id, "version": VERSION, "changed": changed}
-
-
-def _to_2(connection: sa.Connection) -> None:
-    r = runs.c
-    inside = sa.func.sum(sa.case((r.runtime_seconds <= r.bound_seconds, 1), else_=0))
-    counts = (sa.func.count(r.number), sa.func.count(r.bound_seconds), inside)
-    sums = sa.select(r.day, *counts).group_by(r.day)
-    connection.execute(days.insert().from_select([c.name for c in days.columns], sums))
-    left = sa.select(sa.func.min(r.number) - 1).where(~r.in_dataset)
-    last = connection.execute(left).scalar()
-    if last is None:
-        last = connection.execute(sa.select(sa.func.max(r.number))).scalar() or 0
-    connection.execute(changes.insert(), [_row(ARCHIVED, last)])
-    connection.execute(changes.update().values(version=VERSION))
 
 
 def _without_password(state: str) -> str:

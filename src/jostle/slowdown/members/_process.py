@@ -13,10 +13,10 @@ Machine Learning, Ch. 2 and 5).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from jostle.methods import greatest_posterior, likelihood
 from jostle.rules import Ground, SlowdownRows
 
 MOST_ROWS = 3_000  # a fit takes the cube of the rows in time
@@ -183,9 +183,6 @@ def tuned(
     rows: SlowdownRows, ground: Ground, effects: np.ndarray, robust: np.ndarray, seed: int
 ) -> Settings:
     """Settings of the greatest likelihood of some rows, under a wide prior."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-    from scipy.optimize import minimize
-
     keep = np.zeros(len(rows), bool)
     keep[np.random.default_rng(seed).permutation(len(rows))[:MOST_TO_TUNE]] = True
     some = rows.take(keep)
@@ -197,7 +194,7 @@ def tuned(
     many, widths = (SAME + 1, 1) if by_effects else (SAME + 3, 2)
     start = np.log([*[spread / many] * many, *[1.0] * widths, spread / 20])
 
-    def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
+    def cost(x: np.ndarray) -> tuple[float, np.ndarray] | None:
         settings = Settings.of(x, by_effects)
         smooth = kernels.smooth(settings)
         every = [*kernels.fixed, *(kernel for kernel, _ in smooth)]
@@ -205,28 +202,20 @@ def tuned(
         whole = sum((w * k for w, k in zip(weight, every, strict=True)), np.zeros((n, n)))
         noise = _noise(whole, settings, robust[keep])
         whole[np.diag_indices(n)] += noise
-        try:
-            factor = cho_factor(whole, lower=True, check_finite=False)
-        except LinAlgError:
-            return 1e10, np.zeros_like(x)
-        inverse = cho_solve(factor, np.eye(n), check_finite=False)
-        alpha = inverse @ y
-        inner = inverse - np.outer(alpha, alpha)
+        if (fits := likelihood(whole, y)) is None:
+            return None
         slope = np.zeros_like(x)
         for number, (w, kernel) in enumerate(zip(weight, every, strict=True)):
-            slope[number] = 0.5 * w * np.vdot(inner, kernel)
+            slope[number] = w * np.vdot(fits.inner, kernel)
         for number, (_, by) in enumerate(smooth, start=len(kernels.fixed)):
             for width, kernel in by.items():
-                slope[many + width] += 0.5 * weight[number] * np.vdot(inner, kernel)
-        slope[-1] = 0.5 * float((np.diag(inner) * noise).sum())
-        away = (x - start) / SPREAD
-        value = 0.5 * y @ alpha + np.log(np.diag(factor[0])).sum() + 0.5 * (away**2).sum()
-        return float(value), slope + away / SPREAD
+                slope[many + width] += weight[number] * np.vdot(fits.inner, kernel)
+        slope[-1] = (np.diag(fits.inner) * noise).sum()
+        return fits.value, -0.5 * slope
 
-    options: dict[str, Any] = {"maxiter": STEPS}
     bounds = [(value - 12, value + 8) for value in start]
-    solution = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return Settings.of(np.asarray(solution.x), by_effects)
+    most_likely, _ = greatest_posterior(cost, start, SPREAD, bounds, STEPS)
+    return Settings.of(most_likely, by_effects)
 
 
 def _noise(whole: np.ndarray, settings: Settings, robust: np.ndarray) -> np.ndarray:
