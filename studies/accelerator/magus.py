@@ -17,7 +17,6 @@ import numpy as np
 from jostle import __version__
 from jostle.accelerator import Accelerator
 from jostle.errors import UnknownName
-from jostle.evaluate import Runner, file_name
 from jostle.methods import Data, learn
 from jostle.models import fit
 from jostle.progress import Progress, no_progress
@@ -25,6 +24,7 @@ from jostle.runs import MagusImport, Runs, all_names, solo_medians
 from jostle.traces import Profile, read_profile
 from studies.accelerator.rules import Pairs, baselines
 from studies.accelerator.tables import AcceleratorEvaluation, error_table, errors_of
+from studies.cells import Runner, file_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bounds import Calibration, coverage
-from jostle.evaluate import coverage_of_sets, file_name, metrics_table
+from jostle.evaluate import coverage_of_sets
 from jostle.methods import learn
 from studies.bag.held_out import without
+from studies.cells import file_name, metrics_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ import numpy as np
 
 from jostle.bag import Bag
 from jostle.errors import MissingExtra
-from jostle.evaluate import Runner, file_name, metrics_in, picked
+from jostle.evaluate import picked
 from jostle.methods import learn
 from jostle.progress import Progress, no_progress
 from jostle.runs import solo_medians
@@ -26,6 +26,7 @@ from studies.bag.held_out import BagTests, LeftOut, held_out, rows_asked, withou
 from studies.bag.methods import bag_methods, group_combinations
 from studies.bag.paper_features import paper_features
 from studies.bag.scores import scores
+from studies.cells import Runner, file_name, metrics_in
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jostle.evaluate import file_name
+from studies.cells import file_name
 from studies.factorization.comparisons import NamedMethod
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle._drawing import legend_above, look_of, plain_ticks, plotting, save
 from jostle.errors import UnreadableFile
-from jostle.evaluate import read_table
+from studies.cells import read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import UsageError
-from jostle.evaluate import Runner, write_table
 from jostle.progress import Progress, no_progress
+from studies.cells import Runner, write_table
 from studies.factorization.cells import SCHEMA, ProtocolCell
 from studies.factorization.comparisons import Comparison
 

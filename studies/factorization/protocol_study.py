@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar
 from jostle._options import Limits, Positional
 from jostle._report import Report, Table
 from jostle.errors import UsageError
-from jostle.evaluate import DatasetFolder, Output, Scheduler, Workers, listed
+from jostle.evaluate import DatasetFolder, listed
 from jostle.progress import Progress, no_progress
+from studies.fields import Output, Scheduler, Workers
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from jostle._options import Limits
 from jostle._report import Report, Table
-from jostle.evaluate import DatasetFolder, Scheduler, Workers, listed
+from jostle.evaluate import DatasetFolder, listed
 from jostle.progress import Progress, no_progress
+from studies.fields import Scheduler, Workers
 
 if TYPE_CHECKING:
     from studies.factorization.paper import Paper

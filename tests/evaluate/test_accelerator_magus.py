@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from jostle.errors import UnknownName
-from jostle.evaluate import Runner
 from jostle.runs import Runs
 from jostle.traces import GPUS, tasks_from_rows
 from studies.accelerator import magus as _magus
 from studies.accelerator.magus import Magus, evaluate_accelerator_magus, splits
+from studies.cells import Runner
 
 NAMES: tuple[str, ...] = ("a", "b", "c", "d", "e")
 

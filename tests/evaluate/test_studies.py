@@ -16,7 +16,8 @@ import pytest
 from jostle._options import options_of
 from jostle.cli import exit_code
 from jostle.errors import NotEnoughRuns, UnknownName
-from jostle.evaluate import Runner, file_name, metrics_in, metrics_table, study_named, study_names
+from jostle.evaluate import study_named, study_names
+from studies.cells import Runner, file_name, metrics_in, metrics_table
 
 ANOTHER = '''
 """A study of another package."""

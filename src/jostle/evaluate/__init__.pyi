@@ -7,13 +7,8 @@ from ._contract import study_named as study_named
 from ._contract import study_names as study_names
 from ._fields import DatasetFolder as DatasetFolder
 from ._fields import FirstSeed as FirstSeed
-from ._fields import FitsAtOnce as FitsAtOnce
-from ._fields import Kept as Kept
 from ._fields import Methods as Methods
-from ._fields import Output as Output
-from ._fields import Scheduler as Scheduler
 from ._fields import Seeds as Seeds
-from ._fields import Workers as Workers
 from ._fields import listed as listed
 from ._fields import picked as picked
 from ._measures import bound_measures as bound_measures
@@ -23,12 +18,6 @@ from ._measures import error_measures as error_measures
 from ._measures import metrics_of as metrics_of
 from ._method import made as made
 from ._method import measures_table as measures_table
-from ._runner import Runner as Runner
-from ._runner import file_name as file_name
-from ._runner import metrics_in as metrics_in
-from ._runner import metrics_table as metrics_table
-from ._runner import read_table as read_table
-from ._runner import write_table as write_table
 from ._sets import PairsEvaluation as PairsEvaluation
 from ._sets import evaluate_pairs as evaluate_pairs
 from ._sets import pair_methods as pair_methods

@@ -6,20 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from jostle._options import Limits, Positional, Short
+from jostle._options import Limits, Positional
 from jostle.errors import UnknownName
 
 DatasetFolder = Annotated[Path, "The dataset: a folder of runs.", Positional()]
-Output = Annotated[Path, "Folder for the results.", Short("-o")]
-Kept = Annotated[
-    Path | None, "Folder that keeps finished fits, so that a study goes on where it was left."
-]
 Methods = Annotated[str | None, "Only these, separated by commas.  [default: all]"]
-Workers = Annotated[int | None, "Fits at once.  [default: one per core]", Limits(1)]
-FitsAtOnce = Annotated[int, "Fits at once, each in a process of its own.", Limits(1)]
-Scheduler = Annotated[
-    str | None, "Fit on the workers of this Dask scheduler (tcp://HOST:PORT) instead."
-]
 Seeds = Annotated[int, "Draws, each with a seed one higher.", Limits(1)]
 FirstSeed = Annotated[int, "Of the first draw."]
 

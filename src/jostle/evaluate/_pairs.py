@@ -9,10 +9,7 @@ from jostle._report import Report, Table, percent
 from jostle.evaluate._fields import (
     DatasetFolder,
     FirstSeed,
-    FitsAtOnce,
-    Kept,
     Methods,
-    Scheduler,
     Seeds,
     listed,
 )
@@ -38,14 +35,10 @@ class PairsStudy:
     bounds: Annotated[bool, "Fit once more to measure coverage."] = True
     seeds: Seeds = 5
     seed: FirstSeed = 0
-    kept: Kept = None
-    workers: FitsAtOnce = 1
-    scheduler: Scheduler = None
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, UnknownName, NotEnoughRuns and what reading raises."""
         from jostle.evaluate._contract import document
-        from jostle.evaluate._runner import Runner
         from jostle.evaluate._sets import evaluate_pairs, pair_methods
         from jostle.runs import Dataset, read_runs
 
@@ -59,7 +52,6 @@ class PairsStudy:
             seeds=range(self.seed, self.seed + self.seeds),
             platform=self.platform,
             bounds=self.bounds,
-            runner=Runner(self.workers, self.scheduler, self.kept, version),
             progress=progress,
         )
         data = {

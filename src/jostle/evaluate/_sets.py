@@ -10,22 +10,19 @@ there calibrate, because only they are like the test.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import margin
-from jostle.errors import JostleError, MissingExtra, NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName, UsageError
 from jostle.evaluate._fields import picked
 from jostle.evaluate._measures import coverage_of_sets
-from jostle.evaluate._runner import Runner, file_name, metrics_in, metrics_table
 from jostle.methods import learn
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from jostle.runs import Runs
 
 CONFIDENCE = 0.9
@@ -87,27 +84,6 @@ class PairDraw:
     bounds: bool = True
 
 
-@dataclass(frozen=True)
-class PairsCell:
-    """One method on one draw. data: version of the dataset."""
-
-    name: str
-    method: Any
-    draw: PairDraw
-    data: str
-
-    @property
-    def file_name(self) -> str:
-        return file_name(f"pairs-{self.name}-{self.draw.seed}", (self.data, self.draw, self.method))
-
-    def measure(self, data: Runs) -> pa.Table:
-        parts = _split(data, self.draw)
-        measures = _errors(data, self.method, parts, self.draw.seed)
-        if self.draw.bounds:
-            measures |= _bounds(data, self.method, parts, self.draw)
-        return metrics_table(measures)
-
-
 def evaluate_pairs(
     runs: Runs,
     observed: float,
@@ -116,7 +92,6 @@ def evaluate_pairs(
     seeds: Sequence[int],
     platform: str | None = None,
     bounds: bool = True,
-    runner: Runner | None = None,
     progress: Progress = no_progress,
 ) -> PairsEvaluation:
     """Errors and coverage of every method, means over the seeds.
@@ -132,20 +107,19 @@ def evaluate_pairs(
         raise UsageError(f"observed {observed} is not between 0 and 1")
     if platform is not None and platform not in runs.colocations.platform_names:
         raise UnknownName("platform", platform, runs.colocations.platform_names)
-    runner = replace(runner or Runner(), tolerated=(NotEnoughRuns, MissingExtra))
-    cells = [
-        PairsCell(name, method, PairDraw(observed, seed, platform, bounds), runner.data)
-        for seed in seeds
-        for name, method in methods.items()
-    ]
     by_method: dict[str, dict[str, list[float]]] = {}
     notes: list[str] = []
-    for cell, result in zip(cells, runner.run(cells, lambda: runs, progress), strict=True):
-        if isinstance(result, JostleError):
-            notes.append(f"{cell.name}, seed {cell.draw.seed}: {result}")
+    fits = [(seed, name) for seed in seeds for name in methods]
+    for done, (seed, name) in enumerate(fits):
+        progress(done, len(fits), float("nan"))
+        try:
+            measures = _measures(runs, methods[name], PairDraw(observed, seed, platform, bounds))
+        except (NotEnoughRuns, MissingExtra) as error:
+            notes.append(f"{name}, seed {seed}: {error}")
             continue
-        for key, value in metrics_in(result).items():
-            by_method.setdefault(cell.name, {}).setdefault(key, []).append(value)
+        for key, value in measures.items():
+            by_method.setdefault(name, {}).setdefault(key, []).append(value)
+    progress(len(fits), len(fits), float("nan"))
     if not by_method:
         raise NotEnoughRuns("no method could be fitted: " + "; ".join(notes[:3]))
     metrics: dict[str, float] = {"seeds": float(len(seeds))}
@@ -154,6 +128,12 @@ def evaluate_pairs(
     main = next(name for name in ("ensemble", "slowdown", *by_method) if name in by_method)
     metrics["slowdown_mape_ratio"] = metrics[f"slowdown_mape_{main}_ratio"]
     return PairsEvaluation(metrics, notes)
+
+
+def _measures(runs: Runs, method: Any, draw: PairDraw) -> dict[str, float]:
+    parts = _split(runs, draw)
+    errors = _errors(runs, method, parts, draw.seed)
+    return errors | (_bounds(runs, method, parts, draw) if draw.bounds else {})
 
 
 @dataclass(frozen=True)
