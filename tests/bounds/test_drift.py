@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.bounds import TOLD, DriftLevels, Quantiles, usual_levels
-from jostle.bounds._drift import EDGES, FAMILY, LATE, MEAN, MORE, RATIOS, SPREAD, WEIGHTS
+from jostle.bounds import MEAN, SPREAD, TOLD, DriftLevels, Quantiles, usual_levels
+from jostle.bounds._drift import EDGES, FAMILY, LATE, MORE, RATIOS, WEIGHTS
 
 ONE = np.zeros(1, np.int64)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.bounds import Selection
-from jostle.bounds._predictor import Candidates
+from jostle.bounds import Candidates, Selection
 from jostle.ensemble import Ensemble
 from jostle.methods import Data
 from jostle.models.online._crossed import fit_crossed

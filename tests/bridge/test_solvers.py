@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.bridge import (
+    AbsorbedKernel,
     Cloud,
     Stopping,
     edge_eps,
@@ -15,7 +16,6 @@ from jostle.bridge import (
     squared_distances,
     thinned,
 )
-from jostle.bridge.solvers._logs import AbsorbedKernel
 from jostle.errors import BadData, UsageError
 from studies.bridge.graphs.barycentric import solve_barycentric
 from studies.bridge.graphs.logs import LogKernel, log_matmul

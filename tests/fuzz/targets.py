@@ -326,7 +326,7 @@ def _callgrind(path: Path) -> object:
 
 
 def _wasm(path: Path) -> object:
-    from jostle.kernels.opcodes._binary import exported_functions
+    from jostle.kernels import exported_functions
     from jostle.kernels.opcodes._rewrite import rewrite
 
     content = path.read_bytes()

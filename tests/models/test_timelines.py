@@ -14,10 +14,9 @@ import jostle
 from jostle.bounds import ON_THE_ACT
 from jostle.ensemble import Ensemble
 from jostle.errors import UsageError
-from jostle.models import Rates, Timelines, ends
+from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
 from jostle.models.timelines._acts import Acts
-from jostle.models.timelines._futures import BusyNodes, Newcomers, no_newcomers
-from jostle.models.timelines._timelines import past_and_future
+from jostle.models.timelines._futures import Newcomers
 from jostle.runs import Colocations, Runs
 from tests.limits import assert_covers
 from tests.models.test_over_time import NAMES, SOLO, Lookup, times

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.placement import Standard
-from jostle.placement.assign._answer import MOST_NAMED, Assignment, Binding, Placed, Unplaced
+from jostle.placement import Assignment, Binding, Placed, Standard, Unplaced
+from jostle.placement.assign._answer import MOST_NAMED
 from jostle.placement.assign._columns import Columns
 from jostle.placement.assign._improve import _instances, _taken, improve
 from jostle.placement.assign._packing import (

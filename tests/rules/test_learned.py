@@ -8,14 +8,26 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from jostle.rules import Boosting, Ground, SlowdownRows, grow_forest
-from jostle.rules._alone import _levels, closest_times
-from jostle.rules._bilinear import EDGE, Bilinear, Strength, _loss_and_slope, fit_bilinear
-from jostle.rules._design import _inside, _thin, design_of, ground_of
-from jostle.rules._effects import fit_effects
+from jostle.rules import (
+    Bilinear,
+    Boosting,
+    Ground,
+    SlowdownRows,
+    Strength,
+    closest_times,
+    design_of,
+    design_of_names,
+    fit_bilinear,
+    fit_effects,
+    fit_level,
+    ground_of,
+    grow_forest,
+)
+from jostle.rules._alone import _levels
+from jostle.rules._bilinear import EDGE, _loss_and_slope
+from jostle.rules._design import _inside, _thin
 from jostle.rules._encoded import KINDS, SHRINKAGE, _columns, _key, _tables
-from jostle.rules._members import fit_level
-from jostle.rules._rows import design_of_names, trust_in
+from jostle.rules._rows import trust_in
 from jostle.rules._trees import _split
 from jostle.runs import Runs
 

@@ -13,7 +13,7 @@ from typer.main import get_command
 import jostle
 from jostle.cli._app import build
 from jostle.placement import Placement
-from jostle.service._settings import ServeSettings
+from jostle.service import ServeSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verbs.md"
 ROWS = [
