@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.placement import MeasuredSets
 from studies.placement.arrivals import Arrivals
 from studies.placement.policies import NamedPolicy
+from studies.placement.sets import MeasuredSets
 
 LOOKED_AT = 40  # waiting jobs that are offered a place whenever one comes free
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.placement import MeasuredSets
 from studies.placement.arrivals import Arrivals, drawn_arrivals, read_arrivals
 from studies.placement.cluster import (
     Cluster,
@@ -18,6 +17,7 @@ from studies.placement.cluster import (
     summed_outcomes,
 )
 from studies.placement.policies import NamedPolicy
+from studies.placement.sets import MeasuredSets
 
 ALWAYS = NamedPolicy("always", lambda part: np.zeros(part.members.shape))
 NEVER = NamedPolicy("never", lambda part: np.full(part.members.shape, np.inf))
