@@ -39,11 +39,11 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
         rows.append([f"beside {name}", duration(float(np.exp(total))), f"{np.expm1(log):+.1%}"])
     parts.append(Table(["", "runtime", "added"], rows, right=(1, 2)))
     if corunners:
-        said: dict[str, float] = {}  # means of logs, as experts with the same words differ little
+        logs: dict[str, float] = {}  # means of logs, as experts with the same words differ little
         for name, part in share.items():
-            said[in_words(name)] = said.get(in_words(name), 0.0) + part * np.log(answer[name])
+            logs[in_words(name)] = logs.get(in_words(name), 0.0) + part * np.log(answer[name])
         listed = [
-            [words, f"{part:.0%}", duration(float(np.exp(said[words] / part)))]
+            [words, f"{part:.0%}", duration(float(np.exp(logs[words] / part)))]
             for words, part in weights_in_words(share).items()
         ]
         parts += ["", Table(["the answer is made of", "weight", "says"], listed, right=(1, 2))]
