@@ -105,13 +105,13 @@ def protocol_study(runs: Runs, method: Any) -> np.ndarray:
 
 def pairs_study(runs: Runs, method: Any) -> np.ndarray:
     draw = pairs.PairDraw(0.6, 0)
-    pairs.PairsCell("any", method, draw, "").measure(runs)
+    pairs._measures(runs, method, draw)
     return pairs._split(runs, draw).test
 
 
 def pairs_on_one_platform(runs: Runs, method: Any) -> np.ndarray:
     draw = pairs.PairDraw(0.6, 0, runs.colocations.platform_names[0])
-    pairs.PairsCell("any", method, draw, "").measure(runs)
+    pairs._measures(runs, method, draw)
     return pairs._split(runs, draw).test
 
 

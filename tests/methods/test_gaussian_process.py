@@ -19,7 +19,7 @@ def test_the_likelihood_is_that_of_a_normal_law() -> None:
     x, y = random.normal(size=(2, 12))
     fits = likelihood(covariance(0.3, x), y)
     assert fits is not None
-    law = multivariate_normal(np.zeros(12), covariance(0.3, x))
+    law = multivariate_normal(np.zeros(12), covariance(0.3, x))  # type: ignore[arg-type]  # SciPy takes a matrix
     assert fits.value == pytest.approx(-law.logpdf(y) - 6 * np.log(2 * np.pi), rel=1e-9)
     near, step = covariance(0.3, x), 1e-5
     slope = (covariance(0.3 + step, x) - covariance(0.3 - step, x)) / (2 * step)
