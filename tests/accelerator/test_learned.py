@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ from jostle.accelerator.learned._alone import times_alone
 from jostle.accelerator.learned._coruns import CoRuns
 from jostle.accelerator.learned._covariance import BY_NUMBER, CoRunPlaces, named_part, parts_in
 from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, within_fences
+from jostle.accelerator.learned._members import CoRunRecipe
 from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
+from jostle.accelerator.learned._stack import _believed as believed_of
 from jostle.errors import UnknownName
 from jostle.methods import Data, learn
 from jostle.runs import Colocations, Runs
@@ -159,6 +163,25 @@ def test_of_ten_pairs_the_way_to_share_has_nearly_all_weight() -> None:
     stack = learn(Accelerator(), Data(known, profiles=profiles())).stacks[""]
     assert stack.weights.sum(axis=1) == pytest.approx(1.0)
     assert stack.weights[0][[member.recipe.way == WAY for member in stack.members]].sum() > 0.9
+
+
+def test_no_scale_is_beyond_belief() -> None:
+    """However far apart the evidence, which is of the seconds learned from."""
+    rows = CoRuns(*np.zeros((4, 2)), np.full(2, np.e), np.full(2, np.e**2))
+    evidence = {
+        "seconds": 0.0,
+        "log": 4.0,
+        "shares": 2.0 + np.log(3),
+    }  # the same but for a factor of 3
+    members: Any = [
+        SimpleNamespace(
+            recipe=CoRunRecipe("process", scale), process=SimpleNamespace(evidence=value)
+        )
+        for scale, value in evidence.items()
+    ]
+    assert believed_of(members, rows) == pytest.approx([0.2, 0.2, 0.6])
+    members[1].process.evidence = -5000.0
+    assert believed_of(members, rows).tolist() == pytest.approx([0.25, 1e-3, 0.75])
 
 
 def test_three_corunners_are_not_answered_as_one() -> None:

@@ -38,6 +38,7 @@ CAN_TELL = 48  # sets, from which on it is known which way to share is right
 # Root mean square differences of delays over themselves, under which two ways are one, or nearly so.
 EQUAL, ALIKE = 1e-5, 0.15
 LEAST_WEIGHT = 0.03
+LEAST_BELIEVED = 1e-3  # a scale, however plain the evidence, which sets left out may overrule
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,4 +225,4 @@ def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
     share = {scale: np.exp(belief - most) for scale, belief in known.items()}
     total = sum(share.values())
     of_scale = [1.0 if m.recipe.rest == NOTHING else share[m.recipe.scale] / total for m in members]
-    return np.array(of_scale)
+    return np.maximum(of_scale, LEAST_BELIEVED)
