@@ -1,4 +1,4 @@
-"""Every promise of every verb, on ten made laws that differ in kind: what was asked, what was kept.
+"""Every promise of every verb, on ten made laws that differ in kind and on public pairs: asked, and kept.
 
     python -m studies.bounds.promised [--draws 20] [--laws NAME,...] [--method NAME] [--fitted 900]
         [--kept FILE]
@@ -7,10 +7,10 @@
 campaign of its own, learned by `jostle.fit` with a method that adds up effects and leaves sets out in turn,
 as the default does, but is quick, unless --method names another. Then runs to come are asked about, and
 requests with limits (1.2, 1.5, 2 or 3 times alone, of four in five) about a fleet of 12 nodes, some with a
-tenant; whatever is chosen is then measured. Shares of each draw, their mean over draws and laws, and its
-standard error over draws (each the mean of its laws). --kept: a file that every draw of a law is added to,
-and whose draws are not made again; Ctrl-C prints what was drawn until then. gavel-oracle, gavel-simulation
-and magus13-runs are public ($JOSTLE_DATA): pairs measured once; those that were not learned count.
+tenant; the first 16 of them are assigned; whatever is chosen is then measured. Shares of each draw, their
+mean over draws and laws, and its standard error over draws (each the mean of its laws). --kept: a file that
+every draw of a law is added to, and whose draws are not made again; Ctrl-C prints what was drawn until
+then. Public ($JOSTLE_DATA) are pairs measured once; those that were not learned count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from studies.bounds.made import LAWS, Additive, MeasuredWorld, NoisyWorld
 from studies.data import one_core
 
 CONFIDENCES = (0.9, 0.95, 0.99)
-TO_COME, NODES, REQUESTS, TOGETHER = 1500, 12, 24, 6
+PUBLIC = ("gavel-oracle", "gavel-simulation", "magus13-runs")
+TO_COME, NODES, REQUESTS, ASSIGNED, TOGETHER = 1500, 12, 24, 16, 6
 LIMITS = (1.2, 1.5, 2.0, 3.0, None)
 PROMISED = "yes"
 # (verb, --promise) -> what is counted; whether it is promised.
@@ -53,7 +54,7 @@ Found = dict[tuple[str, str], dict[str, list[float]]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--laws", default=",".join(LAWS))
+    parser.add_argument("--laws", default=",".join((*LAWS, *PUBLIC)))
     parser.add_argument("--method")
     parser.add_argument("--fitted", type=int, default=900)
     parser.add_argument("--seed", type=int, default=0, help="the first one")
@@ -76,38 +77,45 @@ def main() -> None:
                         file.write(json.dumps([law, seed, rows]) + "\n")
     except KeyboardInterrupt:
         pass
+    for what, some in (("made laws", LAWS), ("public", PUBLIC)):
+        if laws := [law for law in chosen if law in some]:
+            _show(what, laws, known, options)
+
+
+def _show(
+    what: str, laws: list[str], known: dict[tuple[str, int], list[list[Any]]], options: Any
+) -> None:
     shares: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     by_law: dict[Any, list[float]] = defaultdict(list)
-    for (law, seed), rows in known.items():
-        for *key, value in rows if law in chosen else ():
+    mine = {key: rows for key, rows in known.items() if key[0] in laws}
+    for (law, seed), rows in mine.items():
+        for *key, value in rows:
             shares[tuple(key)][seed].append(value)
             by_law[(*key, law)].append(value)
-    draws = len({seed for _, seed in known})
-    what = f"{len(chosen)} laws, {draws} draws, {options.fitted} runs, "
-    print(what + (options.method or "additive effects"))
-    print(
-        "\nverb | --promise | counted | asked | promised | kept | s.e. | least of a law | answered"
-    )
+    draws = len({seed for _, seed in mine})
+    method = options.method or "additive effects"
+    print(f"{len(laws)} {what}, {draws} draws, {options.fitted} runs, {method}\n")
+    heads = "--promise | counted | asked | promised | kept | s.e. | least of a law | answered"
+    print(f"verb of {what} | {heads}")
     for confidence in CONFIDENCES:
         for (verb, promise), (counted, is_promised) in ROWS.items():
             key = (confidence, verb, promise, "kept")
             kept, error = _mean(shares[key])
-            worst = min(
-                (np.mean(by_law[(*key, law)]) for law in chosen if (*key, law) in by_law),
-                default=np.nan,
-            )
+            each = (np.mean(by_law[(*key, law)]) for law in laws if (*key, law) in by_law)
             answered, _ = _mean(shares[(confidence, verb, promise, "answered")])
-            cells = [f"{kept:.3f}", f"{error:.3f}", f"{worst:.3f}", f"{answered:.0%}"]
-            cells = ["–" if "nan" in cell else cell for cell in cells]  # nothing was promised
+            cells = [f"{kept:.3f}", f"{error:.3f}", f"{min(each, default=np.nan):.3f}"]
+            cells = ["–" if "nan" in cell else cell for cell in (*cells, f"{answered:.0%}")]
+            # A dash: nothing was promised.
             print(verb, promise or "–", counted, f"{confidence:g}", is_promised, *cells, sep=" | ")
     print("\nlaw | errors | kept at 0.9 | 0.95 | 0.99 | margin at 0.9 | 0.95 | 0.99")
-    for law in chosen:
+    for law in laws:
         cells = [
             f"{np.mean(by_law[c, 'predict', '', name, law] or [np.nan]):.3f}"
             for name in ("kept", "margin")
             for c in CONFIDENCES
         ]
         print(law, _world(law, 0).kind, *cells, sep=" | ")
+    print()
 
 
 def _mean(of_seeds: dict[int, list[float]]) -> tuple[float, float]:
@@ -155,7 +163,7 @@ def of_draw(law: str, seed: int, options: Any) -> dict[tuple[Any, ...], float]:
         for promise, mine in acts.items():
             for (verb, note), (kept, of, there) in mine.items():
                 key = confidence, verb, promise + note
-                asked = TOGETHER if verb == "safe --together" else REQUESTS
+                asked = {"safe --together": TOGETHER, "assign": ASSIGNED}.get(verb, REQUESTS)
                 found[*key, "kept"] = kept / of if of else float("nan")
                 found[*key, "answered"] = there / asked
     return found
@@ -206,7 +214,7 @@ def _acts(
             count("rank", took, best.bound_seconds)
             if best.limit_seconds is not None and not is_plain:
                 count("rank", took, best.limit_seconds, ", limits")
-    plan = placed.assign(requests, limit_seconds=0.1)
+    plan = placed.assign(requests[:ASSIGNED], limit_seconds=0.1)
     by_node: dict[str, list[Any]] = defaultdict(list)
     for one in plan.placed:
         by_node[one.node].append(one)
