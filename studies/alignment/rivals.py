@@ -64,8 +64,8 @@ def errors_of_learners(
     train: AlignedRows, test: AlignedRows, seed: int
 ) -> dict[str, dict[int, float]]:
     """{learner: {slot: error per sample}}, the paper's features and target, slot by slot."""
-    from jostle.alignment import per_sample_error
     from studies.alignment.paper.learners import LEARNERS, fit_paper
+    from studies.alignment.paper.ridge import per_sample_error
 
     results: dict[str, dict[int, float]] = {}
     for slot in np.unique(test.slot).tolist():

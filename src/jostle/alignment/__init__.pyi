@@ -9,7 +9,6 @@ from .learning._core import probe_runs as probe_runs
 from .learning._core import traced_runs as traced_runs
 from .learning._folds import folds_of as folds_of
 from .learning._learn import fit_learner as fit_learner
-from .learning._learn import per_sample_error as per_sample_error
 from .learning._ranges import FASTEST as FASTEST
 from .learning._ranges import SLOWEST as SLOWEST
 from .learning._ranges import limits_of as limits_of

@@ -177,3 +177,9 @@ def left_out_error(rows: AlignedRows, seed: int, fit: Callable[[AlignedRows], An
         float(run_errors(fit(rows.take(train)), rows.take(test)).mean())
         for train, test in folds_of(rows, seed)
     )
+
+
+def per_sample_error(learned: Any, rows: AlignedRows) -> float:
+    """Mean |predicted - true| instructions per period over the mean true ones (the measure of Fig. 2)."""
+    predicted = rows.own[:, 0] * rows.period_seconds / learned.slowdown(rows.own, rows.others)
+    return float(np.abs(predicted - rows.count).sum() / rows.count.sum())

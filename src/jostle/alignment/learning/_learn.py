@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from jostle.alignment.learning._folds import FEWEST_SETS
@@ -40,9 +38,3 @@ def fit_learner(rows: AlignedRows, learner: str, *, seed: int = 0) -> Learner:
         high = float(np.clip(np.sort(reached)[-2] * BEYOND, high, SLOWEST))
     weight = rows.solo_seconds / rows.solo_seconds.mean()
     return train((rows.own, rows.others), slow, (low, high), weight=weight, seed=seed)
-
-
-def per_sample_error(learned: Any, rows: AlignedRows) -> float:
-    """Mean |predicted - true| instructions per period over the mean true ones (the measure of Fig. 2)."""
-    predicted = rows.own[:, 0] * rows.period_seconds / learned.slowdown(rows.own, rows.others)
-    return float(np.abs(predicted - rows.count).sum() / rows.count.sum())
