@@ -197,7 +197,7 @@ def test_the_sampler_sees_the_process_work_and_tells_no_zero_for_what_is_missing
 
 
 def test_a_peak_of_memory_between_two_looks_is_seen_once() -> None:
-    words = [sys.executable, "-c", "input(); x = bytes(10**8); del x; print(flush=True); input()"]
+    words = [sys.executable, "-c", "input(); x = b'1' * 10**8; del x; print(flush=True); input()"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
