@@ -167,7 +167,8 @@ def test_of_ten_pairs_the_way_to_share_has_nearly_all_weight() -> None:
 
 def test_no_scale_is_beyond_belief() -> None:
     """However far apart the evidence, which is of the seconds learned from."""
-    rows = CoRuns(*np.zeros((4, 2)), np.full(2, np.e), np.full(2, np.e**2))
+    none = np.zeros(2)
+    rows = CoRuns(none, none, none, none, np.full(2, np.e), np.full(2, np.e**2))
     evidence = {
         "seconds": 0.0,
         "log": 4.0,
