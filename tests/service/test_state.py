@@ -307,6 +307,8 @@ def test_the_table_of_the_fleet_is_read_again(service: Running) -> None:
     assert len(service.client.fleet()) == 4
     path.write_text(FLEET.replace("west", "vest"))
     assert {node.name for node in service.client.fleet().nodes} == {"east", "vest", "south"}
+    assert service.client.delete_placement("a")  # of a node that is no more
+    assert {node.name for node in service.client.fleet().nodes} == {"east", "vest", "south"}
 
 
 def test_watching_takes_a_new_model(service: Running) -> None:
