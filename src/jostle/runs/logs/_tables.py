@@ -40,21 +40,32 @@ _OUTCOMES = {
     ),
 }  # all others failed in one way or another
 
-Workload = Annotated[
-    str,
-    "What a job is a run of: a column, or columns in braces, in any case, each with a regular expression if "
-    "need be, such as {user}/{name:^[a-z]+}.",
-]
-
 
 @dataclass(frozen=True)
-class LogImport:
-    """What every log of jobs is told by."""
+class JobsImport:
+    """Import a log of jobs: who was on which node from when to when.
+
+    A CSV or Parquet file with columns job, node, start, end, and state where there is one (COMPLETED,
+    FAILED, TIMEOUT, RUNNING ...). Whoever was on a node at the same time ran beside each other, and each
+    job is a run with its stretches. The same log tomorrow adds what is new.
+    """
+
+    name: ClassVar[str] = "jobs"
+    columns: ClassVar[dict[str, tuple[str, ...]]] = {
+        "job": ("job",), "node": ("node",), "start": ("start",), "end": ("end",), "state": ("state",),
+        "took": ("elapsed",),
+    }  # fmt: skip
+    delimiter: ClassVar[str] = ","
+    has_steps: ClassVar[bool] = False
 
     file: Annotated[
         str | os.PathLike[str] | BinaryIO, "The log; - reads standard input.", Positional()
     ]
-    workload: Workload
+    workload: Annotated[
+        str,
+        "What a job is a run of: a column, or columns in braces, in any case, each with a regular expression "
+        "if need be, such as {user}/{name:^[a-z]+}.",
+    ] = "workload"
     nodes: Annotated[
         Path | None, "CSV file with columns 'node' and 'platform'; else each node is a platform."
     ] = None
@@ -91,16 +102,21 @@ class LogImport:
             where, self.campaign, self._platforms(), self._edge("since"), self._edge("until")
         )
         rule = WorkloadRule(self.workload)
-        for batch in self._batches(rule, log, where):
-            log.add(batch)
+        for cells in self._cells(log, where):
+            known = {name.lower(): name for name in cells}
+            named = {}
+            for key, columns in self.columns.items():
+                there = next((one for one in columns if one in known), None)
+                if there is not None:
+                    named[key] = cells[known[there]]
+                elif key not in ("state", "took"):
+                    raise UnknownName("column", columns[0], list(cells), where=where)
+            log.add(self._batch(named, rule.names(cells, where)))
         if rule.not_matched:
             log.notes.append(
                 f"{rule.not_matched} cells do not match the rule of workloads, and count whole"
             )
         return log
-
-    def _batches(self, rule: WorkloadRule, log: ImportedLog, where: str) -> Iterator[JobBatch]:
-        raise NotImplementedError
 
     @property
     def _where(self) -> str:
@@ -122,37 +138,6 @@ class LogImport:
                 raise BadData(f"line {line}: node {node!r} has no platform, or two", where=where)
         return known
 
-
-@dataclass(frozen=True)
-class JobsImport(LogImport):
-    """Import a log of jobs: who was on which node from when to when.
-
-    A CSV or Parquet file with columns job, node, start, end, and state where there is one (COMPLETED,
-    FAILED, TIMEOUT, RUNNING ...). Whoever was on a node at the same time ran beside each other, and each
-    job is a run with its stretches. The same log tomorrow adds what is new.
-    """
-
-    name: ClassVar[str] = "jobs"
-    columns: ClassVar[dict[str, tuple[str, ...]]] = {
-        "job": ("job",), "node": ("node",), "start": ("start",), "end": ("end",), "state": ("state",),
-        "took": ("elapsed",),
-    }  # fmt: skip
-    delimiter: ClassVar[str] = ","
-
-    workload: Workload = "workload"
-
-    def _batches(self, rule: WorkloadRule, log: ImportedLog, where: str) -> Iterator[JobBatch]:
-        for cells in self._cells(log, where):
-            known = {name.lower(): name for name in cells}
-            named = {}
-            for key, columns in self.columns.items():
-                there = next((one for one in columns if one in known), None)
-                if there is not None:
-                    named[key] = cells[known[there]]
-                elif key not in ("state", "took"):
-                    raise UnknownName("column", columns[0], list(cells), where=where)
-            yield self._batch(named, rule.names(cells, where))
-
     def _batch(self, cells: dict[str, Any], workload: Any) -> JobBatch:
         (start, bad_start), (end, bad_end) = (
             times_of(cells[key], self.timezone) for key in ("start", "end")
@@ -164,9 +149,10 @@ class JobsImport(LogImport):
         outcome = np.array(kinds, np.int8)[filled(pc.index_in(first, value_set=words), 0)]
         if "state" not in cells:
             outcome = np.where(end == NO_TIME, RUNNING, OK).astype(np.int8)
+        is_step = filled(pc.match_substring(cells["job"], "."), False).astype(bool)
         bad = {
             "a time of theirs cannot be read": bad_start | bad_end,
-            **self._left_aside(cells),
+            "they are steps of jobs": is_step & self.has_steps,
         }
         if "took" in cells:
             start, end, odd = self._by_the_clock(cells, start, end)
@@ -174,9 +160,6 @@ class JobsImport(LogImport):
                 "they did not take what lies between start and end (suspended, or say `timezone`)"
             ] = odd
         return JobBatch(cells["job"], cells["node"], workload, state, start, end, outcome, bad)
-
-    def _left_aside(self, cells: dict[str, Any]) -> dict[str, np.ndarray]:
-        return {}
 
     def _by_the_clock(
         self, cells: dict[str, Any], start: np.ndarray, end: np.ndarray
@@ -269,6 +252,7 @@ class SacctImport(JobsImport):
         "took": ("elapsedraw", "elapsed"),
     }  # fmt: skip
     delimiter: ClassVar[str] = "|"
+    has_steps: ClassVar[bool] = True
 
     workload: Annotated[
         str, "What a job is a run of; columns as sacct names them, in any case."
@@ -276,10 +260,6 @@ class SacctImport(JobsImport):
     campaign: Annotated[str, "A name for the cluster: with a job's number it tells runs apart."] = (
         "slurm"
     )
-
-    def _left_aside(self, cells: dict[str, Any]) -> dict[str, np.ndarray]:
-        is_step = filled(pc.match_substring(cells["job"], "."), False).astype(bool)
-        return {"they are steps of jobs": is_step}
 
 
 def _opened(file: Any) -> Any:

@@ -26,22 +26,14 @@ from jostle.runs._runs import Runs
 from jostle.runs.importers._imported import Imported
 from jostle.runs.logs._gauges import FEATURES, Gauges, Pairs, Series, owner_of, pod_of
 
-# Sums of latencies and how many, and the unit of the sums in seconds, as servers call them.
-_KNOWN = {
-    name: (f"{name}_sum", f"{name}_count", 1.0)
-    for name in (
-        *("vllm:time_to_first_token_seconds", "vllm:time_per_output_token_seconds"),
-        *("vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds"),
-        *(
-            "inference_model_request_duration_seconds",
-            "inference_objective_request_duration_seconds",
-        ),
-    )
-} | {
-    "nv_inference_request_duration": (
-        *("nv_inference_request_duration_us", "nv_inference_request_success", 1e-6),
-    )
-}
+# Histograms that are known, and of one that is none its sum, how many, and the unit of the sum in seconds.
+_USUAL = (
+    *("vllm:time_to_first_token_seconds", "vllm:time_per_output_token_seconds"),
+    *("vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds"),
+    *("inference_model_request_duration_seconds", "inference_objective_request_duration_seconds"),
+    "nv_inference_request_duration",
+)
+_OF_TRITON = ("nv_inference_request_duration_us", "nv_inference_request_success", 1e-6)
 _SERVICE = ("model_name", "target_model_name", "model", "service", "job")
 _GPU = ("gpu_uuid", "GPU_UUID", "UUID", "gpu")
 _NODE = (*_GPU, "node", "instance", "pod")
@@ -110,12 +102,12 @@ class WindowsImport:
         series = [one for path in self.file for one in _series(Path(path))]
         where = ", ".join(str(path) for path in self.file[:3])
         names = {labels.get("__name__", "") for labels, _ in series}
-        metric = self.latency or next((one for one in _KNOWN if _KNOWN[one][1] in names), None)
+        metric = self.latency or next((one for one in _USUAL if _parts(one)[1] in names), None)
         if metric is None:
             known = ", ".join(printable(one) for one in sorted(names)[:8])
             fix = f"Name a histogram with `latency`; there are: {known or 'none'}."
             raise BadData("it has no latency that is known", where=where, fix=fix)
-        total, count, unit = _KNOWN.get(metric, (f"{metric}_sum", f"{metric}_count", 1.0))
+        total, count, unit = _parts(metric)
         used = {total, count, f"{metric}_bucket"}
         mine = [(labels, pairs) for labels, pairs in series if labels.get("__name__") in used]
         service = _label(self.service, _SERVICE, mine, where)
@@ -184,18 +176,18 @@ class WindowsImport:
         if not rows:
             fix = f"Give longer windows, `fewest` under {self.fewest}, or series with _sum and _bucket."
             raise BadData(f"no window of {length:g} s has a latency", where=where, fix=fix)
-        features: dict[str, list[Any]] = {"workload": [], "service": [], "load_per_second": []}
+        about: dict[str, tuple[str, float | None]] = {}
         for name, seen in levels.items():
             for level in range(min(seen), max(seen) + 1):
-                features["workload"].append(_called(name, level))
-                features["service"].append(name)
-                features["load_per_second"].append(_rate(level))
+                about[_called(name, level)] = name, _rate(level)
         for pod in sorted(jobs):
-            alone.setdefault(owner_of(pod), []).extend(gauges.alone(pod))
-        for name in sorted({owner_of(pod) for pod in jobs} - set(features["workload"])):
-            features["workload"].append(name)
-            features["service"].append(name)
-            features["load_per_second"].append(None)
+            owner = owner_of(pod)
+            about.setdefault(owner, (owner, None))
+            alone.setdefault(owner, []).extend(gauges.alone(pod))
+        service, load = zip(*about.values(), strict=True)
+        features: dict[str, Any] = {
+            "workload": list(about), "service": list(service), "load_per_second": list(load)
+        }  # fmt: skip
         for feature in FEATURES:
             told = {
                 name: [one[feature] for one in windows if feature in one]
@@ -216,6 +208,10 @@ class WindowsImport:
             workload_features=features,
         )
         return Imported(runs, where, skipped=skipped)
+
+
+def _parts(metric: str) -> tuple[str, str, float]:
+    return _OF_TRITON if metric == _USUAL[-1] else (f"{metric}_sum", f"{metric}_count", 1.0)
 
 
 def _series(path: Path) -> list[Series]:
