@@ -27,12 +27,8 @@ def tour_report(result: Tour, plan: TourPlan, output: Path, program: str) -> Rep
         "metrics": result.metrics,
     }
     notes, measured = [], result.measured
-    lost, most = measured.disturbance_median_ratio, measured.disturbance_most_ratio
-    if most:
-        notes.append(
-            f"note: other programs took {percent(lost or 0.0)} of a run's time (median; at most "
-            f"{percent(most)}), which is taken off: times are those of an undisturbed machine."
-        )
+    if measured.disturbance:
+        notes.append(f"note: {measured.disturbance}. Times are those of an undisturbed machine.")
     parts = [*_quality(result, plan), *_answer(result, plan), _next(result, plan, output, program)]
     return Report(document, parts, notes=notes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jostle._report import Report, Table, duration, percent
+from jostle._report import Report, Table, duration
 from jostle.answers.data._failures import failures_of
 
 if TYPE_CHECKING:
@@ -102,12 +102,8 @@ def summary_report(summary: Summary) -> Report:
     ]
     if median is not None and high is not None:
         lines.append(f"repeats agree within {median:.2%} (median), {high:.2%} (nine of ten)")
-    if summary.disturbance_most_ratio:
-        lost = percent(summary.disturbance_median_ratio or 0.0)
-        lines.append(
-            f"other programs took {lost} of a run's time (median; at most "
-            f"{percent(summary.disturbance_most_ratio)}), which is taken off"
-        )
+    if summary.disturbance:
+        lines.append(summary.disturbance)
     if summary.given_up:
         lines.append(
             f"{summary.given_up} were rejected every time; more --attempts tries them again"

@@ -81,6 +81,7 @@ class Session:
         self.already = self.given_up = 0
         self.outcomes: Counter[str] = Counter()
         self.disturbances: list[float] = []
+        self.errors: list[float] = []
         # The longest repetition seen, by engine and member names: how long windows must be.
         self.longest_seconds: dict[str, float] = {}
         # Workloads that failed alone and their status: sets with them are not tried.
@@ -147,6 +148,7 @@ class Session:
             warnings=tuple(self.storage.warnings),
             disturbance_median_ratio=median(self.disturbances) if self.disturbances else None,
             disturbance_most_ratio=max(self.disturbances, default=None),
+            error_median_ratio=median(self.errors) if self.errors else None,
         )
 
     def accept(
@@ -157,6 +159,7 @@ class Session:
         self.outcomes[result.status] += 1
         if result.status == "ok":
             self.disturbances += [one.disturbance_ratio or 0.0 for one in result.members]
+            self.errors += [one.runtime_error_ratio or 0.0 for one in result.members]
         if result.longest_repetition_seconds is not None:
             name = planned.set_name
             known = self.longest_seconds.get(name, 0.0)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from jostle._options import Flag, Group, Limits
+from jostle._report import percent
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Summary:
     ok, failed, timeout, contaminated: windows that ended so in this call; a contaminated one is
     repeated until it is ok or its attempts are used up (given_up). remaining: planned windows not
     measured yet. finished: nothing remains. warnings: sentences for people. disturbance_median_ratio,
-    disturbance_most_ratio: share of its time that a run of this call lost to others, None without runs.
+    disturbance_most_ratio: share of its time that a run of this call lost to others, and error_median_ratio:
+    standard error of its undisturbed time, as a share; None without runs.
     """
 
     dataset: str
@@ -102,6 +104,25 @@ class Summary:
     warnings: tuple[str, ...]
     disturbance_median_ratio: float | None = None
     disturbance_most_ratio: float | None = None
+    error_median_ratio: float | None = None
+
+    @property
+    def disturbance(self) -> str:
+        """A clause for people; empty where nobody lost anything."""
+        if not self.disturbance_most_ratio:
+            return ""
+        lost, most, error = (
+            percent(one or 0.0)
+            for one in (
+                self.disturbance_median_ratio,
+                self.disturbance_most_ratio,
+                self.error_median_ratio,
+            )
+        )
+        return (
+            f"other programs took {lost} of a run's time (median; at most {most}), which is taken off; "
+            f"what is left is known to within {error} (median standard error)"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A JSON document, schema measure/v1."""
