@@ -25,6 +25,9 @@ from jostle.measure import Campaign, MeasureOptions, suggested_settings
 if TYPE_CHECKING:
     from jostle.measure import JobSettings, Workload
 
+_SETS, _MACHINE = Group("Which sets"), Group("The machine")
+_SERVERS, _AROUND = Group("Containers and servers"), Group("Around a command line")
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureCommand:
@@ -35,26 +38,23 @@ class MeasureCommand:
         Path | None,
         "Only the runs of this table (workload, platform, corunners), once each; `jostle suggest -o` writes "
         "such a one.",
-        Group("Which sets"),
+        _SETS,
     ] = None
-    smallest: Annotated[int, "Fewest members of a set.", Limits(2), Group("Which sets")] = 2
-    largest: Annotated[int, "Most members of a set.", Limits(2), Group("Which sets")] = 4
+    smallest: Annotated[int, "Fewest members of a set.", Limits(2), _SETS] = 2
+    largest: Annotated[int, "Most members of a set.", Limits(2), _SETS] = 4
     scheduler: Annotated[
         str | None,
         "Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here.",
-        Group("The machine"),
+        _MACHINE,
     ] = None
     keep_apart: Annotated[
-        bool, "With --scheduler: machines that are alike are platforms each.", Group("The machine")
+        bool, "With --scheduler: machines that are alike are platforms each.", _MACHINE
     ] = False
     plan: Annotated[
         bool, "Print the campaign as a file, to be edited and measured, and measure nothing."
     ] = False
     lists_engines: Annotated[
-        bool,
-        "List the engines, which work here and why not.",
-        Flag("--engines"),
-        Group("The machine"),
+        bool, "List the engines, which work here and why not.", Flag("--engines"), _MACHINE
     ] = False
     check: Annotated[bool, "Say what disturbs this machine."] = False
 
@@ -80,33 +80,22 @@ class Jobs:
     serve: Annotated[
         str | None,
         "A server's command line, measured under load; {port} in it is a free port.",
-        Group("Containers and servers"),
+        _SERVERS,
     ] = None
-    url: Annotated[
-        str,
-        "What is requested of it: http://127.0.0.1:{port}/path.",
-        Group("Containers and servers"),
-    ] = ""
+    url: Annotated[str, "What is requested of it: http://127.0.0.1:{port}/path.", _SERVERS] = ""
     rate: Annotated[
-        tuple[float, ...],
-        "Requests per second; may be repeated, a workload each.",
-        Group("Containers and servers"),
+        tuple[float, ...], "Requests per second; may be repeated, a workload each.", _SERVERS
     ] = ()
     ready: Annotated[
         str,
         "A command line that ends with 0 when the server is ready.  [default: url answers]",
-        Group("Containers and servers"),
+        _SERVERS,
     ] = ""
     load: Annotated[
-        str,
-        "A command line that prints latencies in seconds, instead of requests.",
-        Group("Containers and servers"),
+        str, "A command line that prints latencies in seconds, instead of requests.", _SERVERS
     ] = ""
     quantile: Annotated[
-        float,
-        "Of the latencies, what a run's time is.",
-        Limits(0, 1),
-        Group("Containers and servers"),
+        float, "Of the latencies, what a run's time is.", Limits(0, 1), _SERVERS
     ] = 0.99
     name: Annotated[
         str | None,
@@ -115,46 +104,34 @@ class Jobs:
     image: Annotated[
         str | None,
         "Run the command line after -- in a container of this image (podman, docker).",
-        Group("Containers and servers"),
+        _SERVERS,
     ] = None
     image_option: Annotated[
-        tuple[str, ...],
-        "An option of the container, --NAME=VALUE; may be repeated.",
-        Group("Containers and servers"),
+        tuple[str, ...], "An option of the container, --NAME=VALUE; may be repeated.", _SERVERS
     ] = ()
-    directory: Annotated[
-        Path | None, "Where command lines run.  [default: here]", Group("Around a command line")
-    ] = None
+    directory: Annotated[Path | None, "Where command lines run.  [default: here]", _AROUND] = None
     fresh_folder: Annotated[
         bool,
         "Run each execution in a new folder, removed afterwards; --input FILE implies it.",
-        Group("Around a command line"),
+        _AROUND,
     ] = False
     input: Annotated[
         tuple[Path, ...], "A file or folder copied to where they run; may be repeated."
     ] = ()
     stdin: Annotated[
-        Path | None,
-        "A file that they read as standard input.  [default: none]",
-        Group("Around a command line"),
+        Path | None, "A file that they read as standard input.  [default: none]", _AROUND
     ] = None
     env: Annotated[
-        Mapping[str, str] | None,
-        "A variable for them, NAME=VALUE; may be repeated.",
-        Group("Around a command line"),
+        Mapping[str, str] | None, "A variable for them, NAME=VALUE; may be repeated.", _AROUND
     ] = None
     before: Annotated[
         tuple[str, ...],
         "A command line before each execution, not counted; may be repeated.",
-        Group("Around a command line"),
+        _AROUND,
     ] = ()
-    after: Annotated[
-        tuple[str, ...], "The same after each execution.", Group("Around a command line")
-    ] = ()
+    after: Annotated[tuple[str, ...], "The same after each execution.", _AROUND] = ()
     expect: Annotated[
-        Path | None,
-        "A file that holds what they must write to standard output.",
-        Group("Around a command line"),
+        Path | None, "A file that holds what they must write to standard output.", _AROUND
     ] = None
 
     def workloads(self) -> list[str | Workload] | None:
