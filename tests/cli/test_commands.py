@@ -15,7 +15,7 @@ import pytest
 
 import jostle
 import studies
-from jostle.cli._app import run
+from jostle.cli import exit_code as run
 from tests.factorization.conftest import make_world
 
 
@@ -212,7 +212,7 @@ def test_a_loaded_model_answers_as_the_fitted_one(dataset: Path, tmp_path: Path)
 
 def test_predict_needs_neither_jax_nor_pyarrow(model: Path) -> None:
     code = (
-        "import sys; from jostle.cli._app import run\n"
+        "import sys; from jostle.cli import exit_code as run\n"
         f"assert run({answer(model)!r}) in (0, 3)\n"
         "bad = {'jax', 'pyarrow', 'scipy', 'sklearn', 'rich'} & set(sys.modules)\n"
         "assert not bad, bad"

@@ -17,7 +17,8 @@ from typer.main import get_command
 import jostle
 from jostle._options import Flag, Limits, NoOption, Positional, Short
 from jostle._report import Report
-from jostle.cli._app import build, run
+from jostle.cli import exit_code as run
+from jostle.cli._app import build
 from jostle.cli.console import command_of
 from jostle.errors import UsageError
 from tests.factorization.conftest import make_world

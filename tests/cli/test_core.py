@@ -42,7 +42,7 @@ def version_of(name):
     return version(name)
 
 metadata.version = version_of
-from jostle.cli._app import run
+from jostle.cli import exit_code as run
 for words in lines:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

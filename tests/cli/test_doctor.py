@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jostle.cli._app import run
+from jostle.cli import exit_code as run
 from jostle.cli.console import show
 from jostle.errors import MissingExtra, install_command
 from jostle.tour import _doctor

@@ -379,11 +379,14 @@ def test_what_company_costs_once_and_what_adds_go_on_beyond_the_largest_set() ->
         assert_closer(mine, rule)
 
 
-def test_many_names_on_several_platforms_are_saved(tmp_path: Path) -> None:
+def test_many_names_on_several_platforms_are_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Past so many cells what tells them apart is sparse, and is not kept."""
+    monkeypatch.setattr("jostle.rules._design.MANY_CELLS", 150)
     random = np.random.default_rng(0)
-    rows = [(w, p, None) for w in range(260) for p in range(6) if random.random() < 0.5]
-    rows += [tuple(random.integers((260, 6, 260)).tolist()) for _ in range(400)]
+    rows = [(w, p, None) for w in range(52) for p in range(3) if random.random() < 0.5]
+    rows += [tuple(random.integers((52, 3, 52)).tolist()) for _ in range(80)]
     runs = Runs.from_columns(
         workload=[f"w{w}" for w, _, _ in rows],
         platform=[f"p{p}" for _, p, _ in rows],

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import jostle
-from jostle.cli._app import build
 from jostle.errors import BadRows
 from jostle.runs import Dataset, Runs, solo_medians, split_rows, summarise
+from tests.command_line import jostle as command
 
 COMPANY = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3)
 
@@ -117,10 +116,10 @@ def test_a_run_is_alone_only_where_it_is_so_throughout(tmp_path: Path) -> None:
     parts = split_rows(runs, [0.5, 0.5], seed=0)
     assert sorted(np.concatenate(parts).tolist()) == [0, 1, 2]
     Dataset(tmp_path).write(runs)
-    answer = CliRunner().invoke(build(), ["runs", str(tmp_path)])
+    answer = command("runs", tmp_path)
     assert "company changes in" in answer.output
     assert "90% of their time" in " ".join(answer.output.split())
-    answer = CliRunner().invoke(build(), ["runs", str(tmp_path), "--json"])
+    answer = command("runs", tmp_path, "--json")
     assert json.loads(answer.output)["changing"]["runs"] == 1
 
 
