@@ -167,7 +167,7 @@ def test_what_a_hypervisor_and_limits_took_is_lost() -> None:
 
 
 def test_processes_that_nobody_looked_at_waited_as_others_took_the_core() -> None:
-    found = cleaned([1.0], [0.0], [0.25], taken=0.75, own=0.25, lost_per_unseen=3.0)
+    found = cleaned([1.0], [0.0], [0.25], taken=0.75, own=0.25, waited_per_unseen=3.0)
     assert found.seconds == pytest.approx(0.25)
     assert found.error_ratio > cleaned([1.0], [0.75], taken=0.75, own=0.25).error_ratio
 

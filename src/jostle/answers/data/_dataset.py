@@ -68,7 +68,7 @@ def _lines(summary: RunsSummary) -> list[tuple[str, str]]:
     }
     lines = [
         ("runs", f"{summary.runs} ({counted(summary.status)})"),
-        ("campaigns", counted(summary.campaigns, "of none: imported or recorded")),
+        ("campaigns", counted(summary.campaigns, "of no campaign (imported or recorded)")),
         ("co-runners", counted(beside)),
         ("workloads, platforms", f"{summary.workloads}, {summary.platforms}"),
         ("co-locations, windows", f"{summary.colocations}, {summary.windows}"),

@@ -31,8 +31,8 @@ _MEDIAN_ERROR = 1.2533  # standard error of a median, against that of a mean
 class Others:
     """Of the cores where a member ran, in seconds, over a window: taken: by processes that are no members;
     stolen: by the hypervisor; throttled: by limits; own: what the member used. seconds: the window's length.
-    foreign_share: of what it waited, the part that is lost; lost_per_unseen: seconds lost for each second of
-    CPU time whose waiting is not known."""
+    foreign_share: of what it waited, the part that is lost; waited_per_unseen: seconds that it may have
+    waited for each second of CPU time whose waiting is not known."""
 
     seconds: float
     taken: float
@@ -40,7 +40,7 @@ class Others:
     throttled: float
     own: float
     foreign_share: float = 1.0
-    lost_per_unseen: float = 0.0
+    waited_per_unseen: float = 0.0
 
     @property
     def lost_at_most(self) -> float:
@@ -70,11 +70,11 @@ def cleaned_executions(
     the run queue, of CPU time whose waiting is not known, and of CPU time; n at least 1. cores: how many it
     may run on."""
     own = max(others.own, 1e-9)
-    guessed = unseen * others.lost_per_unseen
+    guessed = np.minimum(unseen * others.waited_per_unseen, np.maximum(wall - used - waited, 0.0))
     while_running = others.stolen / others.seconds * own / (own + others.taken)
     # Threads of one program that wait at the same time are late once.
     threads = np.maximum(1.0, (used + waited + guessed) / wall)
-    lost = (waited * others.foreign_share + guessed) / threads + wall * while_running
+    lost = (waited + guessed) * others.foreign_share / threads + wall * while_running
     limit = (others.lost_at_most + 2 * TICK_SECONDS) * wall.sum() / others.seconds
     if lost.sum() > limit:
         lost = lost * (limit / lost.sum())

@@ -38,7 +38,7 @@ def lost_shares(
     cores: int, taken: float, used: np.ndarray, waited: np.ndarray, unseen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """((m,) share of what a member waited in the run queue that it waited for others who are no members, (m,)
-    seconds lost to them for each second of CPU time whose waiting is not known).
+    seconds that it may have waited for each second of CPU time whose waiting is not known).
 
     taken: how many cores others had in the mean. used, waited, unseen: (m,) threads of a member that ran,
     that were seen waiting, and that ran unseen, in the mean.
@@ -57,7 +57,7 @@ def lost_shares(
         undisturbed = np.where(ready < 1, awake / np.maximum(awake + asleep, 1e-9), ready)
         quiet = _rates(cores, undisturbed, 0.0)
     share = np.clip(1 - (1 / quiet - 1) / np.maximum(1 / rate - 1, 1e-9), 0.0, float(rivals > 0))
-    return share, share * guess / np.maximum(unseen, 1e-9)
+    return share, guess / np.maximum(unseen, 1e-9)
 
 
 def _counts(ready: Sequence[float]) -> np.ndarray:
