@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from jostle._report import Table
 from jostle.bounds import CROSS_VALIDATED
 from jostle.ensemble import Ensemble, FittedEnsemble, expert_names
 from jostle.ensemble._canonical import campaign_of
+from jostle.ensemble._fit import _Tried
 from jostle.ensemble._folds import LEFT_SHARE, NEW_NAME, NEW_SET, NOT_ASKED, folds_of
 from jostle.ensemble._weights import Trial, weights_of
 from jostle.errors import NotEnoughRuns, UnknownName
@@ -315,6 +317,17 @@ def test_of_very_many_runs_one_fold_leaves_few_sets_out_and_one_has_names_of_a_s
         workload=names_of(c)[0], platform=list(c.to_columns()["platform"])
     )
     assert_closer(*(errors_of(model.predict(asked), beside.runtime_seconds) for asked in (c, solo)))
+
+
+def test_a_network_that_missed_some_runs_learns_once_more(runs: Runs, monkeypatch: Any) -> None:
+    monkeypatch.setattr("jostle.ensemble._folds.VERY_MANY", 200)
+    campaign = campaign_of(runs)[0]
+    tried = _Tried(campaign, {}, {}, seed=0)
+    (fold, *_), none = folds_of(campaign, seed=0), np.full(len(campaign), NOT_ASKED)
+    network: Any = object()
+    for left_out, kept in ((fold.left_out, {}), (none == 0, {"network": network})):
+        tried.fits = [(replace(fold, left_out=left_out), {"network": network}, campaign)]
+        assert tried.ready == kept
 
 
 def test_slowdowns_are_learned_where_the_time_alone_was_measured() -> None:

@@ -52,6 +52,7 @@ PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what the network says of a time alone never measured
 USUAL_SHARE = 0.5  # where that could not be tried
 FEWEST_CELLS = 6
+HARDLY_ANY = 0.05  # share of the runs, which a network that is kept need not have learned from
 FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
 
 Experts = dict[str, Expert]
@@ -210,9 +211,10 @@ class _Tried:
     @property
     def ready(self) -> dict[str, FittedExpert]:
         """Of very many runs the network that has learned from nearly all: it is kept as it is."""
-        if not is_large(self.campaign) or not self.fits or self.fits[0][0].is_of_names:
-            return {}
-        return {name: one for name, one in self.fits[0][1].items() if name == "network"}
+        for fold, mine, _ in self.fits[:1]:
+            if is_large(self.campaign) and fold.left_out.mean() < HARDLY_ANY:
+                return {name: one for name, one in mine.items() if name == "network"}
+        return {}
 
     @property
     def guesses_alone(self) -> bool:
@@ -392,6 +394,6 @@ def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
         )
     if is_large(campaign):
         notes.append(
-            f"of {len(campaign)} runs the network learns from nearly all, and others from a sample"
+            f"of {len(campaign)} runs the network learns from nearly all, others from samples"
         )
     return tuple(notes)
