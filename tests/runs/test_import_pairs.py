@@ -253,11 +253,13 @@ def test_magus_features(tmp_path: Path) -> None:
 
 
 def test_magus_names_the_line(tmp_path: Path) -> None:
-    with pytest.raises(BadRows, match=r"a_trace\.csv: line 5: Duration 'x'"):
+    with pytest.raises(BadRows, match=r"a_trace\.csv: line 5: duration is 'x'"):
         MagusImport(magus(tmp_path, TRACE.replace("1500", "x"))).read()
-    with pytest.raises(BadRows, match=r"a_trace\.csv: line 3: units"):
+    with pytest.raises(
+        BadRows, match=r"a_trace\.csv: line 4: duration is '500', no number in unit 'years'"
+    ):
         MagusImport(magus(tmp_path, TRACE.replace("ms,us", "ms,years"))).read()
-    with pytest.raises(BadRows, match=r"a_metrics\.csv: line 12: Avg"):
+    with pytest.raises(BadRows, match=r"a_metrics\.csv: line 12: avg is 'much'"):
         MagusImport(magus(tmp_path, occupancy="much")).read()
     with pytest.raises(UnreadableFile, match=r"no pairs\.csv"):
         MagusImport(tmp_path / "traces").read()

@@ -7,9 +7,8 @@ pairs; they are repeats of one another, and keep their names in the column `camp
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -17,9 +16,9 @@ from typing import Annotated, ClassVar
 import pyarrow as pa
 
 from jostle._options import Positional
-from jostle._tables import read_text
+from jostle._tables.lines import SECONDS, Line, csv_lines, plain, table_lines
 from jostle._untrusted import understands
-from jostle.errors import BadRows, UnreadableFile
+from jostle.errors import UnreadableFile
 from jostle.runs._runs import Runs
 from jostle.runs.importers._imported import Imported
 from jostle.runs.importers._pairs import PairsImport
@@ -47,8 +46,7 @@ _MEANS = {
     "sm_activity": "multiprocessors_active_ratio",
 }
 _SECTOR_BYTES = 32  # what one DRAM transaction moves
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-_BYTES = {"B": 1.0, "KB": 1024.0, "MB": 1024.0**2, "GB": 1024.0**3}
+_BYTES = {"": 1.0, "B": 1.0, "KB": 1024.0, "MB": 1024.0**2, "GB": 1024.0**3}
 
 
 @dataclass(frozen=True)
@@ -94,24 +92,18 @@ class MagusImport:
 
 def _trace(file: Path) -> dict[str, float]:
     """Time and bytes of a program's kernels and transfers."""
-    rows = _rows(file, ("Duration", "Size", "Grid X", "Name"))
-    units = next(rows, None)
-    if units is None:
-        raise UnreadableFile("the trace holds no row of units", where=str(file))
-    line, unit = units
-    if unit["Duration"] not in _SECONDS or (unit["Size"] or "B") not in _BYTES:
-        raise _bad(file, line, f"units {unit['Duration']!r}, {unit['Size']!r} are not known")
+    rows, columns = _table(file, ("duration", "size", "gridx", "name"))
+    units = dict(zip(map(plain, columns), next(rows, (0, []))[1], strict=False))
     kernel = transfer = moved = 0.0
     kernels = 0
-    for line, row in rows:
-        seconds = _number(file, line, row, "Duration") * _SECONDS[unit["Duration"]]
-        if row["Grid X"]:
+    for line in table_lines(rows, columns, str(file), units):
+        seconds = _number(line, "duration", SECONDS)
+        if line.text("gridx"):
             kernel += seconds
             kernels += 1
         else:
             transfer += seconds
-            if row["Size"]:
-                moved += _number(file, line, row, "Size") * _BYTES[unit["Size"] or "B"]
+            moved += _number(line, "size", _BYTES) if line.text("size") else 0.0
     if not kernels:
         raise UnreadableFile("the trace holds no kernel", where=str(file))
     return {
@@ -127,15 +119,16 @@ def _metrics(file: Path) -> dict[str, float]:
     needed = {*_MIX, *_MEANS, "inst_issued", "dram_read_transactions", "dram_write_transactions"}
     by_kernel: dict[str, dict[str, float]] = {}
     calls: dict[str, float] = {}
-    for line, row in _rows(file, ("Kernel", "Invocations", "Metric Name", "Avg")):
-        kernel, name = row["Kernel"], row["Metric Name"]
+    rows, columns = _table(file, ("kernel", "invocations", "metricname", "avg"))
+    for line in table_lines(rows, columns, str(file)):
+        kernel, name = line.cells["kernel"], line.cells["metricname"]
         if name not in needed:
             continue
-        count, mean = (_number(file, line, row, column) for column in ("Invocations", "Avg"))
+        count, mean = (_number(line, column) for column in ("invocations", "avg"))
         if calls.setdefault(kernel, count) != count:
-            raise _bad(file, line, f"{count:g} invocations of {kernel!r}, {calls[kernel]:g} before")
+            raise line.bad(f": {count:g} invocations of {kernel!r}, {calls[kernel]:g} before")
         if by_kernel.setdefault(kernel, {}).setdefault(name, mean) != mean:
-            raise _bad(file, line, f"{name} of {kernel!r} stands there twice")
+            raise line.bad(f": {name} of {kernel!r} stands there twice")
     if not by_kernel:
         raise UnreadableFile("the file holds no metric that is used", where=str(file))
     for kernel, values in by_kernel.items():
@@ -157,40 +150,23 @@ def _metrics(file: Path) -> dict[str, float]:
     return out | {"dram_bytes": moved * _SECTOR_BYTES, "instructions": issued}
 
 
-def _rows(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line, row) of a profiler's CSV, whose comments begin with ==."""
-    lines = read_text(file).split("\n")
-    header: list[str] | None = None
-    for number, text in enumerate(lines, start=1):
-        if not text.strip() or text.startswith("=="):
-            continue
-        try:
-            cells = next(csv.reader([text.removesuffix("\r")], strict=True))
-        except csv.Error as error:
-            raise _bad(file, number, f"not a line of CSV: {error}") from None
-        if header is None:
-            header = cells
-            for column in columns:
-                if header.count(column) != 1:
-                    raise _bad(file, number, f"{header.count(column)} columns {column!r}, not one")
-        elif len(cells) != len(header):
-            raise _bad(file, number, f"{len(cells)} cells where there are {len(header)} columns")
-        else:
-            yield number, dict(zip(header, cells, strict=True))
+def _table(
+    file: Path, needed: tuple[str, ...]
+) -> tuple[Iterator[tuple[int, list[str]]], list[str]]:
+    """(the lines below the header, its columns) of a profiler's CSV."""
+    rows = csv_lines(file)
+    _, columns = next(rows, (0, []))
+    names = list(map(plain, columns))
+    for name in needed:
+        if names.count(name) != 1:
+            text = f"{names.count(name)} columns {name!r}, not one"
+            raise UnreadableFile(text, where=str(file))
+    return rows, columns
 
 
-def _number(file: Path, line: int, row: dict[str, str], column: str) -> float:
-    """A number that is not negative; a percentage is a ratio."""
-    cell = row[column]
-    try:
-        digits = "" if "_" in cell else cell.removesuffix("%")  # Python would take 1_000
-        value = float(digits) / (100 if cell.endswith("%") else 1)
-    except ValueError:
-        raise _bad(file, line, f"{column} {cell!r} is not a number") from None
-    if not math.isfinite(value) or value < 0:
-        raise _bad(file, line, f"{column} is {cell}")
+def _number(line: Line, column: str, scale: Mapping[str, float] | None = None) -> float:
+    """One that is not negative."""
+    value = line.value(column, scale=scale)
+    if value is None or value < 0:
+        raise line.bad(f": {column} is {line.cells[column][:40]!r}")
     return value
-
-
-def _bad(file: Path, line: int, reason: str) -> BadRows:
-    return BadRows(f"line {line}: {reason}", rows=[(line, reason)], where=str(file))

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle._tables.lines import SECONDS, Line, csv_lines, plain, table_lines
 from jostle.errors import UnreadableFile
 from jostle.traces.profiles._tasks import Profile
-from jostle.traces.readers._lines import SECONDS, Line, csv_lines, plain, table_lines
 
 SATURATED = 0.7  # of the peak, from which a need is called a lower bound
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}

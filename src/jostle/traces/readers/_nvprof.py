@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jostle._tables.lines import SECONDS, Line, csv_lines, plain, table_lines
 from jostle.errors import UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, known_gpu
 from jostle.traces.profiles._tasks import COPIES, Profile, TaskBuilder, volume
-from jostle.traces.readers._lines import SECONDS, Line, csv_lines, plain, table_lines
 from jostle.traces.readers._registry import RecordedRun, text_of
 
 name = "nvprof"

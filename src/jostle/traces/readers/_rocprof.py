@@ -11,10 +11,10 @@ import csv
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jostle._tables.lines import MOST_DIGITS, Line, csv_table, plain
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import Gpu, amd_gpu, known_gpu
 from jostle.traces.profiles._tasks import COPIES, Profile, TaskBuilder, volume
-from jostle.traces.readers._lines import MOST_DIGITS, Line, csv_table, plain
 from jostle.traces.readers._registry import RecordedRun, text_of
 
 name = "rocprof"

@@ -90,14 +90,16 @@ class Line:
         return next((cell for cell in cells if cell.strip()), None)
 
     def value(self, *columns: str, scale: Mapping[str, float] | None = None) -> float | None:
-        """A number, in SI units by `scale`; None where there is none. Raises BadRows."""
+        """A number, in SI units by `scale`, a percentage as a ratio; None without one. Raises BadRows."""
         cell = (self.text(*columns) or "-").strip()
         if cell == "-":
             return None
         unit = next((self.units[column] for column in columns if column in self.units), "")
+        digits = "" if "_" in cell else cell.removesuffix("%").replace(",", "")  # not 1_000
         try:
             # Whole numbers stay whole: clocks count nanoseconds beyond what a float can.
-            number = float(cell.replace(",", "")) if "." in cell or scale else int(cell)
+            number = float(digits) if "." in digits or scale else int(digits)
+            number = number / 100 if cell.endswith("%") else number
             number = number * scale[unit] if scale else number
         except (ValueError, KeyError, OverflowError):
             number = math.nan
