@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SAME = "same everywhere"
 FAR = "wider far from known workloads"
-GRID_CELLS = 4_000_000
+GRID_CELLS = 200_000  # up to which all products are made at the first question
 CHUNK = 65_536
 FAR_AT_ONCE = 1024  # points whose distances to all others are held at once
 
@@ -284,9 +284,9 @@ class FittedFactorization(FromCounts):
     def _product(
         self, which: str, head: int | None, workload: np.ndarray, platform: np.ndarray
     ) -> np.ndarray:
-        """(n, types) inner products: from the whole grid where it is small beside the question."""
-        cells = len(self.workload_names) * len(self.platform_names)
-        if cells <= GRID_CELLS and ((which, head) in self._grids or len(workload) * 8 > cells):
+        """(n, types) inner products: from the whole grid where it is small, so that the last digits of an
+        answer do not depend on what was asked before."""
+        if len(self.workload_names) * len(self.platform_names) <= GRID_CELLS:
             if (which, head) not in self._grids:
                 w, p = self._factors(which, head, slice(None), slice(None))
                 self._grids[which, head] = np.einsum("wtk,ptk->wpt", w, p, optimize=True)
