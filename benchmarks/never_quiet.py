@@ -22,9 +22,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from mmap import mmap
 from pathlib import Path
@@ -73,6 +74,19 @@ def load(count: int) -> Iterator[None]:
         for hog in hogs:
             hog.kill()
             hog.wait()
+
+
+@contextmanager
+def meanwhile(act: Callable[[threading.Event], None]) -> Iterator[None]:
+    """`act` goes on in a thread until the event that it is given is set."""
+    over = threading.Event()
+    thread = threading.Thread(target=act, args=(over,))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def executions(

@@ -16,13 +16,12 @@ import random
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from never_quiet import load, programs
+from never_quiet import load, meanwhile, programs
 
 import jostle
 from jostle.measure import Campaign, measure
@@ -31,23 +30,12 @@ from jostle.runs import Dataset, Runs
 SECONDS = 2.0
 
 
-@contextmanager
-def changing_load(most: int, seed: int) -> Iterator[None]:
-    """Another number of processes that compute every SECONDS."""
-    over, draw = threading.Event(), random.Random(seed)
-
-    def change() -> None:
-        while not over.is_set():
-            with load(draw.randint(0, most)):
-                over.wait(SECONDS)
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def changing_load(over: threading.Event, most: int, seed: int) -> None:
+    """Until it is over, another number of processes that compute every SECONDS."""
+    draw = random.Random(seed)
+    while not over.is_set():
+        with load(draw.randint(0, most)):
+            over.wait(SECONDS)
 
 
 def measured(folder: Path, name: str, sets: int, held_out: int, most: int) -> None:
@@ -56,7 +44,7 @@ def measured(folder: Path, name: str, sets: int, held_out: int, most: int) -> No
         settings: dict[str, Any] = {"workloads": programs(Path(place)), "engines": ["native"]}
         settings |= {"device": "here"}
         if name == "loaded":
-            stack.enter_context(changing_load(most, 0))
+            stack.enter_context(meanwhile(lambda over: changing_load(over, most, 0)))
         measure(Campaign(**settings, solo_repeats=2, sets=sets, seed=0), folder / name)
         if name == "quiet":
             other = Campaign(**settings, solo_repeats=0, sets=held_out, seed=1)

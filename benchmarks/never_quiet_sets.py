@@ -18,13 +18,12 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from never_quiet import load, programs
+from never_quiet import load, meanwhile, programs
 
 from jostle.measure import Campaign, Workload, measure
 from jostle.measure.slots._slots import descendants
@@ -33,26 +32,14 @@ from jostle.runs import Dataset
 MOST_LOST = 0.2  # of a quiet time
 
 
-@contextmanager
-def outranking() -> Iterator[None]:
-    """All that this process starts comes before everybody else."""
-    over = threading.Event()
-
-    def lift() -> None:
-        lifted = set[int]()
-        while not over.wait(0.01):
-            for pid in set(descendants(os.getpid())) - lifted:
-                with suppress(ProcessLookupError):
-                    os.setpriority(os.PRIO_PROCESS, pid, -20)
-                    lifted.add(pid)
-
-    thread = threading.Thread(target=lift)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def outranking(over: threading.Event) -> None:
+    """Until it is over, all that this process starts comes before everybody else."""
+    lifted = set[int]()
+    while not over.wait(0.01):
+        for pid in set(descendants(os.getpid())) - lifted:
+            with suppress(ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, pid, -20)
+                lifted.add(pid)
 
 
 def measured(workloads: list[Workload], names: list[str], folder: Path) -> list[dict[str, Any]]:
@@ -87,11 +74,11 @@ def main() -> None:
         names = [one.name for one in workloads]
         while time.monotonic() < until:
             members, count = sorted(draw.choices(names, k=draw.choice(sizes))), draw.choice(loads)
-            with outranking():
+            with meanwhile(outranking):
                 before = measured(workloads, members, folder)
             with load(count):
                 loaded = measured(workloads, members, folder)
-            with outranking():
+            with meanwhile(outranking):
                 after = measured(workloads, members, folder)
             lost = [row["disturbance_ratio"] or 0.0 for row in (*before, *after)]
             if not len(before) == len(loaded) == len(after) or max(lost) > MOST_LOST:

@@ -26,6 +26,15 @@ WORKLOADS = tuple(f"w{i}" for i in range(8))
 PLATFORMS = ("p", "q")
 
 
+FOUR_ROWS = SlowdownRows(
+    target=np.array([0, 1, 4, 5]),
+    corunner=np.array([1, 2, 0, 3, 3, 4]),
+    row=np.array([0, 0, 1, 2, 3, 3]),
+    log_slowdown=np.array([0.1, 0.5, 0.9, 0.3]),
+    scale=np.array([1.0, 2.0, 0.5, 0.7]),
+)
+
+
 def world(seed: int = 0, most: int = 1, extra: bool = False) -> Runs:
     """Runs that follow the form exactly, all pairs on two platforms, or sets of up to `most`."""
     random = np.random.default_rng(seed)
@@ -73,15 +82,8 @@ def test_the_slope_is_that_of_the_loss() -> None:
     random = np.random.default_rng(1)
     for exponents, constants in [(False, False), (True, True)]:
         sizes = Sizes(2, 3, 2, random.normal(size=(6, 4)), exponents, constants, 0.6 * exponents)
-        rows = SlowdownRows(
-            target=np.array([0, 1, 4, 5]),
-            corunner=np.array([1, 2, 0, 3, 3, 4]),
-            row=np.array([0, 0, 1, 2, 3, 3]),
-            log_slowdown=np.array([0.1, 0.5, 0.9, 0.3]),
-            scale=np.array([1.0, 2.0, 0.5, 0.7]),
-        )
         x = 0.5 * random.normal(size=sizes.size)
-        objective = FormLoss(sizes, rows, 0.1)
+        objective = FormLoss(sizes, FOUR_ROWS, 0.1)
         _, slope = objective(x)
         step = 1e-6
         for at in range(sizes.size):
@@ -97,20 +99,13 @@ def test_cells_that_no_row_asks_about_change_nothing() -> None:
     few, many = (
         Sizes(platforms, 3, 2, design[: 3 * platforms], True, True, 0.6) for platforms in (2, 6)
     )
-    rows = SlowdownRows(
-        target=np.array([0, 1, 4, 5]),
-        corunner=np.array([1, 2, 0, 3, 3, 4]),
-        row=np.array([0, 0, 1, 2, 3, 3]),
-        log_slowdown=np.array([0.1, 0.5, 0.9, 0.3]),
-        scale=np.array([1.0, 2.0, 0.5, 0.7]),
-    )
     x = 0.5 * random.normal(size=few.size)
     part, more = few.unpack(x), np.zeros(4)
     wide = {**part, **{n: np.append(part[n], more) for n in ("gain", "constant")}}
     y = np.concatenate([wide[name].ravel() for name in many.shapes()])
     (loss, slope), (other, slope_of_many) = (
-        FormLoss(few, rows, 0.1)(x),
-        FormLoss(many, rows, 0.1)(y),
+        FormLoss(few, FOUR_ROWS, 0.1)(x),
+        FormLoss(many, FOUR_ROWS, 0.1)(y),
     )
     assert other == pytest.approx(loss, rel=1e-12)
     mine, theirs = few.unpack(slope), many.unpack(slope_of_many)
