@@ -10,10 +10,11 @@ rank of errors, as the watch sees them, which x1.05 shifts; noise of .10 on top 
 alarms: one in 60 000 runs of a level, or in 4 million, with which fleet, devices, platforms and workloads
 together raise one in 60 000 runs with chance .06.
 
-That is where the usual level is known exactly. Known from m runs, the n runs of the best test become n m /
-(m - n), and never are enough where m is less: `known from m`. The watch was told nothing. Every second
-device in turn takes x1.05 as long from run 1 000 of a stream on; what is not told by its end comes last.
-told: how many were, and how many in a stream without a change.
+That is where the usual level is known exactly. Where m runs tell it, the best test takes so many as bear the
+same evidence that m runs and those after them are of two normal laws: n m / (m - n) in place of n
+for x1.05. Never are enough (–) where m is too small: `known from m`. The watch was told nothing. Every second
+device in turn changes from run 1 000 of a stream on; what is not told by its end comes last. told: how many
+were, and how many in a stream without a change.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from studies.live.drift import devices_of, scaled
 from studies.live.drift_made import LAWS, campaign
 
 STEP, NOISE, RUNS, ALARMS = np.log(1.05), 0.10, 6000, (6e4, 4e6)
+KINDS = ("x1.05", "spread .10")
 START, EVERY = 1000, 2
 CELLS = 100  # of the sums under the threshold
 Law = Callable[[np.ndarray], np.ndarray]
@@ -44,9 +46,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=10)
     options = parser.parse_args()
     one_core()
-    heads = [f"best of {what}, one in {a:.0f}" for what in ("x1.05", "spread .10") for a in ALARMS]
-    heads += [f"known from m, one in {a:.0f}" for a in ALARMS]
-    heads += ["m", "the watch, median", "told", "told without"]
+    heads = ["m", "told without"]
+    for what in KINDS:
+        heads += [f"{what}: best, one in {a:.0f}" for a in ALARMS]
+        heads += [f"known from m, one in {a:.0f}" for a in ALARMS]
+        heads += ["the watch, median", "told"]
     print("law | fitted | spread of errors | shift of scores", *heads, sep=" | ", flush=True)
     for law in options.laws.split(","):
         for fitted in options.fitted.split(","):
@@ -66,14 +70,32 @@ def _row(name_of_law: str, fitted: int, seed: int) -> list[str]:
     spread = float(np.median([off[at].std() for at in each]))
     shift = float(np.median([(moved - usual)[at].mean() / usual[at].std() for at in each]))
     known = float(np.median([at[:START].sum() for at in each])) + fitted / len(names)
-    laws = _laws_of_shift(shift), _laws_of_spread(float(np.hypot(spread, NOISE) / spread))
-    best = [_delay(*law, alarms) for law in laws for alarms in ALARMS]
-    from_known = [n * known / (known - n) if n < known else np.inf for n in best[: len(ALARMS)]]
-    delays = np.array([_watched(model, runs, device, name) for name in names[::EVERY]])
-    middles = (*best, *from_known, known, np.median(delays))
-    cells = [f"{one:.0f}" if np.isfinite(one) else "–" for one in middles]
-    told, false = np.isfinite(delays).sum(), len(model.watch().update(runs))
-    return [f"{spread:.3f}", f"{shift:.2f}", *cells, f"{told} of {len(delays)}", f"{false}"]
+    false, wide = len(model.watch().update(runs)), float(np.hypot(spread, NOISE) / spread)
+    cells = [f"{spread:.3f}", f"{shift:.2f}", f"{known:.0f}", f"{false}"]
+    laws = _laws_of_shift(shift), _laws_of_spread(wide)
+    factors = (
+        np.full(RUNS, np.exp(STEP)),
+        np.exp(NOISE * np.random.default_rng(0).normal(size=RUNS)),
+    )
+    for kind, law, factor in zip(KINDS, laws, factors, strict=True):
+        best = [_delay(*law, alarms) for alarms in ALARMS]
+        after = [_known_from(known, n, wide if kind == KINDS[1] else None) for n in best]
+        delays = [_watched(model, runs, device, name, factor) for name in names[::EVERY]]
+        middles = (*best, *after, np.median(delays))
+        cells += [f"{one:.0f}" if np.isfinite(one) else "–" for one in middles]
+        cells.append(f"{np.isfinite(delays).sum()} of {len(delays)}")
+    return cells
+
+
+def _known_from(m: float, n: float, wide: float | None) -> float:
+    """Runs after a change, of which the usual is known from m, that bear the evidence of n where it is
+    known exactly. wide: how many times as wide errors become, None where their mean moves."""
+    if wide is None:
+        return n * m / (m - n) if n < m else np.inf
+    k = np.arange(1.0, 1e5)
+    evidence = (m + k) * np.log((m + k * wide**2) / (m + k)) - k * np.log(wide**2)
+    enough = evidence >= n * (wide**2 - 1 - np.log(wide**2))
+    return float(k[enough.argmax()]) if enough.any() else np.inf
 
 
 def _normal(off: np.ndarray, step: float, degree: np.ndarray) -> np.ndarray:
@@ -123,10 +145,10 @@ def _stays(law: Law, end: float) -> np.ndarray:
     return np.diff(law(at + width / 2 - at[:, None]), axis=1, prepend=0.0)
 
 
-def _watched(model: Any, runs: Any, device: np.ndarray, name: str) -> float:
-    """Runs of a device from its change on until the watch tells it."""
+def _watched(model: Any, runs: Any, device: np.ndarray, name: str, factor: np.ndarray) -> float:
+    """Runs of a device from its change on until the watch tells it. factor: (n,) of times that changed."""
     off = (device == name) & (np.arange(len(runs)) >= START)
-    drifts = model.watch().update(scaled(runs, np.where(off, np.exp(STEP), 1.0)))
+    drifts = model.watch().update(scaled(runs, np.where(off, factor, 1.0)))
     # A device with one platform is that platform.
     found = [d.found for d in drifts if d.name.rpartition(":")[2] == name and d.found >= START]
     return float(off[: min(found) + 1].sum()) if found else np.inf

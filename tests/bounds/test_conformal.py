@@ -114,7 +114,7 @@ def test_the_better_candidate_is_chosen_on_the_selection_part() -> None:
     test = make_runs(6, {0: 4000}, spread)
     scaled = Calibration.fit(Scaled(), selection, calibration)
     plain = Calibration.fit(Noisy(), selection, calibration)
-    assert scaled.pools["alone"].choice == (1,)
+    assert scaled.pools["alone"].way.stages == (1,)
     wide = plain.bound(Noisy(), test.colocations, 0.9).seconds
     tight = scaled.bound(Scaled(), test.colocations, 0.9).seconds
     assert margin(tight, test.runtime_seconds) < margin(wide, test.runtime_seconds)
@@ -139,7 +139,7 @@ def test_a_staged_bound_covers_at_every_stage() -> None:
         calibration = make_runs(2 * seed, {0: 300}, spread)
         test = make_runs(2 * seed + 1, {0: 1000}, spread)
         found = Calibration.fit(Staged(), calibration.take([]), calibration)
-        assert found.pools["alone"].choice == (0, 1, 2)
+        assert found.pools["alone"].way.stages == (0, 1, 2)
         covered.append(
             [
                 coverage(found.bound(Staged(), test.colocations, c).seconds, test.runtime_seconds)
@@ -229,7 +229,7 @@ def test_close_bounds_count_one_run_of_each_of_few_windows(windows: int, counted
     found, other = (one.bound(Noisy(), asked(1), 0.9) for one in (close, plain))
     assert (found.n[0], other.n[0]) == (counted, 6 * windows)
     assert again.bound(Noisy(), asked(1), 0.9).seconds[0] == found.seconds[0]
-    assert (close.pools["1 co-runner"].n, close.with_runs(close.runs).is_close) == (counted, True)
+    assert close.pools["1 co-runner"].n == counted
 
 
 def test_close_bounds_hold_and_keep_less_of_few_windows() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -67,7 +69,7 @@ def test_answers_move_by_the_sum_of_what_their_names_did(moved: Moved) -> None:
 
 @pytest.mark.parametrize("confidence", [0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999])
 def test_bounds_move_by_the_most_of_their_names_at_that_confidence(
-    moved: Moved, confidence: float
+    moved: Moved, confidence: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Straight lines in the log of what is missed, and never less at a higher confidence."""
     n = len(ASKED)
@@ -76,11 +78,12 @@ def test_bounds_move_by_the_most_of_their_names_at_that_confidence(
     words, none = np.full(n, "guaranteed"), np.zeros(n, np.int64)
     bounds = Bounds(seconds, words, words, none, none, confidence, words)
 
-    def spread(asked: Colocations) -> np.ndarray:
+    def spread(model: Any, asked: Colocations) -> np.ndarray:
         workload, platform, _ = asked.recode(WORKLOADS, PLATFORMS)
         return SPREAD[platform * len(WORKLOADS) + workload]
 
-    found = moved.bounded(ASKED, bounds, spread)
+    monkeypatch.setattr("jostle.models._following.usual_spread", spread)
+    found = moved.bounded(None, ASKED, bounds)
     for place in range(n):
         off = names_off(place)
         if place == 4 or not off:

@@ -200,8 +200,7 @@ class Calibration(Serializable):
         calibration = calibration.ok()
         runs = CalibrationRuns.of(predictor, calibration, calibration.units(by), groups=groups)
         part = Selection.of(predictor, selection)
-        chosen = {name: part.way(np.isin(part.degree, d)) for name, d in _pools(runs.degree)}
-        return cls(part.candidates.names, runs, chosen, groups, is_close=is_close)
+        return replace(cls.crossed(runs, part, groups, is_close=is_close), is_crossed=False)
 
     @classmethod
     def crossed(
@@ -222,23 +221,7 @@ class Calibration(Serializable):
         to choose the way that bounds each kind of them."""
         kind = np.array([held_out_kind(grades) for grades in runs.grades], dtype="<U40")
         ways = {str(name): part.way(kind == name) for name in np.unique(kind)}
-        return self.with_runs(self.runs.joined(runs), self.ways | ways)
-
-    def with_runs(
-        self,
-        runs: CalibrationRuns,
-        ways: dict[str, Way] | None = None,
-        late_names: Mapping[str, frozenset[str]] | None = None,
-    ) -> Calibration:
-        """The same over the measured mix, but for its runs, and the ways to bound them and the late names
-        where these are given."""
-        return replace(
-            self,
-            runs=runs,
-            ways=self.ways if ways is None else ways,
-            late_names=self.late_names if late_names is None else late_names,
-            mix=None,
-        )
+        return replace(self, runs=self.runs.joined(runs), ways=self.ways | ways, mix=None)
 
     def over(self, mix: NameMix) -> Calibration:
         """The same runs, but bounds that hold over another mix than they were drawn from."""
@@ -296,7 +279,10 @@ class Calibration(Serializable):
         n = len(degree)
         keys = np.zeros((n, 3 + len(HIGHEST)), np.int64)
         keys[:, 0], keys[:, 1:-2] = degree, grades_of(predictor, colocations)
-        keys[:, -2] = self._has_late_name(colocations)
+        if any(late_names := [self.late_names[kind] for kind in NO_LATE_NAMES]):
+            every = colocations.workload_names, colocations.platform_names
+            pairs = zip(every, late_names, strict=True)
+            keys[:, -2] = ~colocations.known_in(*([n for n in a if n not in b] for a, b in pairs))
         if self.groups is not None:
             keys[:, -1] = self.groups.codes(colocations)
         code = None if self.mix is None else codes_of(colocations, self.mix.by)
@@ -313,7 +299,8 @@ class Calibration(Serializable):
             chain = self._chain(d, grades, int(key[-1]), late)
             pool_name[at] = pool_of(d)
             if not chain:
-                outcome[at] = "new_name" if late else self._reason(d, grades)
+                reason = "new_name" if late else reason_without_runs(grades)
+                outcome[at] = reason if late or d in self.runs.degree else "unseen_group"
                 continue
             log_bound[at], pool = bound_of_chain(chain, candidates, at, level)
             outcome[at] = "too_few_runs" if pool is None else pool.outcome
@@ -338,24 +325,6 @@ class Calibration(Serializable):
         log_bound[unanswered] = np.inf
         seconds = np.exp(log_bound)
         return Bounds(seconds, outcome, pool_name, count, rank_used, level, evidence)
-
-    def _reason(self, degree: int, grades: np.ndarray) -> str:
-        """Why no calibration run speaks for a class."""
-        if degree not in self.runs.degree:
-            return "unseen_group"
-        return reason_without_runs(grades)
-
-    def _has_late_name(self, colocations: Any) -> np.ndarray:
-        """(n,) bool: a name of the row is one of `late_names`."""
-        c, (workloads, platforms) = colocations, (self.late_names[k] for k in NO_LATE_NAMES)
-        is_late = np.zeros(len(c), bool)
-        if workloads or platforms:
-            of_workload = np.array([name in workloads for name in c.workload_names], bool)
-            is_late |= of_workload[c.workload]
-            is_late |= np.array([name in platforms for name in c.platform_names], bool)[c.platform]
-            row = np.repeat(np.arange(len(c)), c.number_of_corunners)
-            is_late[row[of_workload[c.corunner]]] = True
-        return is_late
 
     def _chain(self, degree: int, grades: np.ndarray, group: int, late: bool = False) -> list[Pool]:
         """The pools that may bound a class, each wider than the one before. late: see `late_names`."""

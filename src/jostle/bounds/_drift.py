@@ -82,11 +82,8 @@ class DriftLevels:
         late: float,
     ) -> None:
         n, bets = len(mean), len(FAMILY)
-        self.usual, self.mean, self.noise = (
-            mean.astype(float),
-            mean.astype(float),
-            noise.astype(float),
-        )
+        self.usual, self.mean = mean.astype(float), mean.astype(float)
+        self.noise = noise.astype(float)
         self.wider = np.ones(n)  # how many times as wide errors are as usual, of those that moved
         self.known = (noise / np.maximum(unsure, 1e-3)) ** 2  # runs that the mean is worth
         self.freedom = freedom.astype(float)
@@ -105,12 +102,8 @@ class DriftLevels:
         others = np.full(len(at), wider[place])
         others[place] = 1.0
         rest = rest / others
-        known, noise, freedom, late = (
-            self.known[at],
-            self.noise[at],
-            self.freedom[at],
-            self.late[at],
-        )
+        known, noise = self.known[at], self.noise[at]
+        freedom, late = self.freedom[at], self.late[at]
         off = rest / (noise * np.sqrt(1 + 1 / known))
         # Student's law as a normal number (Wallace 1959).
         wallace = (
@@ -118,8 +111,7 @@ class DriftLevels:
         )
         ratio = np.empty((len(at), len(FAMILY)))
         ratio[:, : RATIOS.shape[1]] = RATIOS[np.searchsorted(EDGES, np.copysign(wallace, off))]
-        bet = np.minimum(np.outer(late, MORE), 0.9)
-        usual = late[:, None]
+        bet, usual = np.minimum(np.outer(late, MORE), 0.9), late[:, None]
         ratio[:, RATIOS.shape[1] :] = bet / usual if is_late else (1 - bet) / (1 - usual)
         top = self._top[at]
         anew = top < 1.0
@@ -148,8 +140,9 @@ class DriftLevels:
         best = int(np.argmax(self._sum[level] * WEIGHTS))
         return FAMILY[best], int(self.count[level] - self._start[level, best])
 
-    def move(self, level: int, shift: float, scores: np.ndarray) -> None:
-        """Told: it has moved by `shift` log seconds, after which its own scores are these."""
+    def move(self, level: int, shift: float, scores: np.ndarray) -> float:
+        """Told: it has moved by `shift` log seconds, after which its own scores are these. Returns how many
+        times as wide they are as before."""
         self.shift[level] += shift
         self.is_moved[level], self.since[level] = True, 0
         n, before = len(scores), float(self.noise[level])
@@ -161,6 +154,7 @@ class DriftLevels:
         self.freedom[level] = min(n + SHRINKAGE, 1 / SLOWEST)
         self.late[level] = 0.5 * (self.late[level] + 0.5)
         self.forget(np.array([level]))
+        return now / before
 
     def forget(self, levels: np.ndarray | slice) -> None:
         """Begin anew to bet."""
@@ -180,9 +174,8 @@ class Quantiles:
         middle = np.median(excess, axis=0)
         self.spread = max(float(np.median(np.abs(excess - middle))), 1.0)
         self.n = n
-        self.debt = (excess > 0).sum(
-            axis=0
-        ) - n * self.miss  # late ones beyond those allowed so far
+        # Late ones beyond those allowed so far.
+        self.debt = (excess > 0).sum(axis=0) - n * self.miss
 
     def add(self, excess: np.ndarray, given: np.ndarray) -> None:
         """(c,) of one more run, and by how much its bounds were moved: the most of its names."""

@@ -71,10 +71,6 @@ class Pool:
     def n(self) -> int:
         return self.scores.shape[1]
 
-    @property
-    def choice(self) -> tuple[int, ...]:
-        return self.way.stages
-
     @cached_property
     def stands_alone(self) -> bool:
         """Whether it can answer the usual confidence by itself. One that cannot is passed over at every

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from jostle._options import options_of
 from jostle._registry import load, names_of
 from jostle.errors import UnknownName, UsageError
 from jostle.methods._contract import Learner, Method
@@ -41,6 +42,20 @@ def method_named(name: str) -> type[Method[Any]]:
             f"the method {name!r} has no {missing[0]!r}: it does not obey the contract"
         )
     return method
+
+
+def method_as_fitted(metadata: Mapping[str, Any]) -> Any:
+    """The method that a model was fitted with, its settings as they were; metadata: of the model.
+
+    Raises UsageError as method_named.
+    """
+    kind: Any = method_named(str(metadata["method"]))
+    many = {option.name for option in options_of(kind) if option.is_many}
+    settings = {
+        name: tuple(value) if name in many and value is not None else value
+        for name, value in metadata["settings"].items()
+    }
+    return kind(**settings)
 
 
 def method_of(method: Any = None) -> Learner[Any]:

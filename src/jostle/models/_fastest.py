@@ -43,8 +43,15 @@ def fastest(
     if most < 1:
         raise UsageError(f"at most {most} platforms are none", fix="Ask for at least 1.")
     predictor: Any = model.answering
-    names, inputs = predictor.platform_names, _inputs(predictor)
-    if not beside and _has_product(predictor):
+    names = predictor.platform_names
+
+    def asked(platforms: Sequence[str]) -> Colocations:
+        n = len(platforms)
+        return Colocations.from_columns(
+            workload=[workload] * n, platform=list(platforms), corunners=[list(beside)] * n
+        )
+
+    if not beside and isinstance(predictor, AnswersEverywhere):
         places = places_of(predictor.workload_names)
         if workload not in places:
             raise UnknownName("workload", workload, tuple(predictor.workload_names))
@@ -53,13 +60,9 @@ def fastest(
         if model.moved is not None:
             seconds = seconds + model.moved.everywhere(workload)
     else:
-        n = len(names)
-        query = Colocations.from_columns(
-            workload=[workload] * n, platform=list(names), corunners=[list(beside)] * n
-        )
-        seconds = predictor.predict(query)
-        if model.moved is not None:
-            seconds = seconds * np.exp(model.moved.everywhere(workload))
+        seconds = model.predict(asked(names))
+    # Platforms that nothing is answered on.
+    inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
     left_out = [place for place, name in enumerate(names) if name in inputs] if inputs else []
     if left_out or np.isnan(seconds.min(initial=0.0)):
         seconds = np.where(np.isnan(seconds), np.inf, seconds)
@@ -70,17 +73,5 @@ def fastest(
     chosen = chosen[np.lexsort((chosen, seconds[chosen]))]
     chosen = chosen[np.isfinite(seconds[chosen])]
     here = [names[place] for place in chosen]
-    query = Colocations.from_columns(
-        workload=[workload] * len(here), platform=here, corunners=[list(beside)] * len(here)
-    )
-    bounds = model.bound(query, confidence)
-    return Fastest(tuple(here), model.predict(query), bounds, len(names) - len(left_out))
-
-
-def _has_product(predictor: Any) -> bool:
-    return isinstance(predictor, AnswersEverywhere)
-
-
-def _inputs(predictor: Any) -> tuple[str, ...]:
-    """Platforms that nothing is answered on."""
-    return predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+    answers = model.predict_and_bound(asked(here), confidence)
+    return Fastest(tuple(here), *answers, len(names) - len(left_out))

@@ -96,6 +96,17 @@ def fit(
         raise UsageError(f"calibrate by {drawn!r}", fix=f"Known: {', '.join(UNITS)}.")
     if isinstance(prepared.runs, StoredRuns):
         _require_stored(method, drawn, prior, new_names or by is not None)
+    metadata: dict[str, Any] = {
+        "method": method.name,
+        "settings": dict(vars(method)),
+        "seed": seed,
+        "jostle_version": VERSION,
+        "data_version": source.version,
+        "fitted_at": fitted_at,
+        "calibrated_by": drawn,
+        "by": by,
+        "new_names": new_names,
+    }
     held = _held(method, prepared, seed, drawn, (validation, calibration), by)
     groups = None if by is None else groups_of(prepared.in_memory, by)
     in_memory = not isinstance(held.learn.runs, StoredRuns)
@@ -112,7 +123,6 @@ def fit(
             progress=progress,
         )
         if crossed is not None:
-            metadata = _metadata(method, source, seed, fitted_at, drawn, by, new_names)
             return _crossed_model(crossed, metadata, prepared, over_time)
     again = in_memory and not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
@@ -134,7 +144,6 @@ def fit(
         )
         calibrated = calibrated.with_held_out(*left_out)
     chosen = int(held.learn.in_memory.is_chosen.sum()) if in_memory else 0
-    metadata = _metadata(method, source, seed, fitted_at, drawn, by, new_names)
     counts = len(held.learn.runs), len(held.validation), len(held.calibration)
     metadata["runs"] = _counts(*counts, prior, chosen, over_time)
     whole = None
@@ -153,35 +162,11 @@ def _crossed_model(
     runs = prepared.in_memory
     counts = len(runs), 0, len(crossed.calibration_runs)
     metadata["runs"] = _counts(*counts, None, int(runs.is_chosen.sum()), over_time)
-    calibrated, acts = replace(crossed.calibration, is_reckoned=over_time is not None), None
-    if over_time is not None:
-        acts = over_time.acts(runs, crossed.without, int(metadata["seed"]))
-    model = Model(crossed.fitted, calibrated, metadata, kept=crossed.kept, acts=acts)
-    model.of_sessions = crossed.of_sessions
-    model.usual = Usual.of(model, crossed.calibration_runs)
-    return model
-
-
-def _metadata(
-    method: Learner[Any],
-    source: Data,
-    seed: int,
-    fitted_at: str | None,
-    drawn: str,
-    by: str | None,
-    new_names: bool,
-) -> dict[str, Any]:
-    return {
-        "method": method.name,
-        "settings": dict(vars(method)),
-        "seed": seed,
-        "jostle_version": VERSION,
-        "data_version": source.version,
-        "fitted_at": fitted_at,
-        "calibrated_by": drawn,
-        "by": by,
-        "new_names": new_names,
-    }
+    if over_time is None:
+        return crossed.model(metadata)
+    acts = over_time.acts(runs, crossed.without, int(metadata["seed"]))
+    reckoned = replace(crossed.calibration, is_reckoned=True)
+    return replace(crossed, calibration=reckoned).model(metadata, acts)
 
 
 def _counts(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import ADAPTING, Bounds
-from jostle.models._usual import FLEET, KINDS, KindNames
+from jostle.models._usual import FLEET, KINDS, KindNames, usual_spread
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
@@ -46,12 +46,10 @@ class Moved:
         devices = self.kinds.device_of_platform
         return self._of_keys(np.stack([devices, platforms, np.full(len(platforms), code)]))[0]
 
-    def bounded(
-        self, asked: Colocations, bounds: Bounds, spread: Callable[[Colocations], np.ndarray]
-    ) -> Bounds:
-        """Bounds as of `bounds`, but those of names that drifted are moved by what was learned of them since,
-        so far that the stated share is kept in the long run, with the outcome `adapting`; so are those of
-        names that seem to drift, which stay where they are. spread: (n,) usual ones, log seconds.
+    def bounded(self, model: Any, asked: Colocations, bounds: Bounds) -> Bounds:
+        """As `bounds`, which are of the model, but those of names that drifted are moved by what was learned
+        of them since, so far that the stated share is kept in the long run, with the outcome `adapting`; so
+        are those of names that seem to drift, which stay where they are.
         """
         log_ratio, moved, extra = self._of_keys(self.kinds.keys(asked))
         at = np.flatnonzero(moved & bounds.is_valid)
@@ -59,7 +57,8 @@ class Moved:
         # Straight lines between logarithms; a higher confidence is never moved by less.
         miss, asked_miss = np.log1p(-self.confidences), np.log1p(-bounds.confidence)
         more = [np.interp(-asked_miss, -miss, row) for row in np.maximum.accumulate(extra[at], 1)]
-        seconds[at] *= np.exp(log_ratio[at] + np.array(more) * spread(asked.take(at)))
+        spread = usual_spread(model, asked.take(at))
+        seconds[at] *= np.exp(log_ratio[at] + np.array(more) * spread)
         outcome[at] = ADAPTING
         return replace(bounds, seconds=seconds, outcome=outcome)
 

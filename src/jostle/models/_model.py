@@ -65,6 +65,7 @@ class Model(Glance):
         kept: Kept | Callable[[], Kept | None] | None = None,
         whole: Any | None = None,
         acts: Acts | None = None,
+        of_sessions: Calibration | None = None,
     ) -> None:
         self.predictor = predictor
         self.whole = whole
@@ -75,7 +76,7 @@ class Model(Glance):
         self._kept = kept
         self.moved: Moved | None = None
         # Of answers about a session that is named; None where sessions tell nothing, or are not known.
-        self.of_sessions: Calibration | None = None
+        self.of_sessions = of_sessions
         # What every answer says of it; its version is the checksum of its files, so only a saved one has it.
         self.label: dict[str, Any] = {
             "version": None,
@@ -193,11 +194,9 @@ class Model(Glance):
 
             return told(self, colocations)
         seconds = self.answering.predict(colocations)
-        return (
-            seconds
-            if self.moved is None
-            else seconds * np.exp(self.moved.log_ratio(colocations)[0])
-        )
+        if self.moved is None:
+            return seconds
+        return seconds * np.exp(self.moved.log_ratio(colocations)[0])
 
     def bound(
         self,
@@ -215,7 +214,7 @@ class Model(Glance):
         if hasattr(colocations, "elapsed_seconds"):
             return self.predict_and_bound(colocations, confidence)[1]
         bounds, _ = self._bound_as_fitted(colocations, confidence, tail)
-        return self._moved(colocations, bounds)
+        return bounds if self.moved is None else self.moved.bounded(self, colocations, bounds)
 
     def predict_and_bound(
         self,
@@ -232,16 +231,10 @@ class Model(Glance):
         bounds, seconds = self._bound_as_fitted(colocations, confidence, tail)
         if seconds is None:
             seconds = self.answering.predict(colocations)
-        if self.moved is not None:
-            seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
-        return seconds, self._moved(colocations, bounds)
-
-    def _moved(self, colocations: Colocations, bounds: Bounds) -> Bounds:
         if self.moved is None:
-            return bounds
-        from jostle.models._usual import usual_spread
-
-        return self.moved.bounded(colocations, bounds, partial(usual_spread, self))
+            return seconds, bounds
+        seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
+        return seconds, self.moved.bounded(self, colocations, bounds)
 
     def _bound_as_fitted(
         self, colocations: Colocations, confidence: float, tail: bool
@@ -444,8 +437,8 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
     kept = partial(part, "kept", Kept.from_arrays)  # read when it is first needed
-    model = Model(predictor, calibration, metadata, usual, kept, whole, acts)
-    model.of_sessions = part("of_sessions", Calibration.from_arrays)
+    of_sessions = part("of_sessions", Calibration.from_arrays)
+    model = Model(predictor, calibration, metadata, usual, kept, whole, acts, of_sessions)
     model.label["version"] = document["sha256"][:16]
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
         model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)

@@ -198,12 +198,7 @@ def _scored(
     """The runs that the fit was asked about and has an answer for: one that it cannot answer has no bound
     in the model, either."""
     runs = prepared.in_memory
-    c = runs.colocations
-    known_w = np.isin(c.workload_names, fitted.workload_names)
-    known_p = np.isin(c.platform_names, fitted.platform_names)
-    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
-    known = known_w[c.workload] & known_p[c.platform]
-    known[row[~known_w[c.corunner]]] = False
+    known = runs.colocations.known_in(fitted.workload_names, fitted.platform_names)
     at = np.flatnonzero(left.asked & known)
     options = {"groups": groups, "held_out": True}
     return CalibrationRuns.of_answered(fitted, runs.take(at), left.unit[at], **options)[:2]

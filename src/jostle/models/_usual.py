@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -33,47 +34,29 @@ class Usual(Serializable):
     @classmethod
     def of(cls, model: Any, calibration: Runs | KeptRuns) -> Usual:
         """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
-        kinds = KindNames.of(model.predictor)
-        kept_runs = model.calibration.runs
-        own = kept_runs.take(np.flatnonzero(~kept_runs.held_out))
+        kinds, usual = KindNames.of(model.predictor), standard_scores(model)
         keys = kinds.keys(calibration.ok().colocations)
-        scores = np.full(len(own), np.nan)
-        for degree, usual in standard_scores(model).items():
-            place, median, mad = usual_of(model, degree)
-            at = np.flatnonzero((own.degree == degree) & np.isfinite(own.scores[place]))
-            mine = ((own.scores[place, at] - median) / mad).tolist()
-            scores[at] = [normal_score(usual, one) for one in mine]
-        every = [np.zeros(len(own), np.int64), *keys]
+        pairs = zip(*(one.tolist() for one in _standard(model)), strict=True)
+        scores = np.array(
+            [normal_score(usual[d], s) if np.isfinite(s) else np.nan for d, s in pairs]
+        )
+        every = [np.zeros(len(scores), np.int64), *keys]
         levels = usual_levels(scores, every, [1, *(len(kinds.names[kind]) for kind in KINDS)])
         return cls(dict(zip((FLEET, *KINDS), levels, strict=True)))
 
 
-@dataclass(frozen=True)
-class UsualErrors:
-    """Of n runs: score under the way that bounds their pool; standard: it in usual spreads from the usual
-    median; scale: log seconds that a score of one is; spread: usual spread of errors, in log seconds."""
+UsualOf = Callable[[int], tuple[int, float, float]]  # usual_of a model, of a number of co-runners
 
-    score: np.ndarray
-    standard: np.ndarray
-    scale: np.ndarray
-    spread: np.ndarray
-    degree: np.ndarray
 
-    @classmethod
-    def of(
-        cls, predictor: Any, runs: Runs, usual: Callable[[int], tuple[int, float, float]]
-    ) -> UsualErrors:
-        """usual: as usual_of, of a number of co-runners."""
-        part = Selection.of(predictor, runs)
-        degree = part.degree
-        score, scale = np.full(len(degree), np.nan), np.ones(len(degree))
-        median, mad = np.zeros(len(degree)), np.ones(len(degree))
-        for d in np.unique(degree):
-            at, (place, middle, spread) = degree == d, usual(int(d))
-            score[at], scale[at] = part.scores[place, at], part.candidates.scale[place, at]
-            median[at], mad[at] = middle, spread
-        score = np.where(np.isfinite(score), score, np.nan)
-        return cls(score, (score - median) / mad, scale, mad * scale, degree)
+def usual_errors(
+    predictor: Any, runs: Runs, usual: UsualOf
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of n runs: (errors in usual spreads from the usual median, infinite without an answer; usual spreads in
+    log seconds; numbers of co-runners)."""
+    part = Selection.of(predictor, runs)
+    (place, median, mad), rows = _of_rows(usual, part.degree), np.arange(len(part.degree))
+    standard = (part.scores[place, rows] - median) / mad
+    return standard, mad * part.candidates.scale[place, rows], part.degree
 
 
 @dataclass(frozen=True)
@@ -109,18 +92,14 @@ def device_of(platform: str) -> str:
 def usual_of(model: Any, degree: int) -> tuple[int, float, float]:
     """(the candidate that bounds a number of co-runners, median and usual spread of its scores): of the
     nearest number of co-runners that was calibrated on where there is none."""
-    calibration = model.calibration
-    runs = calibration.runs
-    inside = ~runs.held_out & (runs.degree == degree)
-    if not inside.any():
-        known = runs.degree[~runs.held_out]
-        if not len(known):
-            return 0, 0.0, 1.0
-        degree = int(known[np.argmin(np.abs(known - degree))])
-        inside = ~runs.held_out & (runs.degree == degree)
-    way = calibration.ways.get(pool_of(degree))
+    runs = model.calibration.runs
+    known = runs.degree[~runs.held_out]
+    if not len(known):
+        return 0, 0.0, 1.0
+    degree = int(known[np.argmin(np.abs(known - degree))])
+    way = model.calibration.ways.get(pool_of(degree))
     place = way.stages[0] if way is not None else 0
-    scores = runs.scores[place, inside]
+    scores = runs.scores[place, ~runs.held_out & (runs.degree == degree)]
     scores = scores[np.isfinite(scores)]
     if not len(scores):
         return place, 0.0, 1.0
@@ -131,13 +110,26 @@ def usual_of(model: Any, degree: int) -> tuple[int, float, float]:
 def standard_scores(model: Any) -> dict[int, list[float]]:
     """The calibration scores of every number of co-runners in usual spreads from the usual median, ascending;
     what has no answer is left out."""
-    runs = model.calibration.runs
-    scores = {}
-    for degree in np.unique(runs.degree[~runs.held_out]).tolist():
-        place, median, mad = usual_of(model, degree)
-        mine = runs.scores[place, ~runs.held_out & (runs.degree == degree)]
-        scores[degree] = np.sort((mine[np.isfinite(mine)] - median) / mad).tolist()
-    return scores
+    degree, standard = _standard(model)
+    each = {d: standard[degree == d] for d in np.unique(degree).tolist()}
+    return {d: np.sort(mine[np.isfinite(mine)]).tolist() for d, mine in each.items()}
+
+
+def _standard(model: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers of co-runners (n,), scores (n,) in usual spreads from the usual median) of its calibration
+    runs, names left out aside."""
+    own = model.calibration.runs
+    own = own.take(np.flatnonzero(~own.held_out))
+    place, median, mad = _of_rows(partial(usual_of, model), own.degree)
+    return own.degree, (own.scores[place, np.arange(len(own))] - median) / mad
+
+
+def _of_rows(usual: UsualOf, degree: np.ndarray) -> list[np.ndarray]:
+    """What is usual of the number of co-runners of each row: three (n,)."""
+    every = np.unique(degree)
+    each = np.array([usual(d) for d in every.tolist()]).reshape(-1, 3).T
+    place, median, mad = each[:, np.searchsorted(every, degree)]
+    return [place.astype(int), median, mad]
 
 
 def normal_score(usual: Sequence[float], standard: float) -> float:
@@ -148,12 +140,5 @@ def normal_score(usual: Sequence[float], standard: float) -> float:
 
 def usual_spread(model: Any, colocations: Colocations) -> np.ndarray:
     """(n,) log seconds that errors are usually off, of the way that bounds each number of co-runners."""
-    scale, degree = (
-        candidates_of(model.predictor, colocations).scale,
-        colocations.number_of_corunners,
-    )
-    spread = np.ones(len(degree))
-    for d in np.unique(degree).tolist():
-        place, _, mad = usual_of(model, d)
-        spread[degree == d] = scale[place, degree == d] * mad
-    return spread
+    place, _, mad = _of_rows(partial(usual_of, model), colocations.number_of_corunners)
+    return candidates_of(model.predictor, colocations).scale[place, np.arange(len(mad))] * mad

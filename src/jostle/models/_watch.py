@@ -31,9 +31,9 @@ from jostle.models._usual import (
     FLEET,
     KINDS,
     KindNames,
-    UsualErrors,
     normal_score,
     standard_scores,
+    usual_errors,
     usual_of,
 )
 
@@ -149,20 +149,15 @@ class DriftWatch(Glance):
         start, self.runs = self.runs, self.runs + len(runs)
         if len(places):
             checked = runs.take(places)
-            errors = UsualErrors.of(self.model.predictor, checked, self._usual_of)
+            standard, spread, degree = usual_errors(self.model.predictor, checked, self._usual_of)
             codes = self._kinds.keys(checked.colocations).T
             levels = np.column_stack([np.zeros(len(codes), np.int64), codes + self._first[1:-1]])
-            when = _times(checked)
-            for row in np.flatnonzero(np.isfinite(errors.standard)).tolist():
+            when = checked.table.column("measured_at").to_pylist()
+            what = (standard * spread).tolist(), spread.tolist(), degree.tolist()
+            for row in np.flatnonzero(np.isfinite(standard)).tolist():
                 self.checked += 1
-                self._add(
-                    int(start + places[row]),
-                    levels[row],
-                    float(errors.standard[row] * errors.spread[row]),
-                    float(errors.spread[row]),
-                    int(errors.degree[row]),
-                    when[row],
-                )
+                mine = (one[row] for one in (*what, when))
+                self._add(int(start + places[row]), levels[row], *mine)
         return self.drifts[first:]
 
     def predict(self, colocations: Colocations) -> np.ndarray:
@@ -220,7 +215,7 @@ class DriftWatch(Glance):
         return DriftLevels(level, unsure, noise, freedom, late)
 
     def _add(
-        self, place: int, at: np.ndarray, error: float, spread: float, degree: int, when: str | None
+        self, place: int, at: np.ndarray, error: float, spread: float, degree: int, when: Any
     ) -> None:
         """One run of the levels `at`, the wider first. error, spread: log seconds."""
         levels = self._levels
@@ -256,7 +251,7 @@ class DriftWatch(Glance):
                 self._tell(level, run, when)
                 return
 
-    def _tell(self, level: int, run: _Seen, when: str | None) -> None:
+    def _tell(self, level: int, run: _Seen, when: datetime | None) -> None:
         """A level has changed: say so, move its answers, and begin anew with narrower ones."""
         family, runs = self._levels.told_by(level)
         chance = min(float(self._levels.count[level] / self._levels.evidence[level]), 1.0)
@@ -265,10 +260,8 @@ class DriftWatch(Glance):
         rest = np.array([one.off - one.usual * one.spread for one in since])
         # What was learned as usual meanwhile has moved, too.
         learned = float(self._levels.mean[level] - self._levels.usual[level])
-        middle, error = (
-            float(np.median(scores)) + learned,
-            float(scores.std()) / np.sqrt(len(scores)),
-        )
+        middle = float(np.median(scores)) + learned
+        error = float(scores.std()) / np.sqrt(len(scores))
         if family != MEAN and abs(middle) > max(SURELY * error, 0.5):
             family = MEAN
         elif family == MEAN and abs(middle) < 2 * error:
@@ -281,18 +274,17 @@ class DriftWatch(Glance):
         moves += [shift] if family == MEAN else []
         change = _change(family, scores, moves)
         after = np.clip(scores + learned - shift / (EXPECTED * spreads), -3, 3)
-        noise = float(self._levels.noise[level])
-        self._levels.move(level, shift, after)
-        wider = (
-            float(self._levels.noise[level]) / noise if family == MEAN else _wider(rest, spreads)
-        )
+        wider = float(np.sqrt(np.mean((rest / spreads) ** 2))) / EXPECTED
+        grown = self._levels.move(level, shift, after)
+        wider = grown if family == MEAN else wider
         excess = np.array([one.standard - self._bounds[one.degree] for one in since])
         if not self._extra.get(level) or family != MEAN:
             self._extra[level] = Quantiles(self._confidences, excess - (shift / spreads)[:, None])
         kind = int(np.searchsorted(self._first, level, side="right")) - 1
         name = "" if not kind else self._kinds.names[KINDS[kind - 1]][level - self._first[kind]]
         ratio = float(np.exp(self._levels.shift[level]))
-        where = since[0].place, run.place, len(since), when
+        at = None if when is None else when.isoformat()
+        where = since[0].place, run.place, len(since), at
         self.drifts.append(
             Drift((FLEET, *KINDS)[kind], name, change, ratio, max(wider, 1.0), chance, *where)
         )
@@ -316,19 +308,6 @@ def _change(
         return "period"
     is_wide = family == SPREAD and np.quantile(scores, 0.1) < WIDE
     return "spread" if is_wide else "share"
-
-
-def _wider(rest: np.ndarray, spreads: np.ndarray) -> float:
-    """How many times as far as usual errors lie apart, by their root mean square."""
-    return float(np.sqrt(np.mean((rest / spreads) ** 2))) / EXPECTED
-
-
-def _times(runs: Runs) -> list[str | None]:
-    """When each run was measured, as text."""
-    return [
-        None if at is None else at.isoformat()
-        for at in runs.table.column("measured_at").to_pylist()
-    ]
 
 
 def in_order(runs: Runs, since: str | None = None) -> Runs:

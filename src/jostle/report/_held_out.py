@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +79,7 @@ def held_out(model: Model, every_run: Runs, confidence: float, seed: int) -> Hel
         if not len(mine) or not known:
             continue
         rest = every.take(np.flatnonzero(fold[unit] != k))
-        calibrated = own.with_runs(rest)
+        calibrated = replace(own, runs=rest, mix=None)
         left = None
         if answered is not None:
             usual = candidates_of(model.predictor, c.take(mine))

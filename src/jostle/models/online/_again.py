@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from jostle._options import options_of
 from jostle.methods import (
     Data,
     FitsAgain,
@@ -17,6 +16,7 @@ from jostle.methods import (
     LearnsOnline,
     Method,
     Prepared,
+    method_as_fitted,
     method_named,
 )
 
@@ -65,16 +65,4 @@ def learner_of(metadata: Mapping[str, Any]) -> LearnsOnline | None:
     kind = method_named(str(metadata["method"]))
     if isinstance(kind, LearnsOnline):
         return kind
-    if not isinstance(kind, FitsAgain):
-        return None
-    settings_class: Any = kind
-    return Again(settings_class(**settings_of(kind, metadata["settings"])))
-
-
-def settings_of(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """As a method takes them, from a saved model."""
-    many = {option.name for option in options_of(kind) if option.is_many}
-    return {
-        name: tuple(value) if name in many and value is not None else value
-        for name, value in settings.items()
-    }
+    return Again(method_as_fitted(metadata)) if isinstance(kind, FitsAgain) else None

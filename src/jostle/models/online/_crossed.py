@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection
-from jostle.methods import FitWithout, KeptRuns, LeavesOut, Prepared
+from jostle.methods import FitWithout, LeavesOut, Prepared
+from jostle.models._model import Model
+from jostle.models._usual import Usual
 from jostle.models.online._kept import Kept
 from jostle.progress import Progress
 
 if TYPE_CHECKING:
+    from jostle.models.timelines._acts import Acts
     from jostle.runs import Runs
 
 
@@ -35,6 +38,13 @@ class Crossed:
     kept: Kept
     without: tuple[tuple[Any, np.ndarray], ...] = ()
     of_sessions: Calibration | None = None
+
+    def model(self, metadata: dict[str, Any], acts: Acts | None = None) -> Model:
+        """What a user holds. acts: as of Model."""
+        parts = {"kept": self.kept, "acts": acts, "of_sessions": self.of_sessions}
+        model = Model(self.fitted, self.calibration, metadata, **parts)
+        model.usual = Usual.of(model, self.calibration_runs)
+        return model
 
 
 def fit_crossed(
@@ -64,14 +74,13 @@ def fit_crossed(
         some = runs.take(one.runs)
         return some if taken_by is None else taken_by(one.fitted, some)
 
-    calibration, without = _calibrated(left_out, as_asked, groups, prepared.is_close)
+    how, of_sessions = (groups, prepared.is_close), None
+    calibration, without = _calibrated(left_out, as_asked, *how)
     if calibration is None:
         return None
-    of_sessions = None
     if getattr(fitted, "session_cost", 0.0):
         of_sessions, _ = _calibrated(
-            *(left_out, lambda one: one.fitted.in_usual_session(as_asked(one))),
-            *(groups, prepared.is_close),
+            left_out, lambda one: one.fitted.in_usual_session(as_asked(one)), *how
         )
     index = np.concatenate([asked for _, asked in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
@@ -111,19 +120,3 @@ def _joined(
     scores, selections = zip(*parts, strict=True)
     part = Selection.concatenate(selections).undisturbed()
     return replace(CalibrationRuns.concatenate(scores), scores=part.scores), part
-
-
-def updated_crossed(
-    method: LeavesOut,
-    prepare: Callable[[KeptRuns], Prepared],
-    kept: Kept,
-    new: KeptRuns,
-    **how: Any,
-) -> Crossed | None:
-    """Fitted again to all that was kept and to new runs. how: `chosen`, (n,) bool, of which of the new runs
-    none calibrates, and the rest as fit_crossed takes it."""
-    chosen = how.pop("chosen")
-    # Of copies of one run the first is learned from: what calibrates comes before what does not.
-    every = kept.calibration.joined(kept.learned).joined(new)
-    free = np.concatenate([np.ones(len(kept.calibration), bool), np.zeros(len(kept.learned), bool)])
-    return fit_crossed(method, prepare(every), may_calibrate=np.append(free, ~chosen), **how)

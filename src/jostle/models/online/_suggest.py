@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.errors import UsageError
 from jostle.methods import Data, SuggestsRuns, method_named
-from jostle.models.online._update import AGAIN, KNOWN_WELL, counts_of
+from jostle.models.online._update import AGAIN, KNOWN_WELL, NAMES, counts_of
 from jostle.runs import Colocations
 
 MOST_BESIDE = 50  # co-runners that candidates are drawn from
@@ -66,17 +66,10 @@ def suggest(
         assert isinstance(method, SuggestsRuns)
     before, chosen = method.suggested(predictor, known, candidates, asked, most=most, seed=seed)
     rows = candidates.take(np.array([row for row, _ in chosen], np.int64))
-    columns, seconds = rows.to_columns(), model.predict(rows) if len(rows) else np.zeros(0)
+    seconds = model.predict(rows).tolist() if len(rows) else []
     runs = [
-        SuggestedRun(w, p, tuple(c), float(s), float(np.exp(after)))
-        for w, p, c, s, (_, after) in zip(
-            columns["workload"],
-            columns["platform"],
-            columns["corunners"],
-            seconds,
-            chosen,
-            strict=True,
-        )
+        SuggestedRun(*rows.row(place), seconds[place], float(np.exp(after)))
+        for place, (_, after) in enumerate(chosen)
     ]
     return Suggestions(float(np.exp(before)), tuple(runs))
 
@@ -102,12 +95,8 @@ def usual_questions(
         pairs = _pairs(list(workloads) or every_w, list(platforms) or every_p, most, random)
     else:
         few_w, few_p = (
-            [
-                name
-                for name, count in zip(names, counts_of(predictor, kind), strict=True)
-                if count < KNOWN_WELL
-            ]
-            for kind, names in (("workload", every_w), ("platform", every_p))
+            [name for name, n in counts_of(predictor, kind).items() if n < KNOWN_WELL]
+            for kind in NAMES
         )
         of_both = _pairs(few_w, every_p, most, random) + _pairs(every_w, few_p, most, random)
         pairs = sorted(set(of_both)) or _pairs(every_w, every_p, most, random)

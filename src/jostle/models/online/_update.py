@@ -15,7 +15,7 @@ from jostle.methods import KeptRuns, LeavesOut, one_thread
 from jostle.models._usual import Usual
 from jostle.models._watch import in_order
 from jostle.models.online._again import MOST_AGAIN, Again, learner_of
-from jostle.models.online._crossed import updated_crossed
+from jostle.models.online._crossed import fit_crossed
 from jostle.models.online._kept import Kept
 from jostle.models.online._moved import NameMoved, as_measured_now
 from jostle.runs import Colocations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
 
 HELD_SHARE = 0.2  # of new windows, on which bounds are calibrated
+NAMES = ("workload", "platform")
 KNOWN_WELL = 20  # runs of each name in a window, from which it may be spared for that
 MOST_CALIBRATION = (
     10_000  # of each number of co-runners, the last ones; of groups ten times as many
@@ -74,8 +75,8 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     now = kept_runs.with_more(mine, others, seed, most)
     joined = _joined_names(predictor, learned)
     unmet = {
-        f"{kind}s": names | _without_runs(predictor, kind)
-        for kind, names in (("workload", joined["workloads"]), ("platform", joined["platforms"]))
+        f"{kind}s": joined[f"{kind}s"] | {name for name, n in counts.items() if not n}
+        for kind, counts in ((kind, counts_of(predictor, kind)) for kind in NAMES)
     }
     bounds = _calibrated(model.calibration, learned, now, unmet)
     # Names that joined have some calibration runs of their own before these are enough for a bound.
@@ -103,9 +104,14 @@ def _updated_crossed(
     again = learner_of(model.metadata)
     assert isinstance(again, Again)
     assert isinstance(again.method, LeavesOut)
-    crossed = updated_crossed(
-        *(again.method, again.prepared, kept, new),
-        chosen=np.ones(len(new), bool) if chosen else runs.ok().is_chosen,
+    # Of copies of one run the first is learned from: what calibrates comes before what does not.
+    every = kept.calibration.joined(kept.learned).joined(new)
+    free = np.repeat([True, False], [len(kept.calibration), len(kept.learned)])
+    of_new = ~(runs.ok().is_chosen | chosen)
+    crossed = fit_crossed(
+        again.method,
+        again.prepared(every),
+        may_calibrate=np.append(free, of_new),
         by=str(model.metadata.get("calibrated_by") or "window"),
         seed=int(model.metadata["seed"]),
         groups=model.calibration.groups,
@@ -117,10 +123,7 @@ def _updated_crossed(
     more = calibrated - int(model.metadata["runs"].get("calibration", 0))
     added = {"learned": len(new), "calibration": max(more, 0)}
     metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
-    updated_model = type(model)(crossed.fitted, crossed.calibration, metadata, kept=crossed.kept)
-    updated_model.of_sessions = crossed.of_sessions
-    updated_model.usual = Usual.of(updated_model, crossed.calibration_runs)
-    return updated_model
+    return crossed.model(metadata)
 
 
 def _metadata(
@@ -177,36 +180,26 @@ def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
 
 def _runs_so_far(predictor: Any, c: Colocations) -> tuple[list[int], list[int]]:
     """(runs that tell of each workload of these co-locations, of each platform), 0 for an unknown one."""
-    counts = []
-    for kind, names in (("workload", c.workload_names), ("platform", c.platform_names)):
-        known = dict(
-            zip(getattr(predictor, f"{kind}_names"), counts_of(predictor, kind), strict=True)
-        )
-        counts.append([int(known.get(name, 0)) for name in names])
-    return counts[0], counts[1]
+    of_workload, of_platform = (counts_of(predictor, kind) for kind in NAMES)
+    workloads = [of_workload.get(name, 0) for name in c.workload_names]
+    return workloads, [of_platform.get(name, 0) for name in c.platform_names]
 
 
-def counts_of(predictor: Any, kind: str) -> np.ndarray:
-    """(names,) runs of each name of a kind that the predictor knows."""
-    workloads, platforms = predictor.workload_names, predictor.platform_names
-    names = workloads if kind == "workload" else platforms
-    if not len(workloads) or not len(platforms):
-        return np.zeros(len(names), np.int64)
-    columns = {"workload": workloads, "platform": platforms[:1] * len(workloads)}
-    if kind == "platform":
-        columns = {"workload": workloads[:1] * len(platforms), "platform": platforms}
-    return np.asarray(getattr(predictor.evidence(Colocations.from_columns(**columns)), kind))
-
-
-def _without_runs(predictor: Any, kind: str) -> set[str]:
-    """Names that the predictor knows by their features alone."""
-    counts = zip(getattr(predictor, f"{kind}_names"), counts_of(predictor, kind), strict=True)
-    return {name for name, count in counts if not count}
+def counts_of(predictor: Any, kind: str) -> dict[str, int]:
+    """Runs of each name of a kind that the predictor knows."""
+    names = getattr(predictor, f"{kind}_names")
+    (other,) = (getattr(predictor, f"{one}_names")[:1] for one in NAMES if one != kind)
+    if not len(names) or not len(other):
+        return dict.fromkeys(names, 0)
+    other_kind = "platform" if kind == "workload" else "workload"
+    asked = Colocations.from_columns(**{kind: names, other_kind: other * len(names)})
+    counts = np.asarray(getattr(predictor.evidence(asked), kind)).tolist()
+    return dict(zip(names, counts, strict=True))
 
 
 def _has_few_runs(predictor: Any) -> bool:
     """Whether a known name has too few runs for calibration runs of its own."""
-    return any(bool((counts_of(predictor, k) < KNOWN_WELL).any()) for k in ("workload", "platform"))
+    return any(n < KNOWN_WELL for kind in NAMES for n in counts_of(predictor, kind).values())
 
 
 def _calibrated(
@@ -227,22 +220,23 @@ def _calibrated(
         for kind, names in drawn.items()
     }
     every = runs.joined(left) if len(left) else runs
-    return before.with_runs(every, late_names=late_names)
+    return replace(before, runs=every, late_names=late_names, mix=None)
 
 
 def _with_names_taken_as_new(
     bounds: Calibration, again: Sequence[tuple[Any, KeptRuns]]
 ) -> Calibration:
     """With what known names show when they are taken as new ones."""
-    scores, parts, start = [], [], 0
-    for fitted, test_runs in again:
-        unit = test_runs.unit + start
-        runs, part, _ = CalibrationRuns.of_answered(fitted, test_runs, unit, held_out=True)
-        scores.append(runs)
-        parts.append(part)
-        start += 1_000_000  # a name of one kind, with so many runs, is one unit
-    if not scores or bounds.groups is not None:
+    if not again or bounds.groups is not None:
         return bounds
+    scores, parts, _ = zip(
+        *(
+            # A name of one kind, with so many runs, is one unit.
+            CalibrationRuns.of_answered(fitted, test, test.unit + 1_000_000 * k, held_out=True)
+            for k, (fitted, test) in enumerate(again)
+        ),
+        strict=True,
+    )
     return bounds.with_held_out(CalibrationRuns.concatenate(scores), Selection.concatenate(parts))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle._options import options_of
 from jostle.errors import UsageError
-from jostle.methods import Data, held_out_again, method_named
+from jostle.methods import Data, held_out_again, method_as_fitted
 
 if TYPE_CHECKING:
     from jostle.models import Model
@@ -19,14 +18,8 @@ def calibration_runs(model: Model, data: Any) -> Runs:
     Raises UsageError where they are not there: other data, or runs that a caller had held out.
     """
     metadata = model.metadata
-    kind = method_named(metadata["method"])
-    many = {option.name for option in options_of(kind) if option.is_many}
-    settings = {
-        name: tuple(value) if name in many and value is not None else value
-        for name, value in metadata["settings"].items()
-    }
     held = held_out_again(
-        kind(**settings).prepare(Data.of(data)),
+        method_as_fitted(metadata).prepare(Data.of(data)),
         metadata["seed"],
         metadata["calibrated_by"],
         grouped=metadata.get("by") is not None,
