@@ -44,7 +44,7 @@ from ._process import greatest_posterior as greatest_posterior
 from ._process import likelihood as likelihood
 from ._registry import DEFAULT_METHOD as DEFAULT_METHOD
 from ._registry import Restores as Restores
-from ._registry import method_as_fitted as method_as_fitted
+from ._registry import as_fitted as as_fitted
 from ._registry import method_named as method_named
 from ._registry import method_names as method_names
 from ._registry import method_of as method_of

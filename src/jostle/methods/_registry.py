@@ -44,18 +44,14 @@ def method_named(name: str) -> type[Method[Any]]:
     return method
 
 
-def method_as_fitted(metadata: Mapping[str, Any]) -> Any:
-    """The method that a model was fitted with, its settings as they were; metadata: of the model.
-
-    Raises UsageError as method_named.
-    """
-    kind: Any = method_named(str(metadata["method"]))
+def as_fitted(kind: Any, settings: Mapping[str, Any]) -> Any:
+    """A method of this class with the settings that a saved model has of it."""
     many = {option.name for option in options_of(kind) if option.is_many}
-    settings = {
+    given = {
         name: tuple(value) if name in many and value is not None else value
-        for name, value in metadata["settings"].items()
+        for name, value in settings.items()
     }
-    return kind(**settings)
+    return kind(**given)
 
 
 def method_of(method: Any = None) -> Learner[Any]:

@@ -16,7 +16,7 @@ from jostle.methods import (
     LearnsOnline,
     Method,
     Prepared,
-    method_as_fitted,
+    as_fitted,
     method_named,
 )
 
@@ -65,4 +65,4 @@ def learner_of(metadata: Mapping[str, Any]) -> LearnsOnline | None:
     kind = method_named(str(metadata["method"]))
     if isinstance(kind, LearnsOnline):
         return kind
-    return Again(method_as_fitted(metadata)) if isinstance(kind, FitsAgain) else None
+    return Again(as_fitted(kind, metadata["settings"])) if isinstance(kind, FitsAgain) else None

@@ -41,8 +41,8 @@ class Crossed:
 
     def model(self, metadata: dict[str, Any], acts: Acts | None = None) -> Model:
         """What a user holds. acts: as of Model."""
-        parts = {"kept": self.kept, "acts": acts, "of_sessions": self.of_sessions}
-        model = Model(self.fitted, self.calibration, metadata, **parts)
+        parts = None, self.kept, None, acts, self.of_sessions
+        model = Model(self.fitted, self.calibration, metadata, *parts)
         model.usual = Usual.of(model, self.calibration_runs)
         return model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import UsageError
-from jostle.methods import Data, held_out_again, method_as_fitted
+from jostle.methods import Data, as_fitted, held_out_again, method_named
 
 if TYPE_CHECKING:
     from jostle.models import Model
@@ -18,8 +18,9 @@ def calibration_runs(model: Model, data: Any) -> Runs:
     Raises UsageError where they are not there: other data, or runs that a caller had held out.
     """
     metadata = model.metadata
+    kind = method_named(metadata["method"])
     held = held_out_again(
-        method_as_fitted(metadata).prepare(Data.of(data)),
+        as_fitted(kind, metadata["settings"]).prepare(Data.of(data)),
         metadata["seed"],
         metadata["calibrated_by"],
         grouped=metadata.get("by") is not None,
