@@ -43,7 +43,7 @@ def fastest(
     if most < 1:
         raise UsageError(f"at most {most} platforms are none", fix="Ask for at least 1.")
     predictor: Any = model.answering
-    names = predictor.platform_names
+    names, workloads = predictor.platform_names, tuple(predictor.workload_names)
 
     def asked(platforms: Sequence[str]) -> Colocations:
         n = len(platforms)
@@ -52,9 +52,9 @@ def fastest(
         )
 
     if not beside and isinstance(predictor, AnswersEverywhere):
-        places = places_of(predictor.workload_names)
+        places = places_of(workloads)
         if workload not in places:
-            raise UnknownName("workload", workload, tuple(predictor.workload_names))
+            raise UnknownName("workload", workload, workloads)
         # In logarithms, in which the order is the same.
         seconds = predictor.log_alone_everywhere(places[workload])
         if model.moved is not None:
@@ -73,5 +73,5 @@ def fastest(
     chosen = chosen[np.lexsort((chosen, seconds[chosen]))]
     chosen = chosen[np.isfinite(seconds[chosen])]
     here = [names[place] for place in chosen]
-    answers = model.predict_and_bound(asked(here), confidence)
-    return Fastest(tuple(here), *answers, len(names) - len(left_out))
+    seconds, bounds = model.predict_and_bound(asked(here), confidence)
+    return Fastest(tuple(here), seconds, bounds, len(names) - len(left_out))
