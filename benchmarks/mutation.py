@@ -95,7 +95,7 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
     },
     "state": {
         "src/jostle/service/state": (
-            ["tests/service/test_state.py", "tests/service/test_living.py"],
+            [f"tests/service/test_{one}.py" for one in ("fleet", "state", "living")],
             ["tests/service/test_slurm.py"],
         ),
     },

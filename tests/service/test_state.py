@@ -15,7 +15,7 @@ from sqlalchemy import event
 
 import jostle
 from jostle.errors import UnreadableFile, UsageError
-from jostle.placement import Node
+from jostle.placement import Node, Standard
 from jostle.placement.sets._parts import Parts
 from jostle.runs import Dataset
 from jostle.service.state._archive import Archive
@@ -362,6 +362,27 @@ def test_a_node_passes_where_nobody_was_promised_anything_and_a_slot_is_free() -
     assert LivePlaces.passing(places, why, "mine")["promised"] == "no_slot"
     places.fleet.nodes["promised"] = nodes["promised"]
     assert LivePlaces.passing(places, why, "mine")["promised"] == "tenant_late"
+
+
+def test_kinds_of_nodes_are_answered_for_as_they_are_now(service: Running) -> None:
+    """Kept between questions, until a node is as none was before; for each confidence by itself."""
+    inner = service.app.state.service
+    places, fleet = inner.places, inner.fleet
+    asked, levels = jostle.Request("w00"), [Standard(c, "each") for c in (0.5, 0.8, 0.9)]
+
+    def by_kind(standard: Standard) -> Any:
+        fleet.sync(inner.served.known.platforms)
+        return places.by_kind(asked, inner.served, standard)
+
+    first = [by_kind(one) for one in levels]
+    assert [len(one) for one in first] == [3, 3, 3]
+    assert all(by_kind(one) is was for one, was in zip(levels, first, strict=True))
+    service.client.put_placement("a", "w05", "west")
+    again = by_kind(levels[0])
+    assert len(again) == len(fleet.kinds.examples) == 4
+    assert by_kind(levels[0]) is again
+    alone = again.assess(asked).bound_seconds
+    assert alone[fleet.kinds.of["west"]] >= alone[1]  # as it was before
 
 
 def test_a_folder_without_a_model_is_no_model(tmp_path: Path) -> None:

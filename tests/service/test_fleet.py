@@ -1,0 +1,188 @@
+"""The fleet as it is now, and which of its nodes are of one kind: without a service."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.errors import BadData
+from jostle.placement import Node, Request
+from jostle.service.state._fleet import LiveFleet, NodeKinds
+from jostle.service.state._living import Learning
+from jostle.service.state._observed import ObservedStay, ObservedStays
+from jostle.service.state._store import FORGOTTEN_AFTER_SECONDS, ObservedRun, PlacementRow, Store
+from tests.service.conftest import FLEET, FakeClock
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    made = Store(str(tmp_path / "state.sqlite"), FakeClock())
+    yield made
+    made.close()
+
+
+def placed(store: Store, id: str, node: str, until: float) -> None:
+    with store.changing() as change:
+        request = {"workload": "w"}
+        change.put(PlacementRow(id, node, request, False, change.now + until, change.number))
+
+
+def test_without_a_table_platforms_are_nodes_or_those_of_a_cluster_are(store: Store) -> None:
+    fleet = LiveFleet(None, store)
+    fleet.sync(["p0", "p1"])
+    version, first = fleet.version, fleet.fleet()
+    assert [(node.name, node.platform, node.slots) for node in first.nodes] == [
+        ("p0", "p0", None),
+        ("p1", "p1", None),
+    ]
+    fleet.sync(["p0", "p1"])
+    assert (fleet.version, fleet.fleet()) == (version, first)
+    fleet.of_cluster = (Node("a", "p0", 1), Node("p1", "p1", 2))
+    placed(store, "x", "p1", 60.0)
+    fleet.sync(["p0", "p1"])
+    assert fleet.version > version
+    assert {node.name: len(node.tenants) for node in fleet.fleet().nodes} == {"a": 0, "p1": 1}
+    assert set(fleet.kinds.of) == {"a", "p1"}
+
+
+def test_a_tenant_ends_when_its_time_is_up_and_no_sooner(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "fleet.csv").write_text(FLEET)
+    fleet = LiveFleet(tmp_path / "fleet.csv", store)
+    clock: Any = store.clock
+    there = {"x": 50.0, "y": 20.0, "z": 80.0}
+    for id, until in there.items():
+        placed(store, id, "east", until)
+    for seconds, left in ((0.0, "xyz"), (19.0, "xyz"), (20.0, "xz"), (50.0, "z"), (90.0, "")):
+        clock.now = FakeClock().now + seconds
+        fleet.sync([])
+        tenants = fleet.nodes["east"].tenants
+        assert sorted(tenant.workload for tenant in tenants) == ["w"] * len(left) + ["w03"]
+        assert sorted(fleet.placed) == list(left)
+    placed(store, "x", "east", 50.0)
+    fleet.sync([])
+    assert {t.name for t in fleet.nodes["east"].tenants} == {"x", "w03"}
+    assert [t.name for t in fleet.without("east", "x").tenants] == ["w03"]
+    assert len(fleet.without("east", "y").tenants) == 2
+    # A long time after everything is read anew, and what is forgotten by then is gone.
+    clock.now += 2 * FORGOTTEN_AFTER_SECONDS
+    fleet.sync([])
+    assert len(fleet.nodes["east"].tenants) == 1
+
+
+def test_a_table_that_is_gone_or_empty_leaves_the_fleet_as_it_was(
+    store: Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "fleet.csv"
+    path.write_text(FLEET)
+    fleet = LiveFleet(path, store)
+    for text in (None, "name,platform\n"):
+        path.unlink() if text is None else path.write_text(text)
+        fleet.sync([])
+        assert set(fleet.nodes) == {"east", "west", "south"}
+        assert fleet.trouble is not None
+    path.write_text(FLEET + "north,p3,5,,,\n")
+    fleet.sync([])
+    assert (fleet.trouble, len(fleet.nodes)) == (None, 4)
+    path.write_text("name,platform\n")
+    with pytest.raises(BadData, match="no node"):
+        LiveFleet(path, store)
+
+
+def test_nodes_that_answer_alike_are_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node of each kind stands for all of it; kinds that no node is of are left out now and then."""
+    monkeypatch.setattr("jostle.service.state._fleet._MOST_IDLE_KINDS", 3)
+    kinds, plain = NodeKinds(), Node("a", "p", 4)
+    beside = replace(plain, tenants=(Request("w", "t"),))
+    apart = replace(plain, tenants=(Request("w", "t", apart=("g",)),))
+    for name, node in (("a", plain), ("b", plain), ("c", beside), ("d", apart)):
+        kinds.put(name, replace(node, name=name))
+    other = replace(beside, tenants=(Request("w", "another"),))
+    kinds.put("e", replace(other, name="e"))
+    kinds.put("f", replace(apart, name="f", tenants=(Request("w", "another", apart=("g",)),)))
+    of = kinds.of
+    assert of["a"] == of["b"]
+    assert of["c"] == of["e"]
+    assert len({of["a"], of["c"], of["d"], of["f"]}) == 4
+    first = kinds.examples
+    for slots in range(5, 30):
+        now = replace(plain, name="a", slots=slots)
+        kinds.put("a", now)
+        # One kind more than are idle at most.
+        assert len(kinds.examples) <= len(kinds.of) + 3 + 1
+        for name, node in (("a", now), ("b", plain), ("c", beside), ("d", apart)):
+            example = kinds.examples[kinds.of[name]]
+            assert replace(example, name=node.name) == node
+        # Whoever keeps answers by kind knows by the list that numbers are others.
+        assert (kinds.examples is first) == (slots < 11)
+    kinds.drop("b")
+    kinds.drop("b")
+    assert "b" not in kinds.of
+
+
+def test_who_was_there_when_is_told_once_it_has_ended() -> None:
+    """In stretches where company changed, else as one set; not of what began before anybody looked."""
+    stays, on = ObservedStays(100.0), {"n": "p", "m": "p"}
+    early = ObservedStay("early", "n", 90.0, 140.0, True)
+    long, short = ObservedStay("long", "n", 110.0), ObservedStay("short", "n", 120.0, 150.0, True)
+    other, lost = ObservedStay("other", "m", 105.0, 160.0, True), ObservedStay("lost", "q", 110.0)
+    there = {"e": early, "l": long, "s": short, "o": other, "q": lost}
+    assert stays.see({"l": long, "e": early}, on, 115.0) == []
+    told = stays.see(there, on, 170.0)
+    assert [run["id"] for run in told] == ["s", "o"]
+    first, second = told
+    assert first["stretches"] == [
+        {"start_seconds": 0.0, "corunners": ["early", "long"]},
+        {"start_seconds": 20.0, "corunners": ["long"]},
+    ]
+    assert (first["runtime_seconds"], first["platform"], first["workload"]) == (30.0, "p", "short")
+    assert first["measured_at"] == "1970-01-01T00:02:00+00:00"
+    assert (second["corunners"], "stretches" in second) == ([], False)
+    assert stays.see(there, on, 175.0) == []
+    # `l` is taken away at 180: it was beside what ends later until then, and is never told of.
+    late = ObservedStay("late", "n", 160.0, 200.0, True)
+    assert stays.see({"t": ObservedStay("late", "n", 160.0)}, on, 180.0) == []
+    (run,) = stays.see({"t": late}, on, 210.0)
+    assert run["stretches"] == [
+        {"start_seconds": 0.0, "corunners": ["long"]},
+        {"start_seconds": 20.0, "corunners": []},
+    ]
+    # Nothing is remembered that nobody will be told of, and an id may come once more.
+    assert stays.see({}, on, 300.0) == []
+    assert (stays._stays, stays._told) == ({}, set())
+    (again,) = stays.see({"t": replace(late, start=310.0, end=320.0)}, on, 330.0)
+    assert again["corunners"] == []
+
+
+def test_what_is_no_run_is_not_told_of() -> None:
+    stays, fine = ObservedStays(0.0), ObservedStay("w", "n", 10.0, 20.0, True)
+    odd = {
+        "failed": replace(fine, is_measured=False),
+        "elsewhere": replace(fine, node="m"),
+        "no time": replace(fine, end=10.0),
+        "still there": replace(fine, end=31.0),
+    }
+    found = stays.see({**odd, "fine": fine, "at once": replace(fine, start=0.0)}, {"n": "p"}, 30.0)
+    assert [run["id"] for run in found] == ["fine", "at once"]
+    assert stays.see({"still there": odd["still there"]}, {"n": "p"}, 31.0)
+
+
+def test_a_model_learns_what_came_while_it_answered_or_since_it_last_learned(store: Store) -> None:
+    versions = ["old"] * 3 + ["new"] * 4 + [None] * 2
+    store.add_runs(
+        [
+            ObservedRun(f"r{n}", {"n": n}, 1e9, 0.9, 1.0, None, version)
+            for n, version in enumerate(versions)
+        ]
+    )
+    learning: Any = Learning(None, store, 1)  # type: ignore[arg-type]
+    assert [row["id"] for row in learning._rows(None, ["new"])] == ["r3", "r4", "r5", "r6"]
+    assert [row["id"] for row in learning._rows(5, ["new"])] == ["r5", "r6", "r7", "r8"]
+    assert store.count_runs(0, 9, ["new"]) == 4
+    assert store.count_runs(4, 9, ["new"]) == 3
+    assert store.count_runs(4, 8, None) == 4
+    assert [store.last_number(skipped=n) for n in (0, 3, 9)] == [9, 6, 0]
+    assert store.last_number(["old"]) == 3
+    assert store.last_number(["old", "new"], up_to=6) == 6
