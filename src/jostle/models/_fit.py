@@ -96,17 +96,8 @@ def fit(
         raise UsageError(f"calibrate by {drawn!r}", fix=f"Known: {', '.join(UNITS)}.")
     if isinstance(prepared.runs, StoredRuns):
         _require_stored(method, drawn, prior, new_names or by is not None)
-    metadata: dict[str, Any] = {
-        "method": method.name,
-        "settings": dict(vars(method)),
-        "seed": seed,
-        "jostle_version": VERSION,
-        "data_version": source.version,
-        "fitted_at": fitted_at,
-        "calibrated_by": drawn,
-        "by": by,
-        "new_names": new_names,
-    }
+    more = {"fitted_at": fitted_at, "calibrated_by": drawn, "by": by, "new_names": new_names}
+    metadata = _about(method, source, seed) | more
     held = _held(method, prepared, seed, drawn, (validation, calibration), by)
     groups = None if by is None else groups_of(prepared.in_memory, by)
     in_memory = not isinstance(held.learn.runs, StoredRuns)
@@ -156,6 +147,16 @@ def fit(
     return model
 
 
+def _about(method: Learner[Any], source: Data, seed: int) -> dict[str, Any]:
+    return {
+        "method": method.name,
+        "settings": dict(vars(method)),
+        "seed": seed,
+        "jostle_version": VERSION,
+        "data_version": source.version,
+    }
+
+
 def _crossed_model(
     crossed: Crossed, metadata: dict[str, Any], prepared: Prepared, over_time: OverTime | None
 ) -> Model:
@@ -163,10 +164,10 @@ def _crossed_model(
     counts = len(runs), 0, len(crossed.calibration_runs)
     metadata["runs"] = _counts(*counts, None, int(runs.is_chosen.sum()), over_time)
     if over_time is None:
-        return crossed.model(metadata)
+        return crossed.model(Model, metadata)
     acts = over_time.acts(runs, crossed.without, int(metadata["seed"]))
     reckoned = replace(crossed.calibration, is_reckoned=True)
-    return replace(crossed, calibration=reckoned).model(metadata, acts)
+    return replace(crossed, calibration=reckoned).model(Model, metadata, acts)
 
 
 def _counts(

@@ -16,7 +16,6 @@ import numpy as np
 
 from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection
 from jostle.methods import FitWithout, LeavesOut, Prepared
-from jostle.models._model import Model
 from jostle.models._usual import Usual
 from jostle.models.online._kept import Kept
 from jostle.progress import Progress
@@ -39,10 +38,10 @@ class Crossed:
     without: tuple[tuple[Any, np.ndarray], ...] = ()
     of_sessions: Calibration | None = None
 
-    def model(self, metadata: dict[str, Any], acts: Acts | None = None) -> Model:
-        """What a user holds. acts: as of Model."""
+    def model(self, of: Any, metadata: dict[str, Any], acts: Acts | None = None) -> Any:
+        """What a user holds, `of` the class Model. acts: as there."""
         parts = None, self.kept, None, acts, self.of_sessions
-        model = Model(self.fitted, self.calibration, metadata, *parts)
+        model = of(self.fitted, self.calibration, metadata, *parts)
         model.usual = Usual.of(model, self.calibration_runs)
         return model
 

@@ -123,7 +123,7 @@ def _updated_crossed(
     more = calibrated - int(model.metadata["runs"].get("calibration", 0))
     added = {"learned": len(new), "calibration": max(more, 0)}
     metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
-    return crossed.model(metadata)
+    return crossed.model(type(model), metadata)
 
 
 def _metadata(
