@@ -105,9 +105,11 @@ def test_every_door_takes_the_session(model: Model) -> None:
     named = verb.of(model, [item], PredictQuestion(session="day 0"))
     ratio = named.items[0].runtime_seconds / usual.items[0].runtime_seconds
     assert np.log(ratio) == pytest.approx(DAYS[0], abs=0.05)
-    said = str(usual.report().tables[-1])
-    assert "costs" in said
-    assert "costs" not in str(named.report().tables[-1])
+    assert f"costs {model.session_cost:.1%}" in usual.report().notes[-1]
+    assert not named.report().notes
+    whole = Model(model.predictor, model.calibration, {}, whole=model.predictor)
+    (one,) = verb.of(whole, [item], PredictQuestion(session="day 0")).items
+    assert one.runtime_seconds == named.items[0].runtime_seconds
     with pytest.raises(UnknownName, match="day 9"):
         verb.of(model, [item], PredictQuestion(session="day 9"))
 

@@ -37,6 +37,15 @@ def model(model_folders: tuple[Path, Path]) -> Any:
     return jostle.load(model_folders[0])
 
 
+@pytest.fixture(scope="module")
+def of_sessions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    """(a model of runs of three days, its folder)."""
+    model = jostle.fit(in_sessions(DAYS), Ensemble(experts=("rules",)))
+    folder = tmp_path_factory.mktemp("sessions") / "model"
+    model.save(folder)
+    return model, folder
+
+
 def test_predict_and_bound_answer_as_the_library(service: Running, model: Any) -> None:
     np.testing.assert_array_equal(service.client.predict(ASKED), model.predict(ASKED))
     mine, theirs = service.client.bound(ASKED, 0.8), model.bound(ASKED, 0.8)
@@ -45,11 +54,10 @@ def test_predict_and_bound_answer_as_the_library(service: Running, model: Any) -
     assert mine.confidence == theirs.confidence
 
 
-def test_a_question_may_name_its_session(start: Start, tmp_path: Path) -> None:
+def test_a_question_may_name_its_session(start: Start, of_sessions: tuple[Any, Path]) -> None:
     """However many items, by the same answer as the library's; what was answered lately is not mixed in."""
-    model = jostle.fit(in_sessions(DAYS), Ensemble(experts=("rules",)))
-    model.save(tmp_path / "sessions")
-    service = start(model=tmp_path / "sessions", fleet=None)
+    model, folder = of_sessions
+    service = start(model=folder, fleet=None)
     item = {"workload": "program 0", "platform": "machine 0", "corunners": ["program 1"]}
     usual = service.post("/v1/predict", {"items": [item]})
     assert usual["model"]["unknown_session_error_ratio"] == pytest.approx(model.session_cost)
@@ -60,8 +68,45 @@ def test_a_question_may_name_its_session(start: Start, tmp_path: Path) -> None:
             ratio = one["runtime_seconds"] / usual["items"][0]["runtime_seconds"]
             assert np.log(ratio) == pytest.approx(DAYS[0], abs=0.05)
     assert service.post("/v1/predict", {"items": [item]}) == usual
-    wrong = service.http.post("/v1/predict", json={"items": [item], "session": "day 9"})
-    assert wrong.status_code in (400, 404, 422)
+    asked = jostle.Colocations.from_columns(**{name: [value] for name, value in item.items()})
+    day, client = model.in_session("day 0"), service.client
+    assert client.predict(asked, session="day 0") == pytest.approx(day.predict(asked))
+    bound = client.bound(asked, 0.8, session="day 0").seconds
+    assert bound == pytest.approx(day.bound(asked, 0.8).seconds)
+    (why,) = client.explain(asked, 0.8, session="day 0").items
+    assert why.bound.seconds == pytest.approx(bound[0])
+    for verb in ("predict", "bound", "explain"):
+        wrong = service.http.post(f"/v1/{verb}", json={"items": [item], "session": "day 9"})
+        assert wrong.status_code == 404
+        assert "day 9" in wrong.text
+
+
+@pytest.mark.parametrize("verb", ["safe", "rank", "assign", "at", "walltime"])
+def test_a_question_about_a_fleet_may_name_its_session(
+    start: Start, of_sessions: tuple[Any, Path], verb: str
+) -> None:
+    """Asked of a service it is the library's answer by the model of that session."""
+    model, folder = of_sessions
+    service = start(model=folder, fleet=None)
+    fleet = [
+        jostle.placement.Node("east", "machine 0", 2),
+        jostle.placement.Node("west", "machine 1"),
+    ]
+    requests = [jostle.Request(f"program {at}", slowdown=3.0, node="east") for at in range(2)]
+    standard = Standard(0.8, session="day 0")
+    found = getattr(service.client, verb)(requests, fleet=fleet, standard=standard).to_document()
+    day = jostle.place(model.in_session("day 0"), fleet, confidence=0.8)
+    named = jostle.place(model, fleet, confidence=0.8, session="day 0")
+    usual = getattr(jostle.place(model, fleet, confidence=0.8), verb)(requests)
+    for here in (day, named):
+        theirs = getattr(here, verb)(requests)
+        assert not theirs.notes
+        assert found["items"] == theirs.to_document()["items"] != usual.to_document()["items"]
+    assert found["model"]["session"] == found["standard"]["session"] == "day 0"
+    assert f"costs {model.session_cost:.1%}" in usual.report().notes[-1]
+    body = {"items": [{"workload": "program 0"}], "session": "day 9"}
+    wrong = service.http.post(f"/v1/{verb}", json=body)
+    assert wrong.status_code == 404
     assert "day 9" in wrong.text
 
 

@@ -51,6 +51,17 @@ class VerbAnswer(Record):
         """Of a command that prints it."""
         return 0
 
+    @property
+    def session_notes(self) -> list[str]:
+        """What it costs that the question named no session."""
+        cost = (self.model or {}).get("unknown_session_error_ratio")
+        return [f"session: none is named, which costs {cost:.1%} in the mean"] if cost else []
+
+    @property
+    def notes(self) -> list[str]:
+        """That, and why others of its items have no answer."""
+        return [*notes_on(getattr(self, "items", ())), *self.session_notes]
+
 
 @dataclasses.dataclass(frozen=True)
 class Unanswered(Record):

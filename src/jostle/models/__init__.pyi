@@ -4,6 +4,7 @@ from ._fit import fit as fit
 from ._model import Model as Model
 from ._model import load as load
 from ._plots import ModelPlots as ModelPlots
+from ._session import SessionQuestion as SessionQuestion
 from ._watch import Drift as Drift
 from ._watch import DriftWatch as DriftWatch
 from ._why import CorunnerCost as CorunnerCost

@@ -150,6 +150,7 @@ class Model(Glance):
             )
         model = copy(self)
         model.predictor = self.predictor.in_session(name)
+        model.whole = None if self.whole is None else self.whole.in_session(name)
         model.calibration = self.of_sessions or self.calibration
         model.label = {k: v for k, v in self.label.items() if k != "unknown_session_error_ratio"}
         model.label["session"] = name

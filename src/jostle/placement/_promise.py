@@ -12,8 +12,10 @@ from functools import cache
 from math import nextafter
 from typing import Annotated, Literal
 
-from jostle._confidence import exact_confidence
+from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
+from jostle._options import Short
 from jostle.errors import UsageError
+from jostle.models import SessionQuestion
 
 CHOSEN = "chosen"
 EACH = "each"
@@ -54,8 +56,8 @@ ON_PREDICTIONS = (
 
 
 @dataclass(frozen=True)
-class Standard:
-    """By what a set of workloads is assessed.
+class Standard(SessionQuestion):
+    """By what a set of workloads is assessed, and in which session.
 
     promise: `chosen`, that it holds of what is chosen, too (the first that is ranked, all that are assigned):
     the choice is replayed on calibration runs; `each`, of every bound by itself; `joint`, of all on a node at
@@ -63,7 +65,9 @@ class Standard:
     valid the prediction stands in, of which nothing is promised. Raises UsageError.
     """
 
-    confidence: Annotated[float, "How sure every bound is, under 1."] = 0.9
+    confidence: Annotated[float, "How sure every bound is, under 1.", Short("-c")] = (
+        DEFAULT_CONFIDENCE
+    )
     promise: Annotated[
         Promise,
         "That the confidence holds of what is chosen, too; of each bound by itself; of all on a node at once "

@@ -126,18 +126,26 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def predict(self, colocations: Colocations | Timelines) -> np.ndarray:
-        """(n,) seconds, NaN where there is no answer. Raises BadRows for names the model has never met."""
-        return self._predictions(colocations, DEFAULT_CONFIDENCE).seconds
+    def predict(
+        self, colocations: Colocations | Timelines, *, session: str | None = None
+    ) -> np.ndarray:
+        """(n,) seconds, NaN where there is no answer. session: as of `bound`. Raises BadRows for names the
+        model has never met."""
+        return self._predictions(colocations, PredictQuestion(session=session)).seconds
 
     def bound(
-        self, colocations: Colocations | Timelines, confidence: float = DEFAULT_CONFIDENCE
+        self,
+        colocations: Colocations | Timelines,
+        confidence: float = DEFAULT_CONFIDENCE,
+        *,
+        session: str | None = None,
     ) -> Bounds:
-        """Upper bounds, each with its outcome. Raises BadRows for names that the model has never met."""
-        return self._predictions(colocations, confidence).bounds
+        """Upper bounds, each with its outcome. session: the one asked about, of the campaigns of the model's
+        runs. Raises BadRows for names that the model has never met."""
+        return self._predictions(colocations, PredictQuestion(confidence, session=session)).bounds
 
-    def _predictions(self, colocations: Any, confidence: float) -> Predictions:
-        return self.ask(load_verb("model", "predict"), colocations, PredictQuestion(confidence))
+    def _predictions(self, colocations: Any, question: PredictQuestion) -> Predictions:
+        return self.ask(load_verb("model", "predict"), colocations, question)
 
     def ask(
         self,

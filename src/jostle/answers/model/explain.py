@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Short
 from jostle._report import Report, Table, duration
-from jostle._verbs.documents import Record, Unanswered, VerbAnswer, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer
 from jostle.answers._items import KnownNames, is_timed, read_items, read_timeline
 from jostle.answers._verb import verb
 from jostle.errors import JostleError, UsageError
+from jostle.models import SessionQuestion
 
 if TYPE_CHECKING:
     from jostle.bounds import Bounds
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExplainQuestion:
+class ExplainQuestion(SessionQuestion):
     """What a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt and what
     would remove it; with --full what its method makes it of, and what is near."""
 
@@ -115,7 +116,7 @@ class Explanations(VerbAnswer):
 
     def report(self) -> Report:
         parts = [part for item in self.items for part in getattr(item, "tables", ())]
-        return Report(self.to_document(), parts, notes=notes_on(self.items))
+        return Report(self.to_document(), parts, notes=self.notes)
 
 
 @verb(ExplainQuestion)
@@ -126,6 +127,7 @@ def explain(
     from jostle.methods import Explains
     from jostle.runs import Colocations, read_runs
 
+    model = question.about(model)
     if question.full and not isinstance(model.answering, Explains):
         raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")
     runs = None if question.dataset is None else read_runs(question.dataset)

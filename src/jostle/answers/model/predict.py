@@ -14,6 +14,7 @@ from jostle.answers._items import KnownNames, is_timed, read_items, read_timelin
 from jostle.answers._questions import Local
 from jostle.answers._verb import verb
 from jostle.errors import JostleError, UsageError
+from jostle.models import SessionQuestion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PredictQuestion:
+class PredictQuestion(SessionQuestion):
     """Predict the runtime of a co-location, with an upper bound.
 
     Ends with 3 where not every bound could be given, with 4 where a row of a table asks nothing that can be
@@ -41,10 +42,6 @@ class PredictQuestion:
         "(model_based: no guarantee).",
         Local(),
     ] = False
-    session: Annotated[
-        str | None,
-        "The session, one of the campaigns of its runs, that is asked about.  [default: the usual one]",
-    ] = None
     mix_by: Annotated[
         Literal["platform", "workload"] | None,
         "Hold the bounds over another mix than was measured: over the platforms (or workloads) as the table "
@@ -72,8 +69,7 @@ class PredictQuestion:
     def about(self, model: Model) -> Model:
         """For the session, and bounds over the shares, that the question has. Raises UsageError,
         UnknownName."""
-        if self.session is not None:
-            model = model.in_session(self.session)
+        model = super().about(model)
         if not self.share:
             return model
         measured = _shares("measured", self.measured) or None
@@ -199,7 +195,9 @@ class Predictions(VerbAnswer):
     def report(self) -> Report:
         """A sentence for one, a table for several."""
         if len(self.items) == 1 and isinstance(self.items[0], Prediction):
-            return Report(self.to_document(), self._sentences(self.items[0]))
+            return Report(
+                self.to_document(), self._sentences(self.items[0]), notes=self.session_notes
+            )
         heads = ["workload", "platform", "beside", "predicted", "bound", "outcome", "measured"]
         rows = []
         for item in self.items:
@@ -212,7 +210,9 @@ class Predictions(VerbAnswer):
             rows.append(
                 [item.workload, item.platform, beside, *seconds, item.outcome, item.evidence]
             )
-        return Report(self.to_document(), [Table(heads, rows, right=(3, 4))])
+        return Report(
+            self.to_document(), [Table(heads, rows, right=(3, 4))], notes=self.session_notes
+        )
 
     def _sentences(self, item: Prediction) -> list[Table | str]:
         from jostle.bounds import OUTCOMES
@@ -223,10 +223,7 @@ class Predictions(VerbAnswer):
         reason = OUTCOMES[item.outcome]
         if item.calibration_runs and item.bound_seconds is not None:
             reason += f" ({item.calibration_runs} in pool {item.pool!r})"
-        lines: list[Table | str] = [text, f"{item.outcome}: {reason}", f"measured: {item.evidence}"]
-        if cost := (self.model or {}).get("unknown_session_error_ratio"):
-            lines.append(f"session: none is named, which costs {cost:.1%} in the mean")
-        return lines
+        return [text, f"{item.outcome}: {reason}", f"measured: {item.evidence}"]
 
 
 def _cell(seconds: float | None) -> str:

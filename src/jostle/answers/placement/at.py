@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._report import Report, Table, duration
-from jostle._verbs.documents import Record, Unanswered, VerbAnswer, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer
 from jostle.answers._requests import bound_text, or_dash
 from jostle.answers._verb import verb
 from jostle.placement import Standard
@@ -103,7 +103,7 @@ class Ends(VerbAnswer):
             )
         if any(one.over == "future" for one in listed):
             parts.append("What others take in all is with newcomers as lately seen in the log.")
-        return Report(self.to_document(), parts, notes=notes_on(self.items))
+        return Report(self.to_document(), parts, notes=self.notes)
 
 
 @verb(AtQuestion, needs_items=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from jostle._options import Limits
 from jostle._report import Report, Table, duration, finite, percent
-from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
 from jostle.answers._requests import because, each, or_dash
 from jostle.answers._verb import verb
 from jostle.errors import UsageError
@@ -135,7 +135,7 @@ class Rankings(VerbAnswer):
         parts: list[Table | str] = []
         for ranking in self:
             parts += self._of_one(ranking)
-        return Report(self.to_document(), parts, notes=notes_on(self.items))
+        return Report(self.to_document(), parts, notes=self.notes)
 
     def _of_one(self, ranking: Ranking) -> list[Table | str]:
         rows = [

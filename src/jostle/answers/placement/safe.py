@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._report import Report, Table, duration
-from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
 from jostle.answers._requests import because, bound_text, each, or_dash, unread
 from jostle.answers._verb import verb
 from jostle.answers.placement._sharers import SafeAnswer
@@ -117,7 +117,7 @@ class SafeAnswers(VerbAnswer):
                 for answer in self.answers
             ]
             parts.append(Table(["request", "node", "safe", "why", "hurt", "what would help"], rows))
-        return Report(self.to_document(), [*parts, self.promise], notes=notes_on(self.items))
+        return Report(self.to_document(), [*parts, self.promise], notes=self.notes)
 
 
 def _in_detail(answer: SafeAnswer) -> list[Table | str]:

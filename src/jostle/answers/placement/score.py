@@ -62,7 +62,7 @@ class BulkScore(VerbAnswer):
         lines = [[str(n), because(why)] for why, n in self.reasons.items()]
         text = f"{self.safe} of {self.rows} rows are safe."
         parts = [text, Table(["rows", "why"], lines, (0,)), str(self.output), self.promise]
-        return Report(self.to_document(), parts)
+        return Report(self.to_document(), parts, notes=self.notes)
 
 
 @verb(ScoreQuestion)

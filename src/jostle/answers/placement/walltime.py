@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._options import Flag, Limits
 from jostle._report import Report, Table
-from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
 from jostle.answers._requests import because, bound_text, each
 from jostle.answers._verb import verb
 from jostle.errors import UsageError
@@ -117,7 +117,7 @@ class Walltimes(VerbAnswer):
         ]
         heads = ["request", "ask for", "bound", "longest on", "holds on", "not on"]
         parts = [Table(heads, rows, (1, 2)), self.promise]
-        return Report(self.to_document(), parts, notes=notes_on(self.items))
+        return Report(self.to_document(), parts, notes=self.notes)
 
 
 @verb(WalltimeQuestion)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from jostle._report import Report, Table, finite
-from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
 from jostle.answers._requests import because, bound_text, each
 from jostle.answers._verb import verb
 from jostle.answers.placement.assign import Goal, check_goal
@@ -261,7 +261,7 @@ class WhatIf(VerbAnswer):
         before, after = self.tenants_late
         parts.append(f"Tenants not sure to keep their limit: {before} before, {after} after.")
         parts += [self.reassigned.text] if self.reassigned is not None else []
-        return Report(self.to_document(), [*parts, self.promise], notes=notes_on(self.items))
+        return Report(self.to_document(), [*parts, self.promise], notes=self.notes)
 
 
 @verb(WhatifQuestion, is_long=True, needs_items=False)

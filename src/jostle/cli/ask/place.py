@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Positional, Short
 from jostle.answers import Verb, all_verbs
 from jostle.cli.console import command_of, fit_progress, note
-from jostle.cli.console._fields import Confidence
+from jostle.placement import Standard
 
 if TYPE_CHECKING:
     from jostle.placement import DevicePlacement, Fleet, Placement, Requests
@@ -30,30 +29,22 @@ class AboutModel:
         "A fitted model; or a folder with solo profiles of accelerators, on which sharing is simulated.",
         Positional(),
     ]
-    confidence: Confidence = DEFAULT_CONFIDENCE
-    promise: Annotated[
-        Literal["chosen", "each", "joint", "predicted"],
-        "That the confidence holds of what is chosen, too; of each bound by itself; of all on a node at once "
-        "(a union bound); or of each, and where no bound is valid the prediction counts, and says so.",
-    ] = "chosen"
     dataset: Annotated[
         Path | None, "Measured runs, whose times alone count for limits such as 1.5x."
     ] = None
 
-    def placement(self) -> Any:
+    def placement(self, standard: Standard) -> Any:
         """Without a fleet. Raises what reading raises."""
-        return self.placed(())
+        return self.placed((), standard)
 
-    def placed(self, fleet: Any) -> Placement:
+    def placed(self, fleet: Any, standard: Standard) -> Placement:
         """A fleet as the model sees it. Raises what reading raises."""
         from jostle.models import load
         from jostle.placement import place
         from jostle.runs import read_runs
 
         runs = None if self.dataset is None else read_runs(self.dataset)
-        return place(
-            load(self.model), fleet, confidence=self.confidence, promise=self.promise, runs=runs
-        )
+        return place(load(self.model), fleet, runs=runs, **vars(standard))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,20 +82,20 @@ class AboutFleet(AboutModel):
         Path | None, "With profiles: a fitted model of measured co-runs, whose bounds count."
     ] = None
 
-    def placement(self) -> Placement | DevicePlacement:
+    def placement(self, standard: Standard) -> Placement | DevicePlacement:
         """Raises UsageError, and what reading raises."""
         from jostle.errors import UsageError
 
         if _has_profiles(self.model):
-            return self._devices()
+            return self._devices(standard)
         if self.gpu or self.sharing or self.bounds:
             raise UsageError(
                 "--gpu, --sharing and --bounds go with a folder of solo profiles",
                 where=str(self.model),
             )
-        return self.placed(self._fleet())
+        return self.placed(self._fleet(), standard)
 
-    def _devices(self) -> DevicePlacement:
+    def _devices(self, standard: Standard) -> DevicePlacement:
         from jostle.errors import UsageError
         from jostle.models import load
         from jostle.placement import place_devices
@@ -116,8 +107,7 @@ class AboutFleet(AboutModel):
             self._fleet(),
             gpu=self.gpu,
             sharing=self.sharing,
-            confidence=self.confidence,
-            promise=self.promise,
+            **vars(standard),
             model=None if self.bounds is None else load(self.bounds),
             queries=self.queries,
         )
@@ -162,8 +152,8 @@ class AboutFleet(AboutModel):
 
 
 def _asking(verb: Verb) -> Callable[..., Any]:
-    def ask(about: Any, question: Any) -> Any:
-        placement = about.placement()
+    def ask(about: Any, standard: Standard, question: Any) -> Any:
+        placement = about.placement(standard)
         items = about.items(required=verb.needs_items) if verb.takes_items else ()
         with fit_progress("asking") as progress:
             return placement.ask(verb, items, question, progress)
@@ -192,4 +182,6 @@ place = typer.Typer(
 place.callback()(lambda: None)
 for _verb in all_verbs("placement"):
     _subject = AboutFleet if _verb.takes_items else AboutModel
-    place.command(_verb.name)(command_of((_subject, _verb.question), _asking(_verb), _verb.help))
+    place.command(_verb.name)(
+        command_of((_subject, Standard, _verb.question), _asking(_verb), _verb.help)
+    )

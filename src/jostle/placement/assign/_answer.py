@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from jostle._report import Report, Table, duration, percent
-from jostle._verbs.documents import Record, Unanswered, VerbAnswer, notes_on
+from jostle._verbs.documents import Record, Unanswered, VerbAnswer
 from jostle.placement._promise import Standard
 from jostle.placement._reasons import REASONS
 from jostle.placement.asked._fleet import Fleet
@@ -148,4 +148,4 @@ class Assignment(VerbAnswer):
                 f"What binds: one more node such as {best.node} ({best.platform}) would place "
                 f"up to {best.worth:.3g} more."
             )
-        return Report(self.to_document(), [*parts, self.promise], notes=notes_on(self.items))
+        return Report(self.to_document(), [*parts, self.promise], notes=self.notes)

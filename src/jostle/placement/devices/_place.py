@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._verbs import answers_verbs
+from jostle.errors import UsageError
 from jostle.placement._place import Placement
 from jostle.placement._promise import CHOSEN, Promise, Standard
 from jostle.placement.asked._fleet import Fleet, Node
@@ -26,6 +27,7 @@ def place_devices(
     promise: Promise = CHOSEN,
     model: Any = None,
     queries: int = 50,
+    session: str | None = None,
 ) -> DevicePlacement:
     """Questions about where workloads can go on accelerators, from their solo profiles.
 
@@ -39,18 +41,24 @@ def place_devices(
     again and again; its statistic is mean, p95, p99 or max. model: of measured co-runs (one platform): what
     is simulated is then in measured seconds, with what was learned beyond the simulation, and its bounds
     count where they are valid; everything else is a yes only with the promise `predicted`. queries: to
-    simulate, of the service with the lowest rate. Raises UsageError, BadData, UnknownName.
+    simulate, of the service with the lowest rate. session: as for `place`, of that model.
+    Raises UsageError, BadData, UnknownName.
     """
     from jostle.accelerator import LearnedRest, applications_of
     from jostle.methods import Data
 
     applications, device = applications_of(Data.of(data).profiles, gpu)
+    standard = Standard(confidence, promise, session=session)
+    if model is not None:
+        model = standard.about(model)
+    elif session is not None:
+        raise UsageError("a session is one of a model of measured co-runs", fix="Give `model`.")
     rest = None if model is None else LearnedRest.of(model, device, confidence)
     if rest is not None:
         device = replace(device, bus=rest.device.bus)
     modes = tuple(sharing) or (DEFAULT_MODES if rest is None else (rest.sharing,))
     hardware = Hardware(applications, device, modes, queries, 0, model, rest)
-    return DevicePlacement(Fleet.of(fleet), hardware, Standard(confidence, promise))
+    return DevicePlacement(Fleet.of(fleet), hardware, standard)
 
 
 @answers_verbs("placement")

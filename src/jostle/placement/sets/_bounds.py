@@ -10,7 +10,7 @@ one call of the model, and remembered; equal members of a set are asked about on
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,7 +66,7 @@ class SetBounds:
     knows_services = False  # whether it says anything of queries at a rate, and of the longest run
 
     def __init__(self, model: Model, standard: Standard, runs: Runs | None = None) -> None:
-        self.model = model
+        self.model = model = standard.about(model)
         predictor = model.predictor
         self.workload_names = tuple(predictor.workload_names)
         self.platform_names = tuple(predictor.platform_names)
@@ -86,27 +86,28 @@ class SetBounds:
         self._parts = Parts(len(self.workload_names), len(self.platform_names))
         self._solo: dict[int, np.ndarray] = {}
         self._levels: dict[float | None, _Level] = {}
-        self._others = {(standard.confidence, standard.promise): self}
+        self._others = {standard: self}
 
-    def fresh(self, standard: Standard | None = None) -> SetBounds:
+    def fresh(self) -> SetBounds:
         """The same model and measured times, with nothing remembered."""
         sets = object.__new__(type(self))
         vars(sets).update(vars(self))
-        sets._forget(standard or self.standard)
+        sets._forget(self.standard)
         return sets
 
     def by(self, confidence: float | None = None, promise: Promise | None = None) -> SetBounds:
         """The same by another standard; what does not depend on it is remembered once. Raises UsageError."""
         here = self.standard
-        key = (
-            here.confidence if confidence is None else confidence,
-            here.promise if promise is None else promise,
+        standard = replace(
+            here,
+            confidence=here.confidence if confidence is None else confidence,
+            promise=here.promise if promise is None else promise,
         )
-        if key not in self._others:
+        if standard not in self._others:
             sets = object.__new__(type(self))
-            vars(sets).update(vars(self), standard=Standard(*key), rows=0, _levels={})
-            self._others[key] = sets
-        return self._others[key]
+            vars(sets).update(vars(self), standard=standard, rows=0, _levels={})
+            self._others[standard] = sets
+        return self._others[standard]
 
     def of(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None

@@ -26,7 +26,8 @@ from jostle.service.http._service import Serving
 from jostle.service.state._served import Served
 
 MOST_GATHERED = 32  # items of one request
-FLEET_KEYS = ("items", "fleet", "tenants", "confidence", "promise")
+STANDARD = tuple(served_options(Standard))
+FLEET_KEYS = ("items", "fleet", "tenants", *STANDARD)
 LATE = "the time limit passed before this item was reached. Ask for fewer at once."
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -97,7 +98,7 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
     async def handle(request: Request) -> Response:
         body = await json_of(request, settings)
         only(body, *FLEET_KEYS, *names)
-        values = {"promise": body.get("promise")}
+        values = {name: body.get(name) for name in STANDARD}
         values["confidence"] = confidence_of(body, settings)
         query = FleetQuestion(
             items_of(body, settings),

@@ -178,7 +178,7 @@ class LivePlaces:
         free = sorted(free, key=lambda node: len(node.tenants))[:MOST_COMPARED]
         if not free:
             return None
-        sets = self.sets(served, Standard(standard.confidence, PREDICTED))
+        sets = self.sets(served, replace(standard, promise=PREDICTED))
         expected = FleetBounds(free, sets).assess(request).bound_seconds
         best = int(expected.argmin())  # the first of equals
         return free[best].name, float(expected[best])

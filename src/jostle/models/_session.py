@@ -1,0 +1,23 @@
+"""What every question about a model may name: the session that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+if TYPE_CHECKING:
+    from jostle.models._model import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionQuestion:
+    """A question that may name a session."""
+
+    session: Annotated[
+        str | None,
+        "The session, one of the campaigns of its runs, that is asked about.  [default: the usual one]",
+    ] = None
+
+    def about(self, model: Model) -> Model:
+        """The model that answers it. Raises UsageError, UnknownName."""
+        return model if self.session is None else model.in_session(self.session)
