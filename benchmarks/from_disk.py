@@ -48,27 +48,33 @@ class World:
         return w, p, counts, corunner, np.exp(log)
 
 
-def write(folder: Path, world: World, runs: int) -> None:
+def made_runs(world: World, n: int, number: int):
+    """Runs of the world; number: of the draw."""
     import pyarrow as pa
 
     import jostle
 
     names = pa.array([f"w{i:06d}" for i in range(len(world.w))])
     places = pa.array([f"p{i:04d}" for i in range(len(world.p))])
-    features = {"workload": names} | {f"f{i}": world.features[:, i] for i in range(8)}
+    w, p, counts, corunner, seconds = world.draw(n, number)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return jostle.Runs.from_columns(
+        workload=names.take(pa.array(w)),
+        platform=places.take(pa.array(p)),
+        corunners=pa.ListArray.from_arrays(offsets, names.take(pa.array(corunner))),
+        runtime_seconds=seconds,
+        campaign=f"made-up {number}",
+        workload_features={"workload": names}
+        | {f"f{i}": f for i, f in enumerate(world.features.T)},
+    )
+
+
+def write(folder: Path, world: World, runs: int) -> None:
+    import jostle
+
     for number in range(-(-runs // FILE_ROWS)):
         n = min(FILE_ROWS, runs - number * FILE_ROWS)
-        w, p, counts, corunner, seconds = world.draw(n, number)
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        made = jostle.Runs.from_columns(
-            workload=names.take(pa.array(w)),
-            platform=places.take(pa.array(p)),
-            corunners=pa.ListArray.from_arrays(offsets, names.take(pa.array(corunner))),
-            runtime_seconds=seconds,
-            campaign=f"made-up {number}",
-            workload_features=features,
-        )
-        jostle.Dataset(folder).write(made)
+        jostle.Dataset(folder).write(made_runs(world, n, number))
         print(f"{number * FILE_ROWS + n} runs written", file=sys.stderr)
 
 

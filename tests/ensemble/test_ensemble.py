@@ -12,10 +12,10 @@ import pytest
 import jostle
 from jostle._report import Table
 from jostle.bounds import CROSS_VALIDATED
-from jostle.ensemble import Ensemble, FittedEnsemble, expert_names
+from jostle.ensemble import Ensemble, FittedEnsemble, SimpleRules, expert_names
 from jostle.ensemble._canonical import campaign_of
-from jostle.ensemble._fit import _Tried
 from jostle.ensemble._folds import LEFT_SHARE, NEW_NAME, NEW_SET, NOT_ASKED, folds_of
+from jostle.ensemble._tried import Tried
 from jostle.ensemble._weights import Trial, weights_of
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.evaluate import OwnPairs
@@ -297,7 +297,8 @@ def test_the_default_is_the_ensemble_but_for_very_many_runs(runs: Runs, monkeypa
 def test_of_very_many_runs_one_fold_leaves_few_sets_out_and_one_has_names_of_a_sample(
     runs: Runs, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("jostle.ensemble._folds.VERY_MANY", 200)
+    monkeypatch.setattr("jostle.ensemble._folds.MANY_ROWS", 100)
+    monkeypatch.setattr("jostle.ensemble._folds.MOST_OF_NAMES", 200)
     campaign = campaign_of(runs)[0]
     by_sets, by_names = folds_of(campaign, seed=0)
     everywhere = campaign.sets(everywhere=True)
@@ -319,10 +320,46 @@ def test_of_very_many_runs_one_fold_leaves_few_sets_out_and_one_has_names_of_a_s
     assert_closer(*(errors_of(model.predict(asked), beside.runtime_seconds) for asked in (c, solo)))
 
 
-def test_a_network_that_missed_some_runs_learns_once_more(runs: Runs, monkeypatch: Any) -> None:
-    monkeypatch.setattr("jostle.ensemble._folds.VERY_MANY", 200)
+def test_who_is_far_off_after_few_of_many_runs_never_learns_from_all(
+    runs: Runs, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("jostle.ensemble._folds.MANY_ROWS", 100)
+    monkeypatch.setattr("jostle.ensemble._tried.FIRST_ROWS", 30)
+    learned: dict[str, list[int]] = {"near": [], "far": []}
+
+    class Off:
+        """Off by so much of what was measured."""
+
+        needs = frozenset({"runs"})
+
+        def __init__(self, name: str, log: float) -> None:
+            self.name, self.labels, self.log = name, (name,), log
+
+        def fit(self, campaign: Any, wanted: Any, *, seed: int = 0, best: bool = False) -> Any:
+            learned[self.name].append(int((campaign.degree > 0).sum()))
+            return self
+
+        def log_slowdowns(self, rows: Any, ground: Any) -> np.ndarray:
+            return (rows.log_slowdown + self.log)[None]
+
     campaign = campaign_of(runs)[0]
-    tried = _Tried(campaign, {}, {}, seed=0)
+    experts: Any = {"near": Off("near", 0.01), "rules": SimpleRules(), "far": Off("far", 2.0)}
+    wanted = {"near": ("near",), "rules": ("none", "effects"), "far": ("far",)}
+    tried = Tried(campaign, experts, wanted, seed=0)
+    folds = folds_of(campaign, seed=0)
+    for fold in folds:
+        tried.fit(fold)
+    assert learned["far"] == [30]
+    beside = campaign.degree > 0
+    assert learned["near"] == [30, *(int((beside & ~fold.left_out).sum()) for fold in folds)]
+    assert tried.far_off == ("far",)
+    assert tried.wanted == {"near": ("near",), "rules": ("none", "effects"), "far": ()}
+
+
+def test_a_network_that_missed_some_runs_learns_once_more(runs: Runs, monkeypatch: Any) -> None:
+    monkeypatch.setattr("jostle.ensemble._folds.MANY_ROWS", 100)
+    campaign = campaign_of(runs)[0]
+    tried = Tried(campaign, {}, {}, seed=0)
     (fold, *_), none = folds_of(campaign, seed=0), np.full(len(campaign), NOT_ASKED)
     network: Any = object()
     for left_out, kept in ((fold.left_out, {}), (none == 0, {"network": network})):

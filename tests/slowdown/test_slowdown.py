@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 import jostle
 from jostle.ensemble._canonical import campaign_of
@@ -19,7 +20,7 @@ from jostle.rules import Ground, SlowdownRows
 from jostle.runs import Colocations, Runs, split_rows
 from jostle.slowdown import Slowdown
 from jostle.slowdown._equation import FormLoss, Sizes
-from jostle.slowdown.members._form import SlowdownForm, fit_form
+from jostle.slowdown.members._form import SlowdownForm, _start, fit_form
 from tests.limits import assert_closer, errors_of
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))
@@ -111,6 +112,22 @@ def test_cells_that_no_row_asks_about_change_nothing() -> None:
     mine, theirs = few.unpack(slope), many.unpack(slope_of_many)
     for name, expected in mine.items():
         assert theirs[name][: len(expected)] == pytest.approx(expected, abs=1e-12)
+
+
+def test_numbers_that_no_row_tells_of_are_nothing_and_cost_nothing() -> None:
+    """Of a sparse design as of the same one in full, whose search has those that some row tells of alone."""
+    design = np.vstack([np.eye(4, 12)[[0, 1, 2, 3, 0, 1]], np.eye(12, 12)])
+    many = Sizes(6, 3, 2, csr_matrix(design), True, True, 0.6)
+    x = _start(FOUR_ROWS, many, 0.1, seed=0, steps=200)
+    part = many.unpack(x)
+    met = np.union1d(FOUR_ROWS.target, FOUR_ROWS.corunner)
+    told = design[met].any(0)
+    assert 0 < told.sum() < len(told)
+    for name in ("s", "g", "both"):
+        assert not part[name][~told].any()
+    full = _start(FOUR_ROWS, replace(many, design=design), 0.1, seed=0, steps=200)
+    loss = FormLoss(many, FOUR_ROWS, 0.1)
+    assert loss(x)[0] == pytest.approx(loss(full)[0], rel=0.01)
 
 
 @pytest.mark.parametrize("step", [1e2, 1e3, 1e5])

@@ -9,29 +9,20 @@ import numpy as np
 
 from jostle.ensemble._canonical import CanonicalRuns, campaign_of
 from jostle.ensemble._expert import Expert, FittedExpert
-from jostle.ensemble._fitted import EnsembleParts, FittedEnsemble, answers_of, in_parts
+from jostle.ensemble._fitted import EnsembleParts, FittedEnsemble, in_parts
 from jostle.ensemble._folds import (
     ALONE,
-    ELSEWHERE,
     HARDLY_ALONE,
     KINDS,
     NEW_CELL,
     NEW_NAME,
     NEW_SET,
-    TrialFold,
     folds_of,
     is_large,
-    kinds_of,
 )
 from jostle.ensemble._sessions import fit_sessions
-from jostle.ensemble._weights import (
-    KNOWN_NAMES,
-    OF_PROFILES,
-    Trial,
-    promising,
-    usual_weights,
-    weights_of,
-)
+from jostle.ensemble._tried import FIRST_ROWS, Experts, Tried, alone_by_network
+from jostle.ensemble._weights import KNOWN_NAMES, Trial, usual_weights, weights_of
 from jostle.ensemble._words import weights_in_words
 from jostle.errors import NotEnoughRuns
 from jostle.methods import CLOSE_CALIBRATION, Data, FitWithout, RunCounts
@@ -43,19 +34,9 @@ from jostle.rules import (
     chance_of_shift,
     fit_extrapolation,
     fit_memory,
-    relative_error,
     variance_of_repeats,
 )
 from jostle.runs import Runs
-
-PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what the network says of a time alone never measured
-USUAL_SHARE = 0.5  # where that could not be tried
-FEWEST_CELLS = 6
-HARDLY_ANY = 0.05  # share of the runs, which a network that is kept need not have learned from
-FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
-
-Experts = dict[str, Expert]
 
 
 def fit(
@@ -94,7 +75,7 @@ def fit(
             progress(done, total, float("nan"))
 
     wanted = {name: expert.labels(campaign) if has_rows else () for name, expert in every.items()}
-    tried = _Tried(campaign, every, wanted, seed)
+    tried = Tried(campaign, every, wanted, seed)
     for fold in folds:
         tried.fit(fold)
         tick()
@@ -113,11 +94,11 @@ def fit(
         fitted = whole.finished(fitted, trial, labels, seed)
     tick()
     fitted = fitted.with_weighed(sessions=sessions)
-    fitted = fitted.with_weighed(notes=_notes(fitted, campaign))
+    fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
     return fitted, _left_out(tried, whole, fitted)
 
 
-def _left_out(tried: _Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
+def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
     """Of sets left out everywhere, and of repeated runs alone; of cells never measured alone where those are
     few; and of names."""
     campaign, out = tried.campaign, []
@@ -137,125 +118,6 @@ def _left_out(tried: _Tried, whole: Learned, fitted: FittedEnsemble) -> list[Fit
                 unit = fold.unit[asked] + (2**40 if kind == (NEW_CELL,) else 0)
                 out.append(FitWithout(own, campaign.origin[asked], unit, is_of_names))
     return out
-
-
-class _Tried:
-    """Experts on folds, fewer once some have told which matter. labels: of those that went through all."""
-
-    def __init__(
-        self,
-        campaign: CanonicalRuns,
-        experts: Experts,
-        wanted: dict[str, tuple[str, ...]],
-        seed: int,
-    ) -> None:
-        self.campaign, self.experts, self.wanted, self.seed = campaign, experts, wanted, seed
-        self.fits: list[tuple[TrialFold, dict[str, FittedExpert], CanonicalRuns]] = []
-        self.trials: list[tuple[tuple[str, ...], Trial]] = []
-        self.is_narrowed = False
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(label for labels in self.wanted.values() for label in labels)
-
-    @property
-    def prior(self) -> np.ndarray:
-        """(k,) how far each label is believed before any set was left out."""
-        belief = {
-            label: OF_PROFILES if "profiles" in self.experts[name].needs else 1.0
-            for name, labels in self.wanted.items()
-            for label in labels
-        }
-        return np.array([belief[label] for label in self.labels])
-
-    def fit(self, fold: TrialFold) -> None:
-        part = self.campaign.take(~fold.left_out)
-        mine = {
-            name: self.experts[name].fit(part, labels, seed=self.seed)
-            for name, labels in self.wanted.items()
-            if (labels and part.is_learned.any())
-            or (name == "network" and fold.is_of_names and self.guesses_alone)
-        }
-        labels, campaign = self.labels, self.campaign
-        self.fits.append((fold, mine, part))
-        asked = np.isin(fold.kind, KINDS)
-        alone = part.log_alone.ravel()[campaign.cell]
-        asked &= np.isfinite(alone) & (campaign.degree > 0)
-        if not campaign.believes_guesses:
-            asked &= part.ran_alone[campaign.cell]
-        rows = campaign.rows_over(part.log_alone, part.unit_seconds).take(asked)
-        # A set that was a name's only one leaves it as new.
-        kind = kinds_of(rows, part.sets_of_names, fold.kind[asked] == ELSEWHERE)
-        trial = Trial(
-            answers_of(mine, labels, rows, part.ground),
-            rows.log_slowdown,
-            fold.unit[asked],
-            kind,
-            rows.degree,
-            np.flatnonzero(asked),
-            rows.target,
-        )
-        self.trials.append((labels, trial))
-        tried = self.trial()
-        if not self.is_narrowed and tried.of(*KNOWN_NAMES).units >= FEWEST_TO_NARROW:
-            self.is_narrowed = True
-            kept = promising(labels, tried, self.seed, PLAIN)
-            ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
-            if not ran_alone.all() and "network" in self.wanted:
-                kept.add("network")  # what was measured beside others alone is asked in every fold
-            self.wanted = {
-                name: tuple(label for label in own if label in kept)
-                for name, own in self.wanted.items()
-            }
-
-    @property
-    def ready(self) -> dict[str, FittedExpert]:
-        """Of very many runs the network that has learned from nearly all: it is kept as it is."""
-        for fold, mine, _ in self.fits[:1]:
-            if is_large(self.campaign) and fold.left_out.mean() < HARDLY_ANY:
-                return {name: one for name, one in mine.items() if name == "network"}
-        return {}
-
-    @property
-    def guesses_alone(self) -> bool:
-        """Whether the network says how long what never ran on a platform takes alone."""
-        return not self.campaign.all_ran_alone and "network" in self.wanted
-
-    def trial(self) -> Trial:
-        """All of them, of the labels that are left."""
-        parts = [
-            replace(trial, answer=trial.answer[[labels.index(label) for label in self.labels]])
-            for labels, trial in self.trials
-        ]
-        if not parts:
-            none, codes = np.zeros(0), np.zeros(0, np.int64)
-            return Trial(np.zeros((len(self.labels), 0)), none, codes, codes, codes, codes, codes)
-        return Trial.concatenate(parts)
-
-    def share(self) -> float:
-        """Of what the network says of times alone never measured, beside what names suggest."""
-        cost, count = np.zeros(len(SHARES)), 0
-        campaign = self.campaign
-        for fold, mine, part in self.fits:
-            asked = np.flatnonzero(fold.kind == NEW_CELL)
-            if "network" not in mine or not len(asked):
-                continue
-            cell = campaign.cell[asked]
-            by_names = part.log_alone.ravel()[cell]
-            network = _alone_by_network(mine).ravel()[cell]
-            good = np.isfinite(by_names) & np.isfinite(network)
-            y = campaign.log_runtime[asked][good]
-            count += int(good.sum())
-            for at, share in enumerate(SHARES):
-                blend = share * network[good] + (1 - share) * by_names[good]
-                cost[at] += relative_error(blend - y).sum()
-        return SHARES[int(np.argmin(cost))] if count >= FEWEST_CELLS else USUAL_SHARE
-
-
-def _alone_by_network(experts: dict[str, FittedExpert]) -> np.ndarray:
-    """(platforms, workloads)."""
-    network = experts["network"]
-    return network.log_alone()  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -322,7 +184,7 @@ class Learned:
             return by_names
         measured = np.zeros(by_names.size, bool)
         measured[part.cell[part.degree == 0]] = True
-        network = _alone_by_network(experts)
+        network = alone_by_network(experts)
         blend = self.share * network + (1 - self.share) * by_names
         blend = np.where(
             np.isfinite(blend), blend, np.where(np.isfinite(network), network, by_names)
@@ -368,8 +230,11 @@ class Learned:
         return fitted.with_weighed(more=more)
 
 
-def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
-    """What speaks, what is guessed, what sessions cost, and, of very many runs, who learns from all."""
+def _notes(
+    fitted: FittedEnsemble, campaign: CanonicalRuns, far_off: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What speaks, what is guessed, what sessions cost, and, of very many runs, who learns from all, and who
+    was dropped early."""
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
     if not campaign.is_learned.any():
@@ -395,5 +260,9 @@ def _notes(fitted: FittedEnsemble, campaign: CanonicalRuns) -> tuple[str, ...]:
     if is_large(campaign):
         notes.append(
             f"of {len(campaign)} runs the network learns from nearly all, others from samples"
+        )
+    if far_off:
+        notes.append(
+            f"far off after {FIRST_ROWS} runs beside others, so dropped: {', '.join(far_off)}"
         )
     return tuple(notes)

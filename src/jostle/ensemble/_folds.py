@@ -22,9 +22,8 @@ CELL_SHARE = 0.1  # of the cells that a fold of names leaves out
 FEWEST_NAMES = 6
 FEWEST_LEFT = 8  # rows that a fold leaves to learn from
 AFTER_SETS = 2**32  # what is added to the numbers of names, so that none is that of a set
-MANY_ROWS = 8_000  # past which fewer folds are enough
-# Runs past which one fold of sets is, and one of names among so many of the runs.
-VERY_MANY = 20_000
+MANY_ROWS = 8_000  # beside others, past which one fold of sets is enough, and one of names
+MOST_OF_NAMES = 20_000  # runs, among which names are left out then
 # Of each kind, and of all runs, that the fold of sets leaves out then.
 MOST_LEFT, LEFT_SHARE = 10_000, 0.125
 
@@ -63,13 +62,7 @@ def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
 
 def is_large(campaign: CanonicalRuns) -> bool:
     """Whether there are so many runs that most are learned from by every fit."""
-    return len(campaign) > VERY_MANY
-
-
-def _number_of_folds(campaign: CanonicalRuns, most: int) -> int:
-    if is_large(campaign):
-        return 1
-    return most if (campaign.degree > 0).sum() <= MANY_ROWS else 2
+    return bool((campaign.degree > 0).sum() > MANY_ROWS)
 
 
 def _with_fewer_left(fold: TrialFold, random: np.random.Generator) -> TrialFold:
@@ -89,10 +82,10 @@ def _of_names_in_some(campaign: CanonicalRuns, random: np.random.Generator) -> T
     there."""
     order = random.permutation(len(campaign))
     beside = campaign.degree[order] > 0
-    drawn = order[beside][: VERY_MANY // 2]
+    drawn = order[beside][: MOST_OF_NAMES // 2]
     alone = order[~beside]
     is_of_drawn = np.isin(campaign.cell[alone], campaign.cell[drawn])
-    alone = alone[np.argsort(~is_of_drawn, kind="stable")][: VERY_MANY - len(drawn)]
+    alone = alone[np.argsort(~is_of_drawn, kind="stable")][: MOST_OF_NAMES - len(drawn)]
     some = np.sort(np.concatenate([drawn, alone]))
     keep = np.zeros(len(campaign), bool)
     keep[some] = True
@@ -113,7 +106,7 @@ def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[Trial
     drawn = random.random(int(here.max(initial=-1)) + 1)[here] < ELSEWHERE_SHARE
     which = random.integers(0, SET_FOLDS, int(here.max(initial=-1)) + 1)[here]
     folds = []
-    for number in range(_number_of_folds(campaign, SET_FOLDS)):
+    for number in range(1 if is_large(campaign) else SET_FOLDS):
         kind = np.full(len(campaign), NOT_ASKED)
         kind[beside & on_several & drawn & (which == number) & (part != number)] = ELSEWHERE
         # What would have no other platform left stays.
@@ -144,7 +137,7 @@ def _is_on_several(sets: np.ndarray, platform: np.ndarray) -> np.ndarray:
 
 
 def _of_names(
-    campaign: CanonicalRuns, random: np.random.Generator, folds: int | None = None
+    campaign: CanonicalRuns, random: np.random.Generator, folds: int = NAME_FOLDS
 ) -> list[TrialFold]:
     workload, _, corunner = campaign.codes
     beside = campaign.degree > 0
@@ -158,7 +151,7 @@ def _of_names(
     sets = campaign.sets(everywhere=True)
     cell_fold = _fold_of_cells(campaign, random)
     found = []
-    for number in range(folds or _number_of_folds(campaign, NAME_FOLDS)):
+    for number in range(folds):
         of_target, of_corunner = part[workload] == number, part[corunner] == number
         has_new = of_target & beside
         has_new[row[of_corunner]] = True

@@ -133,14 +133,20 @@ def _weighed(trial: Trial, seed: int, prior: np.ndarray | float) -> np.ndarray:
     return trial.steadied(weight, prior)
 
 
-def promising(labels: tuple[str, ...], trial: Trial, seed: int, plain: frozenset[str]) -> set[str]:
+def promising(
+    labels: tuple[str, ...],
+    trial: Trial,
+    seed: int,
+    plain: frozenset[str],
+    left: np.ndarray | float = 1.0,
+) -> set[str]:
     """Those that may still matter after the first of the folds: with some weight, or hardly worse than the
-    best; plain ones cost nothing and stay."""
+    best; plain ones cost nothing and stay. left: (k,) of each error, at best, with all the rows there are."""
     kept = np.zeros(len(labels), bool)
     for mine in (trial.of(*KNOWN_NAMES), trial.of(NEW_NAME)):
         if mine.units < FEWEST_TO_WEIGH:
             continue
-        error = relative_error(mine.answer - mine.log_slowdown).mean(1)
+        error = left * relative_error(mine.answer - mine.log_slowdown).mean(1)
         weight, _ = greedy_weights(mine.answer, mine.log_slowdown, mine.unit, seed)
         kept |= (weight > LEAST_WEIGHT) | (error <= CLOSE * error.min())
     if not kept.any():

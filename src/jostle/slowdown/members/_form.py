@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,7 @@ def spread_of(rows: SlowdownRows) -> float:
 def _start(rows: SlowdownRows, sizes: Sizes, strength: float, seed: int, steps: int) -> np.ndarray:
     """The numbers of one fit, from a random start."""
     from scipy.optimize import minimize
+    from scipy.sparse import issparse
 
     random = np.random.default_rng(seed)
     x = np.zeros(sizes.size)
@@ -73,11 +75,20 @@ def _start(rows: SlowdownRows, sizes: Sizes, strength: float, seed: int, steps: 
     x[:random_part] = START * random.normal(size=random_part)
     if len(rows) == 0:
         return x
+    design: Any = sizes.design
+    few, at = sizes, np.arange(len(x))
+    if issparse(design):  # a step costs what all of them are, and of most no row tells
+        columns = np.unique(design[np.union1d(rows.target, rows.corunner)].indices)
+        few = replace(sizes, design=design[:, columns])
+        of_columns = np.arange(random_part).reshape(-1, design.shape[1], sizes.rank)
+        at = np.append(of_columns[:, columns].ravel(), at[random_part:])
     solution = minimize(
-        FormLoss(sizes, rows, strength),
-        x,
+        FormLoss(few, rows, strength),
+        x[at],
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": steps},
     )
-    return np.asarray(solution.x)
+    x = np.zeros(len(x))  # what no row tells of
+    x[at] = solution.x
+    return x
