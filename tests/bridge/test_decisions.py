@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,9 @@ def steady(name: str, rates: list[float], *, runs: str = "", **changes: Any) -> 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "two"
-    write_traces(path, Traces.from_traces([*steady("a", [1.0, 3.0]), *steady("b", [10.0, 20.0])]))
+    write_traces(
+        path, Traces.from_traces([*steady("a", [1.0, 3.0] * 50), *steady("b", [10.0, 20.0] * 50)])
+    )
     return path
 
 
@@ -57,13 +60,13 @@ def test_total_demand_by_hand(folder: Path, capsys: pytest.CaptureFixture[str]) 
     )
     assert [one["workload"] for one in found["forecasts"]] == ["a", "b"]
     (total,) = found["total"]
-    assert total["exceedance_ratio"] == {"events": pytest.approx(0.75)}
+    assert total["exceedance_ratio"] == {"events": pytest.approx(0.75, abs=0.03)}
     assert total["components"]["events"]["mean_per_second"] == pytest.approx(17.0)
     # The same workload twice is two of them: 2, 4, 4, 6.
     found = answered(
         capsys, str(folder), "-w", "a", "-w", "a", "--at", "0.35", "--capacity", "events=3"
     )
-    assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75)
+    assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75, abs=0.03)
     # One workload has a capacity too.
     found = answered(capsys, str(folder), "-w", "b", "--at", "0.35", "--capacity", "events=15")
     assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.5)
@@ -77,9 +80,9 @@ def test_folders_and_saved_forecasts_add(
     again = answered(capsys, str(saved), "--at", "0.35")
     assert again["answers"] == first["answers"]
     other = tmp_path / "b"
-    write_traces(other, Traces.from_traces(steady("b", [10.0, 20.0])))
+    write_traces(other, Traces.from_traces(steady("b", [10.0, 20.0] * 50)))
     found = answered(capsys, str(saved), str(other), "--at", "0.35", "--capacity", "events=12")
-    assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75)
+    assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75, abs=0.03)
 
 
 def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +90,7 @@ def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert exit_code([*arguments, "--method", "nearest", "--capacity", "events=12"]) == 0
     printed = capsys.readouterr().out
     assert "P(events > 12)" in printed
-    assert "0.7500" in printed
+    assert re.search(r"P\(events > 12\)\s+0\.7[0-9]{3}", printed)
 
 
 def test_a_summary_of_few_atoms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

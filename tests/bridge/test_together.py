@@ -59,7 +59,7 @@ def test_dependence_as_drawn(strength: float) -> None:
         # 200 windows: a share is known to a few hundredths.
         assert found == pytest.approx(truth, abs=3 * np.sqrt(truth * (1 - truth) / WINDOWS) + 0.01)
     law = together.at(0.25)
-    np.testing.assert_allclose(law.mean, sum(one.at(0.25).mean for one in members))
+    np.testing.assert_allclose(law.mean, sum(one.at(0.25).mean for one in members), rtol=1e-3)
     assert law.atoms.mean() == pytest.approx(law.mean[0], rel=0.02)
 
 
@@ -192,7 +192,7 @@ def test_odd_members_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotEnoughRuns, match="share 0 windows"):
         Together([members[1], jostle.forecast(Traces.from_traces(alone))], dependence="measured")
     members[0].save(tmp_path / "kept", atoms=5)
-    with pytest.raises(UsageError, match="does not know its runs' windows"):
+    with pytest.raises(NotEnoughRuns, match="forecast from traces"):
         Together([Forecast.load(tmp_path / "kept"), members[1]], dependence="measured")
     endless = [replace(t, runtime_seconds=float("nan")) for t in pair(0.5) if t.workload == "a"]
     with pytest.raises(UsageError, match="reaches to"):

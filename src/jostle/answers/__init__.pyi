@@ -28,7 +28,7 @@ from .forecasts._report import TotalUse as TotalUse
 from .forecasts._report import step_report as step_report
 from .forecasts._together import ModelledSlowdowns as ModelledSlowdowns
 from .forecasts._together import SharedMachine as SharedMachine
-from .forecasts._together import sums_of as sums_of
+from .forecasts._together import totals_of as totals_of
 from .forecasts._traced import TracedRuns as TracedRuns
 from .forecasts._traced import live_of as live_of
 from .forecasts._traced import only_trace as only_trace

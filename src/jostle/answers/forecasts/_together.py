@@ -91,7 +91,7 @@ class SharedMachine:
             slowdowns=self.slowdown or self._by_model([name for name, _ in fitted]),
             seed=seed,
         )
-        return [_total(time, together.at(time), capacities) for time in times]
+        return totals_of([together.at(time) for time in times], times, capacities)
 
     def _by_model(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]] | None:
         """What the model says of those that run: time beside the others over time alone."""
@@ -142,19 +142,11 @@ class ModelledSlowdowns:
         return ratios, float(max(spread.max(), 0.0)) if len(spread) else 0.0
 
 
-def sums_of(
-    answers: Sequence[Sequence[Distribution]],
-    times: Sequence[float],
-    capacities: Mapping[str, float],
-    seed: int,
+def totals_of(
+    laws: Sequence[Distribution], times: Sequence[float], capacities: Mapping[str, float]
 ) -> list[TotalUse]:
-    """The sum of independent forecasts at each time. answers: for each of them, of each time."""
-    from jostle.bridge import total_demand
-
-    return [
-        _total(time, total_demand(parts, seed=seed), capacities)
-        for time, parts in zip(times, zip(*answers, strict=True), strict=True)
-    ]
+    """What these laws, one for each time, say of capacities."""
+    return [_total(time, law, capacities) for time, law in zip(times, laws, strict=True)]
 
 
 def _total(time: float, law: Distribution, capacities: Mapping[str, float]) -> TotalUse:

@@ -2,9 +2,8 @@
 
 Three things make it more than a sum of forecasts. Members start at times of their own. They slow each other
 down: one that is r times slower is at time t where it would be at t / r alone, and its rates are 1 / r of
-those (levels stay). And they may be busy at the same times: their dependence is `measured` from runs that
-share a window, by giving draws of each member's own law the ranks that members had there (Schaake
-shuffle: Clark et al., J. Hydrometeorology 5, 2004), which keeps each member's own law as it is.
+those (levels stay). And they may be busy at the same times: `measured`, their sums are those of runs that
+share a window. What few runs leave open is in either.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge.answers._demand import total_demand
+from jostle.bridge.answers._demand import SIZE, total_demand
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.live._given import histories
 from jostle.bridge.problem._clouds import Cloud
-from jostle.bridge.problem._thin import systematic
 from jostle.bridge.problem._windows import FEWEST_WINDOWS, common_rows
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import is_level
@@ -27,7 +25,6 @@ from jostle.traces import is_level
 if TYPE_CHECKING:
     from jostle.bridge.forecasting._forecast import Forecast
 
-SIZE = 20_000
 _SLACK = 1e-9
 Slowdowns = Callable[[Sequence[int]], Sequence[float]]
 """Of the members that run, by their numbers: how many times slower each is than alone."""
@@ -81,7 +78,12 @@ class Together:
             raise UsageError(
                 f"the dependence {dependence!r} is not known", fix="Give independent or measured."
             )
-        self._rows = _measured(self.members) if dependence == "measured" else None
+        self._rows = _common(self.members) if dependence == "measured" else None
+        if self._rows is not None and len(self._rows) < FEWEST_WINDOWS:
+            raise NotEnoughRuns(
+                f"all members share {len(self._rows)} windows, and {FEWEST_WINDOWS} are needed",
+                fix="Trace them side by side, forecast from traces, or take them as independent.",
+            )
 
     def at(self, time_seconds: float) -> Distribution:
         """The law of the sum at a time of the common clock, all components jointly. Raises UsageError where a
@@ -90,11 +92,11 @@ class Together:
             raise UsageError(f"{time_seconds} is not a time")
         progress, ratios = self._progress(time_seconds)
         laws = [self._law(*one) for one in zip(self.members, progress, ratios, strict=True)]
-        distribution = total_demand(laws, size=self._size, seed=self._seed)
-        if self._rows is not None:
-            total = np.sum(self._as_measured(laws, progress, self._rows), axis=0)
-            distribution = Distribution.of(Cloud.of(total), self.components, "together")
-            distribution = replace(distribution, mean=np.sum([law.mean for law in laws], axis=0))
+        if self._rows is None:
+            same = [(id(one.forecast), one.core) for one in self.members]
+            distribution = total_demand(laws, same=same, size=self._size, seed=self._seed)
+        else:
+            distribution = self._side_by_side(progress, ratios, self._rows)
         return replace(
             distribution,
             method="together",
@@ -155,7 +157,7 @@ class Together:
                 fix="Trace it for longer.",
             )
         distribution = forecast.at(max(own, first), member.core)
-        unit = np.array([1.0 if is_level(name) else 1 / ratio for name in self.components])
+        unit = self._unit(ratio)
         return replace(
             distribution,
             atoms=distribution.atoms * unit,
@@ -163,36 +165,32 @@ class Together:
             covariance=distribution.covariance * np.outer(unit, unit),
         )
 
-    def _as_measured(
-        self, laws: Sequence[Distribution], progress: Sequence[float], every: np.ndarray
-    ) -> list[np.ndarray]:
-        """Draws of every member, reordered to have the ranks that members had in common windows."""
-        random = np.random.default_rng([self._seed, 7])
-        atoms = [
-            law.atoms[random.permutation(systematic(law.weights, self._size, random))]
-            for law in laws
-        ]
-        template = [
-            _states_at(member, own, rows)
-            for member, own, rows in zip(self.members, progress, every.T, strict=True)
-        ]
-        known = np.all([np.isfinite(one).all(axis=1) for one in template], axis=0)
-        if known.sum() < FEWEST_WINDOWS:
+    def _side_by_side(
+        self, progress: Sequence[float], ratios: Sequence[float], every: np.ndarray
+    ) -> Distribution:
+        """The sums measured in windows of all members, at the snapshots nearest to where each is."""
+        total = np.sum(
+            [
+                self._unit(ratio) * _states_at(member, own, rows)
+                for member, own, ratio, rows in zip(
+                    self.members, progress, ratios, every.T, strict=True
+                )
+            ],
+            axis=0,
+        )
+        total = total[np.isfinite(total).all(axis=1)]
+        if len(total) < FEWEST_WINDOWS:
             raise NotEnoughRuns(
-                f"at this time {known.sum()} windows are known of all members, not {FEWEST_WINDOWS}",
-                fix="Trace the members side by side more often, or state a correlation.",
+                f"at this time {len(total)} windows are known of all members, not {FEWEST_WINDOWS}",
+                fix="Trace the members side by side more often, or take them as independent.",
             )
-        picked = np.flatnonzero(known)[np.arange(self._size) % int(known.sum())]
-        picked = picked[random.permutation(self._size)]
-        ordered = []
-        for own, states in zip(atoms, template, strict=True):
-            placed = np.empty_like(own)
-            for column in range(own.shape[1]):
-                # Ties, and repeats of a window, in random order.
-                order = np.lexsort((random.random(self._size), states[picked, column]))
-                placed[order, column] = np.sort(own[:, column])
-            ordered.append(placed)
-        return ordered
+        law = Distribution.of(Cloud.of(total), self.components, "together")
+        return replace(law, runs=len(total))
+
+    def _unit(self, ratio: float) -> np.ndarray:
+        """(d,) what a slowdown leaves of each component: levels stay, counts per second are fewer."""
+        ratio = ratio if np.isfinite(ratio) else 1.0
+        return np.array([1.0 if is_level(name) else 1 / ratio for name in self.components])
 
 
 def _checked(slowdowns: Sequence[float] | Slowdowns | None, count: int) -> Slowdowns:
@@ -208,31 +206,14 @@ def _checked(slowdowns: Sequence[float] | Slowdowns | None, count: int) -> Slowd
 
 def share_windows(members: Sequence[Joining]) -> bool:
     """Whether enough of their runs were recorded side by side to measure how they go together."""
-    known = all(one.forecast.snapshots.windows is not None for one in members)
-    return known and len(_common(members)) >= FEWEST_WINDOWS
+    return len(_common(members)) >= FEWEST_WINDOWS
 
 
 def _common(members: Sequence[Joining]) -> np.ndarray:
-    """(windows, members) see `common_rows`."""
+    """(windows, members) see `common_rows`; none where a forecast does not know its runs' windows."""
     return common_rows(
         [((id(one.forecast), one.core), one.forecast.snapshots.windows or ()) for one in members]
     )
-
-
-def _measured(members: Sequence[Joining]) -> np.ndarray:
-    """The same. Raises UsageError where a forecast does not know, NotEnoughRuns for too few."""
-    if any(one.forecast.snapshots.windows is None for one in members):
-        raise UsageError(
-            "a forecast does not know its runs' windows, so what members did side by side is not known",
-            fix="Forecast from traces, or take them as independent.",
-        )
-    rows = _common(members)
-    if len(rows) < FEWEST_WINDOWS:
-        raise NotEnoughRuns(
-            f"all members share {len(rows)} windows, and {FEWEST_WINDOWS} are needed",
-            fix="Trace them side by side, or cut them at the same times.",
-        )
-    return rows
 
 
 def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from jostle.answers import (
     TracedRuns,
     live_of,
     step_report,
-    sums_of,
+    totals_of,
 )
 from jostle.bridge import Bridge
 from jostle.cli.ask._following import FollowedProgram
@@ -143,15 +143,15 @@ def forecast(
     command.check(len(fitted), is_sum=shared.is_sum)
     live, answers, totals = None, [], []
     core, seed = command.core, bridge.seed
-    if not shared.is_sum:
-        totals = shared.totals(fitted, command.at, command.capacity, core, seed)
-    elif command.given is not None:
+    if command.given is not None:
         live = live_of(command.given, fitted, core)
         answers = [[live[1].at(time) for time in command.at]]
-    else:
+    elif shared.is_sum:
         answers = [[_at(name, one, time, core) for time in command.at] for name, one in fitted]
-    if answers and (command.capacity or len(fitted) > 1):
-        totals = sums_of(answers, command.at, command.capacity, seed)
+    if not shared.is_sum or len(fitted) > 1:
+        totals = shared.totals(fitted, command.at, command.capacity, core, seed)
+    elif command.capacity:
+        totals = totals_of(answers[0], command.at, command.capacity)
     pictures: list[Path] = []
     if command.picture is not None:
         from jostle.bridge import draw_forecast
