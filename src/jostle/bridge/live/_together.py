@@ -219,7 +219,7 @@ def _common(members: Sequence[Joining]) -> np.ndarray:
 def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:
     """(windows, d) states of a member's runs at its own time; 0 where a run had ended or not begun."""
     states, ended = histories(member.forecast.snapshots, member.core)
-    if np.isnan(own):
+    if np.isnan(own) or own >= _length(member):
         return np.zeros((len(rows), states.shape[2]))
     k = int(np.abs(member.forecast.snapshots.times_seconds - own).argmin())
     return np.where(ended[rows, k, None], 0.0, states[rows, k])
