@@ -6,10 +6,11 @@ Loads are so many shells that do nothing but compute, left to the scheduler. The
 compress (gzip), sort, run as a pipeline of three, wait and compute in turn, and start sixty processes. Each
 round measures every program under every load, one after the other, so that what else the machine does meets
 all of them; each is measured by a campaign of its own. The quiet time is not the collector's: a plain loop of
-clocks runs the program where nobody can take its core (SCHED_FIFO, which takes root), before each run. Where
-that is not allowed it is the raw time without a load. Printed are medians. What hardware does no account of
-lost time can show: under load the core beside it is busy too, and the same program may need another CPU time
-(the least of plain executions under the load, against the median of quiet ones).
+clocks runs the program where nobody can take its core (SCHED_FIFO, which takes root), before and after each
+run. Where that is not allowed it is the raw time without a load. Printed are medians, and medians of the
+ratios of each run to its own quiet time, since the speed of a shared machine changes within minutes. What
+hardware does no account of lost time can show: under load the core beside it is busy too, and the same
+program may need another CPU time (the least of plain executions under the load, against the quiet ones).
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from mmap import mmap
@@ -146,25 +146,28 @@ def main() -> None:
     given = parser.parse_args()
     loads = sorted({0, *map(int, given.loads.split(","))})
     rows: list[dict[str, Any]] = []
-    quiet: dict[str, list[tuple[float, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="jostle-never-quiet-") as name:
         folder = Path(name)
         for turn in range(given.rounds):
             for workload in programs(folder):
                 for count in loads if turn % 2 else reversed(loads):
-                    quiet[workload.name] += executions(workload, folder, 3, alone=True)
+                    quiet = executions(workload, folder, 3, alone=True)
                     with load(count):
                         row = run_of(workload, folder)
                         cpu = [c for _, c in executions(workload, folder, 2, alone=False)]
-                    rows.append({"round": turn, "load": count, "cpu": min(cpu), **row})
+                    quiet += executions(workload, folder, 3, alone=True)
+                    own = {"round": turn, "load": count, "cpu": min(cpu)}
+                    if quiet:
+                        own["quiet"], own["quiet_cpu"] = map(
+                            statistics.median, zip(*quiet, strict=True)
+                        )
+                    rows.append(own | row)
     if given.json:
         given.json.write_text(json.dumps(rows, default=str, indent=1) + "\n")
-    sys.exit(not printed(rows, loads, quiet))
+    sys.exit(not printed(rows, loads))
 
 
-def printed(
-    rows: list[dict[str, Any]], loads: list[int], alone: dict[str, list[tuple[float, float]]]
-) -> bool:
+def printed(rows: list[dict[str, Any]], loads: list[int]) -> bool:
     """The table, and whether every corrected median is within a tenth of the quiet time."""
     columns = ("quiet", "raw", "corrected", "raw / quiet", "corrected / quiet", "CPU / quiet CPU")
     print("| program | load | " + " | ".join(columns) + " | its error |")
@@ -172,23 +175,30 @@ def printed(
     off = list[float]()
     for name in dict.fromkeys(row["workload"] for row in rows):
         own = [row for row in rows if row["workload"] == name and row["status"] == "ok"]
-        least = [(row["raw_runtime_seconds"], row["cpu"]) for row in own if not row["load"]]
-        quiet, quiet_cpu = (
-            statistics.median(values) for values in zip(*(alone[name] or least), strict=True)
-        )
+        least = [row for row in own if not row["load"]]
+        usual = statistics.median(row["raw_runtime_seconds"] for row in least)
+        usual_cpu = statistics.median(row["cpu"] for row in least)
         for count in loads:
-            here = [row for row in own if row["load"] == count]
-            raw, clean, error, cpu = (
-                statistics.median(row[column] for row in here)
-                for column in (
-                    *("raw_runtime_seconds", "runtime_seconds", "runtime_error_ratio", "cpu"),
+            table = [
+                (
+                    quiet := row.get("quiet", usual),
+                    raw := row["raw_runtime_seconds"],
+                    clean := row["runtime_seconds"],
+                    raw / quiet,
+                    clean / quiet,
+                    row["cpu"] / row.get("quiet_cpu", usual_cpu),
+                    row["runtime_error_ratio"],
                 )
+                for row in own
+                if row["load"] == count
+            ]
+            quiet, raw, clean, raw_to, clean_to, cpu_to, error = map(
+                statistics.median, zip(*table, strict=True)
             )
-            off.append(abs(clean / quiet - 1))
+            off.append(abs(clean_to - 1))
             print(
                 f"| {name} | {count} | {quiet:.4f} s | {raw:.4f} s | {clean:.4f} s "
-                f"| {raw / quiet:.2f} | {clean / quiet:.3f} | {cpu / quiet_cpu:.3f} "
-                f"| {error:.1%} |",
+                f"| {raw_to:.2f} | {clean_to:.3f} | {cpu_to:.3f} | {error:.1%} |",
                 flush=True,
             )
     within = sum(one <= 0.1 for one in off)
