@@ -18,6 +18,7 @@ import jostle
 from jostle._verbs import load_verb, verb_names
 from jostle._verbs.documents import Unanswered, VerbAnswer, from_document
 from jostle.answers import all_verbs, served_options, served_verbs
+from jostle.answers.model.predict import PredictQuestion
 from jostle.bridge import Peaks
 from jostle.cli import _app
 from jostle.models import save_over
@@ -85,7 +86,7 @@ def test_verbs_about_a_model(
         (tmp_path / "asked.json").write_text(json.dumps([COLOCATION]))
         table = [verb, path, "-i", str(tmp_path / "asked.json"), "-c", str(level)]
         assert printed(table, capsys) == expected
-        answer = service.client._predictions(one, level)
+        answer = service.client._predictions(one, PredictQuestion(level))
     assert text_of(json.loads(json.dumps(answer.to_document()))) == expected
     assert text_of(from_document(type(answer), json.loads(expected)).to_document()) == expected
 

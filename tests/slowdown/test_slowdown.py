@@ -122,7 +122,7 @@ def test_numbers_that_no_row_tells_of_are_nothing_and_cost_nothing() -> None:
     part = many.unpack(x)
     met = np.union1d(FOUR_ROWS.target, FOUR_ROWS.corunner)
     told = design[met].any(0)
-    assert 0 < told.sum() < len(told)
+    assert 0 < told.sum() < told.size
     for name in ("s", "g", "both"):
         assert not part[name][~told].any()
     full = _start(FOUR_ROWS, replace(many, design=design), 0.1, seed=0, steps=200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,12 @@ ROUND = 0.2  # relative error at which the pseudo-Huber loss turns from quadrati
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a member is made of. design: (cells, d), whose columns carry the parts' weights."""
+    """What a member is made of. design: (cells, d), dense or sparse, whose columns carry the weights."""
 
     platforms: int
     workloads: int
     rank: int
-    design: np.ndarray
+    design: Any
     exponents: bool
     constants: bool
     alike: float
