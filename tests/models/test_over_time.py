@@ -14,9 +14,9 @@ from jostle.bounds import CHANGED_COMPANY, Calibration, Candidates
 from jostle.ensemble import Ensemble
 from jostle.factorization import Factorization
 from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
-from jostle.models._over_time import OverTime, taken_by
 from jostle.models.online._crossed import fit_crossed
 from jostle.models.timelines._acts import Acts
+from jostle.models.timelines._over_time import OverTime, taken_by
 from jostle.runs import Colocations, Dataset, PlainLaw, Runs, StoredRuns, stands_for_longest
 
 NAMES = [f"w{i}" for i in range(6)]

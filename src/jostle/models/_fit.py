@@ -29,11 +29,11 @@ from jostle.models._groups import groups_of
 from jostle.models._learned import learned, learned_from_all
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
-from jostle.models._over_time import OverTime
 from jostle.models._usual import Usual
 from jostle.models.online._again import MOST_AGAIN
 from jostle.models.online._crossed import Crossed, fit_crossed
 from jostle.models.online._kept import Kept
+from jostle.models.timelines._over_time import OverTime
 from jostle.progress import share_of
 from jostle.runs import Runs, StoredRuns
 

@@ -312,9 +312,9 @@ class Model(Glance):
         seed give the same model. Raises UsageError where the method cannot learn so, or where the model
         keeps no runs.
         """
-        from jostle.models._over_time import taken_by
         from jostle.models.online._update import updated
         from jostle.models.timelines._acts import Acts
+        from jostle.models.timelines._over_time import taken_by
 
         changed = not bool(runs.ok().is_steady.all())
         before, runs = runs, taken_by(self, runs)
