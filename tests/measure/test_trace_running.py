@@ -56,6 +56,14 @@ def test_a_process_with_all_it_started(running, tmp_path: Path) -> None:
     assert command(*words[:3]).exit_code == UsageError.exit_code
 
 
+def test_what_ends_while_it_is_followed_has_a_run_time() -> None:
+    process = subprocess.Popen(["sleep", "0.4"], stdin=subprocess.DEVNULL)
+    options = TraceOptions(seconds=30.0, interval_seconds=0.02, device="here")
+    (one,) = trace_running(process.pid, options=options, name="nap")
+    process.wait()
+    assert one.time_seconds[-1] <= one.runtime_seconds < 30
+
+
 def test_a_control_group(running, tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "cgroup.procs").write_text("")

@@ -83,7 +83,8 @@ def trace_running(
 ) -> Traces:
     """A trace of what runs already, as `follow_running` sees it, on the platform native:DEVICE.
 
-    name: the workload's; by default that of the process or group. Interrupted, it gives what it has.
+    name: the workload's; by default that of the process or group. Interrupted, it gives what it has; what
+    ended meanwhile has a run time, as long as it was seen.
     Raises UsageError for neither or both, UnreadableFile where there is no such process or group.
     """
     from jostle.traces import Trace, Traces
@@ -92,8 +93,13 @@ def trace_running(
     group = _group_of(pid, cgroup)
     workload = name or (text_of(f"/proc/{pid}/comm") if group is None else group.name) or "process"
     samples: list[RunningSample] = []
+    seen = ran = float("nan")
     try:
-        samples.extend(follow_running(pid, cgroup, options))
+        for sample in follow_running(pid, cgroup, options):
+            samples.append(sample)
+            seen = time.monotonic()
+        if samples and not _goes_on(pid, group):
+            ran = samples[-1].time_seconds + time.monotonic() - seen
     except KeyboardInterrupt:
         if not samples:
             raise
@@ -112,7 +118,7 @@ def trace_running(
                 platform=platform_name("native", device),
                 corunners=(),
                 window_id=None,
-                runtime_seconds=float("nan"),
+                runtime_seconds=ran,
                 time_seconds=np.array([one.time_seconds for one in samples]),
                 interval_seconds=np.array([one.interval_seconds for one in samples]),
                 counters={
@@ -137,7 +143,7 @@ def _looks(
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """(when, totals and levels) at the first look and after every interval."""
     end = time.monotonic() + options.seconds
-    while _runs(pid) if group is None else _processes(group) or is_populated(group):
+    while _goes_on(pid, group):
         yield (
             time.monotonic_ns(),
             sampler.read() if group is None else sampler.read() | group_totals(group),
@@ -148,8 +154,11 @@ def _looks(
         time.sleep(min(options.interval_seconds, left))
 
 
-def _runs(pid: int | None) -> bool:
-    """Whether the process is there and has not ended (one that nobody has waited for stays visible)."""
+def _goes_on(pid: int | None, group: Path | None) -> bool:
+    """Whether the process is there and has not ended (one that nobody has waited for stays visible), or the
+    group has any."""
+    if group is not None:
+        return bool(_processes(group)) or is_populated(group)
     state = (text_of(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()[:1]
     return state not in ([], ["Z"], ["X"])
 
