@@ -148,7 +148,7 @@ def test_a_corunner_more_is_never_faster(form: str) -> None:
     never_faster(untrained(shape, (1, 2))[0])
 
 
-def test_a_corunner_more_is_never_faster_beside_rules_either() -> None:
+def test_a_corunner_more_is_never_faster_once_trained_either() -> None:
     method = replace(QUICK, form="saturating", steps=20)
     never_faster(learn(method, make_world(250, 0), validation=make_world(60, 1), seed=0))
 

@@ -68,7 +68,7 @@ def test_a_step_over_the_batch_alone_is_the_same_step(
     assert compiled
     monkeypatch.undo()
     program.clear_cache()  # nobody else shall meet it
-    # The network alone: simple rules beside it are chosen, and a choice may turn on the last digit.
+    # The network alone: what counts beside it is chosen, and a choice may turn on the last digit.
     for one, other in zip(
         vars(near.embeddings).values(), vars(whole.embeddings).values(), strict=True
     ):

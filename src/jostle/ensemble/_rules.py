@@ -94,7 +94,7 @@ class SimpleRules(Restores):
         for way, names in WAYS.items():
             mine = [name for name in names if _label(way, name) in wanted]
             if mine:
-                learned, _, _ = fit_simple_rules(
+                learned = fit_simple_rules(
                     mine, _rows_of(rows, way, limits), campaign.ground, seed, RESTS
                 )
                 members += [RuleMember(_label(way, name), way, learned[name]) for name in mine]

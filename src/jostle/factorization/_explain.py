@@ -56,7 +56,7 @@ class Explanation:
 
     baseline_seconds: this heavy a workload on this fast a platform. pair_factor: how well they suit each
     other. corun_factor: what changes beside anyone, whoever it is; 1 alone. rules_factor: what was measured
-    of these names and simple rules say beside the network. type_names: one per
+    of these names alone, and rules for larger sets than known, say beside the network. type_names: one per
     interference type. workloads, platforms: the nearest known ones. runs: how many stand behind it, by
     what they share with it; None where no runs were given.
     """
@@ -83,10 +83,10 @@ def explained(
     asked: Colocations,
     runs: Runs | None,
     neighbours: int,
-    alone: np.ndarray,
+    added: np.ndarray,
 ) -> Explanation:
-    """See FittedFactorization.explained. names: of the workloads, of the platforms. alone: what is added to
-    the network alone, (platforms * workloads,), or empty."""
+    """See FittedFactorization.explained. names: of the workloads, of the platforms. added: what is added to
+    the network alone, (workloads, platforms), or (workloads, 0) for nothing."""
     if len(asked) != 1:
         raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
     seconds = float(predict(asked)[0])
@@ -95,7 +95,6 @@ def explained(
     shares = _corunner_shares(e, form, i, j, corunner)
     corun = e.workload_main[i] @ e.platform_corun[j] + e.platform_corun_base[j]
     lost = not np.isfinite(seconds)
-    own = alone.reshape(len(names[1]), -1).T if len(alone) else np.zeros((len(names[0]), 0))
     network = e.workload_base[i] + e.platform_base[j] + e.workload_main[i] @ e.platform_main[j]
     if len(corunner):
         network += shares.sum() + (corun if CORUN_SCALE[form.name] else 0.0)
@@ -110,8 +109,8 @@ def explained(
             CorunnerShare(names[0][k], share) for k, share in zip(corunner, shares, strict=True)
         ),
         type_names=tuple(f"type {t + 1}" for t in range(len(e.type_weight))),
-        workloads=_nearest(names[0], e.workload_main, e.platform_main, own, i, neighbours),
-        platforms=_nearest(names[1], e.platform_main, e.workload_main, own.T, j, neighbours),
+        workloads=_nearest(names[0], e.workload_main, e.platform_main, added, i, neighbours),
+        platforms=_nearest(names[1], e.platform_main, e.workload_main, added.T, j, neighbours),
         runs=None if runs is None else runs_behind(runs, asked),
         rules_factor=seconds / float(np.exp(network)),
     )
@@ -156,7 +155,7 @@ def report_of(found: Explanation) -> Report:
         parts = zip(found.type_names, np.exp(share.log_slowdown), strict=True)
         rows += [[f"    through {kind}", f"× {factor:.3f}"] for kind, factor in parts]
     if abs(found.rules_factor - 1) >= SHOWN:
-        rows.append(["own runs and simple rules", f"× {found.rules_factor:.3f}"])
+        rows.append(["own runs, and larger sets than known", f"× {found.rules_factor:.3f}"])
     rows.append(["in all", duration(found.runtime_seconds)])
     near = [
         [kind, entry.name, percent(float(np.exp(entry.distance)) - 1)]

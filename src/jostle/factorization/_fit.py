@@ -10,14 +10,18 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.factorization._baseline import baseline_of
-from jostle.factorization._codes import Codes
 from jostle.factorization._embeddings import Embeddings, Form
 from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._settings import FactorizationSettings
 from jostle.factorization._spread import Spread, fit_spread
 from jostle.factorization._spread_effects import SpreadRows
-from jostle.factorization.beside._members import LeftOutRuns
-from jostle.factorization.beside._with_rules import Seen, with_rules_of
+from jostle.factorization.beside._fit_measured import (
+    Errors,
+    LeftOutRuns,
+    Seen,
+    errors_of,
+    with_measured,
+)
 from jostle.factorization.training._members import (
     Parts,
     combine,
@@ -38,11 +42,6 @@ HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are l
 FEWEST_FOR_HEADS = 2_000
 LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on, more of few
 LEFT_OUT_RUNS, LEFT_OUT_MOST = 60, 0.2
-TRIED_RUNS, TRIALS = (
-    4_000,
-    3,
-)  # runs up to which a single member is tried on parts of those beside others
-FEWEST_TRIED = 24  # of them
 SEEN_MOST = 300_000  # runs trained on whose errors are looked at; drawn at random of more
 
 
@@ -94,35 +93,27 @@ def fit(
         return fitted_of(method, names, combine(parts, baseline, shape), counts, heads, notes)
 
     members, folds, left_out = [], [], np.zeros(size, bool)
-    # Runs that tell how far rules are believed: those to learn from and those to watch, none of a prior.
+    # Runs that tell how far what was measured is believed: to learn from and to watch, none of a prior.
     known = Runs.concatenate([mine, validation])
-    parts, trials = _folds(method, mine, seed), _trials(method, mine, seed)
-    for number, fold in enumerate([*parts, *trials]):
-        tried = number >= len(parts)
+    parts = _folds(method, mine, seed)
+    for number, fold in enumerate(parts):
         left = np.delete(np.arange(size), fold)
-        if tried:  # as many as all, by copies, or it would have to be compiled anew
-            beside = left[(padded[left] >= 0).any(axis=1)]
-            left = np.append(left, np.random.default_rng([seed, number]).choice(beside, len(fold)))
-        elif number % 2:
+        if number % 2:
             left = left[left < own]
         learned = rows.take(left)
-        watched = runs.take(fold) if len(fold) and not tried else validation
         member = train_member(
             TrainingData(
                 *_parts(learned, _alone(padded[left])),
                 workload_features,
                 platform_features,
-                score_on(watched, model_of),
+                score_on(runs.take(fold) if len(fold) else validation, model_of),
             ),
             shape,
             schedule_of(method, len(learned) if number % 2 else size, shape),
-            () if tried else quantiles,
+            quantiles,
             seed + 1000 * number,
-            share_of(progress, number, len(parts) + len(trials)),
+            share_of(progress, number, len(parts)),
         )
-        if tried:
-            folds.append(LeftOutRuns(_inside(len(known), fold), model_of([member])))
-            continue
         members.append(member)
         if len(fold):
             folds.append(LeftOutRuns(_inside(len(known), fold), model_of([member])))
@@ -131,12 +122,12 @@ def fit(
     if len(validation):
         folds.append(LeftOutRuns(np.arange(len(known)) >= own, fitted))
     training = drawn_of(np.flatnonzero(~left_out[:own]), seed)
-    seen_training = [errors_of(fitted, runs.take(training))]
-    beside, held_out = with_rules_of(
+    seen_training = [errors_of(fitted, Seen.of(fitted, runs.take(training)))]
+    finished, held_out = with_measured(
         fitted, Seen.of(fitted, known), folds, seed, not _alone(padded).all()
     )
     categories = (workload_features.category, platform_features.category)
-    return with_spread_of(beside, held_out, seen_training, categories)
+    return with_spread_of(finished, held_out, seen_training, categories)
 
 
 def network_of(
@@ -201,18 +192,6 @@ def _folds(method: FactorizationSettings, mine: Runs, seed: int) -> list[np.ndar
     return split_rows(mine, [*[share] * members, 1 - share * members], seed)[:members]
 
 
-def _trials(method: FactorizationSettings, mine: Runs, seed: int) -> list[np.ndarray]:
-    """Thirds of few runs beside others, sets of workloads whole, where no member leaves runs out: what a
-    network that has not seen them says of them tells how far simple rules are believed."""
-    from jostle.runs import split_rows
-
-    beside = np.flatnonzero(mine.colocations.number_of_corunners > 0)
-    if _members_leave_out(method, mine) or len(beside) < FEWEST_TRIED or len(mine) > TRIED_RUNS:
-        return []
-    parts = split_rows(mine.take(beside), [1 / TRIALS] * TRIALS, seed, by="together")
-    return [beside[part] for part in parts if len(part)]
-
-
 def fitted_of(
     method: FactorizationSettings,
     names: tuple[tuple[str, ...], tuple[str, ...]],
@@ -225,21 +204,6 @@ def fitted_of(
     return FittedFactorization(
         *names, embeddings, counts, nothing, notes, Form(method.form, quantiles, method.leak)
     )
-
-
-Errors = tuple[SpreadRows, np.ndarray]
-
-
-def errors_of(fitted: FittedFactorization, runs: Runs) -> Errors:
-    """(co-locations, errors in log runtime) of the runs that the model has an answer for."""
-    return errors_of_codes(fitted, fitted.codes(runs.colocations), np.log(runs.runtime_seconds))
-
-
-def errors_of_codes(fitted: FittedFactorization, codes: Codes, log_runtime: np.ndarray) -> Errors:
-    """The same of coded co-locations and their log runtimes (n,)."""
-    rows = fitted.spread_rows(codes)
-    known = np.isfinite(rows.log_runtime)
-    return rows.take(known), (log_runtime - rows.log_runtime)[known]
 
 
 def drawn_of(index: np.ndarray, seed: int) -> np.ndarray:
@@ -324,7 +288,8 @@ def score_on(
         return None
 
     def score(member: dict[str, np.ndarray]) -> float:
-        rows, error = errors_of(model_of([member]), runs)
+        model = model_of([member])
+        rows, error = errors_of(model, Seen.of(model, runs))
         size, beside = np.abs(np.expm1(error)), rows.degree > 0
         return float(sum(size[at].mean() for at in (~beside, beside) if at.any()))
 

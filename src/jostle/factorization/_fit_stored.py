@@ -15,7 +15,6 @@ from jostle.factorization._baseline import baseline_of
 from jostle.factorization._codes import Codes
 from jostle.factorization._fit import (
     drawn_of,
-    errors_of_codes,
     features_of_names,
     fitted_of,
     score_on,
@@ -23,8 +22,7 @@ from jostle.factorization._fit import (
 )
 from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._settings import FactorizationSettings
-from jostle.factorization.beside._members import LeftOutRuns
-from jostle.factorization.beside._with_rules import Seen, with_rules_of
+from jostle.factorization.beside._fit_measured import LeftOutRuns, Seen, errors_of, with_measured
 from jostle.factorization.training._members import (
     Parts,
     combine,
@@ -99,7 +97,7 @@ def fit_stored(
     ]
     fitted = model_of(members)
     parts = [_sample(part, seed) for part in (runs.alone, runs.beside)]
-    training = [errors_of_codes(fitted, part.codes, part.log_runtime) for part in parts]
+    training = [errors_of(fitted, part) for part in parts]
     if len(validation):
         parts.append(Seen.of(fitted, validation))
     known = Seen(
@@ -111,7 +109,7 @@ def fit_stored(
         folds.append(
             LeftOutRuns(np.arange(len(known.codes)) >= len(known.codes) - len(validation), fitted)
         )
-    fitted, held_out = with_rules_of(fitted, known, folds, seed, len(runs.beside) > 0)
+    fitted, held_out = with_measured(fitted, known, folds, seed, len(runs.beside) > 0)
     return with_spread_of(fitted, held_out, training, (features[0].category, features[1].category))
 
 

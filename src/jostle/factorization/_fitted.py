@@ -7,23 +7,22 @@ members' embeddings side by side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.bounds import Candidates
-from jostle.factorization._codes import Codes
+from jostle.factorization._codes import Codes, slowdown_rows
 from jostle.factorization._embeddings import Embeddings, Form
 from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import UNTIL, Spread
 from jostle.factorization._spread_effects import SpreadRows
-from jostle.factorization.beside._joined import Joined
-from jostle.factorization.beside._rules import BesideNetwork
-from jostle.factorization.online._since import Online
+from jostle.factorization.beside._measured import Measured
+from jostle.factorization.online._prior import Groundwork
 from jostle.methods import FromCounts, RunCounts
-from jostle.rules import SlowdownRows
+from jostle.rules import Ground, LargerSets, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._report import Report
@@ -41,8 +40,10 @@ FAR_AT_ONCE = 1024  # points whose distances to all others are held at once
 class FittedFactorization(FromCounts):
     """Predicts log runtime by the equations in `_equation`. Immutable.
 
-    workload_names, platform_names: the names it knows, sorted. reading: how the embeddings are read. online:
-    what it has learned since it was trained; None before.
+    workload_names, platform_names: the names it knows, sorted. reading: how the embeddings are read.
+    measured: what runs alone took beyond what the network says. more: what answers about more co-runners than
+    any run had, on what the network says of fewer; None where that answers itself. groundwork: what it learns
+    online by; None before it has.
     """
 
     workload_names: tuple[str, ...]
@@ -52,8 +53,9 @@ class FittedFactorization(FromCounts):
     spread: Spread
     notes: tuple[str, ...]
     reading: Form
-    rules: BesideNetwork | None = None
-    online: Online | None = None
+    measured: Measured = field(default_factory=Measured.none)
+    more: LargerSets | None = None
+    groundwork: Groundwork | None = None
 
     @property
     def form(self) -> str:
@@ -117,39 +119,36 @@ class FittedFactorization(FromCounts):
             codes.workload, codes.platform, codes.corunner, codes.row, log_runtime, slowdown
         )
 
-    @property
-    def joined(self) -> Joined | None:
-        """Names that came after it was trained."""
-        return None if self.online is None else self.online.joined
-
     def predict_log(self, codes: Codes) -> np.ndarray:
         """(n,) log seconds."""
         return self._answer(codes)[0]
 
-    def network_weight(self, codes: Codes) -> np.ndarray:
-        """(n,) share of the network's slowdown in the answer."""
-        degree = np.bincount(codes.row, minlength=len(codes))
-        if self.rules is None:
-            return np.ones(len(codes))
-        return self.rules.network[np.minimum(degree, len(self.rules.network) - 1)] * (degree > 0)
+    def cells(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
+        """(n,) of codes, as `measured` has them."""
+        return workload.astype(np.int64) * len(self.platform_names) + platform
 
     def beyond_alone(self, codes: Codes) -> np.ndarray:
         """(n,) log seconds of the answer alone beyond the network's."""
-        if self.joined is not None:
-            return self.joined.beyond_alone(codes, self.rules)
-        if self.rules is None or not len(self.rules.alone):
-            return np.zeros(len(codes))
-        there = codes.platform.astype(np.int64) * len(self.workload_names)
-        return self.rules.alone[there + codes.workload]
+        return self.measured.of(self.cells(codes.workload, codes.platform))
+
+    def log_solo(self, codes: Codes) -> np.ndarray:
+        """(n,) log seconds that the answer is alone."""
+        return self.log_alone(codes.workload, codes.platform) + self.beyond_alone(codes)
+
+    @property
+    def ground(self) -> Ground:
+        """What rules for larger sets are read by."""
+        w, p = len(self.workload_names), len(self.platform_names)
+        return Ground(p, w, np.zeros((p * w, 0)), np.zeros(0))
 
     def _answer(self, codes: Codes) -> tuple[np.ndarray, np.ndarray]:
         """((n,) log seconds, (n,) log slowdown)."""
-        if self.joined is not None:
-            slowdown = self.joined.log_slowdown(codes, self.rules, self._slowdown)
-        elif self.rules is not None:
-            slowdown = self.rules.of_codes(codes, len(self.workload_names), self.log_slowdown)
-        else:
-            slowdown = self._slowdown(codes)
+        slowdown = self._slowdown(codes)
+        if self.more is not None:
+            past = codes.degree > int(self.more.most)
+            if past.any():
+                rows = slowdown_rows(codes.take(past), len(self.workload_names))
+                slowdown[past] = self.more.log_slowdown(rows, self.ground, self.log_slowdown)
         return self._log_runtime(codes, slowdown=slowdown) + self.beyond_alone(codes), slowdown
 
     def log_alone(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
@@ -160,15 +159,14 @@ class FittedFactorization(FromCounts):
     def log_alone_everywhere(self, workload: int) -> np.ndarray:
         """(platforms,) log seconds of the answer alone, of one workload's code; NaN where runs connect
         nothing."""
-        e, p = self.embeddings, len(self.platform_names)
+        e = self.embeddings
         out = e.platform_main @ e.workload_main[workload]
         out += e.platform_base
         out += e.workload_base[workload]
         if not self._is_connected:
             out[e.platform_component != e.workload_component[workload]] = np.nan
-        if self.joined is not None or (self.rules is not None and len(self.rules.alone)):
-            none = np.zeros(0, np.int64)
-            out = out + self.beyond_alone(Codes(np.full(p, workload), np.arange(p), none, none))
+        there, beyond = self.measured.of_workload(workload, len(self.platform_names))
+        out[there] += beyond
         return out
 
     @cached_property
@@ -183,18 +181,16 @@ class FittedFactorization(FromCounts):
         codes = Codes(rows.target % w, rows.target // w, rows.corunner % w, rows.row)
         return self._slowdown(codes)
 
-    def with_rules(self, rules: BesideNetwork, notes: tuple[str, ...]) -> FittedFactorization:
-        """The same network beside simple rules; one that no run with co-runners has taught anything of
-        slowdowns has none any more."""
+    def silenced(self) -> FittedFactorization:
+        """The same with every slowdown 1."""
         e = self.embeddings
-        if rules.is_silent:
-            e = replace(
-                e,
-                platform_corun=np.zeros_like(e.platform_corun),
-                platform_corun_base=np.zeros_like(e.platform_corun_base),
-                type_weight=np.zeros_like(e.type_weight),
-            )
-        return replace(self, embeddings=e, notes=(*self.notes, *notes), rules=rules)
+        e = replace(
+            e,
+            platform_corun=np.zeros_like(e.platform_corun),
+            platform_corun_base=np.zeros_like(e.platform_corun_base),
+            type_weight=np.zeros_like(e.type_weight),
+        )
+        return replace(self, embeddings=e, more=None)
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
         """The terms that multiply to the prediction, what is near, and the runs behind it."""
@@ -209,13 +205,10 @@ class FittedFactorization(FromCounts):
         from jostle.factorization._explain import explained
 
         names = (self.workload_names, self.platform_names)
-        w, p, none = len(names[0]), len(names[1]), np.zeros(0, np.int64)
-        alone = np.zeros(0)
-        if self.joined is not None or (self.rules is not None and len(self.rules.alone)):
-            grid = Codes(np.tile(np.arange(w), p), np.repeat(np.arange(p), w), none, none)
-            alone = self.beyond_alone(grid)
+        added = np.zeros((len(names[0]), len(names[1]) if len(self.measured.cell) else 0))
+        added.ravel()[self.measured.cell] = self.measured.beyond
         return explained(
-            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours, alone
+            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours, added
         )
 
     def interference_norm(self) -> np.ndarray:
@@ -258,6 +251,8 @@ class FittedFactorization(FromCounts):
         each = self._product("pressure", None, codes.corunner, there) - shift
         each = pressure_of(self.form, each, np)
         n = len(codes.workload)
+        if not len(each):
+            return np.zeros(n)
         if n == 1:  # a single question is asked so often that it may take its own way
             pressure, beside = each.sum(0, keepdims=True), np.zeros(1, np.int64)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jostle.methods._data import Data
 from jostle.methods._registry import DEFAULT_METHOD
 
-MANY_RUNS = 1_000_000  # past which one network learns all, and weighs simple rules beside itself
+MANY_RUNS = 1_000_000  # past which one network learns all
 OF_MANY, OF_TRACES = "factorization", "alignment"
 
 

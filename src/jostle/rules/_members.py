@@ -56,10 +56,10 @@ def fit_simple_rules(
     ground: Ground,
     seed: int,
     rests: Mapping[str, Strength],
-) -> tuple[dict[str, Rules], RandomEffects, np.ndarray]:
-    """({name: its rules} of those names that are simple rules, additive effects, (n,) Huber's weights of
-    theirs), learned from at least one row. rests: strengths of low-rank rests beside the effects, by name."""
-    effects, robust = fit_effects(rows, ground)
+) -> dict[str, Rules]:
+    """{name: its rules} of those names that are simple rules, learned from at least one row. rests: strengths
+    of low-rank rests beside the effects, by name."""
+    effects, _ = fit_effects(rows, ground)
     rest = rows.value - effects.value(rows, ground)
 
     def boosted(y: np.ndarray) -> Encoded:
@@ -75,7 +75,7 @@ def fit_simple_rules(
     rules = {name: fits[name]() for name in names if name in fits}
     for name in (name for name in names if name in rests):
         rules[name] = (effects, fit_bilinear(rows, rest, ground, rests[name], seed))
-    return rules, effects, robust
+    return rules
 
 
 def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, ground: Ground) -> np.ndarray:

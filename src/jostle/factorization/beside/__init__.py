@@ -1,1 +1,1 @@
-"""What stands beside the network: measured times alone, and simple rules for slowdowns."""
+"""What a factorization answers beyond its network: times measured alone, sets larger than known."""

@@ -33,8 +33,7 @@ def folded_again(
     """See jostle.methods.LearnsOnline."""
     random = np.random.default_rng([seed, 37])
     nothing = kept.take(np.zeros(0, np.int64))
-    work = None if fitted.online is None else fitted.online.groundwork
-    work = work or groundwork_of(fitted, kept, nothing, seed)
+    work = fitted.groundwork or groundwork_of(fitted, kept, nothing, seed)
     folded = []
     for kind in KINDS:
         for number in FEW_RUNS:

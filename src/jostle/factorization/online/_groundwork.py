@@ -32,12 +32,11 @@ def groundwork_of(
     drawn = np.random.default_rng([seed, 29]).permutation(len(codes))[:MOST_SLOPES]
     some[drawn] = True
     part = codes.take(some)
-    weight = fitted.network_weight(part)
     sides = {}
     for kind, other in zip(KINDS, reversed(KINDS), strict=True):
         rows = rows_of_names(fitted.embeddings, kind)
         every = np.eye(rows.shape[1])
-        slopes = slopes_of(fitted.embeddings, fitted.reading, part, weight, kind, every).slopes
+        slopes = slopes_of(fitted.embeddings, fitted.reading, part, kind, every).slopes
         metric = slopes.T @ slopes / max(len(slopes), 1)
         table = features_joined(kind, kept, more)
         size = 1.0 if kind == WORKLOAD else 0.5
@@ -47,7 +46,7 @@ def groundwork_of(
         prior = prior_of(rows, features, runs[kind] > 0, metric, seed)
         there = NOISE * usual[other][coded[other][some]]
         inside = weights_of(error[some], there)
-        gradient = slopes_of(fitted.embeddings, fitted.reading, part, weight, kind, prior.basis)
+        gradient = slopes_of(fitted.embeddings, fitted.reading, part, kind, prior.basis)
         heavy = gradient.slopes * inside[gradient.row, None]
         information = heavy.T @ gradient.slopes / max(len(gradient.slopes), 1)
         far = float(np.sqrt(max(np.einsum("qd,de,qe->", prior.basis, metric, prior.basis), 0.0)))

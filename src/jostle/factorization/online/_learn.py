@@ -13,11 +13,9 @@ import numpy as np
 
 from jostle.factorization._codes import Codes
 from jostle.factorization._fitted import FittedFactorization
-from jostle.factorization.beside._joined import Joined
 from jostle.factorization.online._groundwork import KINDS, NOISE, groundwork_of, runs_of_names
 from jostle.factorization.online._names import with_names
 from jostle.factorization.online._prior import Groundwork
-from jostle.factorization.online._since import Online
 from jostle.factorization.online._slopes import (
     PLATFORM,
     WORKLOAD,
@@ -46,7 +44,7 @@ def learn_online(
     """
     known = len(fitted.workload_names), len(fitted.platform_names)
     fitted = with_names(fitted, *_names_of(runs))
-    work = None if fitted.online is None else fitted.online.groundwork
+    work = fitted.groundwork
     if work is None or known != (len(fitted.workload_names), len(fitted.platform_names)):
         work = groundwork_of(fitted, kept, runs, seed)
     else:
@@ -56,18 +54,17 @@ def learn_online(
     fitted = _started(fitted, work)
     codes, log_runtime = fitted.codes(runs.colocations), np.log(runs.runtime_seconds)
     fitted = _connected(fitted, codes, work)
-    fitted = _alike(fitted, work)
     if changed is not None and changed.any():
         again = runs.joined(kept.take(np.flatnonzero(changed)))
         freed = _freed(fitted, fitted.codes(kept.colocations), changed, work)
         log_again = np.log(again.runtime_seconds)
-        fitted = _alike(_stepped(fitted, fitted.codes(again.colocations), log_again, freed), work)
+        fitted = _stepped(fitted, fitted.codes(again.colocations), log_again, freed)
     elif len(runs):
-        fitted = _alike(_stepped(fitted, codes, log_runtime, work), work)
+        fitted = _stepped(fitted, codes, log_runtime, work)
     if len(runs):
         fitted = _with_beyond(fitted, codes, log_runtime, work.share)
     counts = fitted.counts.joined(RunCounts.of_coded(runs.colocations))
-    return replace(fitted, counts=counts, online=Online(fitted.joined, work))
+    return replace(fitted, counts=counts, groundwork=work)
 
 
 def _freed(
@@ -111,20 +108,12 @@ def learn_copies(
     part = getattr(e, f"{kind}_component").copy()
     part[is_copy] = getattr(fitted.embeddings, f"{kind}_component")[source[is_copy]]
     wider = _started(replace(wider, embeddings=replace(e, **{f"{kind}_component": part})), work)
-    wider = _alike(wider, work, {kind: np.where(is_copy, _first(source, is_copy)[source], -1)})
     codes, log_runtime = wider.codes(runs.colocations), np.log(runs.runtime_seconds)
     if len(runs):
         only = {kind: is_copy, PLATFORM if kind == WORKLOAD else WORKLOAD: None}
         wider = _stepped(wider, codes, log_runtime, work, only)
         wider = _with_beyond(wider, codes, log_runtime, groundwork.share)
     return replace(wider, counts=wider.counts.joined(RunCounts.of_coded(runs.colocations)))
-
-
-def _first(source: np.ndarray, is_copy: np.ndarray) -> np.ndarray:
-    """(names before,) where each stands now."""
-    first = np.zeros(int(source.max(initial=-1)) + 1, np.int64)
-    first[source[~is_copy]] = np.flatnonzero(~is_copy)
-    return first
 
 
 def _names_of(runs: KeptRuns) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -152,11 +141,6 @@ def _started(fitted: FittedFactorization, groundwork: Groundwork) -> FittedFacto
             rows[none] = side.prior.mean[none]
             e = with_rows_of_names(e, kind, rows)
     return replace(fitted, embeddings=e)
-
-
-def _with_joined(fitted: FittedFactorization, joined: Joined) -> FittedFactorization:
-    before = fitted.online or Online()
-    return replace(fitted, online=replace(before, joined=joined))
 
 
 def _connected(
@@ -188,41 +172,6 @@ def _connected(
     return replace(fitted, embeddings=replace(e, **parts))
 
 
-def _alike(
-    fitted: FittedFactorization,
-    groundwork: Groundwork,
-    barred: dict[str, np.ndarray] | None = None,
-) -> FittedFactorization:
-    """Each new name with the name of the rules that it is most like. barred: (names,) codes that are not
-    taken for it."""
-    joined = fitted.joined
-    if joined is None or not (joined.new_workload.any() or joined.new_platform.any()):
-        return fitted
-    arrays: dict[str, np.ndarray] = {}
-    for kind, code, new in (
-        (WORKLOAD, joined.workload, joined.new_workload),
-        (PLATFORM, joined.platform, joined.new_platform),
-    ):
-        code = code.copy()
-        rows = rows_of_names(fitted.embeddings, kind)
-        basis = groundwork.sides[kind].prior.basis
-        scale = (
-            np.maximum(np.sqrt((basis**2).sum(0)), 1e-12) if len(basis) else np.ones(rows.shape[1])
-        )
-        old = np.flatnonzero(~new)
-        met = old[groundwork.sides[kind].runs[old] > 0]
-        met = met if len(met) else old
-        for name in np.flatnonzero(new):
-            gap = (((rows[met] - rows[name]) / scale) ** 2).sum(1)
-            if barred is not None and kind in barred:
-                gap[met == barred[kind][name]] = np.inf
-            code[name] = code[met[int(np.argmin(gap))]] if len(met) else 0
-        arrays[kind] = code
-    return _with_joined(
-        fitted, replace(joined, workload=arrays[WORKLOAD], platform=arrays[PLATFORM])
-    )
-
-
 def _stepped(
     fitted: FittedFactorization,
     codes: Codes,
@@ -232,16 +181,15 @@ def _stepped(
 ) -> FittedFactorization:
     """Gauss-Newton steps of workloads and platforms in turn. only: masks of the names that move; None: none
     of the kind."""
-    weight = fitted.network_weight(codes)
     at = {kind: rows_of_names(fitted.embeddings, kind) for kind in KINDS}
     moved = {
         kind: np.zeros((len(at[kind]), len(groundwork.sides[kind].prior.basis))) for kind in KINDS
     }
     coded = {WORKLOAD: codes.workload, PLATFORM: codes.platform}
-    # What rules add is held, as they do not learn here.
+    # What is added to the network is held.
     e = fitted.embeddings
     none = np.zeros((0, at[WORKLOAD].shape[1]))
-    network = slopes_of(e, fitted.reading, codes, weight, WORKLOAD, none).log_runtime
+    network = slopes_of(e, fitted.reading, codes, WORKLOAD, none).log_runtime
     fixed = fitted.predict_log(codes) - network
     for _ in range(TURNS if only is None else 1):
         for kind, other in zip(KINDS, reversed(KINDS), strict=True):
@@ -251,7 +199,7 @@ def _stepped(
                 continue
             usual = NOISE * groundwork.sides[other].usual[coded[other]]
             for _ in range(STEPS // (TURNS if only is None else 1)):
-                slopes = slopes_of(e, fitted.reading, codes, weight, kind, side.prior.basis)
+                slopes = slopes_of(e, fitted.reading, codes, kind, side.prior.basis)
                 error = log_runtime - fixed - slopes.log_runtime
                 if free is not None:
                     slopes = slopes.take(free[slopes.name])
@@ -270,18 +218,11 @@ def _with_beyond(
     if not alone.any() or share <= 0:
         return fitted
     mine = codes.take(alone)
-    joined = fitted.joined or Joined.none(len(fitted.workload_names), len(fitted.platform_names))
     left = log_runtime[alone] - fitted.predict_log(mine)
     good = np.isfinite(left)
-    cell = mine.platform.astype(np.int64) * len(fitted.workload_names) + mine.workload
-    cell, left = cell[good], left[good]
-    if not len(cell):
-        return fitted
+    cell = fitted.cells(mine.workload, mine.platform)[good]
     keys, inverse, count = np.unique(cell, return_inverse=True, return_counts=True)
     # As many runs as one is worth `share` of itself weigh it down.
     gain = share / (share + (1 - share) / count)
-    more = gain * np.bincount(inverse.reshape(-1), left, len(keys)) / count
-    every = np.union1d(joined.cell, keys)
-    total = joined.more_alone(every)
-    total[np.searchsorted(every, keys)] += more
-    return _with_joined(fitted, replace(joined, cell=every, beyond=total))
+    more = gain * np.bincount(inverse.reshape(-1), left[good], len(keys)) / count
+    return replace(fitted, measured=fitted.measured.plus(keys, more))

@@ -11,8 +11,8 @@ from jostle.factorization._embeddings import Embeddings
 from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._spread import Spread
 from jostle.factorization._spread_effects import Effects, Keys
-from jostle.factorization.beside._joined import Joined
-from jostle.factorization.online._since import Online
+from jostle.factorization.beside._measured import Measured
+from jostle.rules import LargerSets
 
 BY_WORKLOAD = ("workload_base", "workload_main", "target", "corunner", "workload_component")
 BY_PLATFORM = (
@@ -37,18 +37,6 @@ def with_names(
     arrays |= {name: _taken(getattr(e, name), from_w, 1) for name in HEADS if len(getattr(e, name))}
     arrays["workload_component"][from_w < 0] = UNCONNECTED_WORKLOAD
     arrays["platform_component"][from_p < 0] = UNCONNECTED_PLATFORM
-    sizes = len(fitted.workload_names), len(fitted.platform_names)
-    joined = fitted.joined or Joined.none(*sizes)
-    there, name = np.divmod(joined.cell, sizes[0])
-    moved = _places(from_p, sizes[1])[there] * len(names_w) + _places(from_w, sizes[0])[name]
-    joined = replace(
-        joined,
-        workload=_taken(joined.workload, from_w, 0),
-        platform=_taken(joined.platform, from_p, 0),
-        new_workload=_taken(joined.new_workload, from_w, 0) | (from_w < 0),
-        new_platform=_taken(joined.new_platform, from_p, 0) | (from_p < 0),
-        cell=moved.astype(np.int64),
-    )
     parts: dict[str, Any] = {f.name: arrays.get(f.name, getattr(e, f.name)) for f in fields(e)}
     return replace(
         fitted,
@@ -56,7 +44,8 @@ def with_names(
         platform_names=names_p,
         embeddings=Embeddings(**parts),
         spread=_spread_with(fitted.spread, from_w, from_p),
-        online=replace(fitted.online or Online(), joined=joined),
+        measured=_measured_with(fitted.measured, from_w, from_p),
+        more=None if fitted.more is None else _larger_with(fitted.more, from_w, from_p),
     )
 
 
@@ -69,11 +58,22 @@ def _joined_names(
     return names, np.array([place.get(name, -1) for name in names], np.int64)
 
 
-def _places(source: np.ndarray, count: int) -> np.ndarray:
-    """(count,) where the known names stand now."""
-    places = np.zeros(count, np.int64)
-    places[source[source >= 0]] = np.flatnonzero(source >= 0)
-    return places
+def _measured_with(measured: Measured, from_w: np.ndarray, from_p: np.ndarray) -> Measured:
+    old_w, old_p = np.divmod(measured.cell, int((from_p >= 0).sum()))
+    now_w, now_p = np.flatnonzero(from_w >= 0), np.flatnonzero(from_p >= 0)  # names stay in order
+    return Measured(now_w[old_w] * len(from_p) + now_p[old_p], measured.beyond)
+
+
+def _larger_with(more: LargerSets, from_w: np.ndarray, from_p: np.ndarray) -> LargerSets:
+    """New names take from larger sets what others do in the middle."""
+    is_old_w, is_old_p = from_w >= 0, from_p >= 0
+    low = np.full((len(from_p), len(from_w)), np.median(more.low))
+    old = more.low.reshape(int(is_old_p.sum()), -1)
+    low[is_old_p] = np.median(old, axis=1)[:, None]
+    low[np.ix_(is_old_p, is_old_w)] = old
+    rho = np.full(len(from_p), np.median(more.rho))
+    rho[is_old_p] = more.rho
+    return replace(more, low=low.ravel(), rho=rho)
 
 
 def _taken(values: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:

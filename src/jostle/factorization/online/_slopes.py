@@ -74,12 +74,10 @@ def slopes_of(
     e: Embeddings,
     form: Form,
     codes: Codes,
-    weight: np.ndarray,
     kind: str,
     basis: np.ndarray,
 ) -> Slopes:
-    """weight: (n,) share of the network's slowdown in the answer. basis: (q, d) directions. Rows of names
-    that no run connects are answered as if one did."""
+    """basis: (q, d) directions. Rows of names that no run connects are answered as if one did."""
     n = len(codes)
     order = np.argsort(codes.row, kind="stable")
     offsets = np.searchsorted(codes.row[order], np.arange(n + 1))
@@ -93,7 +91,7 @@ def slopes_of(
             codes.corunner[inside],
             codes.row[inside] - start,
         )
-        gradient = _slopes(e, form, some, weight[start:end], kind, basis)
+        gradient = _slopes(e, form, some, kind, basis)
         parts.append(replace(gradient, row=gradient.row + start))
     return Slopes(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS),
@@ -103,15 +101,12 @@ def slopes_of(
 _FIELDS = ("log_runtime", "slopes", "name", "row")
 
 
-def _slopes(
-    e: Embeddings, form: Form, codes: Codes, weight: np.ndarray, kind: str, basis: np.ndarray
-) -> Slopes:
+def _slopes(e: Embeddings, form: Form, codes: Codes, kind: str, basis: np.ndarray) -> Slopes:
     w, p, c, row = codes.workload, codes.platform, codes.corunner, codes.row
     n = len(w)
     main_w, main_p = e.workload_main[w].astype(np.float64), e.platform_main[p].astype(np.float64)
     value = e.workload_base[w] + e.platform_base[p] + np.einsum("nr,nr->n", main_w, main_p)
-    beside = np.bincount(row, minlength=n) > 0
-    share = weight * beside
+    share = (np.bincount(row, minlength=n) > 0).astype(np.float64)
     susceptibility = e.susceptibility[p].astype(np.float64)
     intensity = e.intensity[p].astype(np.float64)
     target = e.target[w][:, e.type_slot].astype(np.float64)

@@ -36,7 +36,7 @@ def suggested(
 ) -> tuple[float, list[Row]]:
     """(usual doubt of what is asked now, (row of the candidates, that doubt after it and all before it) of at
     most so many, the one that tells most first, none twice). Doubts are standard deviations, log seconds."""
-    work = None if fitted.online is None else fitted.online.groundwork
+    work = fitted.groundwork
     if work is None:
         work = groundwork_of(fitted, kept, kept.take(np.zeros(0, np.int64)), seed)
     codes = [fitted.codes(one) for one in (candidates, asked, kept.colocations)]
@@ -94,9 +94,8 @@ class _Choice:
         e, form = fitted.embeddings, fitted.reading
         for kind in KINDS:
             side = work.sides[kind]
-            weights = (fitted.network_weight(candidates), fitted.network_weight(asked))
-            slopes = slopes_of(e, form, candidates, weights[0], kind, side.prior.basis)
-            mine = slopes_of(e, form, asked, weights[1], kind, side.prior.basis)
+            slopes = slopes_of(e, form, candidates, kind, side.prior.basis)
+            mine = slopes_of(e, form, asked, kind, side.prior.basis)
             order = np.argsort(slopes.row, kind="stable")
             slopes = replace(
                 slopes, slopes=slopes.slopes[order], name=slopes.name[order], row=slopes.row[order]

@@ -1,0 +1,51 @@
+"""What was measured alone beyond what a network says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.rules import looked_up
+
+
+@dataclass(frozen=True)
+class Measured:
+    """cell: (c,) ascending, workload * platforms + platform; beyond: (c,) log seconds to add there."""
+
+    cell: np.ndarray
+    beyond: np.ndarray
+
+    @classmethod
+    def none(cls) -> Measured:
+        return cls(np.zeros(0, np.int64), np.zeros(0))
+
+    @classmethod
+    def medians(cls, cell: np.ndarray, beyond: np.ndarray) -> Measured:
+        """Of each cell the median of what was measured there (n,); NaN counts for nothing."""
+        known = np.isfinite(beyond)
+        cell, beyond = cell[known], beyond[known]
+        order = np.lexsort((beyond, cell))
+        cell, beyond = cell[order], beyond[order]
+        cells, start, count = np.unique(cell, return_index=True, return_counts=True)
+        return cls(cells, (beyond[start + (count - 1) // 2] + beyond[start + count // 2]) / 2)
+
+    def of(self, cell: np.ndarray) -> np.ndarray:
+        """(n,) 0 where nothing was measured."""
+        return looked_up(self.cell, self.beyond, cell)
+
+    def times(self, share: float) -> Measured:
+        return Measured(self.cell, share * self.beyond)
+
+    def plus(self, cell: np.ndarray, more: np.ndarray) -> Measured:
+        """With more (k,) in distinct cells (k,), ascending."""
+        every = np.union1d(self.cell, cell)
+        total = self.of(every)
+        total[np.searchsorted(every, cell)] += more
+        return Measured(every, total)
+
+    def of_workload(self, workload: int, platforms: int) -> tuple[np.ndarray, np.ndarray]:
+        """(platforms, log seconds to add there) of one workload, where there is something."""
+        ends = np.searchsorted(self.cell, [workload * platforms, (workload + 1) * platforms])
+        here = slice(*ends)
+        return self.cell[here] - workload * platforms, self.beyond[here]
