@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle.bag._features import NAME, describe
 from jostle.bag._fitted import FittedBag
-from jostle.bag._rules import Weighing, fit_rules
+from jostle.bag._rules import Weighing, fit_beside
 from jostle.bag._settings import BagSettings
 from jostle.bag._target import log_slowdown_of, second_target, target_of
 from jostle.bag._trees import Trees
@@ -73,7 +73,7 @@ def fit(method: BagSettings, runs: Runs, seed: int, progress: Progress | None) -
         is_steady = method.target == "slowdown"
         families = described.families()
         weighing = Weighing(measured, ground, share, families, chance, is_steady, seed)
-        rules, (trees, second) = fit_rules(weighing, both)
+        rules, (trees, second) = fit_beside(weighing, both)
     if progress:
         progress(1, 1, float("nan"))
     notes = _notes(method, described.columns, described.groups, described.has_fairness)

@@ -17,18 +17,13 @@ from typing import Protocol
 import numpy as np
 
 from jostle.bag._trees import Trees
+from jostle.ensemble import FittedRules, fit_rules
 from jostle.rules import (
-    Bilinear,
-    Encoded,
+    NO_SLOWDOWN,
     Ground,
     Level,
     Memory,
-    RandomEffects,
     SlowdownRows,
-    Strength,
-    fit_bilinear,
-    fit_effects,
-    fit_encoded,
     fit_level,
     fit_memory,
     folds_of,
@@ -46,13 +41,22 @@ REST, ENCODED = "effects and a low-rank rest", "boosting on the names"
 TURNS = "turns on shared cores"
 NAMES = (TREES, NONE, MEMBERS, LEVEL, ADDED, EFFECTS, ADDED_EFFECTS)
 NAMES += (SHARE_EFFECTS, SECOND_TREES, REST, ENCODED, TURNS)
+LABELS = {
+    NONE: NO_SLOWDOWN,
+    LEVEL: "level",
+    ADDED: "level of seconds",
+    EFFECTS: "effects",
+    ADDED_EFFECTS: "effects of seconds",
+    SHARE_EFFECTS: "effects of shares",
+    REST: "effects and rest 1",
+    ENCODED: "boosting",
+}  # of the ensemble's rules
 USUAL = (TREES, LEVEL)  # where there is too little to weigh by
 KNOWN, NEW = 0, 1  # rows of the weights: all members ran beside others on the platform, or not
 SET_FOLDS, NAME_FOLDS = 4, 6
 MANY_ROWS = 4_000  # past which one fold of bags is enough, and two of names
 FEWEST_TO_WEIGH = 4  # sets, or families
 FEWEST_TO_LEARN = 4  # rows that a fold leaves
-STRENGTH = Strength(2, 0.15)  # of the rest
 MOST_CELLS_OF_REST = 10_000  # each has a row of factors
 LEAST_WEIGHT = 0.02
 SHORTER = 4.0  # times than any time alone learned from: down to there seconds are believed
@@ -64,22 +68,14 @@ class BagRules:
     """weight: (2, 12) of NAMES for co-locations whose members all ran beside others on the platform, and for
     others. met: (cells,) which did, a cell being platform * workloads + workload. memory: of bags that were
     measured themselves. turns: how much of the time for which cores are wanted at once is waited. core_share:
-    (cells,) cores that each is on alone, 0 where that is not known. limits: (2,) of rows' scales, past which
-    what adds seconds answers as at the limit."""
+    (cells,) cores that each is on alone, 0 where that is not known."""
 
     weight: np.ndarray
     met: np.ndarray
-    level: Level
-    added: Level
-    effects: RandomEffects
-    added_effects: RandomEffects
-    share_effects: RandomEffects
-    rest: Bilinear
-    encoded: Encoded
+    simple: FittedRules
     memory: Memory
     turns: Level
     core_share: np.ndarray
-    limits: np.ndarray
 
     def log_slowdown(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
         """(n,) from what both trees say of the same rows, (2, n), the second ones over turns."""
@@ -98,24 +94,11 @@ class BagRules:
 
     def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
         """(12, n) log slowdowns by each of NAMES."""
-        plain, timed, shared = _ways(rows, self.limits)
-        effects, turns = self.effects.value(plain, ground), self.by_turns(rows, ground)
-        return np.stack(
-            [
-                by_trees[0],
-                np.zeros(len(rows)),
-                np.log1p(rows.degree),
-                plain.as_log(self.level.value(plain, ground)),
-                timed.as_log(self.added.value(timed, ground)),
-                plain.as_log(effects),
-                timed.as_log(self.added_effects.value(timed, ground)),
-                shared.as_log(self.share_effects.value(shared, ground)),
-                by_trees[1] + turns,
-                plain.as_log(effects + self.rest.value(plain, ground)),
-                plain.as_log(self.encoded.value(plain, ground)),
-                turns,
-            ]
-        )
+        turns = self.by_turns(rows, ground)
+        said = dict(zip(self.simple.labels, self.simple.log_slowdowns(rows, ground), strict=True))
+        said[TREES], said[SECOND_TREES] = by_trees[0], by_trees[1] + turns
+        said[MEMBERS], said[TURNS] = np.log1p(rows.degree), turns
+        return np.stack([said.get(LABELS.get(name, name), said["effects"]) for name in NAMES])
 
     def by_turns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(n,) log slowdowns by turns on shared cores; 0 where it is not known who is on one for how long."""
@@ -123,7 +106,7 @@ class BagRules:
 
     def beyond(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) how far the log seconds alone are from where what adds seconds is believed."""
-        return np.log(rows.scale / np.clip(rows.scale, *self.limits))
+        return np.log(rows.scale / np.clip(rows.scale, *self.simple.limits))
 
 
 @dataclass(frozen=True)
@@ -157,7 +140,7 @@ class TreeLearner(Protocol):
     ) -> np.ndarray: ...
 
 
-def fit_rules(weighing: Weighing, learner: TreeLearner) -> tuple[BagRules, tuple[Trees, Trees]]:
+def fit_beside(weighing: Weighing, learner: TreeLearner) -> tuple[BagRules, tuple[Trees, Trees]]:
     """The rules and trees of all rows, with weights by cross-validation."""
     rows, seed = weighing.rows, weighing.seed
     sets = rows.sets()
@@ -230,28 +213,17 @@ def _learned(weighing: Weighing, kept: np.ndarray) -> BagRules:
     limits = np.array([0.0, SHORTER * rows.scale.max(initial=0.0)])
     if weighing.is_steady:
         limits = np.array([rows.scale.min(), rows.scale.max()])
-    plain, timed, shared = _ways(rows, limits)
     met = np.zeros(ground.cells, bool)
     met[rows.target] = met[rows.corunner] = True
-    effects, _ = fit_effects(plain, ground)
-    rest = _no_rest(ground.cells)
-    if ground.cells <= MOST_CELLS_OF_REST:
-        left = plain.value - effects.value(plain, ground)
-        rest = fit_bilinear(plain, left, ground, STRENGTH, seed)
+    many = ground.cells > MOST_CELLS_OF_REST
+    wanted = [label for name, label in LABELS.items() if name != REST or not many]
     return BagRules(
         np.stack([_usual()] * 2),
         met,
-        fit_level(plain, ground),
-        fit_level(timed, ground),
-        effects,
-        fit_effects(timed, ground)[0],
-        fit_effects(shared, ground)[0],
-        rest,
-        fit_encoded(plain, plain.value, plain.sets(), ground, seed),
+        fit_rules(rows, ground, wanted, limits, seed),
         Memory(np.zeros(0, np.uint64), np.zeros(0)),
         fit_turns(rows, ground, weighing.core_share),
         weighing.core_share,
-        limits,
     )
 
 
@@ -274,18 +246,6 @@ def fit_turns(rows: SlowdownRows, ground: Ground, core_share: np.ndarray) -> Lev
     wanted = _wanted_at_once(rows, core_share)
     known = wanted.scale > LEAST_WANTED
     return fit_level(wanted.take(known), ground) if known.any() else no_level(ground)
-
-
-def _no_rest(cells: int) -> Bilinear:
-    return Bilinear(np.zeros((cells, 1)), np.zeros((cells, 1)))
-
-
-def _ways(
-    rows: SlowdownRows, limits: np.ndarray
-) -> tuple[SlowdownRows, SlowdownRows, SlowdownRows]:
-    """Rows that add up factors, seconds, and shares of the time alone."""
-    timed = replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
-    return replace(rows, timed=False), timed, replace(timed, scale=np.ones(len(rows)))
 
 
 def _usual() -> np.ndarray:

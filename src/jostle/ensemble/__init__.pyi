@@ -6,4 +6,6 @@ from ._expert import expert_names as expert_names
 from ._fitted import FittedEnsemble as FittedEnsemble
 from ._method import Ensemble as Ensemble
 from ._method import OfExperts as OfExperts
+from ._rules import FittedRules as FittedRules
 from ._rules import SimpleRules as SimpleRules
+from ._rules import fit_rules as fit_rules

@@ -76,7 +76,7 @@ class SimpleRules(Restores):
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
         many = campaign.ground.cells > MOST_CELLS_OF_REST
         own = [
-            _label(way, name)
+            label_of(way, name)
             for way, names in WAYS.items()
             for name in names
             if not (many and name in RESTS)
@@ -90,18 +90,24 @@ class SimpleRules(Restores):
         limits = np.array(
             [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
         )
-        members = [RuleMember(NO_SLOWDOWN, FACTORS, ())] if NO_SLOWDOWN in wanted else []
-        for way, names in WAYS.items():
-            mine = [name for name in names if _label(way, name) in wanted]
-            if mine:
-                learned = fit_simple_rules(
-                    mine, _rows_of(rows, way, limits), campaign.ground, seed, RESTS
-                )
-                members += [RuleMember(_label(way, name), way, learned[name]) for name in mine]
-        return FittedRules(tuple(members), limits)
+        return fit_rules(rows, campaign.ground, wanted, limits, seed)
 
 
-def _label(way: str, name: str) -> str:
+def fit_rules(
+    rows: SlowdownRows, ground: Ground, wanted: Collection[str], limits: np.ndarray, seed: int
+) -> FittedRules:
+    """Those called so, learned from at least one row where any is. limits: as FittedRules has them."""
+    members = [RuleMember(NO_SLOWDOWN, FACTORS, ())] if NO_SLOWDOWN in wanted else []
+    for way, names in WAYS.items():
+        mine = [name for name in names if label_of(way, name) in wanted]
+        if mine:
+            learned = fit_simple_rules(mine, _rows_of(rows, way, limits), ground, seed, RESTS)
+            members += [RuleMember(label_of(way, name), way, learned[name]) for name in mine]
+    return FittedRules(tuple(members), limits)
+
+
+def label_of(way: str, name: str) -> str:
+    """Of the rule of this name that adds up factors, seconds or shares."""
     return name if way == FACTORS else f"{name} of {way}"
 
 
