@@ -31,6 +31,7 @@ from jostle.factorization.training._members import (
 )
 from jostle.factorization.training._rows import Rows, TrainingData
 from jostle.methods import (
+    Baseline,
     Features,
     RunCounts,
     encode_features,
@@ -66,27 +67,13 @@ def fit(
     mine, own = runs, len(runs)
     if prior is not None:
         runs = Runs.concatenate([runs, prior.ok()])
-    workload_names, platform_names = _names(runs, validation)
-    workload, platform, corunner = runs.colocations.recode(workload_names, platform_names)
-    padded = pad(corunner, runs.colocations.corunner_offsets)
-    log_runtime = np.log(runs.runtime_seconds)
-    workload_features, platform_features = features_of_names(
-        method, runs, workload_names, platform_names
-    )
-    baseline, notes = baseline_of(
-        workload, platform, _alone(padded), log_runtime, workload_features, platform_features
-    )
-    if not method.baseline:
-        level = np.full(len(workload_names), log_runtime.mean())
-        baseline = replace(baseline, workload=level, platform=np.zeros(len(platform_names)))
-    target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
-    rows = Rows(workload, platform, padded, target)
-    size = len(rows)
-    shape = shape_of(method, size, len(workload_names) * len(platform_names))
+    names = _names(runs, validation)
+    rows, features, baseline, notes = _coded(method, runs, names)
+    alone, size = _alone(rows.corunner), len(rows)
+    shape = shape_of(method, size, len(names[0]) * len(names[1]))
     quantiles = method.quantiles
-    if size < FEWEST_FOR_HEADS or len(quantiles) * len(workload_names) * shape.rank > HEADS_LIMIT:
+    if size < FEWEST_FOR_HEADS or len(quantiles) * len(names[0]) * shape.rank > HEADS_LIMIT:
         quantiles = ()
-    names = (workload_names, platform_names)
 
     def model_of(parts: Parts) -> FittedFactorization:
         heads = quantiles if "head_main" in parts[0] else ()
@@ -103,9 +90,8 @@ def fit(
         learned = rows.take(left)
         member = train_member(
             TrainingData(
-                *_parts(learned, _alone(padded[left])),
-                workload_features,
-                platform_features,
+                *_parts(learned, alone[left]),
+                *features,
                 score_on(runs.take(fold) if len(fold) else validation, model_of),
             ),
             shape,
@@ -116,7 +102,7 @@ def fit(
         )
         members.append(member)
         if len(fold):
-            folds.append(LeftOutRuns(_inside(len(known), fold), model_of([member])))
+            folds.append(LeftOutRuns(np.isin(np.arange(len(known)), fold), model_of([member])))
             left_out[fold] = True
     fitted = model_of(members)
     if len(validation):
@@ -124,10 +110,27 @@ def fit(
     training = drawn_of(np.flatnonzero(~left_out[:own]), seed)
     seen_training = [errors_of(fitted, Seen.of(fitted, runs.take(training)))]
     finished, held_out = with_measured(
-        fitted, Seen.of(fitted, known), folds, seed, not _alone(padded).all()
+        fitted, Seen.of(fitted, known), folds, seed, taught=not alone.all()
     )
-    categories = (workload_features.category, platform_features.category)
+    categories = (features[0].category, features[1].category)
     return with_spread_of(finished, held_out, seen_training, categories)
+
+
+def _coded(
+    method: FactorizationSettings, runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[Rows, tuple[Features, Features], Baseline, tuple[str, ...]]:
+    """(rows to train on, features of both kinds of names, the baseline beyond which the network learns,
+    notes)."""
+    workload, platform, corunner = runs.colocations.recode(*names)
+    padded = pad(corunner, runs.colocations.corunner_offsets)
+    log_runtime = np.log(runs.runtime_seconds)
+    features = features_of_names(method, runs, *names)
+    baseline, notes = baseline_of(workload, platform, _alone(padded), log_runtime, *features)
+    if not method.baseline:
+        level = np.full(len(names[0]), log_runtime.mean())
+        baseline = replace(baseline, workload=level, platform=np.zeros(len(names[1])))
+    target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
+    return Rows(workload, platform, padded, target), features, baseline, notes
 
 
 def network_of(
@@ -140,15 +143,9 @@ def network_of(
     """One network of these runs, and nothing beside it. names: all that it is to know. sizes: how many runs
     alone and beside others it trains on, by copies where there are fewer, so that folds of one campaign share
     a compiled program."""
-    workload, platform, corunner = runs.colocations.recode(*names)
-    padded = pad(corunner, runs.colocations.corunner_offsets)
-    log_runtime = np.log(runs.runtime_seconds)
-    features = features_of_names(method, runs, *names)
-    baseline, notes = baseline_of(workload, platform, _alone(padded), log_runtime, *features)
-    target = log_runtime - baseline.workload[workload] - baseline.platform[platform]
-    rows = Rows(workload, platform, padded, target)
-    parts = []
-    for mine, size in zip((_alone(padded), ~_alone(padded)), sizes, strict=True):
+    rows, features, baseline, notes = _coded(method, runs, names)
+    alone, parts = _alone(rows.corunner), []
+    for mine, size in zip((alone, ~alone), sizes, strict=True):
         index = np.flatnonzero(mine)
         if len(index):
             more = np.random.default_rng([seed, size]).choice(index, max(size - len(index), 0))
@@ -166,13 +163,6 @@ def network_of(
     )
     counts = RunCounts.of(runs)
     return fitted_of(method, names, combine([member], baseline, shape), counts, (), notes)
-
-
-def _inside(n: int, index: np.ndarray) -> np.ndarray:
-    """(n,) bool."""
-    out = np.zeros(n, bool)
-    out[index] = True
-    return out
 
 
 def _members_leave_out(method: FactorizationSettings, runs: Runs) -> bool:
