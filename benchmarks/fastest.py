@@ -23,7 +23,7 @@ def main() -> None:
     given = parser.parse_args()
     one_core()
     import jostle
-    from jostle.factorization.beside._measured import Measured
+    from jostle.factorization.beside._measured import MeasuredAlone
     from jostle.factorization.online._names import _spread_with
     from jostle.runs import Colocations, Runs
 
@@ -51,7 +51,7 @@ def main() -> None:
         fitted,
         platform_names=tuple(f"node-{i:07}" for i in range(n)),
         embeddings=replace(e, **{name: many(getattr(e, name)) for name in sides}),
-        measured=Measured.none(),
+        measured=MeasuredAlone.none(),
         more=None,
         spread=_spread_with(fitted.spread, np.arange(40), place),
     )

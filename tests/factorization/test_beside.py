@@ -10,7 +10,7 @@ import pytest
 
 from jostle import fit
 from jostle.factorization import Factorization, FittedFactorization
-from jostle.factorization.beside._measured import Measured
+from jostle.factorization.beside._measured import MeasuredAlone
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
 from studies.slowdown.laws import MadeCampaign
@@ -83,7 +83,7 @@ def test_larger_sets_than_known_cost_once_what_company_costs_whoever_it_is() -> 
 def test_what_a_network_misses_of_times_alone_is_taken_as_measured() -> None:
     solo, _ = by_degree(made("multiplicative"), 0)
     fitted = learn(Factorization(members=2, **QUICK), solo, seed=0)
-    alone = replace(fitted, measured=Measured.none())
+    alone = replace(fitted, measured=MeasuredAlone.none())
     assert error(fitted, solo) < 0.5 * error(alone, solo)
     everywhere = np.exp(fitted.log_alone_everywhere(3))
     asked = Colocations.from_columns(

@@ -95,10 +95,12 @@ class BagRules:
     def answers(self, rows: SlowdownRows, ground: Ground, by_trees: np.ndarray) -> np.ndarray:
         """(12, n) log slowdowns by each of NAMES."""
         turns = self.by_turns(rows, ground)
-        said = dict(zip(self.simple.labels, self.simple.log_slowdowns(rows, ground), strict=True))
-        said[TREES], said[SECOND_TREES] = by_trees[0], by_trees[1] + turns
-        said[MEMBERS], said[TURNS] = np.log1p(rows.degree), turns
-        return np.stack([said.get(LABELS.get(name, name), said["effects"]) for name in NAMES])
+        answers = dict(
+            zip(self.simple.labels, self.simple.log_slowdowns(rows, ground), strict=True)
+        )
+        answers[TREES], answers[SECOND_TREES] = by_trees[0], by_trees[1] + turns
+        answers[MEMBERS], answers[TURNS] = np.log1p(rows.degree), turns
+        return np.stack([answers.get(LABELS.get(name, name), answers["effects"]) for name in NAMES])
 
     def by_turns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(n,) log slowdowns by turns on shared cores; 0 where it is not known who is on one for how long."""

@@ -19,7 +19,7 @@ from jostle.factorization._embeddings import Embeddings, Form
 from jostle.factorization._equation import CORUN_SCALE, SHIFT, log_slowdown, pressure_of
 from jostle.factorization._spread import UNTIL, Spread
 from jostle.factorization._spread_effects import SpreadRows
-from jostle.factorization.beside._measured import Measured
+from jostle.factorization.beside._measured import MeasuredAlone
 from jostle.factorization.online._prior import Groundwork
 from jostle.methods import FromCounts, RunCounts
 from jostle.rules import Ground, LargerSets, SlowdownRows
@@ -53,7 +53,7 @@ class FittedFactorization(FromCounts):
     spread: Spread
     notes: tuple[str, ...]
     reading: Form
-    measured: Measured = field(default_factory=Measured.none)
+    measured: MeasuredAlone = field(default_factory=MeasuredAlone.none)
     more: LargerSets | None = None
     groundwork: Groundwork | None = None
 

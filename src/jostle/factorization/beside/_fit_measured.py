@@ -11,7 +11,7 @@ import numpy as np
 from jostle.factorization._codes import Codes, slowdown_rows
 from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._spread_effects import SpreadRows
-from jostle.factorization.beside._measured import Measured
+from jostle.factorization.beside._measured import MeasuredAlone
 from jostle.rules import (
     Answer,
     LargerSets,
@@ -55,11 +55,11 @@ class Seen:
         """Those where the mask (n,) is true."""
         return Seen(self.codes.take(keep), self.log_runtime[keep])
 
-    def measured(self, network: FittedFactorization) -> Measured:
+    def measured(self, network: FittedFactorization) -> MeasuredAlone:
         """What these runs alone took beyond what a network says."""
         alone = self.take(self.codes.degree == 0)
         cell = network.cells(alone.codes.workload, alone.codes.platform)
-        return Measured.medians(cell, alone.log_runtime - network.predict_log(alone.codes))
+        return MeasuredAlone.medians(cell, alone.log_runtime - network.predict_log(alone.codes))
 
 
 def errors_of(fitted: FittedFactorization, seen: Seen) -> Errors:
@@ -143,7 +143,7 @@ def _is_noise(
     without: Sequence[FittedFactorization],
     seed: int,
 ) -> bool:
-    """Whether what is said of slowdowns is no closer than none by more than chance."""
+    """Whether what is answered of slowdowns is no closer than none by more than chance."""
     cell, beside = _cells(fitted, seen), seen.codes.degree > 0
     chance = chance_of_shift(cell, seen.log_runtime, beside, seed)
     sets = np.zeros(len(beside), np.int64)
@@ -151,8 +151,8 @@ def _is_noise(
     gains, places = [np.zeros(0)], [np.zeros(0, np.int64)]
     for fold, one in zip(folds, without, strict=True):
         part, place = seen.take(fold.held & beside), sets[fold.held & beside]
-        none, said = one.log_solo(part.codes), one.predict_log(part.codes)
-        gain = relative_error(none - part.log_runtime) - relative_error(said - part.log_runtime)
+        none, answered = one.log_solo(part.codes), one.predict_log(part.codes)
+        gain = relative_error(none - part.log_runtime) - relative_error(answered - part.log_runtime)
         gains.append(gain[np.isfinite(gain)])
         places.append(place[np.isfinite(gain)])
     gain, place = np.concatenate(gains), np.concatenate(places)

@@ -10,18 +10,18 @@ from jostle.rules import looked_up
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredAlone:
     """cell: (c,) ascending, workload * platforms + platform; beyond: (c,) log seconds to add there."""
 
     cell: np.ndarray
     beyond: np.ndarray
 
     @classmethod
-    def none(cls) -> Measured:
+    def none(cls) -> MeasuredAlone:
         return cls(np.zeros(0, np.int64), np.zeros(0))
 
     @classmethod
-    def medians(cls, cell: np.ndarray, beyond: np.ndarray) -> Measured:
+    def medians(cls, cell: np.ndarray, beyond: np.ndarray) -> MeasuredAlone:
         """Of each cell the median of what was measured there (n,); NaN counts for nothing."""
         known = np.isfinite(beyond)
         cell, beyond = cell[known], beyond[known]
@@ -34,15 +34,15 @@ class Measured:
         """(n,) 0 where nothing was measured."""
         return looked_up(self.cell, self.beyond, cell)
 
-    def times(self, share: float) -> Measured:
-        return Measured(self.cell, share * self.beyond)
+    def times(self, share: float) -> MeasuredAlone:
+        return MeasuredAlone(self.cell, share * self.beyond)
 
-    def plus(self, cell: np.ndarray, more: np.ndarray) -> Measured:
+    def plus(self, cell: np.ndarray, more: np.ndarray) -> MeasuredAlone:
         """With more (k,) in distinct cells (k,), ascending."""
         every = np.union1d(self.cell, cell)
         total = self.of(every)
         total[np.searchsorted(every, cell)] += more
-        return Measured(every, total)
+        return MeasuredAlone(every, total)
 
     def of_workload(self, workload: int, platforms: int) -> tuple[np.ndarray, np.ndarray]:
         """(platforms, log seconds to add there) of one workload, where there is something."""

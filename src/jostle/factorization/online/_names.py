@@ -11,7 +11,7 @@ from jostle.factorization._embeddings import Embeddings
 from jostle.factorization._fitted import FittedFactorization
 from jostle.factorization._spread import Spread
 from jostle.factorization._spread_effects import Effects, Keys
-from jostle.factorization.beside._measured import Measured
+from jostle.factorization.beside._measured import MeasuredAlone
 from jostle.rules import LargerSets
 
 BY_WORKLOAD = ("workload_base", "workload_main", "target", "corunner", "workload_component")
@@ -58,10 +58,12 @@ def _joined_names(
     return names, np.array([place.get(name, -1) for name in names], np.int64)
 
 
-def _measured_with(measured: Measured, from_w: np.ndarray, from_p: np.ndarray) -> Measured:
+def _measured_with(
+    measured: MeasuredAlone, from_w: np.ndarray, from_p: np.ndarray
+) -> MeasuredAlone:
     old_w, old_p = np.divmod(measured.cell, int((from_p >= 0).sum()))
     now_w, now_p = np.flatnonzero(from_w >= 0), np.flatnonzero(from_p >= 0)  # names stay in order
-    return Measured(now_w[old_w] * len(from_p) + now_p[old_p], measured.beyond)
+    return MeasuredAlone(now_w[old_w] * len(from_p) + now_p[old_p], measured.beyond)
 
 
 def _larger_with(more: LargerSets, from_w: np.ndarray, from_p: np.ndarray) -> LargerSets:
