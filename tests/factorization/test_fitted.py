@@ -284,14 +284,14 @@ def test_prior_runs_are_learned_from_and_never_calibrated_on() -> None:
     from jostle import fit
 
     few, test = make_world(60, 11), make_world(800, 12)  # of 84 pairs of workload and platform
-    method = replace(QUICK, steps=150)
+    method = replace(QUICK, steps=100)
     without = fit(few, method, seed=0)
-    helped = fit(few, method, seed=0, prior=make_world(1000, 13))
+    helped = fit(few, method, seed=0, prior=make_world(600, 13))
     assert mape(helped.predictor, test) < 0.85 * mape(without.predictor, test)
     assert {k: p.n for k, p in helped.calibration.pools.items()} == {
         k: p.n for k, p in without.calibration.pools.items()
     }
-    assert helped.metadata["runs"]["prior"] == 1000
+    assert helped.metadata["runs"]["prior"] == 600
 
 
 def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,7 +301,7 @@ def test_who_ran_beside_stressors_alone_has_no_guarantee() -> None:
     tested = pair & np.array([w in new and new.issuperset(o) for w, _, o in rows])
     seldom = pair & ~unseen & (every.units("together") % 3 == 0)
     parts = []
-    for number, part in enumerate([every.take(~pair)] * 5 + [every.take(seldom)]):
+    for number, part in enumerate([every.take(~pair)] * 3 + [every.take(seldom)]):
         windows = [f"{number}-{window}" for window in part.units("window").tolist()]
         parts.append(
             Runs.from_columns(
