@@ -8,7 +8,7 @@ there to those expected here, is what this run may do next.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -19,11 +19,12 @@ LAGS = (0, 1, 2, 3, 4, 5, 6, 9, 13, 18, 25, 35, 50, 80, 150)  # samples ago, end
 SPANS = (3, 9, 27)
 RECENT = 27  # samples whose extremes are told beside those of the whole run so far
 BLOCKS = (*pairwise(LAGS), *((0, span) for span in SPANS))
-WAVES, WIDTH, RIDGE = 300, 2.0, 3.0
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of quantile regression
 STEPS, NEAR_ZERO = 25, 1e-3
-MANY = 8  # components: with more, only ridge regression is quick enough
+MANY = 8  # components: with more, only the forest is quick enough
 FOLDS = 4
+TREES: dict[str, Any] = {"n_estimators": 50, "min_samples_leaf": 5}
+KNOWN = 9  # samples: a run of which nothing is known for longer shows nothing
 Predict = Callable[[np.ndarray], np.ndarray]  # (n, p) to (n, d, levels)
 Fit = Callable[[np.ndarray, np.ndarray], Predict]
 
@@ -32,7 +33,11 @@ class Past:
     """Ranks (R, s, d) of runs, NaN where not known, to take what was shown until a moment from."""
 
     def __init__(self, ranks: np.ndarray) -> None:
-        known = np.isfinite(ranks)
+        self.values, known = ranks, np.isfinite(ranks)
+        # (R, s) whether anything is, of the last samples.
+        self.is_known = known.any(axis=2)
+        for ago in range(1, min(KNOWN, known.shape[1])):
+            self.is_known[:, ago:] |= known[:, :-ago].any(axis=2)
         self._sums, self._counts = (
             np.pad(np.cumsum(values, axis=1), ((0, 0), (1, 0), (0, 0)))
             for values in (np.where(known, ranks, 0.0), known.astype(float))
@@ -46,10 +51,10 @@ class Past:
             self._extremes.append(recent)
 
     def shown(
-        self, runs: np.ndarray, moments: np.ndarray, length: int, more: np.ndarray | None = None
+        self, runs: np.ndarray, moments: np.ndarray, length: int, more: Sequence[np.ndarray] = ()
     ) -> np.ndarray:
         """(m, p) means of blocks of the past, each of all d components, NaN where nothing is known; `more`
-        (m, d), if any; last the time, of all runs' length."""
+        (m, d) each, if any; last the time, of all runs' length."""
         parts = []
         for first, last in BLOCKS:
             # What is before the run began repeats its first samples.
@@ -66,8 +71,21 @@ class Past:
             beside = np.where(np.isfinite(beside), beside, parts[number - 1])
             parts[number] = np.where(np.isfinite(parts[number]), parts[number], beside)
         parts += [one[runs, moments] for one in self._extremes]
-        parts += [] if more is None else [more]
-        return np.concatenate([*parts, moments[:, None] / max(length - 1, 1)], axis=1)
+        return np.concatenate([*parts, *more, moments[:, None] / max(length - 1, 1)], axis=1)
+
+
+def newest(d: int) -> list[int]:
+    """Columns of what `Past.shown` says of the last samples: the newest, and the means of three and nine."""
+    return [d * block + c for block in (0, len(LAGS) - 1, len(LAGS)) for c in range(d)]
+
+
+def in_own_units(shown: np.ndarray, d: int) -> list[np.ndarray]:
+    """[(m, d), …] blocks of what was shown, from the run's own newest sample on, in units of how far it went:
+    runs that do the same at other sizes are alike there."""
+    body = shown[:, :-1].reshape(len(shown), -1, d)
+    unit = body[:, : len(LAGS) - 1].std(axis=1)
+    unit = np.where(unit > 1e-9 * np.abs(body[:, 0]), unit, np.inf)
+    return [(body[:, block] - body[:, 0]) / unit for block in range(1, body.shape[1])]
 
 
 class Expectation:
@@ -92,6 +110,45 @@ class Expectation:
         return out
 
 
+class ForestKernel:
+    """A forest that sorts moments by what they did next: those that it sorts together are alike (quantile
+    regression forests: Meinshausen, J. Machine Learning Research 7, 2006). Fitted as `Expectation` is."""
+
+    def __init__(self, shown: np.ndarray, outcome: np.ndarray, runs: np.ndarray) -> None:
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        some = 0.4 if outcome.shape[1] <= MANY else "sqrt"  # of the columns, at each split
+        self._folds, self._each = runs % FOLDS, []
+        for fold in range(FOLDS):
+            learned = self._folds != fold
+            trees = ExtraTreesRegressor(random_state=fold, max_features=some, **TREES)
+            self._each.append(trees.fit(shown[learned], outcome[learned].squeeze()))
+        # What a forest learned from: (FOLDS, n, trees) their leaves, -1 of all others.
+        self._leaves = np.stack([one.apply(shown) for one in self._each])
+        self._leaves[self._folds, np.arange(len(shown))] = -1
+
+    def leaves(self, shown: np.ndarray, runs: np.ndarray) -> np.ndarray:
+        """(n, FOLDS, trees) of moments; -2 by forests that learned from the run."""
+        every = np.stack([one.apply(shown) for one in self._each], axis=1)
+        is_known = (runs[:, None] >= 0) & (runs[:, None] % FOLDS != np.arange(FOLDS))
+        every[is_known] = -2
+        return every
+
+    def weights(self, own: np.ndarray) -> np.ndarray:
+        """(n,) of the moments learned from, sum 1, for one with such leaves (FOLDS, trees)."""
+        total = np.zeros(self._leaves.shape[1])
+        asked = np.flatnonzero(own[:, 0] != -2)
+        for fold in asked.tolist():
+            same = self._leaves[fold] == own[fold]
+            total += (same / same.sum(axis=0)).mean(axis=1)
+        return total / len(asked)
+
+
+def has_trees() -> bool:
+    """Whether scikit-learn is installed."""
+    return find_spec("sklearn") is not None
+
+
 def line(x: np.ndarray, y: np.ndarray) -> Predict:
     """Means, straight in the columns (what rises goes on rising, what swings swings back); of rows whose
     outcome is known."""
@@ -103,18 +160,13 @@ def line(x: np.ndarray, y: np.ndarray) -> Predict:
     return lambda shown: (unit.of(shown) @ weights[:-1] + weights[-1])[..., None]
 
 
-def fits(components: int, random: np.random.Generator) -> dict[str, Fit]:
-    """The regressions that there are, by name."""
-    waves = random.standard_normal((components * (len(BLOCKS) + 5) + 1, WAVES))
-    shifts = random.uniform(0, 2 * np.pi, WAVES)
+def fits(components: int) -> dict[str, Fit]:
+    """The regressions that there are, by name; of many components they would take too long."""
     every: dict[str, Fit] = {}
     if components <= MANY:
         every["quantiles"] = lambda x, y: _by_component(x, y, _quantiles)
-        if find_spec("sklearn") is not None:
-            every["boosting"] = lambda x, y: _by_component(x, y, _boosting)
-    if "boosting" not in every:
-        # Waves lead astray beside what was never seen, where trees stay inside of it.
-        every["ridge"] = lambda x, y: _ridge(x, y, waves, shifts)
+    if components <= MANY and has_trees():
+        every["boosting"] = lambda x, y: _by_component(x, y, _boosting)
     return every
 
 
@@ -144,22 +196,6 @@ class _Unit:
 
     def of(self, shown: np.ndarray) -> np.ndarray:
         return np.where(np.isfinite(shown), (shown - self._middle) * self._unit, 0.0)
-
-
-def _ridge(x: np.ndarray, y: np.ndarray, waves: np.ndarray, shifts: np.ndarray) -> Predict:
-    """Means, by ridge regression on random Fourier features (Rahimi and Recht, NIPS 2007)."""
-    unit, size = _Unit(x), np.sqrt(x.shape[1])
-
-    def columns(shown: np.ndarray) -> np.ndarray:
-        z = unit.of(shown)
-        angles = z @ (waves * (WIDTH / size)) + shifts
-        parts = [np.cos(angles) * (3 * np.sqrt(2 / WAVES)), z / size, np.ones((len(z), 1))]
-        return np.concatenate(parts, axis=1)
-
-    table = columns(x)
-    gram = table.T @ table + RIDGE * np.eye(table.shape[1])
-    weights = np.linalg.solve(gram, table.T @ y)
-    return lambda shown: (columns(shown) @ weights)[..., None]
 
 
 def _by_component(

@@ -5,39 +5,46 @@ like now: in which phase, in which mode, how far. Donors are moments of the reco
 is what may come. Several experts weigh them: kernels of how alike the last samples were, at this time or any
 (Nadaraya, Theory of Probability 9, 1964; analogue forecasting: Lorenz, J. Atmospheric Sciences 26, 1969), and
 kernels of how alike what is to be expected is, by each regression of `_experts`, whose outcomes are taken as
-they are or moved to what is expected here. All work on the components' ranks, so that glitches, zeros and
-heavy tails do not matter. The weights of experts and of how wide their kernels are come together, from the
-mixture of least continuous ranked probability score on moments of recorded runs, each without its own run.
+they are or moved to what is expected here; and a forest, by how often it sorts moments together. All work on
+the components' ranks, so that glitches, zeros and heavy tails do not matter. The weights of experts and of
+how wide their kernels are come together, from the mixture of least continuous ranked probability score on
+moments of recorded runs, each without its own run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from jostle.bridge.answers._distribution import Distribution, Limits, corrected
 from jostle.bridge.limits._likeness import Unlikeness, unlikeness
-from jostle.bridge.live._experts import Expectation, Past, fits, line, moved
+from jostle.bridge.live._experts import (
+    Expectation,
+    ForestKernel,
+    Past,
+    fits,
+    has_trees,
+    in_own_units,
+    line,
+    moved,
+    newest,
+)
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._simplex import on_simplex
 from jostle.bridge.problem._snapshots import Snapshots, rates_at
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import Trace, is_level
 
-SPANS = (1, 3, 9)  # last samples that are averaged
 WIDTHS = (0.2, 0.05, 0.0)  # of kernels, in ranks from 0 to 1: each no narrower than NEAREST donors
-AWAY = {
-    "now": 0.02,
-    "ever": 1.0,
-}  # of the time of all runs: how far from now a donor's moment may be
+AWAY = {"now": 0.02, "ever": 1.0}  # of the time of all runs: how far a donor's moment may be
+FOREST = "forest"
 NEAREST, PART = 15, 10  # so many donors count for certain, however unlike, or this part of few
 ANYONE = 0.005  # the share of all runs at the time asked about, alike or not
-MOST = 2000  # donors
-LIKEST = 600  # donors of whom the same is expected
-MOST_MOMENTS = 6000  # that regressions learn from
+LIKEST = 600  # donors
+MOST_MOMENTS = 6000  # that are learned from
 TRIED = 150  # moments of recorded runs on which experts are weighed
 USUAL = (0.002, 0.998)  # between these ranks values count as they are, beyond as these
 ENDED = -0.5  # stands for the rank of a run that has ended
@@ -50,25 +57,34 @@ FEWEST_MOMENTS = 200  # to learn from what is to be expected
 
 @dataclass(frozen=True, eq=False)
 class Donors:
-    """Moments (m,) of runs (m,), how unlike they are (m,), and what they did next as ranks (m, d)."""
+    """Moments (m,) of runs (m,), and what they did next as ranks (m, d); how unlike they are (m,), or how
+    much each weighs."""
 
     runs: np.ndarray
     moments: np.ndarray
-    distance: np.ndarray
     outcome: np.ndarray
+    distance: np.ndarray | None = None
+    weights: np.ndarray | None = None
     is_moved: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+View = dict[str, np.ndarray]
+"""What moments showed, to each expert: (m, …) tables of which likeness is taken."""
+
+
+@dataclass(eq=False)
 class Horizon:
-    """What was learned for so many samples ahead. weights: {(expert, width): share}, sum 1."""
+    """What was learned for so many samples ahead, from these moments (m,) of runs (m,). weights: {(expert,
+    width): share}, sum 1."""
 
     ahead: int
     runs: np.ndarray
     moments: np.ndarray
-    expectations: Mapping[str, Expectation]
-    weights: Mapping[tuple[str, float], float]
     straight: Expectation | None = None
+    expectations: dict[str, Expectation] = field(default_factory=dict)
+    forest: ForestKernel | None = None
+    weights: Mapping[tuple[str, float], float] = field(default_factory=dict)
+    view: View = field(default_factory=dict)
 
 
 class LiveForecast:
@@ -84,17 +100,14 @@ class LiveForecast:
         self._times, self._seed = snapshots.times_seconds, seed
         self._states, self._ended = histories(snapshots, core)
         self._sorted = [_sorted_values(self._states[:, :, c]) for c in range(self._states.shape[2])]
-        self._ranks = self._ranked(self._states)
-        self._features = _features(self._ranks)
-        self._shown = np.isfinite(self._features).any(axis=2) & ~self._ended
+        ranks = self._ranked(self._states)
         self._slack = 1e-6 * float(np.median(np.diff(self._times)))
         self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
-        self._past = Past(self._ranks)
         # What is straight in values is not in ranks; glitches count as the largest usual values.
-        usual = np.nanquantile(self._states, USUAL, axis=(0, 1))
-        self._usual, self._sizes = usual, np.clip(self._states, *usual)
-        self._past_sizes = Past(self._sizes)
-        self._outcome = np.where(self._ended[:, :, None], ENDED, self._ranks)
+        self._usual = np.nanquantile(self._states, USUAL, axis=(0, 1))
+        self._pasts = Past(ranks), Past(np.clip(self._states, *self._usual))
+        self._shown = self._pasts[0].is_known & ~self._ended
+        self._outcome = np.where(self._ended[:, :, None], ENDED, ranks)
         self._has_outcome = np.asarray(np.isfinite(self._outcome).all(axis=2))
         self._horizons: dict[int, Horizon] = {}
         self._seen = np.full((len(self._times), len(self.components)), np.nan)
@@ -239,28 +252,20 @@ class LiveForecast:
     def _opinions(self, here: int, ahead: int) -> list[tuple[Donors, np.ndarray]]:
         """Donors of each expert with their weights (m,), all of sum 1, for a time so many samples ahead."""
         horizon = self._horizon(ahead)
-        own = Past(self._ranked(self._seen[None, : here + 1]))
-        start = max(0, here - max(SPANS) + 1)
-        features = _features(self._ranked(self._seen[None, start : here + 1]))[0, -1]
-        none, place = np.array([-1]), (np.zeros(1, int), np.array([here]), len(self._times))
-        more = None
-        if horizon.straight is not None:
-            sizes = Past(np.clip(self._seen[None, : here + 1], *self._usual))
-            more = self._ranked(horizon.straight.of(sizes.shown(*place), none)[..., 0])
-        shown = own.shown(*place, more)
-        used = {name.removesuffix(" moved") for name, _ in horizon.weights} - set(AWAY)
-        expected = {name: horizon.expectations[name].of(shown, none)[0] for name in used}
+        seen = self._seen[None, : here + 1]
+        pasts = Past(self._ranked(seen)), Past(np.clip(seen, *self._usual))
+        view = self._view(horizon, pasts, np.array([-1]), np.array([here]))
+        own = {name: table[0] for name, table in view.items()}
         out = []
         for name in dict.fromkeys(name for name, _ in horizon.weights):
-            donors = self._donors(name, horizon, here, ahead, features, expected)
-            if donors is None:
-                continue
-            widths = [width for other, width in horizon.weights if other == name]
-            shares = np.array([horizon.weights[name, width] for width in widths])
-            out.append((donors, shares @ _kernels(donors, here, widths)))
-        total = sum(float(weights.sum()) for _, weights in out)
+            donors = self._donors(name, horizon, here, own)
+            if donors is not None:
+                widths = [width for other, width in horizon.weights if other == name]
+                shares = np.array([horizon.weights[name, width] for width in widths])
+                out.append((donors, shares @ _kernels(donors, here, widths)))
         if not out:
             raise NotEnoughRuns("no recorded run is known so far ahead")
+        total = sum(float(weights.sum()) for _, weights in out)
         return [(donors, weights / total) for donors, weights in out]
 
     def _horizon(self, ahead: int) -> Horizon:
@@ -271,43 +276,35 @@ class LiveForecast:
     def _learned(self, ahead: int) -> Horizon:
         """Regressions for so many samples ahead, and the weights of all experts."""
         random = np.random.default_rng([self._seed, ahead])
-        able = self._shown[:, :-ahead] & self._has_outcome[:, ahead:]
-        runs, moments = np.nonzero(able)
-        expectations: dict[str, Expectation] = {}
-        straight = None
+        runs, moments = np.nonzero(self._shown[:, :-ahead] & self._has_outcome[:, ahead:])
         if len(runs) > MOST_MOMENTS:
             sample = np.sort(random.choice(len(runs), MOST_MOMENTS, replace=False))
             runs, moments = runs[sample], moments[sample]
-        if len(runs) >= FEWEST_MOMENTS:
-            sizes = self._past_sizes.shown(runs, moments, len(self._times))
-            later = np.where(self._ended[:, :, None], np.nan, self._sizes)[runs, moments + ahead]
-            straight = Expectation(line, sizes, later, runs)
-            ranked = self._ranked(straight.expected[..., 0])
-            shown = self._past.shown(runs, moments, len(self._times), ranked)
-            outcome = self._outcome[runs, moments + ahead]
-            for name, fit in fits(len(self.components), random).items():
-                expectations[name] = Expectation(fit, shown, outcome, runs)
-        names = [*AWAY, *(f"{one}{how}" for one in expectations for how in ("", " moved"))]
+        horizon = Horizon(ahead, runs, moments)
+        is_learned = len(runs) >= FEWEST_MOMENTS
+        horizon.view = self._view(horizon, self._pasts, runs, moments, is_learned)
+        names = [
+            *AWAY,
+            *(f"{name}{how}" for name in horizon.expectations for how in ("", " moved")),
+        ]
         every = [(name, width) for name in names for width in WIDTHS]
-        equal = dict.fromkeys(every, 1 / len(every))
-        horizon = Horizon(ahead, runs, moments, expectations, equal, straight)
+        every += [(FOREST, 0.0)] if horizon.forest is not None else []
+        horizon.weights = dict.fromkeys(every, 1 / len(every))
         tried = random.permutation(len(runs))[:TRIED]
         if not len(tried):
             return horizon
-        own = {name: one.expected[tried] for name, one in expectations.items()}
         laws, truths = [], []
-        for row, place in enumerate(tried.tolist()):
+        for place in tried.tolist():
             run, here = int(runs[place]), int(moments[place])
-            expected = {name: values[row] for name, values in own.items()}
             table = np.zeros((len(every), len(GRID) * len(self.components)))
-            for number, name in enumerate(names):
-                donors = self._donors(
-                    name, horizon, here, ahead, self._features[run, here], expected, run
-                )
+            own = {name: values[place] for name, values in horizon.view.items()}
+            for name in dict.fromkeys(name for name, _ in every):
+                donors = self._donors(name, horizon, here, own, run)
                 if donors is not None:
+                    part = [row for row, (other, _) in enumerate(every) if other == name]
                     below = donors.outcome[:, None, :] <= GRID[:, None]
-                    part = slice(number * len(WIDTHS), (number + 1) * len(WIDTHS))
-                    table[part] = _kernels(donors, here, WIDTHS) @ below.reshape(len(below), -1)
+                    shares = _kernels(donors, here, [every[row][1] for row in part])
+                    table[part] = shares @ below.reshape(len(below), -1)
             laws.append(table)
             truths.append((self._outcome[run, here + ahead] <= GRID[:, None]).ravel())
         table, truth = np.concatenate(laws, axis=1), np.concatenate(truths).astype(float)
@@ -320,67 +317,70 @@ class LiveForecast:
         least = min(LEAST_WEIGHT, float(shares.max()))
         large = {one: s for one, s in zip(every, shares.tolist(), strict=True) if s >= least}
         total = sum(large.values())
-        return replace(horizon, weights={one: s / total for one, s in large.items()})
+        horizon.weights = {one: s / total for one, s in large.items()}
+        return horizon
+
+    def _view(
+        self,
+        horizon: Horizon,
+        pasts: tuple[Past, Past],
+        runs: np.ndarray,
+        moments: np.ndarray,
+        is_learned: bool = False,
+    ) -> View:
+        """Of moments of recorded runs, or of others (-1). is_learned: experts learn from these first."""
+        length, d, later = len(self._times), len(self.components), moments + horizon.ahead
+        sizes = pasts[1].shown(runs, moments, length)
+        if is_learned:
+            values = np.where(self._ended[:, :, None], np.nan, pasts[1].values)[runs, later]
+            horizon.straight = Expectation(line, sizes, values, runs)
+        more: list[np.ndarray] = []
+        if horizon.straight is not None:
+            more = [self._ranked(horizon.straight.of(sizes, runs)[..., 0])]
+            more += in_own_units(sizes, d)
+        shown = pasts[0].shown(runs, moments, length, more)
+        if is_learned:
+            outcome = self._outcome[runs, later]
+            for name, fit in fits(d).items():
+                horizon.expectations[name] = Expectation(fit, shown, outcome, runs)
+            horizon.forest = ForestKernel(shown, outcome, runs) if has_trees() else None
+        view = {name: one.of(shown, runs) for name, one in horizon.expectations.items()}
+        if horizon.forest is not None:
+            view[FOREST] = horizon.forest.leaves(shown, runs)
+        return view | dict.fromkeys(AWAY, shown[:, newest(d), None])
 
     def _donors(
-        self,
-        name: str,
-        horizon: Horizon,
-        here: int,
-        ahead: int,
-        features: np.ndarray,
-        expected: Mapping[str, np.ndarray],
-        run: int = -1,
+        self, name: str, horizon: Horizon, here: int, own: View, run: int = -1
     ) -> Donors | None:
-        """Of one expert, for a run that has shown such features and of which this is expected; run: a
-        recorded one, which is no donor for itself. None where there is no donor."""
-        if name in AWAY:
-            return self._alike(features, here, ahead, AWAY[name], run)
-        regression = name.removesuffix(" moved")
-        there, own = horizon.expectations[regression].expected, expected[regression]
-        runs, moments = horizon.runs, horizon.moments
-        gap = (there - own).reshape(len(there), -1)
-        distance = np.einsum("mc,mc->m", gap, gap) / gap.shape[1]
-        distance[(moments + ahead >= len(self._times)) | (runs == run)] = np.inf
-        nearest = np.arange(len(distance))
+        """Of one expert, for a run that has shown this; run: a recorded one, which is no donor for itself.
+        None where there is no donor."""
+        base = name.removesuffix(" moved")
+        there, runs, moments = horizon.view[base], horizon.runs, horizon.moments
+        if base == FOREST:
+            assert horizon.forest is not None
+            weights = horizon.forest.weights(own[FOREST])
+            near = np.flatnonzero(weights)
+            outcome = self._outcome[runs[near], moments[near] + horizon.ahead]
+            return Donors(runs[near], moments[near], outcome, weights=weights[near])
+        gap = (there - own[base]).reshape(len(there), -1)
+        known = np.isfinite(gap)
+        gap = np.where(known, gap, 0.0)
+        distance = np.einsum("mc,mc->m", gap, gap) / np.maximum(known.sum(axis=1), 1)
+        distance[runs == run] = np.inf
+        if base in AWAY:
+            distance[np.abs(moments - here) > int(AWAY[base] * len(self._times))] = np.inf
+        near = np.arange(len(distance))
         if len(distance) > LIKEST:
-            nearest = np.argpartition(distance, LIKEST)[:LIKEST]
-        nearest = nearest[np.isfinite(distance[nearest])]
-        nearest = nearest[self._has_outcome[runs[nearest], moments[nearest] + ahead]]
-        if not len(nearest):
+            near = np.argpartition(distance, LIKEST)[:LIKEST]
+        near = near[np.isfinite(distance[near])]
+        if not len(near):
             return None
-        runs, moments, distance = runs[nearest], moments[nearest], distance[nearest]
-        outcome = self._outcome[runs, moments + ahead]
-        is_moved = name != regression
-        if is_moved:
-            further = np.clip(moved(outcome, there[nearest], own), 0.0, 1.0)
+        runs, moments, distance = runs[near], moments[near], distance[near]
+        outcome = self._outcome[runs, moments + horizon.ahead]
+        if name != base:
+            further = np.clip(moved(outcome, there[near], own[base]), 0.0, 1.0)
             outcome = np.where(outcome == ENDED, ENDED, further)
-        return Donors(runs, moments, distance, outcome, is_moved)
-
-    def _alike(
-        self, own: np.ndarray, here: int, ahead: int, away: float, run: int
-    ) -> Donors | None:
-        """Moments that are known so far ahead, by how unlike their last samples were."""
-        s = len(self._times)
-        reach = int(away * s)
-        first, last = max(here - reach, 0), min(here + reach, s - 1 - ahead)
-        span, later = slice(first, last + 1), slice(first + ahead, last + 1 + ahead)
-        able = self._shown[:, span] & self._has_outcome[:, later]
-        if run >= 0:
-            able[run] = False
-        places = np.flatnonzero(able)
-        if not len(places):
-            return None
-        if len(places) > MOST:
-            random = np.random.default_rng([here, ahead])
-            places = places[random.choice(len(places), MOST, replace=False)]
-        runs, moments = np.divmod(places, able.shape[1])
-        moments = moments + first
-        gap = (self._features[runs, moments] - own) ** 2
-        count = np.isfinite(gap).sum(axis=1)
-        distance = np.where(np.isfinite(gap), gap, 0.0).sum(axis=1) / np.maximum(count, 1)
-        distance = np.where(count > 0, distance, 1.0)
-        return Donors(runs, moments, distance, self._outcome[runs, moments + ahead])
+        return Donors(runs, moments, outcome, distance, is_moved=name != base)
 
     def _valued(self, ranks: np.ndarray) -> np.ndarray:
         """States (m, d) of such ranks, between recorded values."""
@@ -404,12 +404,14 @@ class LiveForecast:
 def _kernels(donors: Donors, here: int, widths: Sequence[float]) -> np.ndarray:
     """(widths, m) weights of donors, each row's sum 1."""
     distance, same = donors.distance, donors.moments == here
+    anyone = same / same.sum() if same.any() else np.full(len(same), 1 / len(same))
+    if distance is None:
+        return (1 - ANYONE) * np.tile(donors.weights, (len(widths), 1)) + ANYONE * anyone
     nth = min(NEAREST, max(len(distance) // PART, 1)) - 1
     least = max(float(np.partition(distance, nth)[nth]), 1e-12)
     spread = np.maximum(np.square(widths), least)
     weights = np.exp(np.outer(-0.5 / spread, distance - distance.min()))
     weights /= weights.sum(axis=1, keepdims=True)
-    anyone = same / same.sum() if same.any() else np.full(len(same), 1 / len(same))
     return (1 - ANYONE) * weights + ANYONE * anyone
 
 
@@ -437,17 +439,3 @@ def histories(snapshots: Snapshots, core: int) -> tuple[np.ndarray, np.ndarray]:
     if ends is not None:
         ended = ends[:, None] < snapshots.times_seconds
     return states, ended
-
-
-def _features(ranks: np.ndarray) -> np.ndarray:
-    """(R, s, d * len(SPANS)) means of the last samples; NaN where none of them is known."""
-    known = np.isfinite(ranks)
-    sums = np.cumsum(np.where(known, ranks, 0.0), axis=1)
-    counts = np.cumsum(known, axis=1).astype(float)
-    parts = []
-    for span in SPANS:
-        total, number = sums.copy(), counts.copy()
-        total[:, span:] -= sums[:, :-span]
-        number[:, span:] -= counts[:, :-span]
-        parts.append(np.divide(total, number, out=np.full_like(total, np.nan), where=number > 0.5))
-    return np.concatenate(parts, axis=2)
