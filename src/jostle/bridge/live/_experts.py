@@ -35,9 +35,10 @@ class Past:
     def __init__(self, ranks: np.ndarray) -> None:
         self.values, known = ranks, np.isfinite(ranks)
         # (R, s) whether anything is, of the last samples.
-        self.is_known = known.any(axis=2)
-        for ago in range(1, min(KNOWN, known.shape[1])):
-            self.is_known[:, ago:] |= known[:, :-ago].any(axis=2)
+        shows = np.asarray(known.any(axis=2))
+        self.is_known = shows.copy()
+        for ago in range(1, min(KNOWN, shows.shape[1])):
+            self.is_known[:, ago:] |= shows[:, :-ago]
         self._sums, self._counts = (
             np.pad(np.cumsum(values, axis=1), ((0, 0), (1, 0), (0, 0)))
             for values in (np.where(known, ranks, 0.0), known.astype(float))
@@ -117,11 +118,12 @@ class ForestKernel:
     def __init__(self, shown: np.ndarray, outcome: np.ndarray, runs: np.ndarray) -> None:
         from sklearn.ensemble import ExtraTreesRegressor
 
-        some = 0.4 if outcome.shape[1] <= MANY else "sqrt"  # of the columns, at each split
+        # Of so many columns the best is taken at each split.
+        how: dict[str, Any] = TREES | {"max_features": 0.4 if outcome.shape[1] <= MANY else "sqrt"}
         self._folds, self._each = runs % FOLDS, []
         for fold in range(FOLDS):
             learned = self._folds != fold
-            trees = ExtraTreesRegressor(random_state=fold, max_features=some, **TREES)
+            trees = ExtraTreesRegressor(random_state=fold, **how)
             self._each.append(trees.fit(shown[learned], outcome[learned].squeeze()))
         # What a forest learned from: (FOLDS, n, trees) their leaves, -1 of all others.
         self._leaves = np.stack([one.apply(shown) for one in self._each])

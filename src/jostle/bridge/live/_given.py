@@ -406,6 +406,7 @@ def _kernels(donors: Donors, here: int, widths: Sequence[float]) -> np.ndarray:
     distance, same = donors.distance, donors.moments == here
     anyone = same / same.sum() if same.any() else np.full(len(same), 1 / len(same))
     if distance is None:
+        assert donors.weights is not None
         return (1 - ANYONE) * np.tile(donors.weights, (len(widths), 1)) + ANYONE * anyone
     nth = min(NEAREST, max(len(distance) // PART, 1)) - 1
     least = max(float(np.partition(distance, nth)[nth]), 1e-12)
