@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -18,7 +19,7 @@ import jostle
 from jostle.cli._app import build
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.runs import JobsImport, Runs, SacctImport
-from jostle.runs.logs import _sweep
+from jostle.runs.logs import _log, _sweep
 from jostle.runs.logs._cells import nodes_of, spans_of, times_of
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -335,3 +336,18 @@ def test_a_log_of_one_cell_a_line_is_told(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(b"JobID|User\n" * 999)[:-20])
     with pytest.raises(UnreadableFile, match="not a readable log"):
         SacctImport(packed).read()
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_of_a_job_that_stands_more_than_once_the_last_row_counts(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_log, "_IDS_AT_ONCE", at_once)
+    draw = np.random.default_rng(0)
+    ids = [f"{job}" for job in draw.integers(20, size=200)]
+    start = draw.integers(5_000_000, size=200)
+    last = {
+        (one, at // 1_000_000): row for row, (one, at) in enumerate(zip(ids, start, strict=True))
+    }
+    found = _log._last_of_each("cluster", pa.array(ids), start)
+    assert np.flatnonzero(found).tolist() == sorted(last.values())

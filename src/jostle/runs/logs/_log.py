@@ -28,6 +28,7 @@ pc: Any = pyarrow.compute
 OK, FAILED, TIMEOUT, RUNNING = range(4)
 _STATUS = np.array(["ok", "failed", "timeout"])
 _SLICES_OF_A_FILE = 3
+_IDS_AT_ONCE = 500_000
 
 
 @dataclass
@@ -158,7 +159,8 @@ class ImportedLog:
         names, state, start, end, outcome = columns[1:]
         lists, states = (list(self._codes[i]) for i in (0, 2))
         made.jobs, left = self.jobs, Counter(self.left_aside)
-        there = _last_of_each(_run_ids(self.campaign, ids, start))
+        there = _last_of_each(self.campaign, ids, start)
+        pa.default_memory_pool().release_unused()  # what reading took
         left["they stand more than once"] += int((~there).sum())
         node_names, stays_of, is_odd = _nodes(lists)
         left["their nodes cannot be read"] += int((is_odd[columns[0]] & there).sum())
@@ -274,13 +276,17 @@ def _run_ids(campaign: str, ids: Any, start: np.ndarray) -> Any:
     )
 
 
-def _last_of_each(run_id: Any) -> np.ndarray:
-    """(n,) bool: the last row of each id, which knows most of the job."""
-    codes = number_text(run_id)
-    last = np.zeros(len(codes), bool)
-    at = np.full(int(codes.max(initial=-1)) + 1, -1)
-    at[codes] = np.arange(len(codes))
-    last[at] = True
+def _last_of_each(campaign: str, ids: Any, start: np.ndarray) -> np.ndarray:
+    """(n,) bool: the last row of each run_id, which knows most of the job. Those that start in the same
+    second are looked at together, some at a time, as text that all differs takes much memory."""
+    last, second = np.zeros(len(start), bool), start // 1_000_000
+    parts = 1 + len(start) // _IDS_AT_ONCE
+    for part in range(parts):
+        at = np.flatnonzero(second % parts == part)
+        codes = number_text(_run_ids(campaign, ids.take(pa.array(at)), start[at]))
+        latest = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+        latest[codes] = at
+        last[latest] = True
     return last
 
 
