@@ -128,7 +128,7 @@ def level_of_chosen(
     replay = Replay.of(sets.model)
     if replay is None or not len(replay):
         return None
-    different = {(node.platform, tuple(sorted(t.workload for t in node.tenants))) for node in nodes}
+    different = {(node.platform, tuple(t.workload for t in node.tenants)) for node in nodes}
     used = np.unique(replay.platform)
     solo = np.full((int(used.max()) + 1, len(sets.workload_names)), np.nan)
     solo[used] = np.log(sets.solo(used))
