@@ -65,6 +65,10 @@ def test_who_is_alone_takes_what_it_takes_alone(model: Model) -> None:
     assert one.over == "throughout"
     assert answer.exit_code == 0
     assert np.isfinite(one.runtime_seconds)
+    late = Node("n", "p1", tenants=(Request("w04", elapsed_seconds=2 * one.end_seconds),))
+    (overdue,) = place(model, [late]).at().residents
+    assert overdue.end_seconds == pytest.approx(0.05 * one.end_seconds)
+    assert overdue.runtime_seconds == pytest.approx(overdue.elapsed_seconds + overdue.end_seconds)
 
 
 def test_what_cannot_be_told_is_said(model: Model) -> None:
@@ -80,7 +84,16 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
     for one, word in zip(answer.items, words, strict=True):
         assert one.status == "error"
         assert word in one.error
-    assert [one.workload for one in answer.residents] == ["w01"]
+    # Who is beside a name that is not known ends nobody knows when, and so does who comes there.
+    assert answer.residents == ()
+    (untold,) = answer.untold
+    assert "'unheard' on the node 'n'" in untold
+    assert untold in answer.notes
+    beside = place(model, nodes[:1]).at(Request("w02"))
+    assert not beside.is_kept
+    (refused,) = beside.items
+    assert "unheard" in refused.error
+    assert not place(model, nodes[:1]).at().is_kept
     assert place(model, [Node("n", "p1")]).at().items == ()
     wrong: list[dict[str, Any]] = [{"elapsed_seconds": -1}, {"done_ratio": 1.0}]
     for columns in wrong:

@@ -60,20 +60,28 @@ class End(Record):
 
 @dataclass(frozen=True)
 class Ends(VerbAnswer):
-    """items: of each request, in their order. residents: of everybody who is there."""
+    """items: of each request, in their order. residents: of everybody who is there, but for nodes of which
+    nothing can be told, as the model does not know a name there; untold says which, and why."""
 
     items: tuple[End | Unanswered, ...]
     residents: tuple[End, ...]
     standard: Standard
     model: dict[str, Any] | None = None
+    untold: tuple[str, ...] = ()
 
     schema: ClassVar[str] = "place_at/v1"
     also: ClassVar[tuple[str, ...]] = ("is_kept",)
 
     @property
     def is_kept(self) -> bool:
-        """Whether every request has an answer, and everybody keeps their limit."""
-        return all(isinstance(one, End) and one.is_kept for one in (*self.items, *self.residents))
+        """Whether every request and everybody there has an answer, and keeps their limit."""
+        everybody = (*self.items, *self.residents)
+        return not self.untold and all(isinstance(one, End) and one.is_kept for one in everybody)
+
+    @property
+    def notes(self) -> list[str]:
+        """Of which nodes nothing is told, too."""
+        return [*super().notes, *self.untold]
 
     @property
     def exit_code(self) -> int:
@@ -131,13 +139,18 @@ def at(placement: Placement, requests: Requests, question: AtQuestion, progress:
         else:
             coming.setdefault(name, []).append((place, row))
     people: list[tuple[Node, Request, int]] = []
+    untold: list[str] = []
     for name, node in by_name.items():
-        if node.platform in placement.sets.platform_code:
-            people += [(node, one, -1) for one in node.tenants if one.workload in known]
+        strange = [one.workload for one in node.tenants if one.workload not in known]
+        strange += [node.platform] if node.platform not in placement.sets.platform_code else []
+        if not strange:
+            people += [(node, one, -1) for one in node.tenants]
             people += [(node, one, place) for place, one in coming.get(name, ())]
-        else:
-            for place, _ in coming.get(name, ()):
-                answers[place] = Unanswered(f"the model does not know {node.platform!r}", place)
+            continue
+        why = f"the model does not know {strange[0]!r} on the node {name!r}"
+        untold += [f"nothing is told of who is there: {why}"] if node.tenants else []
+        for place, _ in coming.get(name, ()):
+            answers[place] = Unanswered(why, place)
     told = ends_at(placement.sets, [(node, one) for node, one, _ in people])
     residents = []
     for (node, one, place), end in zip(people, told, strict=True):
@@ -145,4 +158,4 @@ def at(placement: Placement, requests: Requests, question: AtQuestion, progress:
         residents += [row] if place < 0 else []
         answers |= {} if place < 0 else {place: row}
     items = tuple(answers[place] for place in range(len(requests)))
-    return Ends(items, tuple(residents), placement.standard, placement.label)
+    return Ends(items, tuple(residents), placement.standard, placement.label, tuple(untold))

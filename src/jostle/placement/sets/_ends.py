@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers
+from jostle.models import OVERDUE, BusyNodes, Rates, Timelines, ends, no_newcomers
 from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
 
 if TYPE_CHECKING:
     from jostle.placement.sets._bounds import SetBounds
-
-_NOTHING_LEFT = 1e-3  # of the work of one who goes on past its predicted end
 
 
 def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tuple[Any, ...]]:
@@ -49,7 +47,7 @@ def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tup
         if one.done_ratio is not None and one.elapsed_seconds:
             done[row, column] = one.done_ratio
     lawful = elapsed / seconds
-    left = 1 - np.minimum(np.where(np.isnan(done), lawful, done), 1 - _NOTHING_LEFT)
+    left = 1 - np.where(np.isnan(done), np.minimum(lawful, 1 - OVERDUE), done)
     nodes = BusyNodes(platform, members, left)
     out = ends(rates, nodes, no_newcomers(), watched=width)
     at = np.array([sets.platform_code[one.platform] for one, _ in people])
