@@ -103,10 +103,10 @@ def test_answers_follow_the_device_that_drifts_and_no_others_change(
         now = client.bound(asked, confidence=confidence)
         assert set(now.outcome[there]) == {"adapting"}
         assert (now.seconds[~there] == was.seconds[~there]).all()
-        # A workload may seem to drift, once in 3 000 runs: its bounds stay, without the guarantee.
+        # One name more may seem to drift, once in 3 000 runs: bounds stay, without the guarantee.
         changed = now.outcome[~there] != was.outcome[~there]
         assert set(now.outcome[~there][changed]) <= {"adapting"}
-        assert changed.sum() <= 2
+        assert changed.sum() <= 6  # of one platform
         assert (now.seconds[there] > was.seconds[there]).all()
     # No theorem stands behind such a bound, so nothing is placed by it unless predictions are accepted.
     placed = {"items": [{"workload": "w05", "deadline_seconds": 1e6}], "on": ["east"]}
