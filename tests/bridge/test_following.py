@@ -22,13 +22,13 @@ BURN = "import time; list(iter(lambda: time.time() < 0, True))"
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """Runs of 30 samples of 0.02 s in which half use the processor all the time, and half hardly."""
+    """Runs of 30 samples of 0.1 s in which half use the processor all the time, and half hardly."""
     random = np.random.default_rng(0)
     made = []
     for number in range(24):
-        use = 0.02 * (1.0 if number % 2 else 0.02)
+        use = 0.1 * (1.0 if number % 2 else 0.02)
         counts = use * random.uniform(0.9, 1.1, 30)
-        made.append(a_trace(number, {"cpu_seconds": counts.tolist()}, seconds=0.02))
+        made.append(a_trace(number, {"cpu_seconds": counts.tolist()}, seconds=0.1))
     write_traces(tmp_path / "past", Traces.from_traces([replace(t, workload="burn") for t in made]))
     return tmp_path / "past"
 
@@ -36,14 +36,14 @@ def recorded(tmp_path: Path) -> Path:
 def test_a_command_is_followed(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = shlex.join([sys.executable, "-S", "-c", BURN])
     words = ["forecast", str(recorded), "--follow", command, "--limit", "cpu_seconds=0.2"]
-    assert exit_code([*words, "--steps", "4", "--within", "0.1", "--json"]) == 0
+    assert exit_code([*words, "--steps", "4", "--within", "0.5", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) == 4
     assert {line["schema"] for line in lines} == {"forecast_step/v1"}
     moments = [line["now_seconds"] for line in lines]
     assert moments == sorted(moments)
     for line in lines:
-        assert line["time_seconds"] == pytest.approx(line["now_seconds"] + 0.1)
+        assert line["time_seconds"] == pytest.approx(line["now_seconds"] + 0.5)
         assert 0 <= line["exceedance_ratio"] <= 1
         assert line["exceedance_within_ratio"] >= 0
     assert exit_code([*words, "--steps", "2"]) == 0
@@ -88,12 +88,12 @@ def test_it_stops_where_the_recorded_runs_end(
 ) -> None:
     running = subprocess.Popen([sys.executable, "-S", "-c", BURN])
     try:
-        words = ["forecast", str(recorded), "--pid", str(running.pid), "--ran", "0.45"]
+        words = ["forecast", str(recorded), "--pid", str(running.pid), "--ran", "2.75"]
         assert exit_code([*words, "--ahead", "0.1"]) == 0
     finally:
         running.kill()
         running.wait()
-    assert "the recorded runs reach to 0.6 s" in capsys.readouterr().err
+    assert "the recorded runs reach to 3 s" in capsys.readouterr().err
 
 
 def test_odd_questions_are_refused(recorded: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class SetBounds:
         self._parts = Parts(len(self.workload_names), len(self.platform_names))
         self._solo: dict[int, np.ndarray] = {}
         self._levels: dict[float | None, _Level] = {}
-        self._others = {standard: self}
+        self._others = {(standard.confidence, standard.promise): self}
 
     def fresh(self) -> SetBounds:
         """The same model and measured times, with nothing remembered."""
@@ -98,16 +98,16 @@ class SetBounds:
     def by(self, confidence: float | None = None, promise: Promise | None = None) -> SetBounds:
         """The same by another standard; what does not depend on it is remembered once. Raises UsageError."""
         here = self.standard
-        standard = replace(
-            here,
-            confidence=here.confidence if confidence is None else confidence,
-            promise=here.promise if promise is None else promise,
+        key = (
+            here.confidence if confidence is None else confidence,
+            here.promise if promise is None else promise,
         )
-        if standard not in self._others:
+        if key not in self._others:
+            standard = replace(here, confidence=key[0], promise=key[1])
             sets = object.__new__(type(self))
             vars(sets).update(vars(self), standard=standard, rows=0, _levels={})
-            self._others[standard] = sets
-        return self._others[standard]
+            self._others[key] = sets
+        return self._others[key]
 
     def of(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None

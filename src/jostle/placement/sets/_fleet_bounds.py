@@ -47,8 +47,8 @@ class JoinedSets:
     confidences: tuple[float | None, ...] = (None,)
 
     def take(self, rows: np.ndarray) -> JoinedSets:
-        columns = (column[rows] for column in (self.platform, self.members, self.limit, self.own))
-        return JoinedSets(*columns, confidences=self.confidences)
+        members, limit, own = self.members[rows], self.limit[rows], self.own[rows]
+        return JoinedSets(self.platform[rows], members, limit, own, self.confidences)
 
     def bounds(self, sets: SetBounds) -> tuple[np.ndarray, np.ndarray]:
         """(seconds, whether valid), both (n, k)."""
@@ -96,15 +96,8 @@ class FleetBounds:
         step = max(1, PAIRS_AT_ONCE // max(1, len(self)))
         for start in range(0, len(requests), step):
             whole = self.assess_all(requests[start : start + step])
-            columns = [
-                whole.reason,
-                whole.bound_seconds,
-                whole.limit_seconds,
-                whole.growth,
-                whole.predicted,
-            ]
-            for row in range(len(whole.reason)):
-                yield Assessed(*(column[row] for column in columns))
+            columns = whole.reason, whole.bound_seconds, whole.limit_seconds, whole.growth
+            yield from map(Assessed, *columns, whole.predicted)
 
     def assess_all(self, requests: Sequence[Request], only: np.ndarray | None = None) -> Assessed:
         """Arrays of (requests, nodes). only: the pairs that are bounded, by default all that may be."""
@@ -129,7 +122,7 @@ class FleetBounds:
     ) -> JoinedSets:
         """The sets of requests, by their places, with the tenants of nodes, by theirs, which must be open to
         them. limit: (requests, nodes)."""
-        known = tuple(dict.fromkeys((*self.confidences, *(r.confidence for r in requests))))
+        known = tuple(dict.fromkeys([*self.confidences, *[r.confidence for r in requests]]))
         code = np.array([self.sets.workload_code.get(r.workload, -1) for r in requests], int)
         own = np.array([known.index(r.confidence) for r in requests], int)
         return JoinedSets(
@@ -185,9 +178,9 @@ class FleetBounds:
                 reason[place] = CODES["bad_node"]
             elif node.platform not in self.sets.platform_code:
                 reason[place] = CODES["unknown_platform"]
-            elif any(tenant.workload not in known for tenant in node.tenants):
+            elif not known.keys() >= {tenant.workload for tenant in node.tenants}:
                 reason[place] = CODES["unknown_tenant"]
-            elif any(self._is_service(tenant) for tenant in node.tenants):
+            elif any(map(self._is_service, node.tenants)):
                 reason[place] = CODES["not_modelled"]
         return reason
 
@@ -240,7 +233,7 @@ class FleetBounds:
 
     @cached_property
     def confidences(self) -> tuple[float | None, ...]:
-        return tuple(dict.fromkeys(one.confidence for one in self._everybody)) or (None,)
+        return tuple(dict.fromkeys([one.confidence for one in self._everybody])) or (None,)
 
     @cached_property
     def own(self) -> np.ndarray:
