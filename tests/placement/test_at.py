@@ -94,7 +94,10 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
     (refused,) = beside.items
     assert "unheard" in refused.error
     assert not place(model, nodes[:1]).at().is_kept
-    assert place(model, [Node("n", "p1")]).at().items == ()
+    assert place(model, nodes[:1]).at().report().tables == ["Nothing is told: the notes say why."]
+    empty = place(model, [Node("n", "p1")]).at()
+    assert empty.items == ()
+    assert "nobody is on these nodes" in str(empty.report().tables)
     wrong: list[dict[str, Any]] = [{"elapsed_seconds": -1}, {"done_ratio": 1.0}]
     for columns in wrong:
         with pytest.raises(UsageError, match=next(iter(columns))):

@@ -104,11 +104,14 @@ class Ends(VerbAnswer):
             for one in sorted(listed, key=lambda one: one.node)
         ]
         heads = ["node", "who", "has run", "ends in", "takes in all", "at most", "limit", "kept"]
-        parts: list[Table | str] = [Table(heads, rows, (2, 3, 4, 5, 6))]
-        if listed:
-            parts.append(
-                "Ends are if nobody else comes; so is what each takes in all that has a limit."
-            )
+        if not listed:
+            is_empty = not (self.items or self.untold)
+            why = "nobody is on these nodes, and nobody comes" if is_empty else "the notes say why"
+            return Report(self.to_document(), [f"Nothing is told: {why}."], notes=self.notes)
+        parts: list[Table | str] = [
+            Table(heads, rows, (2, 3, 4, 5, 6)),
+            "Ends are if nobody else comes; so is what each takes in all that has a limit.",
+        ]
         if any(one.over == "future" for one in listed):
             parts.append("What others take in all is with newcomers as lately seen in the log.")
         return Report(self.to_document(), parts, notes=self.notes)

@@ -25,6 +25,7 @@ Over = Literal["throughout", "timeline", "future"]
 OVERDUE = 0.05
 # How much of its work has to be done before a run's own pace counts as much as the prediction does.
 PACE = 0.1
+_RISING = "Starts rise from 0, in seconds since the run began."
 
 
 @dataclass(frozen=True)
@@ -83,46 +84,41 @@ class Timelines:
 
     def __post_init__(self) -> None:
         first = np.diff(self.row, prepend=-1) != 0
+        start, elapsed, done = self.start_seconds, self.elapsed_seconds, self.done_ratio
         with np.errstate(invalid="ignore"):
+            late = ~first & ~(np.diff(start, prepend=0) > 0)
             wrong = (
-                ("does not start at 0", self.row[first & (self.start_seconds != 0)]),
-                (
-                    "has a stretch that does not start after the one before it",
-                    self.row[~first & ~(np.diff(self.start_seconds, prepend=0) > 0)],
-                ),
-                ("has a start that is not finite", self.row[~np.isfinite(self.start_seconds)]),
+                ("does not start at 0", self.row[first & (start != 0)], _RISING),
+                ("has a stretch that does not start after the one before it", self.row[late], _RISING),
+                ("has a start that is not finite", self.row[~np.isfinite(start)], _RISING),
                 (
                     "has run for less than nothing",
-                    np.flatnonzero(
-                        ~((self.elapsed_seconds >= 0) & (self.elapsed_seconds < np.inf))
-                    ),
+                    np.flatnonzero(~((elapsed >= 0) & (elapsed < np.inf))),
+                    "For how long it has run is in seconds, 0 before it starts.",
                 ),
                 (
                     "has done less than nothing or all of its work",
-                    np.flatnonzero((self.done_ratio < 0) | (self.done_ratio >= 1)),
+                    np.flatnonzero((done < 0) | (done >= 1)),
+                    "A share from 0 to under 1, such as 0.4; none of what runs past its end, and the time "
+                    "tells.",
                 ),
                 (
                     "has done work before it started",
-                    np.flatnonzero((self.done_ratio > 0) & (self.elapsed_seconds == 0)),
+                    np.flatnonzero((done > 0) & (elapsed == 0)),
+                    "Say for how long it has run, too.",
                 ),
                 (
                     "is open before its last known stretch has begun",
-                    np.flatnonzero(self.is_open & (self._last_start > self.elapsed_seconds)),
+                    np.flatnonzero(self.is_open & (start[self.last] > elapsed)),
+                    "What may come is asked about from now on: name who has come by now, or no future.",
                 ),
             )
-        for what, rows in wrong:
+        for what, rows, fix in wrong:
             if len(rows):
-                raise UsageError(
-                    f"the timeline in row {rows[0]} {what}",
-                    fix="Starts rise from 0, in seconds since the run began.",
-                )
+                raise UsageError(f"the timeline in row {rows[0]} {what}", fix=fix)
 
     def __len__(self) -> int:
         return len(self.elapsed_seconds)
-
-    @property
-    def _last_start(self) -> np.ndarray:
-        return self.start_seconds[self.last]
 
     @property
     def last(self) -> np.ndarray:
