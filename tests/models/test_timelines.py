@@ -84,7 +84,7 @@ def test_one_company_throughout_is_what_it_was() -> None:
         ({"stretches": [[(0.0, []), (5.0, []), (5.0, [])]]}, "after the one before"),
         ({"stretches": [[(0.0, []), (float("nan"), [])]]}, "after the one before"),
         ({"stretches": [[(0.0, [])]], "elapsed_seconds": [-1]}, "less than nothing"),
-        ({"stretches": [[(0.0, [])]], "done_ratio": [1.0], "elapsed_seconds": [1]}, "all of its.*such as 0.4"),
+        ({"stretches": [[(0.0, [])]], "done_ratio": [1.0], "elapsed_seconds": [1]}, "such as 0.4"),
         ({"stretches": [[(0.0, [])]], "done_ratio": [0.5]}, "before it started"),
         ({"stretches": [[(0.0, []), (9.0, [])]], "future": True}, "is open before"),
         ({"stretches": [[]]}, "a stretch at least"),

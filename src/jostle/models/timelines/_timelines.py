@@ -89,7 +89,11 @@ class Timelines:
             late = ~first & ~(np.diff(start, prepend=0) > 0)
             wrong = (
                 ("does not start at 0", self.row[first & (start != 0)], _RISING),
-                ("has a stretch that does not start after the one before it", self.row[late], _RISING),
+                (
+                    "has a stretch that does not start after the one before it",
+                    self.row[late],
+                    _RISING,
+                ),
                 ("has a start that is not finite", self.row[~np.isfinite(start)], _RISING),
                 (
                     "has run for less than nothing",

@@ -143,8 +143,8 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
         fields["confidence"] = LEVELS.get(fields["statistic"] or "")
     if fields["done_ratio"] is not None and fields["done_ratio"] >= 1:
         raise ValueError(
-            f"done_ratio is {fields['done_ratio']:g}, not a share under 1, such as 0.4; leave it empty of what "
-            "runs past its end, and the time tells"
+            f"done_ratio is {fields['done_ratio']:g}, not a share under 1, such as 0.4; leave it empty of "
+            "what runs past its end, and the time tells"
         )
     if share is not None and share > 1:
         raise ValueError(f"pes_ratio is {share:g}, not above 0 and at most 1")
