@@ -241,7 +241,49 @@ def test_the_commands_tell_what_was_made(tmp_path: Path) -> None:
     assert document["stretches"] > 1
     command = ["import", "jobs", str(path), "-o", str(tmp_path / "other")]
     answer = CliRunner().invoke(build(), command)
-    assert isinstance(answer.exception, UnknownName)
+    assert isinstance(answer.exception, BadData)
+    assert "node or host or hostname" in str(answer.exception)
+    # Once more, with another rule: what is there stays.
+    again = SacctImport(path, "{User}").read().write(tmp_path / "fleet")[0]
+    assert again.added == 0
+    assert "new folder" in again.notes[-1]
+
+
+def test_other_names_of_columns_and_names_that_hold_the_delimiter(tmp_path: Path) -> None:
+    plain = written(tmp_path / "log.csv", made_log(3))
+    edges: dict[str, Any] = {"since": "2025-12-31T00:00:00", "until": "2026-02-01T00:00:00"}
+    other = tmp_path / "other.csv"
+    lines = plain.read_text("utf-8").replace("job,node,start,end", "Job_ID,Host,Begin,Finish", 1)
+    other.write_text(lines, "utf-8")
+    one, two = (JobsImport(path, **edges).read().runs() for path in (plain, other))
+    assert two.table.equals(one.table)
+    rows = [
+        "1|ann|a|n1|2026-01-01T00:00:00|2026-01-01T00:10:00|COMPLETED|600",
+        "2|ann|b|c||n1|2026-01-01T00:00:00|2026-01-01T00:05:00|COMPLETED|300",
+        "3|ann|n1|2026-01-01T00:00:00|2026-01-01T00:10:00|COMPLETED|600",
+    ]
+    path = tmp_path / "sacct.txt"
+    path.write_text(HEADER + "\n".join(rows) + "\n", "utf-8")
+    made = SacctImport(path, "{JobName}", **edges).read()
+    assert "without them" in made.notes[0]
+    assert read_back(made.runs()) == {"1": [(0, ["b|c|"]), (300, [])], "2": [(0, ["a"])]}
+
+
+def test_a_log_of_which_nothing_ended_well_and_names_with_numbers_are_told(tmp_path: Path) -> None:
+    rows = [
+        f"{i}|ann|sort-{i}|n1|2026-01-01T00:0{i}:00|2026-01-01T00:0{i}:30|{'CD' if i else 'PR'}|30"
+        for i in range(9)
+    ]
+    path = tmp_path / "sacct.txt"
+    path.write_text(HEADER + "\n".join(rows) + "\n", "utf-8")
+    edges: dict[str, Any] = {"since": "2025-12-31T00:00:00", "until": "2026-02-01T00:00:00"}
+    bad = SacctImport(path, **edges).read().write(tmp_path / "bad")[0]
+    assert bad.notes == [
+        "no job ended well: COMPLETED, succeeded, done or ok says so, not 'PR', 'CD'"
+    ]
+    path.write_text(path.read_text("utf-8").replace("CD", "COMPLETED"), "utf-8")
+    (note,) = SacctImport(path, **edges).read().write(tmp_path / "good")[0].notes
+    assert "8 of 8 names were met once, such as 'ann/sort-1'" in note
 
 
 def test_programs_under_one_name_and_names_met_once(tmp_path: Path) -> None:
@@ -265,7 +307,7 @@ def test_bad_logs_are_told(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="no job that ran"):
         JobsImport(path).read().runs()
     path.write_text("job,node,start,workload\n1,n1,2026-01-01T00:00:00,a\n", "utf-8")
-    with pytest.raises(UnknownName, match="end"):
+    with pytest.raises(BadData, match=r"called end or end_time.*Call one of them so: job, node"):
         JobsImport(path).read()
     with pytest.raises(UnknownName, match="queue"):
         JobsImport(written(path, made_log(0)), workload="{queue}").read()

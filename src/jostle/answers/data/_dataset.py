@@ -138,8 +138,14 @@ def imported_report(
     return Report(document, [text], notes=notes)
 
 
-def log_report(source: str, output: Path, made: MadeOfLog, written: Sequence[Path]) -> Report:
-    """What an import made of a log of jobs."""
+def log_report(
+    source: str,
+    output: Path,
+    made: MadeOfLog,
+    written: Sequence[Path],
+    sentence: Callable[[str], str] = str,
+) -> Report:
+    """What an import made of a log of jobs. sentence: as in dataset_report."""
     document = {
         "schema": "import_log/v1",
         "dataset": str(output),
@@ -147,11 +153,12 @@ def log_report(source: str, output: Path, made: MadeOfLog, written: Sequence[Pat
         **vars(made),
         "files": [str(path) for path in written],
     }
+    there = f"; {old} stay as they were named" if (old := made.runs - made.added) else ""
     of_each = f"{made.platforms}, a median of {made.runs_of_a_platform:g} runs on each"
     lines = [
         ("rows of jobs", f"{made.jobs}"),
         ("runs", f"{made.runs} ({', '.join(f'{n} {name}' for name, n in made.status.items())})"),
-        ("new in the dataset", f"{made.added}"),
+        ("new in the dataset", f"{made.added}{there}"),
         ("stretches", f"{made.stretches:.2g} a run in the mean"),
         ("platforms", of_each),
         ("workloads", f"{made.workloads}, {made.once} of them met once"),
@@ -164,7 +171,7 @@ def log_report(source: str, output: Path, made: MadeOfLog, written: Sequence[Pat
     if made.left_aside:
         rows = [(str(n), f"because {why}") for why, n in made.left_aside.items()]
         parts += ["", Table(("jobs", "are no runs"), rows, (0,), "Left aside", wrapped=(1,))]
-    return Report(document, parts, notes=[f"note: {text}" for text in made.notes])
+    return Report(document, parts, notes=[f"note: {sentence(text)}" for text in made.notes])
 
 
 def profile_report(profile: Profile) -> Report:

@@ -41,7 +41,8 @@ def _import(importer: Importer, command: ImportCommand) -> Report:
         measured = _asked(importer, command, measured)
         return imported_report(measured, command.output, measured.write(command.output), as_typed)
     if isinstance(measured, ImportedLog):
-        return log_report(measured.source, command.output, *measured.write(command.output))
+        written = measured.write(command.output)
+        return log_report(measured.source, command.output, *written, as_typed)
     if isinstance(measured, Traces):
         files = write_traces(command.output, measured)
         return traces_report(measured, command.output, files, notes=measured.notes)

@@ -146,7 +146,7 @@ class WorkloadRule:
             if field is None:
                 continue
             if field.lower() not in known:
-                raise UnknownName("column", field, list(cells), where=where)
+                raise UnknownName("`workload` column", field, list(cells), where=where)
             pieces.append(self._cut(known[field.lower()], pattern))
         whole = pc.binary_join_element_wise(
             *pieces, "", null_handling="replace", null_replacement=""

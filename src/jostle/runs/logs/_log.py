@@ -146,6 +146,10 @@ class ImportedLog:
             made.added += table.num_rows
             if table.num_rows:
                 files += dataset.write(Runs(table))
+        if not made.added:
+            made.notes.append(
+                "nothing is new: for another rule of workloads or table of nodes take a new folder"
+            )
         return made, files
 
     def _tables(self, made: MadeOfLog) -> Iterator[pa.Table]:
@@ -379,6 +383,19 @@ class _Tally:
         names = about.workload[job[good]]
         number = np.bincount(names, minlength=len(about.workload_names))
         made.workloads, made.once = int((number > 0).sum()), int((number == 1).sum())
+        if 2 * made.once > made.workloads:
+            one = about.workload_names[np.argmax(number == 1)]
+            made.notes.append(
+                f"{made.once} of {made.workloads} names were met once, such as {str(one)!r}: where they end "
+                "in a number, let the rule of workloads cut them, such as {name:^[a-z]+}"
+            )
+        if not len(good):
+            seen = ", ".join(
+                repr(str(about.state_names[k])) for k in np.unique(about.state[job])[:5]
+            )
+            made.notes.append(
+                f"no job ended well: COMPLETED, succeeded, done or ok says so, not {seen}"
+            )
         platform = about.platform[nodes]
         of_platform = np.bincount(platform[platform >= 0])
         made.platforms = int((of_platform > 0).sum())

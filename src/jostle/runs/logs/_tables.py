@@ -21,7 +21,7 @@ import pyarrow.parquet
 from jostle._options import Positional
 from jostle._tables import file_bytes, text_of
 from jostle._untrusted import understands
-from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.runs._columns import filled
 from jostle.runs.importers._foreign import read_csv
 from jostle.runs.logs._cells import NO_TIME, WorkloadRule, spans_of, times_of, zone_of
@@ -32,7 +32,7 @@ pc: Any = pyarrow.compute
 
 _BLOCK = 16 << 20  # bytes at a time
 _OUTCOMES = {
-    **dict.fromkeys(("completed", "succeeded", "ok", ""), OK),
+    **dict.fromkeys(("completed", "succeeded", "success", "done", "finished", "ok", ""), OK),
     "timeout": TIMEOUT,
     **dict.fromkeys(
         ("running", "suspended", "completing", "stopped", "signaling", "stage_out", "resizing"),
@@ -45,18 +45,20 @@ _OUTCOMES = {
 class JobsImport:
     """Import a log of jobs: who was on which node from when to when.
 
-    A CSV or Parquet file with columns job, node, start, end, and state where there is one (COMPLETED,
-    FAILED, TIMEOUT, RUNNING ...). Whoever was on a node at the same time ran beside each other, and each
-    job is a run with its stretches. The same log tomorrow adds what is new.
+    A CSV or Parquet file with columns job, node (or host), start, end, and state (or status) where there is
+    one (COMPLETED, FAILED, TIMEOUT, RUNNING ...). Whoever was on a node at the same time ran beside each
+    other, and each job is a run with its stretches. The same log tomorrow adds what is new.
     """
 
     name: ClassVar[str] = "jobs"
     columns: ClassVar[dict[str, tuple[str, ...]]] = {
-        "job": ("job",), "node": ("node",), "start": ("start",), "end": ("end",), "state": ("state",),
-        "took": ("elapsed",),
+        "job": ("job", "job_id", "jobid", "id"), "node": ("node", "host", "hostname"),
+        "start": ("start", "start_time", "started", "begin"), "end": ("end", "end_time", "ended", "finish"),
+        "state": ("state", "status"), "took": ("elapsed",),
     }  # fmt: skip
     delimiter: ClassVar[str] = ","
     has_steps: ClassVar[bool] = False
+    free_text: ClassVar[str] = ""  # the column that may hold delimiters
 
     file: Annotated[
         str | os.PathLike[str] | BinaryIO, "The log; - reads standard input.", Positional()
@@ -96,7 +98,7 @@ class JobsImport:
 
     @understands("file")
     def read(self) -> ImportedLog:
-        """Raises UnreadableFile, UnknownName for a missing column."""
+        """Raises UnreadableFile, BadData for a missing column."""
         where = self._where
         log = ImportedLog(
             where, self.campaign, self._platforms(), self._edge("since"), self._edge("until")
@@ -110,7 +112,11 @@ class JobsImport:
                 if there is not None:
                     named[key] = cells[known[there]]
                 elif key not in ("state", "took"):
-                    raise UnknownName("column", columns[0], list(cells), where=where)
+                    raise BadData(
+                        f"no column is called {' or '.join(columns)}",
+                        where=where,
+                        fix=f"Call one of them so: {', '.join(cells)}.",
+                    )
             log.add(self._batch(named, rule.names(cells, where)))
         if rule.not_matched:
             log.notes.append(
@@ -192,10 +198,17 @@ class JobsImport:
                 raise _unreadable(error, where) from None
             return
         ragged = 0
+        mended: list[list[str]] = []
 
-        def skip(_: Any) -> str:
+        def skip(row: Any) -> str:
             nonlocal ragged
-            ragged += 1
+            cells, free = row.text.split("|"), [name.lower() for name in names]
+            if delimiter == "|" and len(cells) > len(names) and self.free_text in free:
+                at = free.index(self.free_text)
+                end = at + 1 + len(cells) - len(names)
+                mended.append([*cells[:at], "|".join(cells[at:end]), *cells[end:]])
+            else:
+                ragged += 1
             return "skip"
 
         try:
@@ -228,12 +241,19 @@ class JobsImport:
                 )
                 for batch in reader:
                     yield dict(zip(names, batch.columns, strict=True))
+                if mended:
+                    texts = [pa.array(column, pa.string()) for column in zip(*mended, strict=True)]
+                    yield dict(zip(names, texts, strict=True))
         except (pa.ArrowException, OSError, EOFError) as error:
             if "Empty CSV" not in str(error):  # a header alone: no job
                 raise _unreadable(error, where) from None
         log.jobs += ragged
         reason = "their lines have more or fewer cells than the header (a delimiter in a name?)"
         log.left_aside[reason] += ragged
+        if ragged:
+            log.notes.append(
+                "who ran beside jobs whose lines cannot be read counts as without them"
+            )
 
 
 @dataclass(frozen=True)
@@ -253,6 +273,7 @@ class SacctImport(JobsImport):
     }  # fmt: skip
     delimiter: ClassVar[str] = "|"
     has_steps: ClassVar[bool] = True
+    free_text: ClassVar[str] = "jobname"
 
     workload: Annotated[
         str, "What a job is a run of; columns as sacct names them, in any case."
@@ -283,7 +304,6 @@ def _header(line: bytes, delimiter: str, where: str) -> list[str]:
 
 
 def _unreadable(error: Exception, where: str) -> UnreadableFile:
-    text = (str(error) or type(error).__name__).splitlines()[0]
-    return UnreadableFile(
-        f"not a readable log: {text}", where=where, fix="Its first line names columns."
-    )
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    fix = None if isinstance(error, FileNotFoundError) else "Its first line names columns."
+    return UnreadableFile(f"not a readable log: {text.splitlines()[0]}", where=where, fix=fix)
