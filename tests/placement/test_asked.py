@@ -163,8 +163,9 @@ def test_a_fleet_with_tenants_in_a_column_and_in_a_table() -> None:
             "memory": ["4GiB", None, None],
             "tenants": ["w1@1.5x; w2", '[{"workload": "w3", "deadline": "20ms"}]', None],
         },
-        tenants=[{"name": "late", "workload": "w4", "node": "b", "slowdown": 2}],
+        tenants=[{"name": "late", "workload": "w4", "node": "b", "slowdown": 2, "done": 0.4}],
     )
+    assert fleet.ignored == ("done of tenants",)
     a, b, c = fleet.nodes
     assert [(t.workload, t.slowdown) for t in a.tenants] == [("w1", 1.5), ("w2", None)]
     assert (a.free_slots, a.memory_bytes) == (0, 2**32)

@@ -128,7 +128,9 @@ class AboutFleet(AboutModel):
             raise UsageError(f"--beside: {error}") from None
         node = Node(self.platform, self.platform, tenants=tuple(beside))
         fleet = Fleet((node,))
-        return fleet if self.tenants is None else fleet.with_tenants(self.tenants)
+        if self.tenants is None:
+            return fleet
+        return _all_used(fleet.with_tenants(self.tenants), self.platform)
 
     def items(self, *, required: bool = True) -> Requests:
         """Raises UsageError, and what reading raises."""

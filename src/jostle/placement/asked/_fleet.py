@@ -169,7 +169,8 @@ class Fleet:
             else node
             for node in self.nodes
         ]
-        return replace(self, nodes=tuple(nodes))
+        unused = (f"{name} of tenants" for name in requests.ignored)
+        return replace(self, nodes=tuple(nodes), ignored=(*self.ignored, *unused))
 
     @cached_property
     def _names(self) -> frozenset[str]:
