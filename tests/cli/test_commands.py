@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,6 +18,8 @@ import pytest
 import jostle
 import studies
 from jostle.cli import exit_code as run
+from jostle.cli.ask._colocation import AboutOne, one_question
+from jostle.errors import UsageError
 from tests.factorization.conftest import make_world
 
 
@@ -35,6 +39,31 @@ def model(dataset: Path) -> Path:
 
 def answer(model: Path, *more: str) -> list[str]:
     return ["predict", str(model), "-w", "w01", "-p", "p2", *more]
+
+
+@dataclass
+class Names:
+    workload_names: tuple[str, ...] = ("a", "b", "b,c")
+    platform_names: tuple[str, ...] = ("p",)
+
+
+def test_options_over_time_are_read() -> None:
+    about = AboutOne(
+        model=Path("m"), beside=("b",), then=("10s=a,b", "1min=b,c", "2min="), elapsed="0"
+    )
+    asked = one_question(about, Names(), "a")
+    assert isinstance(asked, jostle.Timelines)
+    assert asked.start_seconds.tolist() == [0, 10, 60, 120]
+    beside = asked.colocations.to_columns()["corunners"]
+    assert [list(names) for names in beside] == [["b"], ["a", "b"], ["b,c"], []]
+    assert asked.elapsed_seconds.tolist() == [0]
+    wrongs: dict[str, dict[str, Any]] = {
+        "--then": {"then": ("10=a",)},
+        "--elapsed 90s": {"elapsed": "90"},
+    }
+    for says, wrong in wrongs.items():
+        with pytest.raises(UsageError, match=says):
+            one_question(AboutOne(model=Path("m"), **wrong), Names(), "a")
 
 
 def test_predict_says_how_long_and_at_most(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,6 +117,9 @@ class Ends(VerbAnswer):
         return Report(self.to_document(), parts, notes=self.notes)
 
 
+_NO_NODE = "it names no node: name it in a column `node` of the requests, or ask `on` one node only"
+
+
 @verb(AtQuestion, needs_items=False)
 def at(placement: Placement, requests: Requests, question: AtQuestion, progress: Progress) -> Ends:
     """A request without a node goes to the only one there is. Raises UnknownName for a node that is not in
@@ -137,7 +140,7 @@ def at(placement: Placement, requests: Requests, question: AtQuestion, progress:
         elif name not in by_name or row.workload not in known:
             why = f"the model does not know the workload {row.workload!r}"
             if name not in by_name:
-                why = f"the node {name!r} is not asked about" if name else "it names no node"
+                why = f"the node {name!r} is not asked about" if name else _NO_NODE
             answers[place] = Unanswered(why, number)
         else:
             coming.setdefault(name, []).append((place, row))

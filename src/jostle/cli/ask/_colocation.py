@@ -60,12 +60,18 @@ def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations 
             start = cells.seconds(at, "its time") if is_given else None
             if start is None:
                 raise ValueError("it is not TIME=NAME,NAME")
-            stretches.append((start, [name for name in names.split(",") if name]))
-        elapsed = 0.0 if about.elapsed is None else cells.seconds(about.elapsed, "--elapsed") or 0.0
+            is_one = names in predictor.workload_names  # which may hold commas
+            parts = [names] if is_one else [name for name in names.split(",") if name]
+            stretches.append((start, parts))
     except ValueError as error:
         raise UsageError(
             f"the timeline cannot be read: {error}", fix="Such as --then 2min=sort,fft"
         ) from None
+    try:
+        is_zero = about.elapsed in (None, "0", "0s")
+        elapsed = 0.0 if is_zero else cells.seconds(about.elapsed, "--elapsed") or 0.0
+    except ValueError as error:
+        raise UsageError(str(error), fix="Such as --elapsed 90s") from None
     return Timelines.from_columns(
         workload=[workload],
         platform=[one.platform_names[0]],
