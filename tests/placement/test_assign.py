@@ -141,8 +141,13 @@ def test_the_order_of_requests_does_not_matter(model: Model, seed: int, random: 
 
 
 def searched(model: Model, asked: list[Request], fleet: Fleet) -> Assignment:
-    effort = Effort(limit_seconds=1.0, list_up_to=0)
-    return assign_requests(asked, place(model, fleet).bounds, "most_accepted", effort)
+    effort, told = Effort(limit_seconds=1.0, list_up_to=0), []
+    bounds = place(model, fleet).bounds
+    progress = lambda done, total, _: told.append((done, total))  # noqa: E731
+    found = assign_requests(asked, bounds, "most_accepted", effort, progress)
+    assert told == sorted(told)
+    assert {total for _, total in told} == {told[-1][0]}
+    return found
 
 
 def test_the_search_is_near_the_optimum_and_safe(model: Model) -> None:

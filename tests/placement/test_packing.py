@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from typing import Any
 
@@ -212,3 +213,4 @@ def test_an_answer_says_who_is_where_who_is_not_and_what_binds() -> None:
     assert "What binds" not in said(assignment(0, binding=binding))
     empty = Assignment("most_accepted", Standard(), (), 0.0, 0.0, 0.0, 0.0, True, 0)
     assert (empty.is_complete, empty.gap_ratio) == (False, 0.0)
+    assert replace(empty, is_optimal=False).gap_ratio == 0.0

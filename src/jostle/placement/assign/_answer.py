@@ -102,9 +102,9 @@ class Assignment(VerbAnswer):
     @property
     def gap_ratio(self) -> float:
         """By what share the worth placed may be below the best there is; 0 where it is the best."""
-        if self.worth_at_most <= 0:
+        if self.is_optimal or self.worth_at_most <= 0:
             return 0.0
-        return max(0.0, 1 - self.worth / self.worth_at_most) if not self.is_optimal else 0.0
+        return max(0.0, 1 - self.worth / self.worth_at_most)
 
     @property
     def by_node(self) -> dict[str, list[Placed]]:

@@ -118,8 +118,6 @@ def _wider(
     """The sets with one more kind of which all smaller ones are among these; None where there are more than
     `most` to try."""
     kinds, k = problem.size[0], items.shape[1]
-    if not len(items):
-        return place, np.zeros((0, k + 1), int)
     order = np.lexsort((*items.T[::-1], place))
     place, items = place[order], items[order]
     # Two sets that differ in the last kind alone make one with both (or a set and itself with it twice).
