@@ -1,0 +1,396 @@
+"""Parts of an ensemble beside loops over what they are said to be."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.ensemble import CanonicalRuns, Ensemble
+from jostle.ensemble._canonical import campaign_of
+from jostle.ensemble._explain import MOST_EXACT, shapley
+from jostle.ensemble._fit import Learned
+from jostle.ensemble._fitted import answers_of, in_parts
+from jostle.ensemble._folds import (
+    ALONE,
+    ELSEWHERE,
+    FEW_SETS,
+    FEWEST_LEFT,
+    HARDLY_ALONE,
+    KINDS,
+    NEW_CELL,
+    NEW_NAME,
+    NEW_SET,
+    NOT_ASKED,
+    SET_FOLDS,
+    TrialFold,
+    _fold_of_cells,
+    _turn_of_repeats,
+    folds_of,
+    kinds_of,
+)
+from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
+from jostle.ensemble._weights import (
+    HALF_TRUSTED,
+    LEAST_WEIGHT,
+    OF_PROFILES,
+    Trial,
+    promising,
+    usual_weights,
+    weights_of,
+)
+from jostle.ensemble._words import in_words, weights_in_words
+from jostle.methods import learn
+from jostle.runs import Colocations, Runs
+from tests.ensemble.conftest import made_runs
+
+
+@pytest.fixture(scope="module")
+def campaign() -> CanonicalRuns:
+    return campaign_of(made_runs(programs=9, platforms=3, threes=20))[0]
+
+
+def members_of(campaign: CanonicalRuns) -> list[tuple[int, ...]]:
+    """Of every run the workloads together."""
+    workload, _, corunner = campaign.codes
+    row = np.repeat(np.arange(len(campaign)), campaign.degree)
+    return [
+        tuple(sorted([int(own), *corunner[row == at].tolist()])) for at, own in enumerate(workload)
+    ]
+
+
+def game(press: dict[str, float], together: float) -> Any:
+    """Log seconds: what each co-runner presses, and more where both x and y are there."""
+
+    def predict(asked: Colocations) -> np.ndarray:
+        names = asked.to_columns()["corunners"]
+        both = [together * ("x" in own and "y" in own) for own in names]
+        return np.exp([sum(press[n] for n in own) for own in names] + np.array(both))
+
+    return predict
+
+
+def test_what_each_co_runner_adds_is_the_mean_over_all_orders() -> None:
+    press, beside = {"x": 0.1, "y": 0.3, "z": 0.7}, ("y", "x", "z", "x")
+    predict, added = game(press, 0.5), np.zeros(4)
+
+    def log(others: list[str]) -> float:
+        one = Colocations.from_columns(workload=["w"], platform=["p"], corunners=[others])
+        return float(np.log(predict(one))[0])
+
+    for order in permutations(range(4)):
+        for n, at in enumerate(order):
+            before = [beside[k] for k in order[:n]]
+            added[at] += (log([*before, beside[at]]) - log(before)) / 24
+    assert shapley(predict, "w", "p", beside) == pytest.approx(added)
+    assert shapley(predict, "w", "p", ()).tolist() == []
+    many = ("z",) * (MOST_EXACT - 1) + ("x", "y")
+    by_orders = shapley(predict, "w", "p", many)
+    assert by_orders[:-2] == pytest.approx([0.7] * (MOST_EXACT - 1))
+    assert by_orders[-2:].sum() == pytest.approx(0.1 + 0.3 + 0.5)
+    assert (by_orders[-2:] > [0.1, 0.3]).all()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_folds_of_sets_leave_out_what_they_say(campaign: CanonicalRuns, seed: int) -> None:
+    members, (_, platform, _), cell = members_of(campaign), campaign.codes, campaign.cell
+    folds = [fold for fold in folds_of(campaign, seed) if not fold.is_of_names]
+    assert len(folds) == SET_FOLDS
+    turns, elsewhere = np.zeros(len(campaign), int), 0
+    for fold in folds:
+        assert (fold.left_out == (fold.kind != NOT_ASKED)).all()
+        kept = {members[at] for at in np.flatnonzero(~fold.left_out) if campaign.degree[at]}
+        here = {(members[at], platform[at]) for at in np.flatnonzero(~fold.left_out)}
+        alone = set(cell[~fold.left_out & (campaign.degree == 0)].tolist())
+        units: dict[int, set[Any]] = {}
+        for at in np.flatnonzero(fold.left_out).tolist():
+            kind, own, set_here = fold.kind[at], members[at], (members[at], int(platform[at]))
+            assert kind in (ALONE if not campaign.degree[at] else NEW_SET, ELSEWHERE)
+            assert (own in kept) == (kind == ELSEWHERE) or kind == ALONE
+            assert set_here not in here or kind == ALONE
+            assert kind != ALONE or int(cell[at]) in alone
+            units.setdefault(int(fold.unit[at]), set()).add(own if kind == NEW_SET else set_here)
+        assert all(len(one) == 1 for one in units.values())
+        assert len({next(iter(one)) for one in units.values()}) == len(units)
+        turns += np.isin(fold.kind, (NEW_SET, ALONE))
+        elsewhere += int((fold.kind == ELSEWHERE).sum())
+    beside = campaign.degree > 0
+    assert (turns[beside] == 1).all()
+    assert elsewhere > 0
+    # Of each cell one run alone stays in all of them.
+    for one in np.unique(cell[~beside]):
+        assert sorted(turns[(cell == one) & ~beside].tolist())[:2] == [0, 1]
+
+
+def test_repeats_alone_take_turns(campaign: CanonicalRuns) -> None:
+    some = campaign.take(np.arange(len(campaign)) < len(campaign))
+    turn = _turn_of_repeats(some, np.random.default_rng(0))
+    alone = some.degree == 0
+    assert (turn[~alone] == -1).all()
+    assert ((turn[alone] == -1).sum(), turn.max()) == (len(np.unique(some.cell[alone])), 3)
+    counts = np.bincount(turn[turn >= 0], minlength=SET_FOLDS)
+    assert counts.min() > 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_folds_of_names_leave_names_with_what_they_say(campaign: CanonicalRuns, seed: int) -> None:
+    members, (workload, platform, _), cell = members_of(campaign), campaign.codes, campaign.cell
+    beside, ran = campaign.degree > 0, np.zeros(0, int)
+    for fold in (one for one in folds_of(campaign, seed) if one.is_of_names):
+        left = [members[at] for at in np.flatnonzero(~fold.left_out & beside)]
+        sets_of = [{one for one in left if name in one} for name in range(campaign.size[1])]
+        new = np.flatnonzero(fold.kind == NEW_NAME)
+        names = {int(name) for name in np.unique(fold.unit[new] - 2**32)}
+        assert 0 < len(names) < campaign.size[1]
+        assert {len(sets_of[name]) for name in names} <= {0, 1}
+        for at in new.tolist():
+            assert int(fold.unit[at] - 2**32) in set(members[at]) & names
+            if int(workload[at]) in names:
+                assert int(fold.unit[at] - 2**32) == workload[at]
+        out = np.unique(cell[fold.kind == NEW_CELL])
+        assert fold.left_out[np.isin(cell, out)].all()
+        known = np.flatnonzero(~fold.left_out & ~beside)
+        assert not set(cell[known].tolist()) & set(out.tolist())
+        assert set(workload[known].tolist()) == set(range(campaign.size[1]))
+        assert set(platform[known].tolist()) == set(range(campaign.size[0]))
+        hardly = np.flatnonzero(fold.kind == HARDLY_ALONE)
+        for name in np.unique(workload[hardly]).tolist():
+            assert not sets_of[name]
+            assert (workload[known] == name).sum() == 1
+        units = {int(unit) for unit in np.unique(fold.unit[fold.kind == NEW_CELL])}
+        assert len(units) == len(out)
+        assert not units & set(fold.unit[new].tolist())
+        ran = np.append(ran, out)
+    assert len(ran) == len(set(ran.tolist()))
+
+
+def test_the_last_cell_of_a_name_is_never_left_out() -> None:
+    """Workloads that ran on one platform alone, beside one that ran on all."""
+    places = [(0, p) for p in range(3)] + [(w, w % 3) for w in range(1, 9)]
+    runs = Runs.from_columns(
+        workload=[f"w{w}" for w, _ in places],
+        platform=[f"p{p}" for _, p in places],
+        runtime_seconds=np.arange(1.0, 12.0),
+    )
+    campaign = campaign_of(runs)[0]
+    for seed in range(20):
+        fold = _fold_of_cells(campaign, np.random.default_rng(seed))
+        out = np.flatnonzero(fold >= 0)
+        ran = np.setdiff1d(campaign.cell, out)
+        assert set(out.tolist()) <= set(campaign.cell.tolist())
+        assert set((ran % 9).tolist()) == set(range(9))
+        assert set((ran // 9).tolist()) == set(range(3))
+        assert 1 <= len(out) <= 2
+    one = campaign_of(runs.take(runs.colocations.platform == 0))[0]
+    assert (_fold_of_cells(one, np.random.default_rng(0)) == -1).all()
+
+
+def test_where_hardly_any_would_be_left_beside_others_only_runs_alone_are_asked() -> None:
+    runs = made_runs(programs=FEWEST_LEFT // 2, platforms=1, threes=0)
+    beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)[:FEWEST_LEFT]
+    alone = np.flatnonzero(runs.colocations.number_of_corunners == 0)
+    campaign = campaign_of(runs.take(np.concatenate([alone, beside])))[0]
+    for fold in folds_of(campaign, 0):
+        assert (campaign.degree[fold.kind != NOT_ASKED] == 0).all()
+        assert not fold.left_out[campaign.degree > 0].any()
+        assert (fold.kind != NOT_ASKED).any()
+
+
+def test_what_kind_a_question_is_depends_on_the_name_that_is_known_least(
+    campaign: CanonicalRuns,
+) -> None:
+    rows, members = campaign.every_row, members_of(campaign)
+    sets = {one for one in members if len(one) > 1}
+    counted = [sum(name in one for one in sets) for name in range(campaign.size[1])]
+    assert campaign.sets_of_names.tolist() == counted
+    few = np.array(counted)
+    few[:3] = 0, 2, 3
+    elsewhere = np.arange(len(rows)) % 4 == 0
+    for kind, own, known in zip(kinds_of(rows, few, elsewhere), members, elsewhere, strict=True):
+        least = min(few[list(own)])
+        expected = ELSEWHERE if known else FEW_SETS if least <= 2 else NEW_SET
+        assert kind == (NEW_NAME if least == 0 else expected)
+
+
+def trial_of(answer: np.ndarray, truth: np.ndarray, kind: np.ndarray, **more: Any) -> Trial:
+    each = np.arange(len(truth))
+    usual = {"unit": each, "degree": np.ones(len(truth), int), "place": each, "target": each}
+    return Trial(answer=answer, log_slowdown=truth, kind=kind, **usual | more)
+
+
+def test_each_kind_and_number_has_weights_of_its_own_as_far_as_it_was_tried() -> None:
+    """Answer k is right about kind k alone, and among new sets the last about two co-runners."""
+    kinds = [NEW_SET, FEW_SETS, NEW_NAME, ELSEWHERE, NEW_SET]
+    truth = np.random.default_rng(0).normal(0.4, 0.1, 300)
+    group = np.arange(300) % 5
+    answer = truth + np.where(group[None] == np.arange(5)[:, None], 0.0, 0.4)
+    kind, degree = np.array(kinds)[group], np.where(group == 4, 2, 1)
+    trial = trial_of(answer, truth, kind, degree=degree)
+    labels = ("new", "few", "name", "elsewhere", "two")
+    weight = weights_of(labels, trial, most=3, chance=0.0, seed=0)
+    assert weight.shape == (len(KINDS), 4, 5)
+    assert weight.sum(-1) == pytest.approx(np.ones((len(KINDS), 4)))
+    assert (weight[weight > 0] > LEAST_WEIGHT).all()
+    for at, one in enumerate(kinds):
+        mine = weight[one, 2 if at == 4 else 1]
+        assert mine.argmax() == at
+        own = 60 / (60 + HALF_TRUSTED)
+        # What stands for others has no more than what was not trusted.
+        assert mine[at] > own if at != 2 else mine[at] > 0.99
+    assert (weight[FEW_SETS, 1] == weight[FEW_SETS, 3]).all()
+    assert not (weight[NEW_SET, 1] == weight[NEW_SET, 2]).all()
+    # None was tried with three: what is told of all new sets stands.
+    assert weight[NEW_SET, 3, [0, 4]].min() > 0.1
+    noise = weights_of(("none", *labels[1:]), trial_of(answer, 0 * truth, kind), 2, 0.5, seed=0)
+    assert (noise[..., 0] == 1).all()
+    few = trial.take(np.arange(3))
+    assert (weights_of(("effects", *labels[1:]), few, 1, 0.0, 0) == [1, 0, 0, 0, 0]).all()
+
+
+def test_the_usual_weights_are_of_what_is_usual() -> None:
+    assert usual_weights(("none", "level", "effects")).tolist() == [0, 0.5, 0.5]
+    assert usual_weights(("a", "b")).tolist() == [0.5, 0.5]
+    assert usual_weights(()).tolist() == []
+
+
+def test_who_may_still_matter_goes_on() -> None:
+    random = np.random.default_rng(0)
+    truth = random.normal(0.3, 0.05, 120)
+    noise = random.choice([-1.0, 1.0], 120)
+    answer = truth + np.stack([0.05 * noise, 0.052 * noise, 0.3 * noise, 0.3 * noise, -0.3 * noise])
+    labels, known = ("best", "close", "far", "plain", "other"), np.full(120, NEW_SET)
+    trial = trial_of(answer[:4], truth, known)
+    kept = promising(labels[:4], trial, 0, frozenset({"plain"}))
+    assert kept == {"best", "close", "plain"}
+    # Of whom has learned from few rows the error may halve, and more.
+    left = np.array([1.0, 1.0, 0.1, 1.0])
+    assert "far" in promising(labels[:4], trial, 0, frozenset(), left)
+    new = trial_of(answer[[2, 2, 0, 2]], truth, np.full(120, NEW_NAME))
+    both = Trial.concatenate([trial, new])
+    assert promising(labels[:4], both, 0, frozenset()) == {"best", "close", "far"}
+    assert (len(both), both.of(NEW_NAME).units, both.units) == (240, 120, 120)
+    assert promising(labels[:4], trial.take(np.arange(3)), 0, frozenset()) == set(labels[:4])
+
+
+def test_answers_are_by_label_and_who_has_none_agrees_with_the_others(
+    campaign: CanonicalRuns,
+) -> None:
+    rows = campaign.every_row.take(np.arange(len(campaign)) < 3)
+
+    def expert(labels: tuple[str, ...], value: list[list[float]]) -> Any:
+        return SimpleNamespace(labels=labels, log_slowdowns=lambda *_: np.array(value))
+
+    nan = np.nan
+    experts = {
+        "one": expert(("a", "b"), [[1, 2, nan], [3, 4, nan]]),
+        "two": expert(("c", "d"), [[5, nan, nan], [9, 9, 9]]),
+        "none": expert(("e",), [[9, 9, 9]]),
+    }
+    found = answers_of(experts, ("c", "b", "a"), rows, campaign.ground)
+    assert found.tolist() == [[5, 3, 0], [3, 4, 0], [1, 2, 0]]
+
+
+def test_many_rows_are_answered_in_parts(
+    campaign: CanonicalRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.ensemble._fitted.ROWS_AT_ONCE", 7)
+    sizes, rows = [], campaign.every_row
+
+    def answer(part: Any) -> tuple[np.ndarray, np.ndarray]:
+        sizes.append(len(part))
+        return part.target.astype(float), part.log_slowdown
+
+    first, second = in_parts(answer, rows)
+    assert max(sizes) == 7
+    assert first.tolist() == rows.target.tolist()
+    assert second.tolist() == rows.log_slowdown.tolist()
+
+
+def test_the_networks_share_of_times_alone_is_the_one_closest_to_those_left_out(
+    campaign: CanonicalRuns,
+) -> None:
+    """What names suggest is too long by 3, what the network says too short by 1, in log seconds / 10."""
+    truth = np.full(campaign.size, np.nan)
+    truth.ravel()[campaign.cell] = campaign.log_runtime
+    tried = Tried(campaign, {}, {}, seed=0)
+    part: Any = SimpleNamespace(log_alone=truth + 0.3)
+    network: Any = SimpleNamespace(log_alone=lambda: truth - 0.1)
+    alone = np.unique(campaign.cell[campaign.degree == 0], return_index=True)[1]
+    at = np.flatnonzero(campaign.degree == 0)[alone]
+    for number, share in ((FEWEST_CELLS, 0.75), (FEWEST_CELLS - 1, USUAL_SHARE)):
+        kind = np.full(len(campaign), NOT_ASKED)
+        kind[at[:number]] = NEW_CELL
+        truth.ravel()[campaign.cell[at]] = campaign.log_runtime[at]
+        part.log_alone = truth + 0.3
+        fold = TrialFold(kind, kind == NEW_CELL, kind, is_of_names=True)
+        tried.fits = [(fold, {"network": network}, part), (fold, {}, part)]
+        assert tried.share() == share
+    assert 0.75 in SHARES
+    tried.experts = {"p": SimpleNamespace(needs={"profiles"}), "r": SimpleNamespace(needs={"runs"})}  # type: ignore[dict-item]
+    tried.wanted = {"r": ("a",), "p": ("b", "c")}
+    assert tried.prior.tolist() == [1.0, OF_PROFILES, OF_PROFILES]
+
+
+def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:
+    runs = made_runs(programs=6, threes=0)
+    c = runs.colocations
+    hidden = (c.number_of_corunners == 0) & (c.platform == 1) & (c.workload < 3)
+    campaign, names, usual = campaign_of(runs.take(~hidden))
+    of_network = np.arange(12.0).reshape(campaign.size)
+    of_network[0, 0] = np.nan
+    network: Any = SimpleNamespace(log_alone=lambda: of_network)
+    whole = Learned(campaign, {}, (), np.zeros((0, 0, 0)), 0.25, names, usual, {})
+    found, by_names = whole.log_alone({"network": network}, campaign), campaign.log_alone
+    for at, measured in enumerate(campaign.ran_alone):
+        here = divmod(at, campaign.size[1])
+        blend = 0.25 * of_network[here] + 0.75 * by_names[here]
+        expected = by_names[here] if measured or np.isnan(of_network[here]) else blend
+        assert found[here] == pytest.approx(expected)
+    assert campaign.ran_alone.sum() == 12 - 3
+    assert whole.log_alone({}, campaign) is by_names
+
+
+def test_canonical_runs_are_in_units_of_their_own(campaign: CanonicalRuns) -> None:
+    alone = campaign.log_alone.ravel()[campaign.cell]
+    beside = campaign.degree > 0
+    extra = np.abs(np.exp(campaign.log_runtime) - np.exp(alone))[beside]
+    assert campaign.unit_seconds == pytest.approx(np.median(extra))
+    rows = campaign.every_row
+    assert rows.scale == pytest.approx(campaign.unit_seconds / np.exp(alone))
+    assert rows.log_slowdown == pytest.approx(campaign.log_runtime - alone)
+    assert campaign.is_learned.tolist() == beside.tolist()
+    members, (_, platform, _) = members_of(campaign), campaign.codes
+    for everywhere in (True, False):
+        keys = campaign.sets(everywhere)
+        known: dict[Any, int] = {}
+        for key, own, place in zip(keys.tolist(), members, platform.tolist(), strict=True):
+            assert known.setdefault((own, None if everywhere else place), key) == key
+        assert len(set(known.values())) == len(known)
+
+
+def test_words_for_people_name_what_differs_in_strength_alone_once() -> None:
+    assert in_words("effects and rest 2") == "additive effects and what pairs differ by"
+    assert in_words("level of seconds") == "the mean slowdown, in seconds"
+    assert in_words("effects of shares") == "additive effects, in shares of the time alone"
+    assert in_words("something new") == "something new"
+    given = {"effects and rest 0": 0.2, "none": 0.5, "effects and rest 1": 0.3, "level": 0.1}
+    found = weights_in_words(given)
+    assert list(found.values()) == pytest.approx([0.5, 0.5, 0.1])
+    assert list(found)[2] == "the mean slowdown"
+
+
+def test_bounds_have_three_ways_of_growing() -> None:
+    runs = made_runs(programs=4, platforms=1, threes=0)
+    fitted = learn(Ensemble(experts=("rules",)), runs)
+    found = fitted.candidates(runs.colocations)
+    seconds = fitted.predict(runs.colocations)
+    assert found.seconds == pytest.approx(seconds)
+    assert np.exp(found.centre) == pytest.approx(np.stack([seconds] * 3))
+    alone = runs.colocations.number_of_corunners == 0
+    assert (found.scale[0] == 1).all()
+    assert found.scale[1:, alone] == pytest.approx(0.02)
+    assert (found.scale[1:] >= 0.02).all()
+    assert found.scale[2, ~alone].max() > 0.02
