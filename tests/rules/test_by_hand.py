@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import t as student
 
 from jostle.rules import (
     Answer,
@@ -291,8 +291,8 @@ def test_means_of_cells_are_told_from_nothing_by_a_t_test() -> None:
         log[::7] = np.nan
         known = np.isfinite(log)
         means = [log[known & (target == one)].mean() for one in np.unique(target[known])]
-        _, chance = ttest_1samp(means, 0.0)
-        sure = bool(chance < 0.01)
+        apart = np.mean(means) / np.std(means, ddof=1) * np.sqrt(len(means))
+        sure = bool(2 * student.sf(abs(apart), len(means) - 1) < 0.01)
         assert plainly_another_time(log, target) == sure
         told.append(sure)
     assert 5 < sum(told) < 35
