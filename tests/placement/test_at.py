@@ -35,7 +35,14 @@ def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
     here = place(model, [Node("n", "p1", tenants=tenants)], confidence=0.5)
     answer = here.at([Request("w03", "c", deadline_seconds=1e-9)])
     left = {"w01": 0.75, "w02": 0.5, "w03": 1.0}
-    step = min(seconds_of(model, list(left))) / 1000
+    seconds = seconds_of(model, list(left))
+    step = min(seconds) / 1000
+    # Who tells how far it has come goes on at the pace that it has had.
+    pace = {
+        "w01": 0.35 / (0.5 / seconds[0] + 0.1),
+        "w02": 0.6 / (1.0 / seconds[1] + 0.1),
+        "w03": 1.0,
+    }
     clock, told = 0.0, {one.workload: one.end_seconds for one in (*answer.residents, *answer.items)}
     rates = {tuple(left): seconds_of(model, list(left))}
     while left:
@@ -44,13 +51,15 @@ def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
             rates[names] = seconds_of(model, list(names))
         clock += step
         for name, seconds in zip(names, rates[names], strict=True):
-            left[name] -= step / seconds
+            left[name] -= step * pace[name] / seconds
             if left[name] <= 0:
                 assert told[name] == pytest.approx(clock, rel=0.01)
                 del left[name]
     kept = {one.workload: one.is_kept for one in (*answer.residents, *answer.items)}
     assert kept["w01"]
     assert not kept["w03"]
+    promised = next(one for one in answer.residents if one.workload == "w02")
+    assert promised.runtime_seconds == pytest.approx(1.0 + promised.end_seconds)
     assert answer.exit_code == 1
     (one,) = answer.items
     assert one.over == "timeline"

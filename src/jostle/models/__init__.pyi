@@ -20,6 +20,6 @@ from .timelines._futures import BusyNodes as BusyNodes
 from .timelines._futures import Rates as Rates
 from .timelines._futures import ends as ends
 from .timelines._futures import no_newcomers as no_newcomers
-from .timelines._timelines import OVERDUE as OVERDUE
 from .timelines._timelines import Timelines as Timelines
+from .timelines._timelines import done_and_pace as done_and_pace
 from .timelines._timelines import past_and_future as past_and_future

@@ -203,10 +203,7 @@ class Timelines:
         elapsed = self.elapsed_seconds[self.row]
         past = np.maximum(np.minimum(end, elapsed) - self.start_seconds, 0)
         lawful = np.bincount(self.row, past * np.exp(-log_times), len(self))
-        known = np.isfinite(self.done_ratio)
-        done = np.where(known, self.done_ratio, np.minimum(lawful, 1 - OVERDUE))
-        pace = np.where(known, (np.nan_to_num(done) + PACE) / (lawful + PACE), 1.0)
-        return done, pace
+        return done_and_pace(self.done_ratio, lawful)
 
     def runtime(self, log_times: np.ndarray) -> np.ndarray:
         """(n,) seconds from start to end, the last company staying to the end; NaN where a rate that counts
@@ -229,6 +226,14 @@ class Timelines:
             total[rows[ends]] = begin[at[ends]] + left[rows[ends]] / rate[at[ends]]
             left[rows] -= work[at]
         return total
+
+
+def done_and_pace(done_ratio: np.ndarray, lawful: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(share of the work done by now, how many times faster than the law says it went). done_ratio: by
+    its own count, NaN where only the time tells. lawful: by the law."""
+    known = np.isfinite(done_ratio)
+    done = np.where(known, done_ratio, np.minimum(lawful, 1 - OVERDUE))
+    return done, np.where(known, (np.nan_to_num(done) + PACE) / (lawful + PACE), 1.0)
 
 
 def past_and_future(

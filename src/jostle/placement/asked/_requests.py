@@ -220,7 +220,7 @@ class Requests:
             raise BadData(
                 "no column is called 'workload'",
                 where=table.where,
-                fix=f"Map one of: {', '.join(map(str, table.ignored)) or 'none'}.",
+                fix=f"Call so, or map, one of: {', '.join(map(str, table.ignored)) or 'none'}.",
             )
         rows: list[Request | None] = []
         status = []

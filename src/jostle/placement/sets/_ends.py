@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.models import OVERDUE, BusyNodes, Rates, Timelines, ends, no_newcomers
+from jostle.models import BusyNodes, Rates, Timelines, done_and_pace, ends, no_newcomers
 from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
 
@@ -46,9 +46,9 @@ def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tup
         elapsed[row, column] = one.elapsed_seconds or 0.0
         if one.done_ratio is not None and one.elapsed_seconds:
             done[row, column] = one.done_ratio
-    lawful = elapsed / seconds
-    left = 1 - np.where(np.isnan(done), np.minimum(lawful, 1 - OVERDUE), done)
-    nodes = BusyNodes(platform, members, left)
+    by_now, pace = done_and_pace(done, elapsed / seconds)
+    left = 1 - by_now
+    nodes = BusyNodes(platform, members, left, pace)
     out = ends(rates, nodes, no_newcomers(), watched=width)
     at = np.array([sets.platform_code[one.platform] for one, _ in people])
     limit = sets.limits([one for _, one in people], at[None, :]).diagonal()
