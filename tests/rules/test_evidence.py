@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from jostle.rules import chance_of_shift, is_noise, plainly_another_time
+from jostle.rules import (
+    SlowdownRows,
+    chance_of_identity,
+    chance_of_shift,
+    either,
+    is_noise,
+    plainly_another_time,
+)
 
 
 def test_few_runs_that_are_all_slower_are_evidence() -> None:
@@ -83,6 +91,59 @@ def test_without_a_cell_that_has_both_there_is_no_chance_to_tell() -> None:
     cell = np.array([0, 0, 1, 1])
     assert np.isnan(chance_of_shift(cell, np.arange(4.0), np.array([0, 0, 1, 1], bool), 0))
     assert np.isnan(chance_of_shift(cell[:0], np.zeros(0), np.zeros(0, bool), 0))
+
+
+def pairs_of(programs: int, platforms: int) -> tuple[SlowdownRows, np.ndarray]:
+    """(every program beside every other on every platform, who ran together)."""
+    each = [
+        (p * programs + i, p * programs + j)
+        for p in range(platforms)
+        for i in range(programs)
+        for j in range(programs)
+        if i != j
+    ]
+    target, corunner = np.array(each).T
+    n = len(target)
+    low, high = np.sort(np.stack([target % programs, corunner % programs]), axis=0)
+    rows = SlowdownRows(target, corunner, np.arange(n), np.zeros(n), np.ones(n))
+    return rows, low * programs + high
+
+
+def test_company_that_helps_as_often_as_it_costs_is_seen_by_who_it_is() -> None:
+    random, (rows, together) = np.random.default_rng(0), pairs_of(6, 2)
+    noise = 0.02 * random.normal(size=len(rows))
+    press = np.array([-0.1, 0.1, 0.05, -0.05, 0.1, -0.1])[rows.corunner % 6]
+    friends = np.where(rows.target % 6 // 2 == rows.corunner % 6 // 2, -0.4, 0.1)
+    for log in (press, friends):
+        seen = replace(rows, log_slowdown=log + noise)
+        assert chance_of_identity(seen, together, 0) <= 0.004
+    own = replace(rows, log_slowdown=np.linspace(-1, 1, 12)[rows.target] + noise)
+    assert chance_of_identity(own, together, 0) > 0.1
+
+
+def test_noise_is_no_company_and_copies_of_it_are_no_more_of_it() -> None:
+    random, (rows, together) = np.random.default_rng(1), pairs_of(5, 2)
+    chances = []
+    for _ in range(100):
+        seen = replace(rows, log_slowdown=random.standard_t(2, len(rows)))
+        chances.append(chance_of_identity(seen, together, 0))
+    assert np.mean(np.array(chances) <= 0.1) <= 0.19  # 1 of 100 are more where a tenth are to be
+    twice = [np.tile(each, 2) for each in (seen.target, seen.corunner, seen.log_slowdown)]
+    row = np.arange(2 * len(rows))
+    copies = SlowdownRows(twice[0], twice[1], row, twice[2], np.ones(len(row)))
+    again = chance_of_identity(copies, np.tile(together, 2), 0)
+    assert again == pytest.approx(chances[-1], abs=1e-9)
+
+
+def test_without_a_target_that_met_two_nobody_can_tell_who_it_was() -> None:
+    rows, together = pairs_of(2, 2)
+    assert np.isnan(chance_of_identity(rows, together, 0))
+    assert np.isnan(chance_of_identity(rows.take(np.zeros(len(rows), bool)), together[:0], 0))
+    nan = float("nan")
+    assert np.isnan(either(nan, nan))
+    assert either(nan, 0.2) == 0.2
+    assert either(0.7, 0.2, 0.4) == pytest.approx(0.6)
+    assert either(0.7, 0.6) == 1.0
 
 
 def test_what_is_taken_for_noise_depends_on_the_chance() -> None:

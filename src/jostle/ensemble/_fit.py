@@ -31,7 +31,9 @@ from jostle.rules import (
     ANY_OF_PAIRS,
     NO_SLOWDOWN,
     Answer,
+    chance_of_identity,
     chance_of_shift,
+    either,
     fit_extrapolation,
     fit_memory,
     variance_of_repeats,
@@ -81,7 +83,10 @@ def fit(
         tick()
     labels, trial, share = tried.labels, tried.trial(), tried.share()
     most = int(campaign.degree.max(initial=0))
-    chance = chance_of_shift(campaign.cell, campaign.log_runtime, campaign.degree > 0, seed)
+    chance = either(
+        chance_of_shift(campaign.cell, campaign.log_runtime, campaign.degree > 0, seed),
+        chance_of_identity(campaign.rows, campaign.sets(True)[campaign.is_learned], seed),
+    )
     weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
     if has_rows and len(trial):
         weight = weights_of(labels, trial, most, chance, seed, tried.prior)

@@ -13,7 +13,9 @@ from ._effects import fit_effects as fit_effects
 from ._effects import no_effects as no_effects
 from ._encoded import Encoded as Encoded
 from ._encoded import fit_encoded as fit_encoded
+from ._evidence import chance_of_identity as chance_of_identity
 from ._evidence import chance_of_shift as chance_of_shift
+from ._evidence import either as either
 from ._evidence import is_noise as is_noise
 from ._members import NO_SLOWDOWN as NO_SLOWDOWN
 from ._members import Level as Level

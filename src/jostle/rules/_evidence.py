@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from jostle.rules._memory import keys_of
+from jostle.rules._rows import SlowdownRows
 from jostle.rules._weights import nothing_but_noise
 
 SHUFFLES = 999
@@ -36,13 +38,58 @@ def chance_of_shift(
     size, there = np.bincount(at), np.bincount(at, label)
     y = y - (np.bincount(at, y) / size)[at]
     scale = size / (there * (size - there))  # of a sum of those beside, to a difference of means
-    # The first row is what was measured; all are in the order of the cells.
-    mixed = np.argsort(at + random.random((SHUFFLES + 1, len(at))), axis=1)
-    mixed[0] = np.arange(len(at))
+    mixed = _shuffles(at, random)
     sums = np.add.reduceat(y * label[mixed], np.cumsum(size) - size, axis=1)
     statistics = np.stack([np.abs(sums.sum(1)), (scale * sums**2).sum(1)])
     exceeded = (statistics >= statistics[:, :1] * (1 - 1e-12)).mean(1)
     return float(min(1.0, 2 * exceeded.min()))
+
+
+def chance_of_identity(rows: SlowdownRows, together: np.ndarray, seed: int) -> float:
+    """How often chance alone makes it matter so much who is beside a target; NaN where none met two sets.
+
+    together: (n,) codes of who ran side by side, on any platform. Company that costs as often as it helps
+    moves no mean. But without interference the runs of a target beside others are alike, so that they may be
+    shuffled among themselves: by the sum of squared sums of what is beyond the target's mean, each over their
+    number, of every co-runner, and of all who ran together, twice the smaller probability. Repeats of a set
+    are averaged first.
+    """
+    from scipy.sparse import csr_matrix
+
+    key, first, at = np.unique(keys_of(rows), return_index=True, return_inverse=True)
+    y = np.bincount(at, rows.log_slowdown) / np.bincount(at)
+    random = np.random.default_rng([seed, 31])
+    keep = np.zeros(len(rows), bool)
+    keep[first[random.permutation(len(key))[:MOST_SHUFFLED]]] = True
+    rows, y = rows.take(keep), y[at[keep]]
+    _, at = np.unique(rows.target, return_inverse=True)
+    size = np.bincount(at)
+    if size.max(initial=0) < 2:
+        return float("nan")
+    y = y - (np.bincount(at, y) / size)[at]
+    order = np.argsort(at, kind="stable")
+    shuffled = y[order][_shuffles(at[order], random)].T
+    chances = []
+    for place, code in (rows.row, rows.corunner), (np.arange(len(rows)), together[keep]):
+        _, code, count = np.unique(code, return_inverse=True, return_counts=True)
+        group = csr_matrix((np.ones(len(code)), (code, place)), shape=(len(count), len(rows)))
+        statistic = ((group[:, order] @ shuffled) ** 2 / count[:, None]).sum(0)
+        chances.append((statistic >= statistic[0] * (1 - 1e-12)).mean())
+    return float(min(1.0, 2 * min(chances)))
+
+
+def _shuffles(at: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """(SHUFFLES + 1, n) places, mixed within those of one code, ascending; the first as they are."""
+    mixed = np.argsort(at + random.random((SHUFFLES + 1, len(at))), axis=1)
+    mixed[0] = np.arange(len(at))
+    return mixed
+
+
+def either(*chances: float) -> float:
+    """The chance of the least of several, of which chance may be as many times as likely to be so small; NaN
+    where all are."""
+    known = [chance for chance in chances if chance == chance]
+    return min(1.0, len(known) * min(known)) if known else float("nan")
 
 
 def is_noise(chance: float, gain: np.ndarray, sets: np.ndarray) -> bool:
