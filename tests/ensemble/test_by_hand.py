@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.ensemble import CanonicalRuns, Ensemble
+from jostle.ensemble import CanonicalRuns, Ensemble, fit_rules
 from jostle.ensemble._canonical import campaign_of
 from jostle.ensemble._explain import MOST_EXACT, shapley
 from jostle.ensemble._fit import Learned
@@ -32,6 +32,8 @@ from jostle.ensemble._folds import (
     folds_of,
     kinds_of,
 )
+from jostle.ensemble._methods import FittedMethod, ProbesExpert
+from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
 from jostle.ensemble._weights import (
     HALF_TRUSTED,
@@ -43,9 +45,10 @@ from jostle.ensemble._weights import (
     weights_of,
 )
 from jostle.ensemble._words import in_words, weights_in_words
+from jostle.errors import MissingExtra
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
-from tests.ensemble.conftest import made_runs
+from tests.ensemble.conftest import DAYS, in_sessions, made_runs
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +148,7 @@ def test_folds_of_names_leave_names_with_what_they_say(campaign: CanonicalRuns, 
         new = np.flatnonzero(fold.kind == NEW_NAME)
         names = {int(name) for name in np.unique(fold.unit[new] - 2**32)}
         assert 0 < len(names) < campaign.size[1]
-        assert {len(sets_of[name]) for name in names} <= {0, 1}
+        assert {len(sets_of[name]) for name in names} == {0, 1}
         for at in new.tolist():
             assert int(fold.unit[at] - 2**32) in set(members[at]) & names
             if int(workload[at]) in names:
@@ -351,6 +354,14 @@ def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:
         assert found[here] == pytest.approx(expected)
     assert campaign.ran_alone.sum() == 12 - 3
     assert whole.log_alone({}, campaign) is by_names
+    # What tells cells apart is one for all parts, and kept where some expert needs it.
+    part = campaign.take(np.arange(len(campaign)) % 2 == 0)
+    assert part.design is campaign.design
+    experts: Any = [SimpleNamespace(needs_design=needed) for needed in (True, False)]
+    for mine, kept in ((experts, True), (experts[1:], False)):
+        campaign.shared["source"] = runs
+        ground = whole.ensemble(dict(zip("ab", mine, strict=False)), part).weighed.ground
+        assert (ground.design.shape[1] > 0) == kept
 
 
 def test_canonical_runs_are_in_units_of_their_own(campaign: CanonicalRuns) -> None:
@@ -383,8 +394,11 @@ def test_words_for_people_name_what_differs_in_strength_alone_once() -> None:
 
 
 def test_bounds_have_three_ways_of_growing() -> None:
-    runs = made_runs(programs=4, platforms=1, threes=0)
+    runs = made_runs(programs=5, platforms=2, threes=0)
+    c = runs.colocations
+    runs = runs.take((c.platform == 0) | (c.workload > 0) | (c.number_of_corunners > 0))
     fitted = learn(Ensemble(experts=("rules",)), runs)
+    assert any(note.startswith("1 pairs of workload and platform") for note in fitted.notes)
     found = fitted.candidates(runs.colocations)
     seconds = fitted.predict(runs.colocations)
     assert found.seconds == pytest.approx(seconds)
@@ -394,3 +408,62 @@ def test_bounds_have_three_ways_of_growing() -> None:
     assert found.scale[1:, alone] == pytest.approx(0.02)
     assert (found.scale[1:] >= 0.02).all()
     assert found.scale[2, ~alone].max() > 0.02
+    others = ["program 1", "program 2", "program 3"]
+    larger = Colocations.from_columns(
+        workload=["program 0"], platform=["machine 0"], corunners=[others]
+    )
+    slowdown = np.log(fitted.predict(larger) / fitted.explain(larger).document["solo_seconds"])
+    scale = fitted.candidates(larger).scale[1:, 0]
+    assert scale == pytest.approx([0.02 + abs(slowdown[0]), 0.02 + abs(slowdown[0]) / 2])
+
+
+def test_rules_that_nobody_wants_are_not_learned(campaign: CanonicalRuns) -> None:
+    limits, wanted = np.array([0.1, 10.0]), ("level", "effects of seconds")
+    assert fit_rules(campaign.rows, campaign.ground, wanted, limits, 0).labels == wanted
+
+
+def test_sessions_are_told_by_all_runs_and_centred_on_each_platform(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gains = []
+
+    def noise(gain: np.ndarray, *_: Any) -> bool:
+        gains.append(gain)
+        return False
+
+    monkeypatch.setattr("jostle.ensemble._sessions.nothing_but_noise", noise)
+    runs = in_sessions(DAYS)
+    campaign = campaign_of(runs)[0]
+    found = fit_sessions(campaign, seed=0)
+    assert found is not None
+    assert (gains[0] != 0).mean() > 0.9
+    session = [found.names.index(name) for name in campaign.runs.table["campaign"].to_pylist()]
+    count = np.zeros_like(found.effect)
+    np.add.at(count, (campaign.codes[1], np.array(session)), 1)
+    assert (found.effect * count).sum(1) == pytest.approx(np.zeros(campaign.size[0]))
+    off = np.abs(np.expm1(found.effect))
+    assert found.cost == pytest.approx(np.average(off, weights=count > 0))
+
+
+def test_a_method_that_could_not_learn_is_kept_without_an_answer(campaign: CanonicalRuns) -> None:
+    names = tuple(map(tuple, campaign.names))
+    none = FittedMethod("probes", None, names, campaign.log_alone.ravel())  # type: ignore[arg-type]
+    arrays, document = none.to_arrays()
+    again = ProbesExpert.restore(arrays, document)
+    assert (again.label, again.fitted, again.names) == ("probes", None, names)
+    assert np.isnan(again.log_slowdowns(campaign.rows, campaign.ground)).all()
+    with pytest.raises(ValueError, match="names"):
+        ProbesExpert.restore(arrays, document | {"names": [["a"]]})
+
+
+@pytest.mark.parametrize(("name", "error"), [("scipy", MissingExtra), ("jostle.x", ImportError)])
+def test_what_is_not_installed_is_named(
+    name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any) -> None:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr("jostle.ensemble._fit.fit", missing)
+    with pytest.raises(error) as raised:
+        learn(Ensemble(experts=("rules",)), made_runs(programs=4, platforms=1, threes=0))
+    assert isinstance(raised.value, MissingExtra) == (name == "scipy")

@@ -363,7 +363,8 @@ def test_a_network_that_missed_some_runs_learns_once_more(runs: Runs, monkeypatc
     (fold, *_), none = folds_of(campaign, seed=0), np.full(len(campaign), NOT_ASKED)
     network: Any = object()
     for left_out, kept in ((fold.left_out, {}), (none == 0, {"network": network})):
-        tried.fits = [(replace(fold, left_out=left_out), {"network": network}, campaign)]
+        mine = {"network": network, "rules": network}
+        tried.fits = [(replace(fold, left_out=left_out), mine, campaign)]
         assert tried.ready == kept
 
 

@@ -240,6 +240,16 @@ def test_costs_are_for_as_long_as_requests_stay(model: Model) -> None:
     assert found.cost == pytest.approx(0.5)
 
 
+def test_no_more_than_was_ever_calibrated_beside_each_other_go_to_a_node(model: Model) -> None:
+    limit: dict[str, Any] = {"deadline_seconds": 1e6}
+    asked = [Request("w00", f"r{i}", **limit) for i in range(9)]
+    here = (Request("w01", "t", **limit),)
+    bounds = place(model, [Node("n", "p0", 8), Node("m", "p0", 8, tenants=here)]).bounds
+    slots = Problem(asked, bounds).slots
+    most = bounds.sets.most_members
+    assert sorted(slots.tolist()) == [most - 1, most]
+
+
 def test_nothing_to_place_and_nowhere(model: Model) -> None:
     assert not place(model, [Node("n", "p0")]).assign([]).is_complete
     nowhere = place(model, []).assign([Request("w00")])

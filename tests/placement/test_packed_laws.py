@@ -14,7 +14,7 @@ from jostle.placement.assign._assign import _exact, _filled, _searched
 from jostle.placement.assign._columns import Columns, list_columns
 from jostle.placement.assign._improve import PATIENCE, improve
 from jostle.placement.assign._limit import PairLimits, _heaviest, worth_at_most
-from jostle.placement.assign._packing import least_cost, relaxed
+from jostle.placement.assign._packing import Packed, least_cost, relaxed
 from jostle.placement.assign._problem import Checked, Problem
 from jostle.placement.assign._search import Filling, generate
 from jostle.placement.assign._smoothed import smoothed
@@ -35,7 +35,7 @@ class Law(Problem):
         self.copies[-1] = 1
         self.worth = random.integers(1, 4, KINDS).astype(float)
         self.stay, self.prices = np.full(KINDS, np.nan), random.uniform(1, 9, PLACES)
-        self.is_used, self.slots = np.array([False, True, False]), np.array([3, 2, 2])
+        self.is_used, self.slots = np.array([False, True, False]), np.array([4, 2, 2])
         self.permitted = random.random((PLACES, KINDS)) < 0.8
         self.permitted[0] = True
         self.has_apart, self._free, self._memory = False, np.full(PLACES, 9.0), np.ones(KINDS)
@@ -69,7 +69,7 @@ class Law(Problem):
     def feasible(self) -> dict[tuple[int, ...], list[float]]:
         """{(kind of node, kinds of requests): seconds} of all sets."""
         found = {}
-        for place, k in product(range(PLACES), (1, 2, 3)):
+        for place, k in product(range(PLACES), (1, 2, 3, 4)):
             for items in combinations_with_replacement(range(KINDS), k):
                 few = all(items.count(i) <= self.counts[i] for i in items)
                 seconds = self.seconds(place, items)
@@ -122,7 +122,9 @@ def cost_of(columns: Columns, x: np.ndarray, goal: str) -> float:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_listed_and_packed_is_that_of_brute_force(seed: int) -> None:
+def test_what_is_listed_and_packed_is_that_of_brute_force(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     law, effort = Law(seed), Effort(limit_seconds=60.0)
     columns, complete = list_columns(law)
     assert complete
@@ -143,6 +145,17 @@ def test_what_is_listed_and_packed_is_that_of_brute_force(seed: int) -> None:
         assert some.worth @ near.x == best
         assert near.most >= best - 1e-6
         assert cost_of(some, near.x, goal) >= least - 1e-6
+        # Where so many columns are not packed at once nothing is proven, and worth still comes first.
+        monkeypatch.setattr("jostle.placement.assign._assign.MOST_EXACT", 0)
+        found = _exact(columns, goal, effort, no_progress)
+        monkeypatch.undo()
+        assert columns.worth @ found.x == best
+        if goal != "least_latest_finish":
+            assert cost_of(columns, found.x, goal) == pytest.approx(least, rel=1e-6)
+    monkeypatch.setattr("jostle.placement.assign._assign.packed", lambda *_, **__: None)
+    found = _exact(columns, "most_accepted", Effort(rounds=0), no_progress)
+    assert fits(law, columns, found.x)
+    assert not found.is_optimal or columns.worth @ found.x == found.most
     prices = relaxed(columns, columns.worth)
     best, least = law.best("least_total_time")
     bound = least_cost(columns, columns.worth, columns.cost("least_total_time"), best)
@@ -165,6 +178,9 @@ def test_prices_over_sets_that_were_searched_for_are_those_over_all(seed: int) -
     # No prices of requests, however chosen, give a limit below what all sets allow.
     limits = [worth_at_most(law, price, 0.0) for price in (found.item_price, np.zeros(KINDS))]
     assert min(limits) >= whole.value - 1e-6
+    assert max(limits) < law.most_worth() or whole.value == pytest.approx(law.most_worth())
+    started = smoothed(every, every.worth, whole).value
+    assert whole.value - 1e-6 <= started <= 1.3 * whole.value
     assert worth_at_most(law, found.item_price, whole.value) <= law.most_worth()
 
 
@@ -216,3 +232,12 @@ def test_improving_ends_with_enough_or_out_of_patience(monkeypatch: pytest.Monke
         assert not same.any()
         assert len(calls) == tried
         calls.clear()
+
+    def as_it_was(few: Columns, gain: np.ndarray, **__: Any) -> Packed:
+        calls.append(1)
+        return Packed(np.zeros(len(few), int), True)
+
+    monkeypatch.setattr("jostle.placement.assign._improve.packed", as_it_was)
+    random = np.random.default_rng(0)
+    improve(columns, x, columns.worth, prices, random, rounds=99, enough=1.0)
+    assert len(calls) == PATIENCE

@@ -201,6 +201,7 @@ def test_an_answer_says_who_is_where_who_is_not_and_what_binds() -> None:
     some = assignment(MOST_NAMED, binding=binding, arrangements={"n2": "in turns"})
     assert (some.is_complete, some.exit_code) == (False, 1)
     text = said(some)
+    assert "3 of a worth of at most 4 by the linear program, a gap of 25" in text
     assert f"3 of {MOST_NAMED + 3} requests placed on 2 nodes" in text
     assert "n2 is shared: in turns." in text
     assert "one more node such as n9 (p9) would place up to 2 more" in text

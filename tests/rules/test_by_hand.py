@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from jostle.rules import (
     Answer,
     Boosting,
     EffectsByKind,
+    Forest,
     Ground,
     LargerSets,
     SlowdownRows,
@@ -22,7 +24,10 @@ from jostle.rules import (
     fit_effects,
     fit_encoded,
     fit_extrapolation,
+    fit_level,
+    fit_memory,
     fit_simple_rules,
+    folds_of,
     grow_forest,
     plainly_another_time,
     solo_runtimes,
@@ -30,6 +35,7 @@ from jostle.rules import (
     variance_of_repeats,
 )
 from jostle.rules._by_kind import _posterior
+from jostle.rules._encoded import FOLDS, KINDS, SHRINKAGE
 from jostle.rules._memory import keys_of
 from jostle.rules._more import FEWEST, GROW, PART, POOL, _low, explained
 from jostle.runs import Runs
@@ -71,6 +77,15 @@ def test_one_row_far_off_draws_no_split() -> None:
     assert forest.feature[0, 0] == 0
 
 
+def test_a_level_stands_by_itself_from_three_rows_on() -> None:
+    degree = np.array([1, 1, 1, 2, 2, 2, 2])
+    row = np.repeat(np.arange(7), degree)
+    log = np.where(degree == 1, 1.0, 0.0)
+    rows = SlowdownRows(np.zeros(7, int), np.ones(len(row), int), row, log, np.ones(7))
+    assert fit_level(rows, GROUND).place[0].tolist() == [0.0, 1.0, 0.0]
+    assert fit_level(rows.take(np.arange(7) > 0), GROUND).place[0].tolist() == [0.0, 0.0, 0.0]
+
+
 def test_keys_are_equal_for_the_same_target_beside_the_same() -> None:
     rows = drawn(300, 0, most=3)
     known: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -79,11 +94,54 @@ def test_keys_are_equal_for_the_same_target_beside_the_same() -> None:
     assert len(set(known.values())) == len(known)
 
 
+def test_what_is_remembered_of_a_set_is_shrunken_by_the_noise_of_repeats() -> None:
+    rows, random = drawn(60, 9, most=1), np.random.default_rng(9)
+    residual, unseen = 0.1 * random.normal(size=60), 0.5 * random.normal(size=60)
+    unseen[::3] = np.nan
+    key, (keys, count) = keys_of(rows), np.unique(keys_of(rows), return_counts=True)
+    squares = [((residual[key == k] - residual[key == k].mean()) ** 2).sum() for k in keys]
+    for tried in (unseen, np.full(60, np.nan)):
+        sizes = np.abs(tried[np.isfinite(tried)] if np.isfinite(tried).any() else residual)
+        spread = (1.4826 * np.median(sizes)) ** 2
+        noise = sum(squares) / (count[count > 1] - 1).sum()
+        beyond = max(spread - noise, 0)
+        memory = fit_memory(rows, residual, tried)
+        for k, n, of_it in zip(keys, count, memory.residual, strict=True):
+            share = beyond / (beyond + noise / n) if beyond else 0.0
+            assert of_it == pytest.approx(share * residual[key == k].mean())
+    once = np.isin(np.arange(60), np.unique(key, return_index=True)[1])
+    found = fit_memory(rows.take(once), residual[once], unseen[once])
+    assert found.of(rows.take(once)) == pytest.approx(residual[once] / 2)
+
+
 def test_the_variance_of_repeats_is_within_codes() -> None:
     code, log = np.array([0, 0, 0, 1, 1, 1, 1, 2, 3, 3]), np.random.default_rng(0).normal(size=10)
     squares = [((log[code == one] - log[code == one].mean()) ** 2).sum() for one in range(4)]
     assert variance_of_repeats(code, log) == pytest.approx(sum(squares) / (2 + 3 + 0 + 1))
     assert np.isnan(variance_of_repeats(code[:8], log[:8]))
+
+
+def test_names_are_encoded_by_what_stands_outside_their_fold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of rows that trees learn from; what they answer by is encoded by all."""
+    rows, random, seen = drawn(80, 10, most=1), np.random.default_rng(10), []
+
+    def grow(x: np.ndarray, *_: Any) -> Forest:
+        seen.append(x)
+        return Forest(np.zeros((0, 1), int), np.zeros((0, 1)), np.zeros((0, 2)), np.array(0.0))
+
+    monkeypatch.setattr("jostle.rules._encoded.grow_forest", grow)
+    y = random.normal(size=80)
+    names = fit_encoded(rows, y, rows.sets(), GROUND, 3).names
+    fold = folds_of(rows.sets(), FOLDS, np.random.default_rng([3, 5]))
+    at = KINDS.index("here")
+    for row, own in enumerate(rows.target):
+        others = fold != fold[row]
+        mine, overall = others & (rows.target == own), y[others].mean()
+        expected = overall + (y[mine] - overall).sum() / (mine.sum() + SHRINKAGE)
+        assert seen[0][row, at] == pytest.approx(expected)
+    assert names.overall == pytest.approx(y.mean())
 
 
 @pytest.mark.parametrize("noise", [np.nan, 0.02])
@@ -296,6 +354,7 @@ def test_means_of_cells_are_told_from_nothing_by_a_t_test() -> None:
         assert plainly_another_time(log, target) == sure
         told.append(sure)
     assert 5 < sum(told) < 35
+    assert plainly_another_time(np.array([0.5, 0.5]), np.array([3, 7]))
 
 
 def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
@@ -306,14 +365,20 @@ def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
     assert chance_of_shift(cell, y + 0.3 * beside, beside, 0) < 0.005
 
 
-def test_rounds_end_when_nothing_moves_and_so_many_are_enough() -> None:
+def test_rounds_end_when_nothing_moves_and_so_many_are_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     random = np.random.default_rng(0)
     code = np.arange(200) % 8
     y = 0.3 * random.normal(size=8)[code] + 0.1 * random.normal(size=200)
     side = (np.arange(200), code, np.ones(200), 9)
-    one, other = (EffectsByKind(y, np.ones(200), [side]) for _ in range(2))
+    one, other, large = (EffectsByKind(y, np.ones(200), [side]) for _ in range(3))
     one.learn(2)
     other.learn(100)
+    monkeypatch.setattr("jostle.rules._by_kind.MOST_EXACT", 7)
+    monkeypatch.setattr("jostle.rules._by_kind._posterior", None)
+    large.learn(100)
+    assert large.effect == pytest.approx(other.effect, abs=1e-4)
     assert one.rounds == 2 < other.rounds < 20
     means = np.array([y[code == at].mean() for at in range(8)])
     assert other.parts()[0][:8] + other.mean == pytest.approx(means, abs=0.03)

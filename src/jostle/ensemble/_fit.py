@@ -120,8 +120,7 @@ def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitW
         for kind, is_of_names in kinds:
             asked = np.flatnonzero(np.isin(fold.kind, kind))
             if len(asked) and (few or kind != (NEW_CELL,)):
-                unit = fold.unit[asked] + (2**40 if kind == (NEW_CELL,) else 0)
-                out.append(FitWithout(own, campaign.origin[asked], unit, is_of_names))
+                out.append(FitWithout(own, campaign.origin[asked], fold.unit[asked], is_of_names))
     return out
 
 

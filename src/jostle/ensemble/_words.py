@@ -28,8 +28,6 @@ _UNITS = {
 def in_words(label: str) -> str:
     """The same for experts that differ in a strength alone, the number at their end."""
     name = re.sub(r" [0-9.e-]+$", "", label)
-    if name in _WORDS:
-        return _WORDS[name]
     unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
     name = name.removesuffix(unit)
     return _WORDS.get(name, name) + _UNITS.get(unit, "")

@@ -45,7 +45,7 @@ class Forest:
         if not trees:
             return np.full(len(x), float(self.base))
         edges, level = self._edges
-        coded = _coded(x, edges, level.dtype)
+        coded = _coded(x, edges)
         feature, first = self.feature.ravel(), (inner + 1) * np.arange(trees)[:, None]
         leaf, out = self.leaf.ravel(), np.empty(len(x))
         for start in range(0, len(x), ROWS_AT_ONCE):
@@ -63,17 +63,16 @@ class Forest:
         """(for each column its thresholds, (trees * inner,) which of them each node has)."""
         feature, threshold = self.feature.ravel(), self.threshold.ravel()
         edges = [np.unique(threshold[feature == at]) for at in range(int(feature.max()) + 1)]
-        few = max(map(len, edges)) <= np.iinfo(np.uint8).max
-        level = np.empty(len(feature), np.uint8 if few else np.int64)
+        level = np.empty(len(feature), np.uint8)  # of at most as many as there are bins
         for at, edge in enumerate(edges):
             mine = feature == at
             level[mine] = np.searchsorted(edge, threshold[mine])
         return edges, level
 
 
-def _coded(x: np.ndarray, edges: list[np.ndarray], kind: np.dtype) -> np.ndarray:
+def _coded(x: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
     """(columns, n) how many of its column's thresholds a number is above; NaN is above none."""
-    coded = np.empty((len(edges), len(x)), kind)
+    coded = np.empty((len(edges), len(x)), np.uint8)
     missing = np.isnan(x)
     for at, edge in enumerate(edges):
         coded[at] = edge.searchsorted(x[:, at])

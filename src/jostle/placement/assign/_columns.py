@@ -152,7 +152,5 @@ def _keys(place: np.ndarray, items: np.ndarray, kinds: int) -> np.ndarray:
 
 
 def _wide(rows: np.ndarray, width: int, filler: float) -> np.ndarray:
-    missing = width - rows.shape[1]
-    if missing <= 0:
-        return rows
-    return np.column_stack([rows, np.full((len(rows), missing), filler, rows.dtype)])
+    missing = np.full((len(rows), width - rows.shape[1]), filler, rows.dtype)
+    return np.column_stack([rows, missing])

@@ -165,11 +165,8 @@ def _heaviest(
     """(no set that this kind of node can hold is worth more, the best that was found)."""
     alive = np.flatnonzero(limits.alive[t] & (profit > LEAST_PROFIT))
     order = alive[np.argsort(-profit[alive], kind="stable")]
-    room = int(limits.problem.slots[t])
-    if not len(order) or not room:
-        return 0.0, []
     search = _Search(limits, t, profit, steps)
-    search.grow(order, room, 0.0, [])
+    search.grow(order, int(limits.problem.slots[t]), 0.0, [])
     return max(search.best, search.beyond), search.chosen
 
 
