@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.ensemble import CanonicalRuns, Ensemble, fit_rules
+from jostle.ensemble import CanonicalRuns, Ensemble, SimpleRules, fit_rules
 from jostle.ensemble._canonical import campaign_of
 from jostle.ensemble._explain import MOST_EXACT, shapley
 from jostle.ensemble._fit import Learned
@@ -33,6 +33,7 @@ from jostle.ensemble._folds import (
     kinds_of,
 )
 from jostle.ensemble._methods import FittedMethod, ProbesExpert
+from jostle.ensemble._rules import RESTS
 from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
 from jostle.ensemble._weights import (
@@ -45,8 +46,8 @@ from jostle.ensemble._weights import (
     weights_of,
 )
 from jostle.ensemble._words import in_words, weights_in_words
-from jostle.errors import MissingExtra
-from jostle.methods import learn
+from jostle.errors import MissingExtra, NotEnoughRuns
+from jostle.methods import Data, learn
 from jostle.runs import Colocations, Runs
 from tests.ensemble.conftest import DAYS, in_sessions, made_runs
 
@@ -412,12 +413,79 @@ def test_bounds_have_three_ways_of_growing() -> None:
     larger = Colocations.from_columns(
         workload=["program 0"], platform=["machine 0"], corunners=[others]
     )
+    assert fitted.predict(larger)[0] > 1.05 * fitted.explain(larger).document["solo_seconds"]
     slowdown = np.log(fitted.predict(larger) / fitted.explain(larger).document["solo_seconds"])
     scale = fitted.candidates(larger).scale[1:, 0]
     assert scale == pytest.approx([0.02 + abs(slowdown[0]), 0.02 + abs(slowdown[0]) / 2])
 
 
-def test_rules_that_nobody_wants_are_not_learned(campaign: CanonicalRuns) -> None:
+class Knows:
+    """Answers about all names but the first workload: in seconds, or by how much they are slowed down."""
+
+    def __init__(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+        self.workload_names, self.platform_names = names[0][1:], names[1]
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        return 3.0 + asked.number_of_corunners
+
+
+class KnowsSlowdowns(Knows):
+    slowdown = Knows.predict
+
+
+def test_a_method_is_asked_about_names_that_it_knows(campaign: CanonicalRuns) -> None:
+    names, alone = (tuple("abcdefghi"), tuple("pqr")), np.linspace(0, 1, 27)
+    rows, members = campaign.every_row, members_of(campaign)
+    known = np.array([0 not in own for own in members])
+    for fitted, off in ((Knows(names), alone[rows.target]), (KnowsSlowdowns(names), 0.0)):
+        (found,) = FittedMethod("m", fitted, names, alone).log_slowdowns(rows, campaign.ground)
+        assert np.isnan(found[~known]).all()
+        assert found[known] == pytest.approx((np.log(3 + rows.degree) - off)[known])
+
+
+def test_a_method_learns_from_the_runs_of_a_part(
+    campaign: CanonicalRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = made_runs(programs=9, platforms=3, threes=20)
+    learned: list[np.ndarray] = []
+
+    class Method:
+        needs = frozenset({"runs"})
+
+        def prepare(self, data: Data) -> Data:
+            return data
+
+        def fit(self, data: Data, *, seed: int) -> str:
+            learned.append(data.runs_in_memory.runtime_seconds)
+            if seed:
+                raise NotEnoughRuns("few", fix="Measure more.")
+            return "fitted"
+
+    class OfProfiles(Method):
+        needs = frozenset({"profiles"})
+
+    shared = {"data": Data.of(runs), "source": runs, "names": campaign.names, "usual": 2.0}
+    for name, value in shared.items():
+        monkeypatch.setitem(campaign.shared, name, value)
+    part = campaign.take(np.arange(len(campaign)) % 3 == 0)
+    monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: OfProfiles)
+    assert ProbesExpert().labels(campaign) == ()
+    monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Method)
+    assert ProbesExpert().labels(campaign) == ("probes",)
+    for seed, kept in ((0, "fitted"), (1, None)):
+        found = ProbesExpert().fit(part, ("probes",), seed=seed)
+        assert (found.label, found.fitted, found.names) == ("probes", kept, campaign.names)
+        assert found.log_alone == pytest.approx(part.log_alone.ravel() + np.log(2))
+        assert learned[-1].tolist() == runs.runtime_seconds[np.sort(part.origin)].tolist()
+
+
+def test_rules_that_nobody_wants_are_not_learned(
+    campaign: CanonicalRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = SimpleRules().labels(campaign)
+    assert {"none", "effects and rest 0", "effects of shares", "level of seconds"} <= set(every)
+    monkeypatch.setattr("jostle.ensemble._rules.MOST_CELLS_OF_REST", 26)
+    assert set(every) - set(SimpleRules().labels(campaign)) == set(RESTS)
     limits, wanted = np.array([0.1, 10.0]), ("level", "effects of seconds")
     assert fit_rules(campaign.rows, campaign.ground, wanted, limits, 0).labels == wanted
 

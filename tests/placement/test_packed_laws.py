@@ -38,12 +38,15 @@ class Law(Problem):
         self.is_used, self.slots = np.array([False, True, False]), np.array([4, 2, 2])
         self.permitted = random.random((PLACES, KINDS)) < 0.8
         self.permitted[0] = True
-        self.has_apart, self._free, self._memory = False, np.full(PLACES, 9.0), np.ones(KINDS)
+        self.has_apart, self.compatible = bool(seed % 2), np.ones((KINDS, KINDS), bool)
+        self.compatible[0, 1] = self.compatible[1, 0] = False
+        self._free, self._memory = np.full(PLACES, 6.0), random.integers(1, 4, KINDS).astype(float)
         self.alone, self.press = random.uniform(1, 5, KINDS), random.uniform(0, 0.5, KINDS)
         self.limit = self.alone * random.uniform(1, 2, (PLACES, KINDS))
-        self.tenants = np.zeros((PLACES, 0), int)
-        self.tenant_limit, self.tenant_level = np.zeros((PLACES, 0)), np.zeros((PLACES, 0), int)
         self.codes, self.platform = np.arange(KINDS)[::-1].copy(), np.arange(PLACES)
+        self.tenants = np.where(self.is_used, self.codes[0], -1)[:, None]
+        self.tenant_limit = np.full((PLACES, 1), 1.5 * self.alone[0])
+        self.tenant_level = np.zeros((PLACES, 1), int)
         self.levels, self.level = [None], np.zeros(KINDS, int)
         self.sets = SimpleNamespace(of=self.of)  # type: ignore[assignment]
 
@@ -57,14 +60,21 @@ class Law(Problem):
         rows = zip(platform, (self.codes[members]).tolist(), strict=True)  # codes are turned round
         return np.array([self.seconds(int(p), tuple(items)) for p, items in rows]), None
 
+    def judged(self, place: int, items: list[int]) -> tuple[bool, bool, list[float]]:
+        """(feasible, late, seconds) of a set beside the tenant, if there is one."""
+        tenant = [0] if self.is_used[place] else []
+        seconds = self.seconds(place, (*tenant, *items))
+        limits = [*self.tenant_limit[place, : len(tenant)], *self.limit[place, items]]
+        late = any(most < s < np.inf for s, most in zip(seconds, limits, strict=True))
+        return max(seconds) < np.inf and not late, late, seconds[len(tenant) :]
+
     def check(self, place: np.ndarray, items: np.ndarray) -> Checked:
-        fits = self.has_room(place, items)
-        seconds = np.full(items.shape, np.inf)
+        fits, seconds = self.has_room(place, items), np.full(items.shape, np.inf)
+        feasible, late = np.zeros((2, len(items)), bool)
         for at in np.flatnonzero(fits):
-            seconds[at] = self.seconds(int(place[at]), tuple(items[at].tolist()))
-        kept, bounded = seconds <= self.limit[place[:, None], items], np.isfinite(seconds)
-        late = fits & (bounded & ~kept).any(1)
-        return Checked(fits & kept.all(1) & bounded.all(1), late, seconds)
+            found = self.judged(int(place[at]), items[at].tolist())
+            feasible[at], late[at], seconds[at] = found
+        return Checked(feasible, late, seconds)
 
     def feasible(self) -> dict[tuple[int, ...], list[float]]:
         """{(kind of node, kinds of requests): seconds} of all sets."""
@@ -72,8 +82,9 @@ class Law(Problem):
         for place, k in product(range(PLACES), (1, 2, 3, 4)):
             for items in combinations_with_replacement(range(KINDS), k):
                 few = all(items.count(i) <= self.counts[i] for i in items)
-                seconds = self.seconds(place, items)
-                keeps = all(s <= self.limit[place, i] for s, i in zip(seconds, items, strict=True))
+                few &= sum(self._memory[i] for i in items) <= self._free[place]
+                few &= not (self.has_apart and 0 in items and 1 in items)
+                keeps, _, seconds = self.judged(place, list(items))
                 if few and k <= self.slots[place] and self.permitted[place, list(items)].all():
                     found |= {(place, *items): seconds} if keeps else {}
         return found
@@ -121,7 +132,7 @@ def cost_of(columns: Columns, x: np.ndarray, goal: str) -> float:
     return float(cost[x > 0].max(initial=0.0) if goal == "least_latest_finish" else cost @ x)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_what_is_listed_and_packed_is_that_of_brute_force(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +166,7 @@ def test_what_is_listed_and_packed_is_that_of_brute_force(
     monkeypatch.setattr("jostle.placement.assign._assign.packed", lambda *_, **__: None)
     found = _exact(columns, "most_accepted", Effort(rounds=0), no_progress)
     assert fits(law, columns, found.x)
-    assert not found.is_optimal or columns.worth @ found.x == found.most
+    assert not found.is_optimal or columns.worth @ found.x == pytest.approx(found.most)
     prices = relaxed(columns, columns.worth)
     best, least = law.best("least_total_time")
     bound = least_cost(columns, columns.worth, columns.cost("least_total_time"), best)
@@ -186,8 +197,9 @@ def test_prices_over_sets_that_were_searched_for_are_those_over_all(seed: int) -
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_heaviest_set_of_a_node_is_that_of_brute_force(seed: int) -> None:
-    """Where every part was looked up; with no steps left the limit holds all the same."""
+    """Where every part was looked up, and memory is enough; with no steps left the limit holds as well."""
     law = Law(seed)
+    law._free[:] = 99.0
     limits, profit = PairLimits(law), np.random.default_rng(seed).uniform(-0.5, 2, KINDS)
     for place in range(PLACES - 1):
         mine = [items for at, *items in law.feasible() if at == place]

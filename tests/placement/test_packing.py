@@ -167,6 +167,12 @@ def test_prices_bound_the_best_whole_packing_which_is_that_of_brute_force() -> N
         assert cost @ there.x == pytest.approx(cheapest, rel=1e-4)
 
 
+def test_columns_are_rounded_to_as_often_as_their_share_says() -> None:
+    columns = columns_of([(0, [0], [1.0]), (0, [2], [1.0]), (1, [2], [1.0])])
+    for x, expected in (([1, 1, 0], [1, 1, 0]), ([1.2, 0.8, 0], [2, 0, 0]), ([2, 0, 1], [2, 0, 1])):
+        assert rounded(columns, np.array(x, float), columns.worth).tolist() == expected
+
+
 def test_where_time_runs_out_the_largest_gains_go_first() -> None:
     matrix = packing_matrix(columns_of(SETS))
     gain = np.array([1.0, 4.0, 2.0, 3.0])
@@ -212,6 +218,7 @@ def test_an_answer_says_who_is_where_who_is_not_and_what_binds() -> None:
     assert f"u{MOST_NAMED}." not in more
     assert "What binds" not in more
     assert "What binds" not in said(assignment(0, binding=binding))
+    assert "the best there is for most_accepted" in said(assignment(0, optimal=True))
     empty = Assignment("most_accepted", Standard(), (), 0.0, 0.0, 0.0, 0.0, True, 0)
     assert (empty.is_complete, empty.gap_ratio) == (False, 0.0)
     assert replace(empty, is_optimal=False).gap_ratio == 0.0

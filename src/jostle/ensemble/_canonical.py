@@ -191,9 +191,7 @@ def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple
     )
     renamed = _renamed(part, names, order, usual)
     at = _order_of_rows(renamed)
-    canonical = tuple(
-        tuple(sorted(_label(n, len(each)) for n in range(len(each)))) for each in real
-    )
+    canonical = tuple(tuple(_label(n, len(each)) for n in range(len(each))) for each in real)
     campaign = CanonicalRuns(
         renamed.take(at), (canonical[0], canonical[1]), kept[at], np.arange(len(at))
     )
