@@ -72,8 +72,11 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
         ),
     },
     "rules": {
-        "src/jostle/rules": (["tests/rules"], ["tests/ensemble/test_sessions.py"]),
-        "src/jostle/ensemble": (["tests/ensemble"], []),
+        "src/jostle/rules": (
+            ["tests/rules/test_by_hand.py", "tests/rules"],
+            ["tests/slowdown/test_members.py", "tests/ensemble/test_sessions.py"],
+        ),
+        "src/jostle/ensemble": (["tests/ensemble/test_by_hand.py"], ["tests/ensemble"]),
     },
     "watch": {
         "src/jostle/models/_watch.py": (["tests/models/test_watch.py"], []),
@@ -88,8 +91,8 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
     },
     "assign": {
         "src/jostle/placement/assign": (
-            ["tests/placement/test_packing.py", "tests/placement/test_assign.py"],
-            [],
+            ["tests/placement/test_packing.py", "tests/placement/test_packed_laws.py"],
+            ["tests/placement/test_assign.py"],
         ),
         "src/jostle/placement/chosen": (["tests/placement/test_chosen.py"], []),
     },
