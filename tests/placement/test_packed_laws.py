@@ -195,6 +195,15 @@ def test_prices_over_sets_that_were_searched_for_are_those_over_all(seed: int) -
     assert worth_at_most(law, found.item_price, whole.value) <= law.most_worth()
 
 
+def test_sets_grow_until_every_slot_is_taken() -> None:
+    """Eight requests that do not mind each other, for eight slots."""
+    law = Law(0, lonely=False)
+    law.press[:], law.limit[:], law.tenant_limit[:], law._free[:] = 0.0, 99.0, 99.0, 99.0
+    law.permitted[:], law.counts, law.copies = True, np.full(KINDS, 2), np.ones(PLACES, int)
+    found = generate(Columns(law), np.random.default_rng(0), None, turns=20)
+    assert found.value == pytest.approx(law.counts @ law.worth) == law.most_worth()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_heaviest_set_of_a_node_is_that_of_brute_force(seed: int) -> None:
     """Where every part was looked up, and memory is enough; with no steps left the limit holds as well."""
