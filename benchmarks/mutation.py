@@ -76,7 +76,10 @@ TESTS: dict[str, dict[str, tuple[list[str], list[str]]]] = {
             ["tests/rules/test_by_hand.py", "tests/rules"],
             ["tests/slowdown/test_members.py", "tests/ensemble/test_sessions.py"],
         ),
-        "src/jostle/ensemble": (["tests/ensemble/test_by_hand.py"], ["tests/ensemble"]),
+        "src/jostle/ensemble": (
+            ["tests/ensemble/test_by_hand.py", "tests/ensemble/test_folds.py"],
+            ["tests/ensemble"],
+        ),
     },
     "watch": {
         "src/jostle/models/_watch.py": (["tests/models/test_watch.py"], []),

@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from jostle.ensemble import CanonicalRuns
+from jostle.ensemble._canonical import campaign_of
 from jostle.runs import Runs
 
 
@@ -63,3 +65,17 @@ def in_sessions(effect: np.ndarray, seed: int = 0, whole_platforms: bool = False
 @pytest.fixture(scope="session")
 def runs() -> Runs:
     return made_runs()
+
+
+@pytest.fixture(scope="session")
+def campaign() -> CanonicalRuns:
+    return campaign_of(made_runs(programs=9, platforms=3, threes=20))[0]
+
+
+def members_of(campaign: CanonicalRuns) -> list[tuple[int, ...]]:
+    """Of every run the workloads together."""
+    workload, _, corunner = campaign.codes
+    row = np.repeat(np.arange(len(campaign)), campaign.degree)
+    return [
+        tuple(sorted([int(own), *corunner[row == at].tolist()])) for at, own in enumerate(workload)
+    ]
