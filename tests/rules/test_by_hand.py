@@ -30,6 +30,7 @@ from jostle.rules import (
     fit_simple_rules,
     folds_of,
     grow_forest,
+    looked_up,
     plainly_another_time,
     solo_runtimes,
     value_of,
@@ -129,6 +130,12 @@ def test_what_is_remembered_of_a_set_is_shrunken_by_the_noise_of_repeats() -> No
     once = np.isin(np.arange(60), np.unique(key, return_index=True)[1])
     found = fit_memory(rows.take(once), residual[once], unseen[once])
     assert found.of(rows.take(once)) == pytest.approx(residual[once] / 2)
+
+
+def test_what_is_looked_up_beyond_every_key_is_the_default() -> None:
+    key, value = np.array([2, 5]), np.array([0.2, 0.5])
+    assert looked_up(key, value, np.array([1, 2, 4, 5, 9]), -1.0).tolist() == [-1, 0.2, -1, 0.5, -1]
+    assert looked_up(key[:0], value[:0], np.array([1])).tolist() == [0]
 
 
 def test_the_variance_of_repeats_is_within_codes() -> None:
@@ -379,7 +386,7 @@ def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
     cell, beside = np.repeat(np.arange(5), 900), np.tile(np.arange(900) % 2 == 0, 5)
     y = random.normal(size=len(cell))
     assert chance_of_shift(cell, y, beside, 0) > 0.01
-    assert chance_of_shift(cell, y + 0.3 * beside, beside, 0) < 0.005
+    assert 0 < chance_of_shift(cell, y + 0.3 * beside, beside, 0) < 0.005
 
 
 def test_rounds_end_when_nothing_moves_and_so_many_are_enough(
