@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -16,7 +17,6 @@ from jostle.rules import (
     EffectsByKind,
     Forest,
     Ground,
-    LargerSets,
     SlowdownRows,
     Strength,
     chance_of_shift,
@@ -64,6 +64,10 @@ def company(rows: SlowdownRows) -> list[np.ndarray]:
 
 def with_log(rows: SlowdownRows, log: np.ndarray) -> SlowdownRows:
     return SlowdownRows(rows.target, rows.corunner, rows.row, log, rows.scale, rows.timed)
+
+
+def never() -> tuple[Answer, None]:
+    raise AssertionError("there is nothing to learn from fewer")
 
 
 def by_law(name: str, rows: SlowdownRows) -> np.ndarray:
@@ -263,14 +267,17 @@ def test_parts_that_are_right_about_the_largest_answer_larger_ones() -> None:
     assert plain.log_slowdown(asked, GROUND, answer, parts) == pytest.approx(truth)
     assert plain.rule.tolist() == [[PART, 0, 1]]
     # Half of what grows is believed untried.
-    expected = (truth + by_law("worst", asked)) / 2
-    assert grown.log_slowdown(asked, GROUND, answer, parts) == pytest.approx(expected)
+    assert grown.rule.tolist() == [[PART, 0, 0], [PART, 0, 1]]
+    assert grown.weight == pytest.approx([0.5, 0.5])
 
 
 def test_weights_of_larger_sets_are_of_their_rules() -> None:
     rules = np.array([[POOL, 1.0, 0], [GROW, 0.0, 1]])
-    both = LargerSets(np.array(1), rules, np.array([0.25, 0.75]), np.zeros(P * W), np.ones(P))
-    asked = drawn(30, 5, most=4, least=2)
+    pairs, asked = drawn(60, 4, most=1), drawn(30, 5, most=4, least=2)
+    pairs = with_log(pairs, by_law("sum", pairs))
+    nothing = np.full(60, np.nan)
+    one = fit_extrapolation(pairs, GROUND, lambda q: by_law("sum", q), nothing, lambda _: never())
+    both = replace(one, rule=rules, weight=np.array([0.25, 0.75]), low=np.zeros(P * W))
     found = both.log_slowdown(asked, GROUND, lambda query: by_law("sum", query))
     mean = [np.log1p(PRESS[beside]).mean() for beside in company(asked)]
     assert found == pytest.approx(0.25 * by_law("sum", asked) + 0.75 * np.array(mean))
