@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.placement import Assignment, Binding, Placed, Standard, Unplaced
+from jostle.placement import Assignment, Binding, Effort, Placed, Standard, Unplaced
 from jostle.placement.assign._answer import MOST_NAMED
+from jostle.placement.assign._assign import _cheapest
 from jostle.placement.assign._columns import Columns
 from jostle.placement.assign._improve import _instances, _taken, improve
 from jostle.placement.assign._packing import (
@@ -171,6 +172,18 @@ def test_columns_are_rounded_to_as_often_as_their_share_says() -> None:
     columns = columns_of([(0, [0], [1.0]), (0, [2], [1.0]), (1, [2], [1.0])])
     for x, expected in (([1, 1, 0], [1, 1, 0]), ([1.2, 0.8, 0], [2, 0, 0]), ([2, 0, 1], [2, 0, 1])):
         assert rounded(columns, np.array(x, float), columns.worth).tolist() == expected
+
+
+def test_no_request_is_dropped_for_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two change places, though one of them takes nearly all of the time."""
+    monkeypatch.setattr("jostle.placement.assign._assign.MOST_EXACT", 0)
+    sets = [(0, [0], [100.0]), (1, [0], [50.0]), (0, [1], [1.0]), (1, [1], [1.0])]
+    columns = columns_of(
+        sets, worth=np.ones(3), counts=np.array([1, 1, 0]), copies=np.array([1, 1])
+    )
+    prices, x = relaxed(columns, columns.worth), np.array([1, 0, 0, 1])
+    found = _cheapest(columns, x, prices, "least_total_time", Effort(), proven=True)
+    assert found.x.tolist() == [0, 1, 1, 0]
 
 
 def test_where_time_runs_out_the_largest_gains_go_first() -> None:
