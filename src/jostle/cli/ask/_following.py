@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -35,6 +36,28 @@ class FollowedProgram:
     def is_asked(self) -> bool:
         return self.pid is not None or self.cgroup is not None or self.follow is not None
 
+    def check(self) -> None:
+        """Before anything is learned: raises UsageError, UnreadableFile for what cannot be followed."""
+        from jostle.measure import TraceOptions, follow_running
+
+        if sum(one is not None for one in (self.pid, self.cgroup, self.follow)) > 1:
+            raise UsageError("--pid, --cgroup and --follow each say what to follow")
+        if self.follow is not None:
+            self._words()
+        elif self.is_asked:
+            once = TraceOptions(seconds=0.001, interval_seconds=0.001)
+            next(follow_running(self.pid, self.cgroup, once), None)
+
+    def _words(self) -> list[str]:
+        """The command to start. Raises UsageError where there is none such."""
+        try:
+            words = shlex.split(self.follow or "")
+        except ValueError as error:
+            raise UsageError(f"the command cannot be read: {error}", where=self.follow) from None
+        if not words or shutil.which(words[0]) is None:
+            raise UsageError("the command cannot be started: no such program", where=self.follow)
+        return words
+
     def run(
         self,
         interval_seconds: float,
@@ -45,8 +68,6 @@ class FollowedProgram:
         until it says nothing, the program ends, or so many seconds have passed."""
         from jostle.measure import TraceOptions, follow_running
 
-        if sum(one is not None for one in (self.pid, self.cgroup, self.follow)) > 1:
-            raise UsageError("--pid, --cgroup and --follow each say what to follow")
         options = TraceOptions(
             interval_seconds=max(interval_seconds, 0.001),
             seconds=seconds,
@@ -70,9 +91,10 @@ class FollowedProgram:
             yield self.pid
             return
         try:
-            words = shlex.split(self.follow)
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        except (OSError, ValueError, IndexError) as error:
+            process = subprocess.Popen(
+                self._words(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+        except OSError as error:
             raise UsageError(f"the command cannot be started: {error}", where=self.follow) from None
         try:
             yield process.pid

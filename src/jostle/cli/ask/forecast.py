@@ -21,7 +21,7 @@ from jostle.answers import (
 from jostle.bridge import Bridge
 from jostle.cli.ask._following import FollowedProgram
 from jostle.cli.console import note
-from jostle.errors import JostleError, UsageError
+from jostle.errors import JostleError, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from jostle.bridge import Distribution, Forecast
@@ -71,23 +71,33 @@ class ForecastCommand:
         tuple[float, ...], "Learn from this time, in seconds; repeat for more."
     ] = ()
 
-    def check(self, number: int, is_sum: bool) -> None:
-        """Raises UsageError for options that do not go together. number: of workloads. is_sum: whether they
-        are independent."""
-        if not self.at:
+    def check(self, is_followed: bool) -> None:
+        """Before anything is read: raises UsageError for options that do not go together."""
+        if self.snapshot_at and self.snapshots is not None:
+            raise UsageError("--snapshots and --snapshot-at both say when", fix="Give one of them.")
+        if not self.at and not is_followed:
             raise UsageError("no time to forecast", fix="Say --at SECONDS.")
-        if number > 1 and (self.save is not None or self.picture is not None):
-            raise UsageError("--save and --picture are for one workload at a time")
-        if not is_sum and self.given:
-            raise UsageError(
-                "--dependence, --start, --slowdown and --model are of workloads together"
-            )
-        if self.within is not None and self.given is None:
+        if self.given is not None and is_followed:
+            raise UsageError("--given and what is followed are both runs that go on")
+        if self.within is not None and self.given is None and not is_followed:
             raise UsageError(
                 "--within is of a live run", fix="Say --given FOLDER with its trace so far."
             )
         if self.within is not None and not self.limit:
             raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
+
+    def check_of(self, fitted: Sequence[tuple[str, Forecast]], is_sum: bool) -> None:
+        """Before anything is learned of these workloads: raises UsageError, UnknownName. is_sum: whether they
+        are independent."""
+        if len(fitted) > 1 and (self.save is not None or self.picture is not None):
+            raise UsageError("--save and --picture are for one workload at a time")
+        if not is_sum and self.given:
+            raise UsageError(
+                "--dependence, --start, --slowdown and --model are of workloads together"
+            )
+        for name in (*self.limit, *self.capacity):
+            if name not in fitted[0][1].components:
+                raise UnknownName("component", name, fitted[0][1].components)
 
     def following(
         self, fitted: Sequence[tuple[str, Forecast]], program: FollowedProgram
@@ -97,13 +107,10 @@ class ForecastCommand:
 
         if len(fitted) != 1:
             raise UsageError("one workload at a time is followed", fix="Say -w NAME.")
-        if self.within is not None and not self.limit:
-            raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
         (_, forecast) = fitted[0]
         interval = float(np.median(np.diff(forecast.snapshots.times_seconds)))
         ahead = self.ahead or _DEFAULT_AHEAD * interval
         last, live = forecast.span_seconds[1], forecast.given(core=self.core)
-
         live.learn(ahead)
         if self.within is not None:
             live.learn(self.within)
@@ -131,16 +138,16 @@ def forecast(
     side, else as independent ones, unless --dependence, --start, --slowdown or --model say more. Ends with 2
     for a time outside the traces: it does not extrapolate.
     """
-    if command.snapshot_at and command.snapshots is not None:
-        raise UsageError("--snapshots and --snapshot-at both say when", fix="Give one of them.")
+    command.check(program.is_asked)
+    program.check()
     times = tuple(sorted(command.snapshot_at)) or command.snapshots
     bridge = Bridge(**settings, snapshots=times)
     fitted = runs.forecasts(command.dataset, bridge)
+    if command.given is None and not program.is_asked:
+        shared = shared.known(fitted)
+    command.check_of(fitted, is_sum=shared.is_sum)
     if program.is_asked:
         return command.following(fitted, program)
-    if command.given is None:
-        shared = shared.known(fitted)
-    command.check(len(fitted), is_sum=shared.is_sum)
     live, answers, totals = None, [], []
     core, seed = command.core, bridge.seed
     if command.given is not None:

@@ -93,6 +93,7 @@ def limit(
 ) -> LimitAnswer | Generator[Report]:
     from jostle.traces import read_traces
 
+    program.check()
     if runs.windows:
         raise UsageError("--windows is of forecasts", fix="Name each workload by -w.")
     traces = read_traces(command.dataset)
