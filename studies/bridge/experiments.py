@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from jostle.bridge import (
     Forecast,
     Snapshots,
     evenly_few,
-    wasserstein,
 )
 from jostle.errors import BadData, UnknownName
 from jostle.traces import Traces
@@ -42,6 +42,7 @@ from studies.bridge.programs import (
     annealer,
     controller,
 )
+from studies.bridge.rivals import wasserstein
 
 PAPER_UNITS = np.array([PAPER_SCALE[name] for name in COUNTERS])  # of counts per 10 ms
 SNAPSHOT_SECONDS = (0.0, 0.5, 1.5, 2.5, 5.0, 9.5, 10.5)  # of the multi-core experiment
@@ -187,7 +188,7 @@ class MultiCore:
     def _forecasts(self) -> dict[str, Forecast]:
         return {}
 
-    def forecast(self, graph: str) -> Forecast:
+    def forecast(self, graph: Any) -> Forecast:
         """By a graph of cores with the paper's settings, `path`: each core by itself; or a method by name."""
         if graph not in self._forecasts:
             paper = Bridge.paper(MULTI_SCALE, MULTI_EPS)

@@ -7,13 +7,32 @@ methods of the bridge room themselves (nearest, mixture, exact transport, spline
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from jostle.bridge import Cloud, Distribution, Forecast, Snapshot, Snapshots, few
+from jostle.bridge import (
+    Cloud,
+    Distribution,
+    Forecast,
+    Snapshot,
+    Snapshots,
+    few,
+    squared_distances,
+)
 from studies.bridge.graphs.clock import clock_of
 
 POOL = 500  # atoms of a pooled baseline
+STEPS = 2_000_000  # of the simplex
+
+
+def wasserstein(x: Cloud, y: Cloud) -> float:
+    """W2: the root of the least mean squared distance over all couplings, by POT's network simplex."""
+    import ot
+
+    cost = squared_distances(x.atoms, y.atoms)
+    value: Any = ot.emd2(x.weights, y.weights, cost, numItermax=STEPS)
+    return float(np.sqrt(max(float(value), 0.0)))
 
 
 def climatology(snapshots: Snapshots, core: int, time: float) -> Cloud:

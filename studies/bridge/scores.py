@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jostle.bridge import Cloud, Distribution, Forecast, evenly_few, wasserstein
+from jostle.bridge import Cloud, Distribution, Forecast, evenly_few
 from jostle.errors import NotEnoughRuns
 from jostle.progress import Progress
-from studies.bridge.rivals import predictions
+from studies.bridge.rivals import predictions, wasserstein
 
 COMPARED = 500  # atoms of a forecast in a comparison, at most
 DRAWS = 4  # from a law of more atoms: single ones differ by a fifth where tails are heavy

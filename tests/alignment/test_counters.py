@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.alignment import counts_from_readings, solo_counters
+from jostle.alignment import solo_counters
 from jostle.errors import BadData, UnknownName, UsageError
 from tests.alignment.conftest import a_trace
 
@@ -95,13 +95,3 @@ def test_odd_traces_are_named() -> None:
 def test_few_nulls_are_filled_from_their_neighbours_never_with_zero() -> None:
     solo = solo_counters(a_trace([1.0] * 5, misses=[2.0, np.nan, 4.0, 4.0, 4.0]))
     np.testing.assert_allclose(np.diff(solo.cumulative[:, 1]), [2, 3, 4, 4, 4])
-
-
-def test_readings_that_wrap_around_or_fall() -> None:
-    assert counts_from_readings([250, 255, 3], bits=8).tolist() == [5.0, 4.0]
-    assert counts_from_readings([1, 1, 4]).tolist() == [0.0, 3.0]
-    assert np.isnan(counts_from_readings([1, np.nan, 4])).all()
-    with pytest.raises(BadData, match="reading 2"):
-        counts_from_readings([250, 255, 3])
-    with pytest.raises(BadData, match="more than 8 bits"):
-        counts_from_readings([250, 300], bits=8)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, evenly_few, transport, wasserstein
+from jostle.bridge import Bridge, Cloud, Forecast, Snapshots, evenly_few, transport
 from jostle.bridge.forecasting._average import LawShares
 from jostle.bridge.forecasting._interpolate import moved
 from jostle.errors import UnknownName
 from studies.bridge.data import COUNTERS
 from studies.bridge.families import FAMILIES, made_family
+from studies.bridge.rivals import wasserstein
 from studies.bridge.scores import came_true, score
 from studies.bridge.splits import trace_splits
 

@@ -14,7 +14,7 @@ import pytest
 
 from jostle.cli import exit_code
 from jostle.measure import TraceOptions, follow_running
-from jostle.traces import Traces, write_traces
+from jostle.traces import Traces, read_traces, write_traces
 from tests.bridge.conftest import a_trace
 
 BURN = "import time; list(iter(lambda: time.time() < 0, True))"
@@ -104,6 +104,18 @@ def test_odd_questions_are_refused(recorded: Path, tmp_path: Path) -> None:
     assert exit_code([*words, "--pid", "1", "--cgroup", "x"]) == 2
     assert exit_code([*words, "--pid", "1", "--within", "1"]) == 2
     assert exit_code([*words, "--cgroup", str(tmp_path / "no")]) != 0
+
+
+def test_a_command_is_traced_from_its_start(tmp_path: Path) -> None:
+    words = ["trace", "-o", str(tmp_path / "own"), "--follow", "sleep 0.3", "--name", "nap"]
+    assert exit_code([*words, "--runs", "2", "--interval", "0.02"]) == 0
+    runs = list(read_traces(tmp_path / "own"))
+    assert len({run.run_id for run in runs}) == 2
+    for run in runs:
+        assert (run.workload, run.core, run.corunners) == ("nap", 0, ())
+        assert run.runtime_seconds > 0.25
+    assert exit_code([*words, "--pid", "1"]) == 2
+    assert exit_code(["trace", "-o", str(tmp_path), "--follow", "/no/such/program"]) == 2
 
 
 def test_samples_come_one_by_one() -> None:

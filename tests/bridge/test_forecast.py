@@ -19,7 +19,6 @@ from jostle.bridge import (
     Distribution,
     Snapshots,
     total_demand,
-    wasserstein,
 )
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import Data
@@ -29,6 +28,7 @@ from studies.bridge.graphs.clock import ClockedSnapshots, ClockForecast, ClockSe
 from studies.bridge.graphs.contexts import Contexts
 from studies.bridge.graphs.forecasts import GRAPHS, GraphForecast
 from studies.bridge.graphs.placing import place
+from studies.bridge.rivals import wasserstein
 from tests.bridge.conftest import a_trace
 
 SEVEN = Bridge(components=COUNTERS, snapshots=7)

@@ -186,9 +186,10 @@ def test_how_a_trace_is_read() -> None:
     made.append(a_trace(21, {MEMORY: [9.0]}, runtime_seconds=5.0))
     made.append(a_trace(22, {"calls": [9.0]}))
     made.append(a_trace(23, {MEMORY: [float("nan"), 4.0]}))
+    made.append(a_trace(24, {MEMORY: [1.0, 2.0]}, runtime_seconds=0.29))  # its end is in no sample
     peaks = Peaks.of(Traces.from_traces(made), at_limit=["r1"], had=13.0)
     assert peaks.component == MEMORY
-    assert [one.values.max() for one in peaks.runs] == [*range(5, 14), 9, 9, 4]
+    assert [one.values.max() for one in peaks.runs] == [*range(5, 14), 9, 9, 4, 2]
     assert [n for n, one in enumerate(peaks.runs) if one.is_open] == [1, 8, 9, 10, 11]
     assert peaks.notes == ("1 runs have no sample of resident_bytes",)
     calls = Peaks.of(Traces.from_traces(made), "calls")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import studies
-from jostle.bridge import wasserstein
 from jostle.errors import BadData, UnknownName
 from jostle.traces import Traces, write_traces
 from studies.bridge import figures as _figures
@@ -32,6 +31,7 @@ from studies.bridge.paper import (
     table_two,
 )
 from studies.bridge.programs import allocated, annealer, controller, miss_ratio
+from studies.bridge.rivals import wasserstein
 from tests.bridge.conftest import a_trace
 
 

@@ -37,7 +37,7 @@ def same(one: Distribution, two: Distribution) -> None:
     seed=st.integers(0, 2**31),
 )
 def test_a_saved_forecast_gives_the_same_answers(
-    sizes: list[int], method: str, eps: Any, where: float, seed: int
+    sizes: list[int], method: Any, eps: Any, where: float, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
     clouds = [random.gamma(2.0, 1e3, (n, 2)) for n in sizes]

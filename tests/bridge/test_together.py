@@ -54,7 +54,7 @@ def test_dependence_as_drawn(strength: float) -> None:
     members = each(pair(strength))
     together = Together(members, dependence="measured")
     for capacity in (25.0, 40.0):
-        found = together.exceedance_ratio({"x": capacity}, 0.25)
+        found = together.at(0.25).exceedance_ratio({"x": capacity})
         truth = true_ratio(strength, capacity)
         # 200 windows: a share is known to a few hundredths.
         assert found == pytest.approx(truth, abs=3 * np.sqrt(truth * (1 - truth) / WINDOWS) + 0.01)
@@ -65,7 +65,7 @@ def test_dependence_as_drawn(strength: float) -> None:
 
 def test_dependence_changes_the_tail() -> None:
     ratios = [
-        Together(each(pair(strength)), dependence="measured").exceedance_ratio({"x": 40.0}, 0.2)
+        Together(each(pair(strength)), dependence="measured").at(0.2).exceedance_ratio({"x": 40.0})
         for strength in (-0.8, 0.0, 0.9)
     ]
     assert ratios[0] < ratios[1] < ratios[2]

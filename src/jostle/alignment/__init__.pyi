@@ -31,4 +31,3 @@ from .solo._probed import with_probes as with_probes
 from .solo._quiet import equal_repeats as equal_repeats
 from .solo._quiet import quiet_seconds as quiet_seconds
 from .solo._tracks import INSTRUCTIONS as INSTRUCTIONS
-from .solo._tracks import counts_from_readings as counts_from_readings

@@ -12,7 +12,7 @@ from jostle.alignment._settings import AlignmentSettings
 from jostle.alignment.learning._blend import fit_blend
 from jostle.alignment.learning._core import CoreRuns, probe_runs
 from jostle.alignment.learning._learn import fit_learner
-from jostle.alignment.learning._mixture import probe_counters, require_probes
+from jostle.alignment.learning._mixture import probe_counters
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.learning._select import select_counters
 from jostle.alignment.learning._windows import Lay, aligned_rows, is_looped, traced_windows
@@ -25,7 +25,7 @@ from jostle.alignment.solo._index import (
 from jostle.alignment.solo._offered import offered_counters
 from jostle.alignment.solo._probed import with_probes
 from jostle.alignment.solo._quiet import equal_repeats
-from jostle.errors import NotEnoughRuns
+from jostle.errors import NotEnoughRuns, UsageError
 from jostle.methods import Prepared, RunCounts
 from jostle.progress import Progress, no_progress
 
@@ -100,8 +100,11 @@ def fit(
     ground = ground_of(settings, with_probes(whole, settings.stressors), runs)
     report(1, 3, np.nan)
     rows, notes, probes = ground.rows, list(ground.notes), probe_counters(ground.offered)
-    if settings.learner == "mixture":
-        require_probes(ground.offered)
+    if settings.learner == "mixture" and not probes:
+        raise UsageError(
+            "the mixture learns from probes, and not all programs were traced beside some",
+            fix="Trace them beside probes (`probes` of jostle trace), or choose another learner.",
+        )
     if settings.learner == "auto" and settings.counters is None and not probes:
         notes.append(NO_PROBES)
     chosen = ground.offered

@@ -25,8 +25,7 @@ from .solvers._coupling import Convergence as Convergence
 from .solvers._coupling import Coupling as Coupling
 from .solvers._coupling import Stopping as Stopping
 from .solvers._coupling import check_eps as check_eps
+from .solvers._coupling import edge_eps as edge_eps
 from .solvers._logs import AbsorbedKernel as AbsorbedKernel
-from .solvers._path import edge_eps as edge_eps
 from .solvers._sinkhorn import solve_edge as solve_edge
 from .solvers._transport import transport as transport
-from .solvers._transport import wasserstein as wasserstein

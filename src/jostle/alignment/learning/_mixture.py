@@ -17,7 +17,7 @@ import numpy as np
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._probed import LOST, TAKEN
 from jostle.alignment.solo._tracks import INSTRUCTIONS
-from jostle.errors import MissingExtra, UsageError
+from jostle.errors import MissingExtra
 
 MOST_TAKEN = 0.95  # of a stressor's time
 RIDGE = 1e-4  # of the mean square of a feature
@@ -29,15 +29,6 @@ def probe_counters(names: Sequence[str]) -> tuple[str, ...]:
     counters = [name for name in names if name.startswith((LOST, TAKEN))]
     both = all(any(name.startswith(prefix) for name in counters) for prefix in (LOST, TAKEN))
     return (INSTRUCTIONS, *counters) if both else ()
-
-
-def require_probes(names: Sequence[str]) -> None:
-    """Raises UsageError where the mixture cannot be learned from these counters."""
-    if not probe_counters(names):
-        raise UsageError(
-            "the mixture learns from probes, and not all programs were traced beside some",
-            fix="Trace them beside probes (`probes` of jostle trace), or choose another learner.",
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +54,7 @@ def _logs(lost: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture:
-    """Raises UsageError for rows without counters of probes, MissingExtra without SciPy."""
+    """Of rows with counters of probes. Raises MissingExtra without SciPy."""
     try:
         from scipy.optimize import nnls
     except ModuleNotFoundError as error:
@@ -72,7 +63,6 @@ def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture
         np.array([i for i, name in enumerate(rows.counters) if name.startswith(prefix)], np.int64)
         for prefix in (LOST, TAKEN)
     )
-    require_probes(rows.counters)
     suffers, presses = _logs(rows.own[:, lost], rows.others[:, taken])
     x = (suffers[:, :, None] * presses[:, None, :]).reshape(len(rows), -1)
     y = np.log(np.clip(rows.slowdown, *limits))

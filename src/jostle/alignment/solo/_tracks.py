@@ -110,7 +110,7 @@ def _rates(trace: Trace, name: str, where: str) -> np.ndarray:
         raise BadData(
             f"counter {name!r} falls",
             where=where,
-            fix="Counts only rise: see counts_from_readings.",
+            fix="Counts only rise: give what each sample counted.",
         )
     most = MOST_PER_SECOND * (1 if name == INSTRUCTIONS else 1e6)
     if not np.isfinite(rate).all() or rate.max() > most:
@@ -119,31 +119,6 @@ def _rates(trace: Trace, name: str, where: str) -> np.ndarray:
             f"counter {name!r} rises by {trace[name][worst]:.4g} in "
             f"{trace.interval_seconds[worst]:.3g} s: it wrapped around",
             where=where,
-            fix="Difference its readings with counts_from_readings(readings, bits=...).",
+            fix="Where a reading is below the one before it, add 2 to the number of its bits.",
         )
     return rate
-
-
-def counts_from_readings(
-    readings: Sequence[float] | np.ndarray, bits: int | None = None
-) -> np.ndarray:
-    """(n - 1,) counts per sample from n running readings of a counter; NaN stays NaN on both sides.
-
-    bits: the counter's width; a reading below the one before it then means that it wrapped around once.
-    Without it, or where a reading does not fit the width, raises BadData naming the reading.
-    """
-    values = np.asarray(readings, np.float64)
-    if bits is not None and (values >= 2.0**bits).any():
-        at = int(np.argmax(values >= 2.0**bits))
-        raise BadData(f"reading {at} is {values[at]:.17g}, more than {bits} bits hold")
-    counts = np.diff(values)
-    falls = counts < 0
-    if falls.any():
-        if bits is None:
-            at = int(np.argmax(falls)) + 1
-            raise BadData(
-                f"reading {at} is {values[at]:.17g}, below the {values[at - 1]:.17g} before it",
-                fix="Say how many bits the counter has if it wraps around; otherwise it was reset.",
-            )
-        counts[falls] += 2.0**bits
-    return counts

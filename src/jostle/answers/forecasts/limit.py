@@ -90,17 +90,16 @@ class LimitAnswer(VerbAnswer):
     def promise(self) -> str:
         """What holds, and why not more."""
         what = "a run" if self.now_seconds is None else "what is left of this run"
-        behind = f"{self.runs} runs" + (
-            f", {self.open_runs} of which may have used more than was seen"
-            if self.open_runs
-            else ""
-        )
+        behind = f"{self.runs} {'run' if self.runs == 1 else 'runs'}"
+        behind += "" if self.residents is None else " of each, or more"
+        if self.open_runs:
+            behind += f", {self.open_runs} of which may have used more than was seen"
         if self.outcome == "guaranteed":
             return f"{what} stays at or below it {self.confidence:.4g} of the time, by ranks of {behind}"
         if self.outcome == "estimated":
             return (
                 f"the sum of {self.residents} stays at or below it about {self.confidence:.4g} of the time, "
-                f"estimated from {behind} of each, or more"
+                f"estimated from {behind}"
             )
         if self.outcome == "censored":
             return (
@@ -114,8 +113,8 @@ class LimitAnswer(VerbAnswer):
 
     def report(self) -> Report:
         """A few lines."""
-        limit = "none" if self.outcome == "too_few_runs" else f"{self.limit:.6g}"
-        lines = [f"{self.component} at most {limit}: {self.promise}"]
+        limit = "" if self.outcome == "too_few_runs" else f" at most {self.limit:.6g}"
+        lines = [f"{self.component}{limit}: {self.promise}"]
         if self.now_seconds is not None:
             lines[0] = f"at {self.now_seconds:.6g} s, {self.highest_so_far:.6g} so far: {lines[0]}"
         if self.over_ratio is not None:
@@ -134,11 +133,14 @@ def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress)
 
     Raises UsageError for how many more fit below nothing.
     """
+    from jostle.bridge import Residents
+
     ranked, live, fits = peaks.ranked(question.confidence), peaks.live, None
-    if peaks.more is not None:
+    node = peaks if isinstance(peaks, Residents) else None
+    if node is not None and node.more is not None:
         if question.over is None:
             raise UsageError("how many fit depends on what there is", fix="Say `over`.")
-        fits = peaks.fits(question.over, question.confidence)
+        fits = node.fits(question.over, question.confidence)
     low, high = (
         (None, None) if question.over is None else peaks.over(question.over, question.confidence)
     )
@@ -157,7 +159,7 @@ def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress)
         over=question.over,
         over_low_ratio=low,
         over_high_ratio=high,
-        residents=peaks.residents_text,
+        residents=None if node is None else node.residents_text,
         fits=fits,
         unlike_ratio=None if unlike is None else unlike.p_ratio,
         unlike=unlike.text if unlike is not None and unlike.is_unlike else None,

@@ -22,8 +22,7 @@ from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots, evenly
 from jostle.bridge.problem._thin import evenly_few, few
 from jostle.bridge.problem._units import Units
-from jostle.bridge.solvers._coupling import Coupling
-from jostle.bridge.solvers._path import edge_eps
+from jostle.bridge.solvers._coupling import Coupling, edge_eps
 from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.bridge.solvers._transport import transport
 from jostle.errors import UsageError

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
-from jostle._options import Flag, NoOption
+from jostle._options import Flag, Limits, NoOption, check_settings
 from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
 from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import UsageError
 
 OF_BRIDGE = (0.1, "spread", True)  # its own settings, as they are by default
 METHODS = ("average", *SINGLE)
-CHOICES = {"method": METHODS, "eps_unit": ("spread", "median", "absolute")}
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Bridge:
     """How to forecast the distribution of resource use at any time from snapshots of it."""
 
     method: Annotated[
-        str | None,
+        Literal["average", "bridge", "ot", "spline", "mixture", "nearest"] | None,
         "average (of several, weighed by leaving snapshots out), bridge (entropic coupling), ot (exact "
         "transport), spline, mixture or nearest.  "
         "[default: bridge where one of its own settings is given (eps), else average]",
@@ -41,7 +40,7 @@ class Bridge:
         "Blur of the bridge; inf is the independent coupling.",
     ] = 0.1
     eps_unit: Annotated[
-        str,
+        Literal["spread", "median", "absolute"],
         "What eps is a multiple of: spread (within the snapshots), median (of the costs) or absolute.",
     ] = "spread"
     time_scaled: Annotated[
@@ -53,7 +52,7 @@ class Bridge:
         Mapping[str, float] | None,
         "COMPONENT=FACTOR in distances; none: 1 / the noise within snapshots.",
     ] = None
-    atoms: Annotated[int, "Draw at least so many atoms per forecast.", NoOption()] = 500
+    atoms: Annotated[int, "Draw at least so many atoms per forecast.", NoOption(), Limits(1)] = 500
     stopping: Annotated[Stopping, "When the solvers stop.", NoOption()] = field(
         default_factory=Stopping
     )
@@ -64,16 +63,9 @@ class Bridge:
             own = (self.eps, self.eps_unit, self.time_scaled)
             method = "average" if own == OF_BRIDGE else "bridge"
             object.__setattr__(self, "method", method)
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise UsageError(
-                    f"{name} {getattr(self, name)!r} is not known",
-                    fix=f"One of {', '.join(known)}.",
-                )
+        check_settings(self)
         if not self.eps > 0:
             raise UsageError(f"eps {self.eps} is not above 0")
-        if self.atoms < 1:
-            raise UsageError("a number of atoms must be at least 1")
 
     @classmethod
     def paper(cls, scale: Mapping[str, float], eps: float = 0.1) -> Bridge:

@@ -53,6 +53,9 @@ class Use:
         known = np.isfinite(rates)
         length = float(np.fmax(trace.runtime_seconds, trace.time_seconds[-1]))
         watched = float(trace.interval_seconds[known].sum())
+        # Up to one interval after its last sample a run may end unseen.
+        unseen = min(length - trace.time_seconds[-1], np.median(trace.interval_seconds))
+        watched += float(unseen)
         is_cut = not np.isfinite(trace.runtime_seconds) or watched < (1 - MISSED) * length
         times, is_open = trace.time_seconds[known], at_limit or is_cut
         return cls(times, rates[known], is_open, length, trace.window_id)
@@ -222,14 +225,6 @@ class Peaks:
         every = [*others, self.live]
         states = np.stack([_held(one, grid) for one in every])
         return unlikeness(states[:-1, :, None], states[-1, :, None])
-
-    # Of residents of a node alone: see Residents.
-    more = None
-    residents_text = None
-
-    def fits(self, limit: float, confidence: float) -> int | None:
-        """Of residents of a node alone."""
-        return None
 
     @property
     def now_seconds(self) -> float:

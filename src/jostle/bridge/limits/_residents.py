@@ -127,11 +127,9 @@ class Residents:
         told = [one for one in (each.unlikeness() for each in self.residents) if one is not None]
         return min(told, key=lambda one: (one.p_ratio, -one.distance_ratio), default=None)
 
-    def fits(self, limit: float, confidence: float) -> int | None:
-        """How many more of `more` there is room for below the limit with this confidence, a thousand at most;
-        None without one. They begin now, and as independent ones of each other."""
-        if self.more is None:
-            return None
+    def fits(self, limit: float, confidence: float) -> int:
+        """How many more of `more` there is room for below the limit with this confidence, a thousand at most.
+        They begin now, and as independent ones of each other."""
         random = np.random.default_rng([self.seed, 1])
         law = self._laws[-1]
         drawn, total = law.open_draws(DRAWS, random), self._sums

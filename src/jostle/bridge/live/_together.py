@@ -8,7 +8,7 @@ share a window. What few runs leave open is in either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class Joining:
 
 
 class Together:
-    """The demand of several members together; `at(time_seconds)` gives its law, `exceedance_ratio` P(over).
+    """The demand of several members together: `at(time_seconds).exceedance_ratio(capacities)`.
 
     members: forecasts, or Members of the same components. dependence: `independent`, or `measured`, from
     windows that all members share. slowdowns: one number for each member, or a function of the numbers of
@@ -104,10 +104,6 @@ class Together:
             warnings=tuple(dict.fromkeys(text for law in laws for text in law.warnings)),
             details={f"slowdown_{i}": float(r) for i, r in enumerate(ratios) if np.isfinite(r)},
         )
-
-    def exceedance_ratio(self, capacities: Mapping[str, float], time_seconds: float) -> float:
-        """P(any component of all members together is above its capacity at a time)."""
-        return self.at(time_seconds).exceedance_ratio(capacities)
 
     def _progress(self, time: float) -> tuple[list[float], list[float]]:
         """Of each member how far it is, in its own seconds, and how many times slower it runs then; NaN where

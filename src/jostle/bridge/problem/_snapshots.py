@@ -215,7 +215,7 @@ def require_one_workload(traces: Traces | Windows) -> None:
             few = ", ".join(sorted(kinds)[:3])
             raise BadData(
                 f"the runs differ in {name}: {few}{', …' if len(kinds) > 3 else ''}",
-                fix="A forecast is of one workload on one platform: select its runs.",
+                fix="A forecast or limit is of one workload on one platform: name it (-w, -p, -b).",
             )
 
 

@@ -188,3 +188,21 @@ def check_eps(eps: float) -> float:
     if not (eps > 0 and np.isfinite(eps)):
         raise UsageError(f"eps {eps} is not above 0 and finite")
     return eps
+
+
+def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
+    """eps of one edge in squared units of the atoms.
+
+    unit: `spread` (times the mean squared distance to the centroid, averaged over both ends), `median`
+    (times the median cost) or `absolute` (one eps for all edges, as the paper has it). Where both ends
+    are single atoms any eps gives the same coupling, and 1 is returned.
+    """
+    if unit == "absolute":
+        return eps
+    if unit == "spread":
+        scaled = eps * (x.spread + y.spread) / 2
+    elif unit == "median":
+        scaled = eps * median_cost(x, y)
+    else:
+        raise UsageError(f"eps_unit {unit!r} is not known", fix="One of spread, median, absolute.")
+    return scaled if scaled > 0 else 1.0

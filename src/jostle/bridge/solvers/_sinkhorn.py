@@ -24,14 +24,13 @@ from jostle.bridge.solvers._coupling import (
     inner_products,
 )
 from jostle.bridge.solvers._logs import AbsorbedKernel
-from jostle.bridge.solvers._transport import duals, has_transport, transport
+from jostle.bridge.solvers._transport import has_transport, transport
 
 MEMORY = 10  # sweeps to extrapolate from
 LARGE = 1e3  # weights of an extrapolation that are not believed
 LEAP = 20.0  # the most that a potential moves in one step of Newton
 NEWTON_AFTER = 100  # sweeps: from here a step of Newton costs less than the sweeps that it saves
 NEWTON_ATOMS = 2000  # with more, it does not
-FAR_OFF = 2e3  # eps: costs from which sweeps begin at the potentials of exact transport
 HOPELESS = 1e-4  # of the median cost: an eps below it is not tried
 WRONG = 1e-4  # L1 marginal error from which exact transport is nearer than what was reached
 PATIENCE = 200  # sweeps without a new low, from 1e-3 down, are explained by rounding
@@ -57,31 +56,19 @@ def solve_edge(
         return Coupling(x, y, log_mu[:, None] + log_nu, eps, EXACT)
     fallback = fallback and has_transport()
     # The median of all costs takes longer than a solve at a large eps: only where eps may be hopeless.
-    if fallback and eps < HOPELESS * _most_cost(x, y) and eps < HOPELESS * median_cost(x, y):
+    box = np.ptp(np.concatenate([x.atoms, y.atoms]), axis=0)
+    if fallback and eps < HOPELESS * (box**2).sum() and eps < HOPELESS * median_cost(x, y):
         return transport(x, y, eps=eps)
     log_kernel = inner_products(x, y, eps)
     row = log_kernel.max(axis=1)
     log_kernel -= row[:, None]
     column = log_kernel.max(axis=0)
     log_kernel -= column
-    start = None
-    if fallback and _is_far(x, y, eps):
-        start = row + (duals(x, y) - ((x.atoms - x.mean) ** 2).sum(axis=1)) / eps
     kernel = AbsorbedKernel(log_kernel)
-    f, g, convergence = _sinkhorn(kernel, log_mu, log_nu, stopping or Stopping(), start)
+    f, g, convergence = _sinkhorn(kernel, log_mu, log_nu, stopping or Stopping())
     if fallback and not convergence.converged and convergence.marginal_l1 > WRONG:
         return transport(x, y, eps=eps)
     return Coupling(x, y, Potentials(f - row, g - column), eps, convergence)
-
-
-def _most_cost(x: Cloud, y: Cloud) -> float:
-    """No squared distance is above this: that across the box around both."""
-    return float((np.ptp(np.concatenate([x.atoms, y.atoms]), axis=0) ** 2).sum())
-
-
-def _is_far(x: Cloud, y: Cloud, eps: float) -> bool:
-    """Whether some atom is so far from the others that sweeps would take too long to find its potential."""
-    return _most_cost(x, y) > FAR_OFF * eps
 
 
 def _sinkhorn(
@@ -89,17 +76,15 @@ def _sinkhorn(
     log_mu: np.ndarray,
     log_nu: np.ndarray,
     stopping: Stopping,
-    start: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, Convergence]:
     """Potentials (n,) and (m,) with exp(f + L + g) of the marginals mu and nu, and how it ended.
 
-    start: (n,) a first guess of f. The column sums are exact at the end; the Hilbert residual and the L1
-    error are those of the rows.
+    The column sums are exact at the end; the Hilbert residual and the L1 error are those of the rows.
     """
     mu, nu = np.exp(log_mu), np.exp(log_nu)
     newton = len(mu) <= NEWTON_ATOMS
     extrapolation = _Extrapolation(min(MEMORY, len(mu) - 1))
-    f = g = log_mu if start is None else start
+    f = g = log_mu
     best, best_at, status = np.inf, 0, "max_sweeps"
     residual = error = np.inf
     residuals = []

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -43,20 +43,10 @@ class FollowedProgram:
         if sum(one is not None for one in (self.pid, self.cgroup, self.follow)) > 1:
             raise UsageError("--pid, --cgroup and --follow each say what to follow")
         if self.follow is not None:
-            self._words()
+            _words(self.follow)
         elif self.is_asked:
             once = TraceOptions(seconds=0.001, interval_seconds=0.001)
             next(follow_running(self.pid, self.cgroup, once), None)
-
-    def _words(self) -> list[str]:
-        """The command to start. Raises UsageError where there is none such."""
-        try:
-            words = shlex.split(self.follow or "")
-        except ValueError as error:
-            raise UsageError(f"the command cannot be read: {error}", where=self.follow) from None
-        if not words or shutil.which(words[0]) is None:
-            raise UsageError("the command cannot be started: no such program", where=self.follow)
-        return words
 
     def run(
         self,
@@ -75,7 +65,7 @@ class FollowedProgram:
         )
         # What goes on already went on while the recorded runs were read and learned from.
         ran = self.ran + (0.0 if self.follow else time.monotonic() - vars(self)["_began"])
-        with self._running() as pid:
+        with nullcontext(self.pid) if self.follow is None else started(self.follow) as pid:
             for number, sample in enumerate(follow_running(pid, self.cgroup, options), start=1):
                 report = step(ran + sample.time_seconds, sample)
                 if report is None:
@@ -84,20 +74,29 @@ class FollowedProgram:
                 if number == self.steps:
                     return
 
-    @contextmanager
-    def _running(self) -> Iterator[int | None]:
-        """The process to follow; one that was started here is ended with it."""
-        if self.follow is None:
-            yield self.pid
-            return
-        try:
-            process = subprocess.Popen(
-                self._words(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-            )
-        except OSError as error:
-            raise UsageError(f"the command cannot be started: {error}", where=self.follow) from None
-        try:
-            yield process.pid
-        finally:
-            process.terminate()
-            process.wait()
+
+def _words(command: str) -> list[str]:
+    """The command to start. Raises UsageError where there is none such."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command cannot be read: {error}", where=command) from None
+    if not words or shutil.which(words[0]) is None:
+        raise UsageError("the command cannot be started: no such program", where=command)
+    return words
+
+
+@contextmanager
+def started(command: str) -> Iterator[int]:
+    """The process of a command, which is ended with it. Raises UsageError."""
+    try:
+        process = subprocess.Popen(
+            _words(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise UsageError(f"the command cannot be started: {error}", where=command) from None
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()

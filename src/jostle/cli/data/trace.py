@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Limits, Short
 from jostle._report import Report
 from jostle.answers import traces_report
+from jostle.cli.ask._following import started
 from jostle.cli.console import note
 from jostle.cli.console._fields import DatasetOutput
 from jostle.errors import UsageError
 from jostle.measure import TraceOptions
+
+if TYPE_CHECKING:
+    from jostle.traces import Trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,10 @@ class TraceCommand:
     pid: Annotated[int | None, "Follow this process instead, with all it started."] = None
     cgroup: Annotated[
         str | None, "Follow all processes of this control group instead, such as a container's."
+    ] = None
+    follow: Annotated[
+        str | None,
+        "Start this command instead and follow it until it ends, as often as --runs says.",
     ] = None
     name: Annotated[str | None, "What is followed is called so.  [default: its own name]"] = None
     cut: Annotated[
@@ -48,23 +56,31 @@ def trace(
     """
     from jostle.measure import trace as record
     from jostle.measure import trace_running
-    from jostle.traces import cut_traces, write_traces
+    from jostle.traces import Traces, cut_traces, write_traces
 
     is_running = command.pid is not None or command.cgroup is not None
+    if command.follow is not None:
+        how["seconds"] = how["timeout_seconds"]
     if is_running:
         how["timeout_seconds"] = max(how["timeout_seconds"], how["seconds"])
     how["probes"] |= bool(how["stressors"])
     options, assessed = TraceOptions(**how), []
-    if is_running and command.workload:
-        raise UsageError("either workloads to run, or what runs already")
-    if is_running:
+    if is_running + bool(command.workload) + (command.follow is not None) > 1:
+        raise UsageError("either workloads to run, or a command, or what runs already")
+    if command.follow is not None:
+        runs: list[Trace] = []
+        for _ in range(options.runs):
+            with started(command.follow) as pid:
+                runs += trace_running(pid, options=options, name=command.name)
+        traces = Traces.from_traces(runs)
+    elif is_running:
         traces = trace_running(command.pid, command.cgroup, options, name=command.name)
     elif command.cut is not None:
         raise UsageError("--cut is for what is followed", fix="Say --pid or --cgroup.")
     elif not command.workload:
         raise UsageError(
             "nothing to trace",
-            fix="Name a workload with -w, or what runs already: --pid, --cgroup.",
+            fix="Name a workload with -w, a command by --follow, or what runs already: --pid, --cgroup.",
         )
     else:
         traces = record(
