@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,9 +79,7 @@ class Forecast(Glance):
         text = f"{below}: below 0 in the data, so the forecast may be below 0 too"
         self._warnings = (text,) if below else ()
         self._couplings: dict[tuple[int, int, str], Coupling] = {}
-        self._stacks: dict[int, average.LawShares] = {}
-        self._live: dict[int, LiveForecast] = {}
-        self._priors: dict[int, float] = {}
+        self._known: dict[tuple[str, int], Any] = {}
         self._lock = threading.RLock()
 
     @classmethod
@@ -127,11 +126,17 @@ class Forecast(Glance):
     def given(self, trace: Trace | None = None, core: int = 0) -> LiveForecast:
         """For one run that goes on: `forecast.given(trace_so_far).at(time_seconds)`, what it will use given
         what it has shown; samples can be added by `see`. Raises UsageError, BadData."""
-        with self._lock:
-            if core not in self._live:
-                self._live[core] = LiveForecast(self.snapshots, core, seed=self.method.seed)
-            live = self._live[core].anew()
+        live = self._once(
+            "given", core, lambda: LiveForecast(self.snapshots, core, seed=self.method.seed)
+        ).anew()
         return live if trace is None else live.follow(trace)
+
+    def _once(self, what: str, core: int, make: Callable[[], Any]) -> Any:
+        """What is made for a core when it is first asked for."""
+        with self._lock:
+            if (what, core) not in self._known:
+                self._known[what, core] = make()
+            return self._known[what, core]
 
     def at(
         self,
@@ -166,9 +171,6 @@ class Forecast(Glance):
             beside, idle = shots[k : k + 2], self.snapshots.idle_at(core, time_seconds, k, lam)
             seed = self.method.seed if seed is None else seed
             law = self._running(k, lam, time_seconds, core, method, seed)
-        with self._lock:
-            if core not in self._priors:
-                self._priors[core] = prior_of(self.snapshots, core)
         filled = np.max(
             [np.zeros(len(self.components)), *(s.filled for s in beside if s.filled is not None)],
             axis=0,
@@ -182,7 +184,7 @@ class Forecast(Glance):
             time_seconds=time_seconds,
             warnings=(*law.warnings, *self._warnings, *more),
             runs=min(shot.counted for shot in beside),
-            prior=self._priors[core],
+            prior=self._once("prior", core, lambda: prior_of(self.snapshots, core)),
         )
 
     def _running(
@@ -243,13 +245,12 @@ class Forecast(Glance):
 
     def stack(self, core: int = 0) -> average.LawShares:
         """The weights of the forecasts that are averaged, and the scores that decided them."""
-        with self._lock:
-            if core not in self._stacks:
-                shots = self.snapshots.of(core)
-                inner = [k for k in range(1, len(shots) - 1) if shots[k].idle_ratio < 1]
-                some = evenly(len(inner), average.MOST) if inner else []
-                self._stacks[core] = average.stacked([self._left_out(inner[i], core) for i in some])
-            return self._stacks[core]
+        shots = self.snapshots.of(core)
+        inner = [k for k in range(1, len(shots) - 1) if shots[k].idle_ratio < 1]
+        some = evenly(len(inner), average.MOST) if inner else []
+        return self._once(
+            "stack", core, lambda: average.stacked([self._left_out(inner[i], core) for i in some])
+        )
 
     def _left_out(self, k: int, core: int) -> tuple[list[Cloud], Cloud]:
         """What the candidates say of snapshot k from the others, and itself, in scaled units."""

@@ -99,7 +99,7 @@ class LiveForecast:
         self.components = snapshots.components
         self._times, self._seed = snapshots.times_seconds, seed
         self._states, self._ended = histories(snapshots, core)
-        self._sorted = [_sorted_values(self._states[:, :, c]) for c in range(self._states.shape[2])]
+        self._sorted = [np.sort(one[np.isfinite(one)]) for one in np.moveaxis(self._states, 2, 0)]
         ranks = self._ranked(self._states)
         self._slack = 1e-6 * float(np.median(np.diff(self._times)))
         self._slack += 2 * float(np.spacing(np.abs(self._times).max()))
@@ -109,6 +109,7 @@ class LiveForecast:
         self._shown = self._pasts[0].is_known & ~self._ended
         self._outcome = np.where(self._ended[:, :, None], ENDED, ranks)
         self._has_outcome = np.asarray(np.isfinite(self._outcome).all(axis=2))
+        self._nothing = Cloud.of(np.zeros((1, len(self.components))))
         self._horizons: dict[int, Horizon] = {}
         self._seen = np.full((len(self._times), len(self.components)), np.nan)
         self._now: float | None = None
@@ -186,11 +187,9 @@ class LiveForecast:
             weights.append(share[~ended])
         every, mass = np.concatenate(states), np.concatenate(weights)
         going = mass > 0
-        if going.any():
-            cloud = Cloud.of(every[going], mass[going]).merged
-        else:
-            cloud, idle = Cloud.of(np.zeros((1, len(self.components)))), 1.0
-        distribution = Distribution.of(cloud, self.components, "given", idle_ratio=min(idle, 1.0))
+        cloud = Cloud.of(every[going], mass[going]).merged if going.any() else self._nothing
+        idle = min(idle, 1.0) if going.any() else 1.0
+        distribution = Distribution.of(cloud, self.components, "given", idle_ratio=idle)
         details = {
             f"share_{name}_{width:g}": share
             for (name, width), share in self._horizon(ahead).weights.items()
@@ -206,11 +205,9 @@ class LiveForecast:
         """
         if not within_seconds > 0:
             raise UsageError(f"within {within_seconds} s is not a time to come")
-        names = Distribution.of(
-            Cloud.of(np.zeros((1, len(self.components)))), self.components, "given"
-        )
-        names.exceedance_ratio(limits)  # checks them
-        columns = [names.column(name) for name in limits]
+        nothing = Distribution.of(self._nothing, self.components, "given")
+        nothing.exceedance_ratio(limits)  # checks them
+        columns = [self.components.index(name) for name in limits]
         until = min(self.now_seconds + within_seconds, float(self._times[-1]))
         here, ahead = self._steps(until, whole=True)
         share = 0.0
@@ -223,7 +220,7 @@ class LiveForecast:
                 states = states + np.where(np.isfinite(more), more, 0.0)[:, None]
             over = (states[:, :, columns] > np.array(list(limits.values()))).any(axis=(1, 2))
             share += float(weights @ over)
-        return float(corrected(min(share, 1.0), len(self._states), names.prior))
+        return float(corrected(min(share, 1.0), len(self._states), nothing.prior))
 
     def unlikeness(self, components: Sequence[str] = ()) -> Unlikeness:
         """How unlike the recorded runs that came as far it has been so far; components: by which alone."""
@@ -414,10 +411,6 @@ def _kernels(donors: Donors, here: int, widths: Sequence[float]) -> np.ndarray:
     weights = np.exp(np.outer(-0.5 / spread, distance - distance.min()))
     weights /= weights.sum(axis=1, keepdims=True)
     return (1 - ANYONE) * weights + ANYONE * anyone
-
-
-def _sorted_values(values: np.ndarray) -> np.ndarray:
-    return np.sort(values[np.isfinite(values)])
 
 
 def histories(snapshots: Snapshots, core: int) -> tuple[np.ndarray, np.ndarray]:
