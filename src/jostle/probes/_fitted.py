@@ -9,21 +9,12 @@ import numpy as np
 
 from jostle.bounds import Candidates
 from jostle.methods import FromCounts, RunCounts
-from jostle.rules import (
-    Ground,
-    RandomEffects,
-    SlowdownRows,
-    no_effects,
-)
+from jostle.rules import Ground, RandomEffects, SlowdownRows, no_effects
 
 if TYPE_CHECKING:
     from jostle.runs import Colocations
 
-POWERS = (
-    1.0,
-    0.5,
-    0.0,
-)  # how pressures add with the number n of co-runners: n^power times their mean
+POWERS = (1.0, 0.5, 0.0)  # how pressures of n co-runners add: n^power times their mean
 PLAIN = (*(f"mixture {power:g}" for power in POWERS), "target", "co-runners", "level", "none")
 LEARNED = "learned mixture"
 # What runs of programs themselves tell of names, alone and beyond the mixture.
@@ -114,16 +105,7 @@ class FittedProbes(FromCounts):
 
     def has_met(self, colocations: Colocations) -> np.ndarray:
         """(n,) bool: the target ran beside others in runs learned from, and so did all of its co-runners."""
-        codes = colocations.codes_in(self.workload_names, self.platform_names)
-        nothing = np.zeros(len(colocations))
-        rows = SlowdownRows.coded(
-            codes,
-            colocations.number_of_corunners,
-            len(self.workload_names),
-            nothing,
-            nothing + 1,
-        )
-        return self.who_met(rows) == MET.index("all")
+        return self.who_met(self._rows(colocations)[1]) == MET.index("all")
 
     def candidates(self, colocations: Colocations) -> Candidates:
         """Ways to bound: the prediction with the same offset everywhere, or one that grows with the
@@ -133,12 +115,15 @@ class FittedProbes(FromCounts):
 
     def _logs(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(log seconds alone (n,), log slowdown (n,))."""
+        log_solo, rows = self._rows(colocations)
+        return log_solo, np.where(rows.degree > 0, self.log_slowdown(rows), 0.0)
+
+    def _rows(self, colocations: Colocations) -> tuple[np.ndarray, SlowdownRows]:
+        """(log seconds alone (n,), what is asked)."""
         codes = colocations.codes_in(self.workload_names, self.platform_names)
-        count = colocations.number_of_corunners
-        nothing = np.zeros(len(count))
-        w = len(self.workload_names)
-        rows = SlowdownRows.coded(codes, count, w, nothing, np.ones(len(count)))
-        return self.log_solo[codes[1], codes[0]], np.where(count > 0, self.log_slowdown(rows), 0.0)
+        count, one = colocations.number_of_corunners, np.ones(len(colocations))
+        rows = SlowdownRows.coded(codes, count, len(self.workload_names), 0 * one, one)
+        return self.log_solo[codes[1], codes[0]], rows
 
     def log_slowdown(self, rows: SlowdownRows) -> np.ndarray:
         """(n,)."""
