@@ -93,7 +93,8 @@ def aligned_rows(
     numbers: dict[tuple[int, str, int], int] = {}
     members: list[tuple[str, str, tuple[str, ...]]] = []
     same: list[int] = []
-    for runs in sorted(windows.values(), key=executed_and_took):
+    ordered = sorted(windows.values(), key=executed_and_took)
+    for runs in ordered:
         key = (runs[0].platform, *sorted(run.workload for run in runs))
         group = groups.setdefault(key, len(groups))
         tracks = _tracks(runs, solos, loop)
@@ -114,12 +115,12 @@ def aligned_rows(
         return rows
     segment = SEGMENT_PERIODS * solos.all[0].period_seconds
     rows = quiet_rows(rows, np.array(same), segment, repeats)
-    every = [run for runs in sorted(windows.values(), key=executed_and_took) for run in runs]
+    if not loop:
+        return rows
     repeated: dict[int, list[Trace]] = {}
-    for number, run in zip(same, every, strict=True):
-        repeated.setdefault(number, []).append(run)
-    by_run = {same.index(number): runs for number, runs in repeated.items()}
-    return _as_whole(rows, by_run, solos, repeats) if loop else rows
+    for number, run in zip(same, (run for runs in ordered for run in runs), strict=True):
+        repeated.setdefault(same.index(number), []).append(run)
+    return _as_whole(rows, repeated, solos, repeats)
 
 
 def _as_whole(
