@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from jostle.traces import Trace
 
 
+_WITHOUT_END_SECONDS = 1e9  # a command that is started is not cut short
+
+
 @dataclass(frozen=True, kw_only=True)
 class TraceCommand:
     """What is traced, and what counts as disturbed."""
@@ -60,7 +63,7 @@ def trace(
 
     is_running = command.pid is not None or command.cgroup is not None
     if command.follow is not None:
-        how["seconds"] = how["timeout_seconds"]
+        how["seconds"] = how["timeout_seconds"] = _WITHOUT_END_SECONDS
     if is_running:
         how["timeout_seconds"] = max(how["timeout_seconds"], how["seconds"])
     how["probes"] |= bool(how["stressors"])
