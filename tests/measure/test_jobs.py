@@ -302,3 +302,16 @@ def test_reasons_that_differ_in_numbers_are_told_once_and_what_follows_from_them
         ("timeout", 2, "took 4 s")
     ]
     assert failures_of(runs.ok()) == ([], [])
+    # What a scheduler ended is no fault of the program.
+    ends = ["CANCELLED by 1001", "NODE_FAIL", "FAILED", "TIMEOUT"]
+    log = Runs.from_columns(
+        workload=["w"] * 4,
+        platform=["p"] * 4,
+        corunners=[[]] * 4,
+        runtime_seconds=[None] * 4,
+        status=["failed", "failed", "failed", "timeout"],
+        reason=ends,
+    )
+    advice = {one["reason"]: one["fix"] for one in failures_of(log)[0]}
+    assert advice["CANCELLED by 1001"] == advice["NODE_FAIL"] != advice["FAILED"]
+    assert "predict --future" in advice["TIMEOUT"]

@@ -17,6 +17,7 @@ from jostle.bounds import GUARANTEED
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
 from jostle.placement import Fleet, Node, Request, place
+from jostle.placement.sets._fleet_bounds import FleetBounds
 from jostle.runs import Colocations, Runs
 from tests.placement.conftest import PLATFORMS, WORKLOADS
 
@@ -243,6 +244,16 @@ def test_explaining_takes_few_calls_of_the_model_and_of_python(
     assert sorted(set(confidences[2:])) == sorted(confidences[2:])
     assert {len(answer.helps) > 1 for answer in answers} == {True, False}
     assert calls_of(lambda: placed.safe(asked)) <= 1000
+
+
+def test_how_far_a_bound_grows_that_there_was_not_is_not_known(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed = place(model, [Node("n", "p1", tenants=(Request("w01"),))])
+    assert placed.rank(Request("w00"))[0].rows()[0].growth_ratio is not None
+    none = np.full((1, 1), np.inf), np.zeros((1, 1), bool)
+    monkeypatch.setattr(FleetBounds, "now", none)
+    assert placed.rank(Request("w00"))[0].rows()[0].growth_ratio is None
 
 
 def test_rank_orders_by_what_is_asked(model: Model) -> None:

@@ -33,7 +33,14 @@ _ADVICE = (
         "exit code|signal",
         "Run the command by hand in the same folder: it fails there too.",
     ),
+    (
+        "failed",
+        "^(CANCELLED|REQUEUED|NODE_FAIL|PREEMPTED|BOOT_FAIL|REVOKED)",
+        "Nothing: it was ended from outside.",
+    ),
+    ("failed", "^OUT_OF_ME", "Ask the scheduler for more memory."),
     ("failed", "", "Run it by itself to see why."),
+    ("timeout", "^TIMEOUT", "Ask the scheduler for longer: jostle predict --future says how long."),
     ("timeout", "", "Give it longer with --timeout SECONDS, or see by hand why it does not end."),
     (
         "contaminated",

@@ -111,8 +111,8 @@ class FleetBounds:
         joined = self.joined(requests, row, at, limit)
         reason[row, at], seconds, predicted[row, at] = joined.assess(self.sets)
         bound[row, at], tenants = seconds[:, -1], joined.members[:, :-1] >= 0
-        with np.errstate(invalid="ignore"):
-            grown = np.where(tenants, seconds[:, :-1] / self.now[0][at] - 1, -np.inf)
+        now = np.where(np.isfinite(self.now[0]), self.now[0], np.nan)[at]  # how far is not known
+        grown = np.where(tenants, seconds[:, :-1] / now - 1, -np.inf)
         most = grown.max(axis=1, initial=-np.inf)
         growth[row, at] = np.where(tenants.any(axis=1), most, 0.0)
         return Assessed(reason, bound, limit, growth, predicted)
