@@ -59,6 +59,7 @@ class JobsImport:
     delimiter: ClassVar[str] = ","
     has_steps: ClassVar[bool] = False
     free_text: ClassVar[str] = ""  # the column that may hold delimiters
+    printed_by: ClassVar[str] = ""  # the command that makes such a log
 
     file: Annotated[
         str | os.PathLike[str] | BinaryIO, "The log; - reads standard input.", Positional()
@@ -115,7 +116,7 @@ class JobsImport:
                     raise BadData(
                         f"no column is called {' or '.join(columns)}",
                         where=where,
-                        fix=f"Call one of them so: {', '.join(cells)}.",
+                        fix=self.printed_by or f"Call one of them so: {', '.join(cells)}.",
                     )
             log.add(self._batch(named, rule.names(cells, where)))
         if rule.not_matched:
@@ -218,11 +219,8 @@ class JobsImport:
                     (d for d in (self.delimiter, *"|,;\t") if d.encode() in line), None
                 )
                 if delimiter is None and line:
-                    what, fix = (
-                        "its first line has one cell",
-                        f"It names columns: a{self.delimiter}b.",
-                    )
-                    raise UnreadableFile(what, where=where, fix=fix)
+                    fix = self.printed_by or f"It names columns: a{self.delimiter}b."
+                    raise UnreadableFile("its first line has one cell", where=where, fix=fix)
                 delimiter = delimiter or self.delimiter
                 names = _header(line, delimiter, where)
                 if hasattr(stream, "peek") and not stream.peek(1):
@@ -274,6 +272,9 @@ class SacctImport(JobsImport):
     delimiter: ClassVar[str] = "|"
     has_steps: ClassVar[bool] = True
     free_text: ClassVar[str] = "jobname"
+    printed_by: ClassVar[str] = (
+        "Print it so: sacct -aDP -o JobID,User,JobName,NodeList,Start,End,State,ElapsedRaw > sacct.txt"
+    )
 
     workload: Annotated[
         str, "What a job is a run of; columns as sacct names them, in any case."
