@@ -107,7 +107,11 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
     empty = place(model, [Node("n", "p1")]).at()
     assert empty.items == ()
     assert "nobody is on these nodes" in str(empty.report().tables)
-    wrong: list[dict[str, Any]] = [{"elapsed_seconds": -1}, {"done_ratio": 1.0}]
+    wrong: list[dict[str, Any]] = [
+        {"elapsed_seconds": -1},
+        {"done_ratio": 1.0},
+        {"done_ratio": 0.5},
+    ]
     for columns in wrong:
         with pytest.raises(UsageError, match=next(iter(columns))):
             Request("w01", **columns)

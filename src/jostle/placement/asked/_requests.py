@@ -146,6 +146,8 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
             f"done_ratio is {fields['done_ratio']:g}, not a share under 1, such as 0.4; leave it empty of "
             "what runs past its end, and the time tells"
         )
+    if fields["done_ratio"] and not fields["elapsed_seconds"]:
+        raise ValueError("done_ratio is given without elapsed_seconds, for how long it has run")
     if share is not None and share > 1:
         raise ValueError(f"pes_ratio is {share:g}, not above 0 and at most 1")
     return fields

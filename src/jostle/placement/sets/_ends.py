@@ -44,7 +44,7 @@ def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tup
     elapsed, done = np.zeros(members.shape), np.full(members.shape, np.nan)
     for (row, column), (_, one) in zip(seat, people, strict=True):
         elapsed[row, column] = one.elapsed_seconds or 0.0
-        if one.done_ratio is not None and one.elapsed_seconds:
+        if one.done_ratio is not None:
             done[row, column] = one.done_ratio
     by_now, pace = done_and_pace(done, elapsed / seconds)
     left = 1 - by_now
