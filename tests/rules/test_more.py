@@ -9,8 +9,8 @@ import pytest
 
 from jostle.evaluate import OwnPairs, SoloTime
 from jostle.methods import learn
-from jostle.rules import Ground, LargerSets, SlowdownRows, fit_memory
-from jostle.rules._more import GROW, POOL, _mean_of_sets
+from jostle.rules import Ground, LargerSets, SlowdownRows, fit_extrapolation, fit_memory
+from jostle.rules._more import GROW, POOL
 from jostle.slowdown import Slowdown
 from studies.slowdown.laws import MadeCampaign
 
@@ -44,6 +44,7 @@ def test_pools_pay_once_what_all_cost_alike(gated: int, rho: float) -> None:
         np.ones(1),
         np.full(4, 0.05),
         np.array([rho]),
+        np.array(False),
     )
     asked = rows_of([(0, [1, 2, 3]), (1, [3, 3])])
     found = rule.log_slowdown(asked, GROUND, sum_of_parts, None)
@@ -55,12 +56,43 @@ def test_pools_pay_once_what_all_cost_alike(gated: int, rho: float) -> None:
         assert found[at] == pytest.approx(mean + share * (pooled - mean))
 
 
+def larger(most: int, rule: list[float], stays: bool = False) -> LargerSets:
+    low = np.full(4, 0.05)
+    return LargerSets(
+        *(np.array(most), np.array([rule]), np.ones(1), low, np.ones(1), np.array(stays))
+    )
+
+
 def test_growth_is_from_the_mean_of_smaller_sets() -> None:
     asked = rows_of([(0, [3, 1, 2]), (0, [1, 2, 3])])
-    assert _mean_of_sets(asked, 2, sum_of_parts) == pytest.approx([0.4, 0.4])
-    rule = LargerSets(np.array(2), np.array([[GROW, 0.5, 2]]), np.ones(1), np.zeros(4), np.ones(1))
-    expected = 0.4 * np.sqrt(3 / 2)
-    assert rule.log_slowdown(asked, GROUND, sum_of_parts, None) == pytest.approx([expected] * 2)
+    found = larger(2, [GROW, 0.5, 2]).log_slowdown(asked, GROUND, sum_of_parts, None)
+    assert found == pytest.approx([0.4 * np.sqrt(3 / 2)] * 2)
+
+
+def test_more_company_takes_nothing_away_that_fewer_of_it_cost() -> None:
+    def answer(rows: SlowdownRows) -> np.ndarray:
+        return sum_of_parts(rows) + np.where(rows.degree > 1, 0.7, 0.0)
+
+    asked = rows_of([(0, [3, 3, 0]), (0, [0, 0, 0])])
+    for stays, expected in ((False, [0.2, 0.0]), (True, [1.1, 0.7])):
+        found = larger(2, [GROW, 0.0, 1], stays).log_slowdown(asked, GROUND, answer, None)
+        assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("helps", [False, True])
+def test_larger_sets_left_out_say_whether_more_company_costs_less(helps: bool) -> None:
+    random = np.random.default_rng(0)
+    sizes = np.repeat([1, 2, 3], 60)
+    drawn = [(int(random.integers(4)), random.integers(0, 4, k).tolist()) for k in sizes]
+
+    def law(rows: SlowdownRows) -> np.ndarray:
+        of_size = np.array([0.0, 1.0, 3.0, 1.0 if helps else 3.0])
+        return rows.mean(0.1 * rows.corunner) * of_size[rows.degree]
+
+    rows = rows_of(drawn)
+    rows = rows_of(drawn, (law(rows) + 0.01 * random.normal(size=len(rows))).tolist())
+    found = fit_extrapolation(rows, GROUND, law, law(rows), lambda keep: (law, None))
+    assert bool(found.stays) != helps
 
 
 def test_what_was_measured_is_remembered_as_far_as_it_repeats() -> None:

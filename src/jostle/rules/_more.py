@@ -6,6 +6,9 @@ Three kinds of rules, on what is answered about sets no larger than those seen, 
     pool:  log1p(F + (sum_j (s_j - F)_+^q)^(1/q)), s_j the excess beside co-runner j alone
     grow:  (d / b)^power times the mean over sets of b of the d co-runners
 
+Where sets of more than one co-runner ran, no answer is below the mean of what is answered about sets as
+large as the largest of these, unless larger sets that were left out are closer without that.
+
 `pool` pays what every co-runner costs alike once: F, the tenth part of a target's co-runners from below; only
 what goes beyond adds up. Gated, it is believed as far as the identity of the co-runner is seen to matter,
 rho: the cross-validated share of the variance within targets that the co-runner explains. On pairs alone
@@ -23,7 +26,7 @@ import numpy as np
 
 from jostle.rules._memory import keys_of, variance_of_repeats
 from jostle.rules._rows import Ground, SlowdownRows
-from jostle.rules._weights import greedy_weights
+from jostle.rules._weights import greedy_weights, nothing_but_noise, relative_error
 
 QUANTILE = 0.1
 ASKED = 40  # co-runners by which F is found
@@ -56,49 +59,59 @@ ANY_OF_PAIRS = (USUAL, Rule(POOL, 8.0, 1), Rule(GROW, 0.0, 1))
 @dataclass(frozen=True)
 class LargerSets:
     """most: () co-runners in any run. rule: (k, 3), see Rule; weight: (k,). low: (cells,) F. rho:
-    (platforms,)."""
+    (platforms,). stays: () whether more company never costs less than the mean answer of `most` of it."""
 
     most: np.ndarray
     rule: np.ndarray
     weight: np.ndarray
     low: np.ndarray
     rho: np.ndarray
+    stays: np.ndarray
 
     def log_slowdown(
         self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
         """(n,) of rows with more co-runners than seen."""
-        total = np.zeros(len(rows))
-        whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
-        for weight, (kind, strength, base) in zip(self.weight, self.rule, strict=True):
-            rule = Rule(int(kind), float(strength), int(base))
-            total += weight * self._by(rule, rows, ground, answer, whole)
-        return total
+        said, least = self.by_rule(rows, ground, answer, parts)
+        total = self.weight @ said
+        return np.maximum(total, least) if self.stays else total
 
-    def _by(
-        self,
-        rule: Rule,
-        rows: SlowdownRows,
-        ground: Ground,
-        answer: Answer,
-        whole: np.ndarray | None,
+    def by_rule(
+        self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """((k, n) what each rule says, (n,) the mean of what is answered of sets of `most`)."""
+        most, alone = int(self.most), answer(_pairs(rows))
+        smaller, of_row = alone, rows.row
+        if most > 1:
+            sets = _sets_of(rows, most)
+            of_row = rows.row[sets[:, 0]]
+            smaller = answer(_beside(rows, of_row, rows.corunner[sets]))
+        least = np.bincount(of_row, smaller, len(rows)) / rows.degree
+        mean = {1: rows.mean(alone), most: least}
+        whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
+        said = np.empty((len(self.rule), len(rows)))
+        for at, (kind, strength, base) in enumerate(self.rule):
+            if kind == PART and whole is not None:
+                said[at] = whole[int(base)]
+            elif kind == GROW:
+                said[at] = (rows.degree / base) ** strength * mean[int(base)]
+            else:
+                said[at] = self._pooled(rows, ground, alone, strength, bool(base))
+        return said, least
+
+    def _pooled(
+        self, rows: SlowdownRows, ground: Ground, alone: np.ndarray, power: float, is_gated: bool
     ) -> np.ndarray:
-        """whole: (k, n) what the parts say."""
-        if rule.kind == PART and whole is not None:
-            return whole[rule.base]
-        if rule.kind == GROW:
-            growth = (rows.degree / rule.base) ** rule.strength
-            return growth * _mean_of_sets(rows, rule.base, answer)
-        alone = answer(_pairs(rows))
-        rho = self.rho[rows.target // ground.workloads] if rule.base else np.ones(len(rows))
+        """(n,) alone: (m,) log slowdown beside each of the co-runners."""
+        rho = self.rho[rows.target // ground.workloads] if is_gated else np.ones(len(rows))
         mean = rows.mean(alone)
-        low = self.low[rows.target] * (1 - rho if rule.base else 1.0)
+        low = self.low[rows.target] * (1 - rho if is_gated else 1.0)
         more = np.maximum(np.expm1(alone) - low[rows.row], 0.0)
         # Over the largest, so that a high power neither over- nor underflows.
         top = np.zeros(len(rows))
         np.maximum.at(top, rows.row, more)
-        share = (more / np.maximum(top, 1e-300)[rows.row]) ** rule.strength
-        beyond = top * np.bincount(rows.row, share, len(rows)) ** (1 / rule.strength)
+        share = (more / np.maximum(top, 1e-300)[rows.row]) ** power
+        beyond = top * np.bincount(rows.row, share, len(rows)) ** (1 / power)
         pooled = np.log1p(np.maximum(low + beyond, -0.9))
         return mean + rho**2 * np.maximum(pooled - mean, 0.0)
 
@@ -120,27 +133,29 @@ def fit_extrapolation(
     how effects grow, which pairs alone cannot try."""
     most = int(rows.degree.max())
     rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
-    highest = rows.degree == most
+    highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
         known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
         smaller, parts = fewer(~highest)
-        whole = None if parts is None else parts(held)
         before = int(known.degree.max())
-        rules = _rules(before, 0 if whole is None else len(whole))
+        rules = _rules(before, 0 if parts is None or growing is None else len(growing))
         trial = LargerSets(
-            np.array(before), np.array(rules), weight, _low(known, ground, smaller), rho
+            *(np.array(before), np.array(rules), weight, _low(known, ground, smaller), rho, stays)
         )
-        answers = np.stack([trial._by(rule, held, ground, smaller, whole) for rule in rules])
+        answers, least = trial.by_rule(held, ground, smaller, parts)
         weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
-        if before == 1 and growing is not None and whole is not None:
+        away = weight @ answers - held.log_slowdown
+        lost = relative_error(np.maximum(away, least - held.log_slowdown)) - relative_error(away)
+        stays = np.array(nothing_but_noise(lost, held.sets()))
+        if before == 1 and parts is not None and growing is not None:
             weight *= 1 - UNTRIED * growing.sum()
             weight[: len(growing)] += UNTRIED * growing
         # What grew from the largest sets then known grows from the largest known now.
         rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
         rules = [rule for rule, w in zip(rules, weight, strict=True) if w > 0]
         weight = weight[weight > 0]
-    return LargerSets(np.array(most), np.array(rules, float), weight, low, rho)
+    return LargerSets(np.array(most), np.array(rules, float), weight, low, rho, stays)
 
 
 def _rules(before: int, parts: int) -> list[Rule]:
@@ -209,34 +224,22 @@ def _low(rows: SlowdownRows, ground: Ground, answer: Answer) -> np.ndarray:
 
 def _pairs(rows: SlowdownRows) -> SlowdownRows:
     """(m rows) each target beside each of its co-runners alone."""
-    m = len(rows.corunner)
-    return SlowdownRows(
-        rows.target[rows.row],
-        rows.corunner,
-        np.arange(m),
-        rows.log_slowdown[rows.row],
-        rows.scale[rows.row],
-        rows.timed,
-    )
+    return _beside(rows, rows.row, rows.corunner[:, None])
 
 
-def _mean_of_sets(rows: SlowdownRows, most: int, answer: Answer) -> np.ndarray:
-    """(n,) means over sets of `most` co-runners that follow each other, in the order of their cells and round
-    about, so that every co-runner is in as many."""
+def _beside(rows: SlowdownRows, of_row: np.ndarray, corunners: np.ndarray) -> SlowdownRows:
+    """(g rows) the targets of these rows (g,), each beside its co-runners (g, size)."""
+    g, size = corunners.shape
+    own = rows.target[of_row], corunners.ravel(), np.repeat(np.arange(g), size)
+    return SlowdownRows(*own, rows.log_slowdown[of_row], rows.scale[of_row], rows.timed)
+
+
+def _sets_of(rows: SlowdownRows, most: int) -> np.ndarray:
+    """(m, most) which co-runners are in sets of `most` that follow each other, in the order of their cells
+    and round about, so that every one is in as many."""
     order = np.lexsort((rows.corunner, rows.row))
-    corunner, row = rows.corunner[order], rows.row[order]
-    degree = rows.degree
+    row, degree = rows.row[order], rows.degree
     start = np.cumsum(degree) - degree
-    m = len(corunner)
-    place = np.arange(m) - start[row]
+    place = np.arange(len(row)) - start[row]
     shifts = (place[:, None] + np.arange(most)) % degree[row][:, None]
-    members = corunner[start[row][:, None] + shifts]
-    query = SlowdownRows(
-        rows.target[row],
-        members.ravel(),
-        np.repeat(np.arange(m), most),
-        rows.log_slowdown[row],
-        rows.scale[row],
-        rows.timed,
-    )
-    return np.bincount(row, answer(query), len(rows)) / degree
+    return order[start[row][:, None] + shifts]
