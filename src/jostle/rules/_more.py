@@ -72,8 +72,8 @@ class LargerSets:
         self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
         """(n,) of rows with more co-runners than seen."""
-        said, least = self.by_rule(rows, ground, answer, parts)
-        total = self.weight @ said
+        answers, least = self.by_rule(rows, ground, answer, parts)
+        total = self.weight @ answers
         return np.maximum(total, least) if self.stays else total
 
     def by_rule(
@@ -89,15 +89,15 @@ class LargerSets:
         least = np.bincount(of_row, smaller, len(rows)) / rows.degree
         mean = {1: rows.mean(alone), most: least}
         whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
-        said = np.empty((len(self.rule), len(rows)))
+        answers = np.empty((len(self.rule), len(rows)))
         for at, (kind, strength, base) in enumerate(self.rule):
             if kind == PART and whole is not None:
-                said[at] = whole[int(base)]
+                answers[at] = whole[int(base)]
             elif kind == GROW:
-                said[at] = (rows.degree / base) ** strength * mean[int(base)]
+                answers[at] = (rows.degree / base) ** strength * mean[int(base)]
             else:
-                said[at] = self._pooled(rows, ground, alone, strength, bool(base))
-        return said, least
+                answers[at] = self._pooled(rows, ground, alone, strength, bool(base))
+        return answers, least
 
     def _pooled(
         self, rows: SlowdownRows, ground: Ground, alone: np.ndarray, power: float, is_gated: bool
