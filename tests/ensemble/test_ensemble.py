@@ -448,3 +448,17 @@ def test_many_names_on_several_platforms_are_saved(
     model.save(tmp_path / "model")
     again = jostle.load(tmp_path / "model").predict(runs.colocations)
     assert np.array_equal(again, model.predict(runs.colocations), equal_nan=True)
+
+
+def test_where_company_costs_nothing_runs_beside_others_tell_of_those_alone(runs: Runs) -> None:
+    random, c = np.random.default_rng(0), runs.colocations
+    alone = np.flatnonzero(c.number_of_corunners == 0)
+    cell = c.platform * len(c.workload_names) + c.workload
+    truth = np.exp(random.normal(size=cell.max() + 1))[cell]
+    seconds = truth * np.exp(0.03 * random.normal(size=len(c)))
+    quiet = Runs.from_columns(**c.to_columns(), runtime_seconds=seconds)
+    fitted = fitted_to(quiet)
+    assert fitted.notes[0].startswith("no evidence of interference")
+    median = np.array([np.median(seconds[alone[cell[alone] == one]]) for one in cell[alone]])
+    found = np.abs(fitted.predict(c.take(alone)) / truth[alone] - 1)
+    assert found.mean() < 0.7 * np.abs(median / truth[alone] - 1).mean()

@@ -33,6 +33,7 @@ from jostle.rules import (
     Answer,
     chance_of_identity,
     chance_of_shift,
+    closest_times,
     either,
     fit_extrapolation,
     fit_memory,
@@ -92,7 +93,8 @@ def fit(
         weight = weights_of(labels, trial, most, chance, seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
-    whole = Learned(campaign, every, used, weight, share, names, usual, tried.ready)
+    alike = trial.of(*KNOWN_NAMES).trust if used == (NO_SLOWDOWN,) and len(trial) else 0.0
+    whole = Learned(campaign, every, used, weight, share, alike, names, usual, tried.ready)
     fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
     tick()
     if has_rows and used != (NO_SLOWDOWN,):
@@ -127,14 +129,16 @@ def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitW
 @dataclass(frozen=True)
 class Learned:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
-    network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
-    experts that are not to learn once more."""
+    network's times alone. alike: how far runs beside others are taken for runs alone. names: what the
+    campaign's names stand for. usual: seconds that 1 is there. ready: experts that are not to learn once
+    more."""
 
     campaign: CanonicalRuns
     known: Experts
     labels: tuple[str, ...]
     weight: np.ndarray
     share: float
+    alike: float
     names: tuple[tuple[str, ...], tuple[str, ...]]
     usual: float
     ready: dict[str, FittedExpert]
@@ -184,6 +188,11 @@ class Learned:
     def log_alone(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
         """(platforms, workloads): measured, or what names and the network suggest."""
         by_names = part.log_alone
+        if self.alike > 0:
+            every = closest_times(part.cell, part.log_runtime, by_names.size)
+            every = every.reshape(by_names.shape)
+            blend = self.alike * every + (1 - self.alike) * by_names
+            by_names = np.where(np.isfinite(blend), blend, by_names)
         if "network" not in experts or not self.needs_network:
             return by_names
         measured = np.zeros(by_names.size, bool)
