@@ -94,7 +94,7 @@ def fit(
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     alike = trial.of(*KNOWN_NAMES).trust if used == (NO_SLOWDOWN,) and len(trial) else 0.0
-    whole = Learned(campaign, every, used, weight, share, alike, names, usual, tried.ready)
+    whole = Learned(campaign, every, used, weight, share, names, usual, tried.ready, alike)
     fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
     tick()
     if has_rows and used != (NO_SLOWDOWN,):
@@ -129,19 +129,18 @@ def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitW
 @dataclass(frozen=True)
 class Learned:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
-    network's times alone. alike: how far runs beside others are taken for runs alone. names: what the
-    campaign's names stand for. usual: seconds that 1 is there. ready: experts that are not to learn once
-    more."""
+    network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
+    experts that are not to learn once more. alike: how far runs beside others are taken for runs alone."""
 
     campaign: CanonicalRuns
     known: Experts
     labels: tuple[str, ...]
     weight: np.ndarray
     share: float
-    alike: float
     names: tuple[tuple[str, ...], tuple[str, ...]]
     usual: float
     ready: dict[str, FittedExpert]
+    alike: float = 0.0
 
     def experts(self, part: CanonicalRuns, seed: int, best: bool) -> dict[str, FittedExpert]:
         """Those that have a weight, and the network where a time alone is to be guessed."""
