@@ -19,7 +19,7 @@ the highest, learned from the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ class LargerSets:
     weight: np.ndarray
     low: np.ndarray
     rho: np.ndarray
-    stays: np.ndarray
+    stays: np.ndarray = field(default_factory=lambda: np.array(False))
 
     def log_slowdown(
         self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
@@ -139,7 +139,8 @@ def fit_extrapolation(
         known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
         smaller, parts = fewer(~highest)
         before = int(known.degree.max())
-        rules = _rules(before, 0 if parts is None or growing is None else len(growing))
+        one = held.take(np.arange(len(held)) == 0)
+        rules = _rules(before, 0 if parts is None else len(parts(one)))
         trial = LargerSets(
             *(np.array(before), np.array(rules), weight, _low(known, ground, smaller), rho, stays)
         )
