@@ -1,6 +1,6 @@
 """Company that changes: what is told of jobs as they are placed, and whose promises are broken.
 
-    python -m studies.live.over_time [--slurm|--constant] [--laws saturating,power,worst,threshold]
+    python -m studies.live.over_time [--slurm|--constant|--log FILE] [--laws saturating,power,worst,threshold]
 
 Without --slurm made clusters: six nodes of three slots, ten workloads, by laws that no expert of the ensemble
 has. The log of jobs placed at random is learned from; of as many new ones it is told at placement how long
@@ -9,7 +9,8 @@ limit of 1.5 or 2.5 times their time alone. `future`: whatever may come; `start`
 throughout; `largest`: the largest set that ever was, known afterwards only; `on the act`: what is told times
 the conformal quantile of actual over told of the first half of the new jobs. All rows are of the second
 half. With --constant the error on sets held constant, by what a log is read as and by a campaign
-of as many runs of one company each. With --slurm the last 100 jobs of the shipped log from those before, by
+of as many runs of one company each. With --log the log of so many jobs of the first law is written as
+`sacct -P` prints one. With --slurm the last 100 jobs of the shipped log from those before, by
 the default method.
 """
 
@@ -19,6 +20,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,6 +143,21 @@ def runs_of(jobs: Sequence[MadeJob]) -> Runs:
         measured_at=pa.array([int(1e6 * job.start) for job in jobs], pa.timestamp("us", tz="UTC")),
         node=[f"n{job.node}" for job in jobs],
     )
+
+
+def write_log(options: argparse.Namespace) -> None:
+    """Whole seconds since a day."""
+    made, day = (
+        MadeCluster(options.laws.split(",")[0], options.seed),
+        np.datetime64("2026-01-01", "s"),
+    )
+    jobs = made.jobs(options.jobs, options.load, options.seed)
+    made.play(jobs, policies_random(options.seed))
+    with options.log.open("x", encoding="utf-8") as file:
+        file.write("JobID|JobName|NodeList|Start|End|State\n")
+        for number, job in enumerate(sorted(jobs, key=lambda job: job.start), 1):
+            start, end = day + round(job.start), day + round(job.end)
+            file.write(f"{number}|{NAMES[job.code]}|n{job.node}|{start}|{end}|COMPLETED\n")
 
 
 def told(model: jostle.Model, log: Runs, rows: np.ndarray, c: float) -> dict[str, Any]:
@@ -414,7 +431,6 @@ def slurm(options: argparse.Namespace) -> None:
     import csv
     import io
     import tempfile
-    from pathlib import Path
 
     text = jostle.datasets.slurm_log().read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder:
@@ -459,6 +475,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--slurm", action="store_true", help="the shipped log of a real Slurm")
     parser.add_argument("--constant", action="store_true", help="errors on sets held constant")
+    parser.add_argument("--log", type=Path, help="a file that there is not yet")
     parser.add_argument("--laws", default=",".join(LAWS), help="separated by commas")
     parser.add_argument("--load", type=float, default=0.9)
     parser.add_argument(
@@ -469,8 +486,10 @@ def main() -> None:
     parser.add_argument("-c", "--confidence", type=float, default=0.9)
     options = parser.parse_args()
     one_core()
-    what = slurm if options.slurm else constant_sets if options.constant else made_clusters
-    what(options)
+    if options.log:
+        write_log(options)
+    else:
+        (slurm if options.slurm else constant_sets if options.constant else made_clusters)(options)
 
 
 if __name__ == "__main__":
