@@ -72,14 +72,18 @@ class LargerSets:
         self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
         """(n,) of rows with more co-runners than seen."""
-        answers, least = self.by_rule(rows, ground, answer, parts)
+        whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
+        answers, least = self.by_rule(rows, ground, answer, whole)
         total = self.weight @ answers
         return np.maximum(total, least) if self.stays else total
 
     def by_rule(
-        self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None
+        self, rows: SlowdownRows, ground: Ground, answer: Answer, whole: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """((k, n) what each rule says, (n,) the mean of what is answered of sets of `most`)."""
+        """((k, n) what each rule says, (n,) the mean of what is answered of sets of `most`).
+
+        whole: (p, n) what the parts say, None for none.
+        """
         most, alone = int(self.most), answer(_pairs(rows))
         smaller, of_row = alone, rows.row
         if most > 1:
@@ -88,7 +92,6 @@ class LargerSets:
             smaller = answer(_beside(rows, of_row, rows.corunner[sets]))
         least = np.bincount(of_row, smaller, len(rows)) / rows.degree
         mean = {1: rows.mean(alone), most: least}
-        whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
         answers = np.empty((len(self.rule), len(rows)))
         for at, (kind, strength, base) in enumerate(self.rule):
             if kind == PART and whole is not None:
@@ -139,17 +142,17 @@ def fit_extrapolation(
         known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
         smaller, parts = fewer(~highest)
         before = int(known.degree.max())
-        one = held.take(np.arange(len(held)) == 0)
-        rules = _rules(before, 0 if parts is None else len(parts(one)))
+        whole = None if parts is None else parts(held)
+        rules = _rules(before, 0 if whole is None else len(whole))
         trial = LargerSets(
             *(np.array(before), np.array(rules), weight, _low(known, ground, smaller), rho, stays)
         )
-        answers, least = trial.by_rule(held, ground, smaller, parts)
+        answers, least = trial.by_rule(held, ground, smaller, whole)
         weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
         away = weight @ answers - held.log_slowdown
         lost = relative_error(np.maximum(away, least - held.log_slowdown)) - relative_error(away)
         stays = np.array(nothing_but_noise(lost, held.sets()))
-        if before == 1 and parts is not None and growing is not None:
+        if before == 1 and whole is not None and growing is not None:
             weight *= 1 - UNTRIED * growing.sum()
             weight[: len(growing)] += UNTRIED * growing
         # What grew from the largest sets then known grows from the largest known now.
