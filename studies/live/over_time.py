@@ -147,10 +147,8 @@ def runs_of(jobs: Sequence[MadeJob]) -> Runs:
 
 def write_log(options: argparse.Namespace) -> None:
     """Whole seconds since a day."""
-    made, day = (
-        MadeCluster(options.laws.split(",")[0], options.seed),
-        np.datetime64("2026-01-01", "s"),
-    )
+    made = MadeCluster(options.laws.split(",")[0], options.seed)
+    day = np.datetime64("2026-01-01", "s")
     jobs = made.jobs(options.jobs, options.load, options.seed)
     made.play(jobs, policies_random(options.seed))
     with options.log.open("x", encoding="utf-8") as file:

@@ -245,12 +245,14 @@ class Forecast(Glance):
 
     def stack(self, core: int = 0) -> average.LawShares:
         """The weights of the forecasts that are averaged, and the scores that decided them."""
-        shots = self.snapshots.of(core)
-        inner = [k for k in range(1, len(shots) - 1) if shots[k].idle_ratio < 1]
-        some = evenly(len(inner), average.MOST) if inner else []
-        return self._once(
-            "stack", core, lambda: average.stacked([self._left_out(inner[i], core) for i in some])
-        )
+
+        def stacked() -> average.LawShares:
+            shots = self.snapshots.of(core)
+            inner = [k for k in range(1, len(shots) - 1) if shots[k].idle_ratio < 1]
+            some = evenly(len(inner), average.MOST) if inner else []
+            return average.stacked([self._left_out(inner[i], core) for i in some])
+
+        return self._once("stack", core, stacked)
 
     def _left_out(self, k: int, core: int) -> tuple[list[Cloud], Cloud]:
         """What the candidates say of snapshot k from the others, and itself, in scaled units."""
