@@ -197,7 +197,7 @@ def _in_processes(
     context = get_context("spawn")  # a forked JAX deadlocks
     turn = context.Value("i", 0)
     with ProcessPoolExecutor(
-        workers, context, initializer=_start_worker, initargs=(data, turn, workers)
+        workers, context, initializer=start_worker, initargs=(data, turn, workers)
     ) as pool:
         futures = {pool.submit(_work, cell, tolerated): n for n, cell in enumerate(cells)}
         try:
@@ -211,7 +211,7 @@ def _in_processes(
 _WORKER: dict[str, Any] = {}
 
 
-def _start_worker(data: Any, turn: Any, workers: int) -> None:
+def start_worker(data: Any, turn: Any, workers: int) -> None:
     """Take this worker's cores, and end with the parent, even if that is killed."""
     import threading
     from multiprocessing import parent_process

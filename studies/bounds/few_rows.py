@@ -1,6 +1,7 @@
 """Bounds of few rows: what a tenth of the public Pitot runs, or a made campaign with as few, keeps.
 
     python -m studies.bounds.few_rows PITOT|made [--observed 0.1] [--draws 8] [--method NAME]
+        [--workers 1] [--kept FILE]
 
 Each draw observes that share of the windows and fits with `jostle.fit`; the rest is asked about at 0.9:
 coverage and margin of runs alone and beside one, and coverage of the tenth of platforms that are covered
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.data import one_core
+from studies.bounds.kept import add_options, drawn
 from studies.live.drift_made import campaign
 
 CONFIDENCE, WORST, MADE_ASKED = 0.9, 0.1, 20_000
@@ -33,23 +34,29 @@ def main() -> None:
     parser.add_argument("--fitted", type=int, default=600, help="runs of a made campaign")
     parser.add_argument("--method", help="by default what `jostle fit` takes")
     parser.add_argument("--seed", type=int, default=0, help="the first one")
+    add_options(parser)
     options = parser.parse_args()
-    one_core()
-    import jostle
-
     print("data | draw", *HEADS, sep=" | ")
     found: dict[str, list[list[float]]] = {}
-    for seed in range(options.seed, options.seed + options.draws):
-        for name, learn, ask in _campaigns(options, seed):
-            method = [] if options.method is None else [options.method]
-            bounds = jostle.fit(learn, *method, seed=seed).bound(ask.colocations, CONFIDENCE)
-            row = measured(bounds.seconds, ask, np.random.default_rng(seed))
+    seeds = range(options.seed, options.seed + options.draws)
+    for (seed,), rows in drawn(_rows, ((seed,) for seed in seeds), options).items():
+        for name, row in rows:
             found.setdefault(name, []).append(row)
-            print(name, seed, *(f"{value:.3f}" for value in row), sep=" | ", flush=True)
+            print(name, seed, *(f"{value:.3f}" for value in row), sep=" | ")
     for name, rows in found.items():
         errors = np.std(rows, axis=0, ddof=min(len(rows) - 1, 1)) / np.sqrt(len(rows))
         pairs = zip(np.mean(rows, axis=0), errors, strict=True)
         print(name, "all", *(f"{mean:.3f} ± {error:.3f}" for mean, error in pairs), sep=" | ")
+
+
+def _rows(options: Any, seed: int) -> list[tuple[str, list[float]]]:
+    import jostle
+
+    rows, method = [], [] if options.method is None else [options.method]
+    for name, learn, ask in _campaigns(options, seed):
+        bounds = jostle.fit(learn, *method, seed=seed).bound(ask.colocations, CONFIDENCE)
+        rows.append((name, measured(bounds.seconds, ask, np.random.default_rng(seed))))
+    return rows
 
 
 def _campaigns(options: Any, seed: int) -> Iterator[tuple[str, Any, Any]]:

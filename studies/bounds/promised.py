@@ -1,7 +1,7 @@
 """Every promise of every verb, on ten made laws that differ in kind and on public pairs: asked, and kept.
 
     python -m studies.bounds.promised [--draws 20] [--laws NAME,...] [--method NAME] [--fitted 900]
-        [--kept FILE]
+        [--workers 1] [--kept FILE]
 
 24 workloads on 8 platforms, alone or beside one or two others, with errors of five kinds. Each draw is a
 campaign of its own, learned by `jostle.fit` with a method that adds up effects and leaves sets out in turn,
@@ -16,11 +16,8 @@ then. Public ($JOSTLE_DATA) are pairs measured once; those that were not learned
 from __future__ import annotations
 
 import argparse
-import json
-import signal
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +25,8 @@ import numpy as np
 import jostle
 from jostle.methods import method_named
 from jostle.placement import Node, Placement, Request
+from studies.bounds.kept import add_options, drawn
 from studies.bounds.made import LAWS, Additive, MeasuredWorld, NoisyWorld
-from studies.data import one_core
 
 CONFIDENCES = (0.9, 0.95, 0.99)
 PUBLIC = ("gavel-oracle", "gavel-simulation", "magus13-runs")
@@ -58,33 +55,21 @@ def main() -> None:
     parser.add_argument("--method")
     parser.add_argument("--fitted", type=int, default=900)
     parser.add_argument("--seed", type=int, default=0, help="the first one")
-    parser.add_argument("--kept", type=Path, default=Path("/dev/null"), metavar="FILE")
+    add_options(parser)
     options = parser.parse_args()
-    one_core()
-    chosen, last = options.laws.split(","), options.seed + options.draws
-    known = {}
-    if options.kept.exists():
-        lines = map(json.loads, options.kept.read_text("utf-8").splitlines())
-        known = {(law, seed): found for law, seed, found in lines if options.seed <= seed < last}
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
-    try:
-        for seed in range(options.seed, last):
-            for law in chosen:
-                if (law, seed) not in known:
-                    rows = [[*key, v] for key, v in of_draw(law, seed, options).items()]
-                    known[law, seed] = rows = [row for row in rows if np.isfinite(row[-1])]
-                    with options.kept.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps([law, seed, rows]) + "\n")
-    except KeyboardInterrupt:
-        pass
+    chosen, seeds = options.laws.split(","), range(options.seed, options.seed + options.draws)
+    known = drawn(_rows, ((law, seed) for seed in seeds for law in chosen), options)
     for what, some in (("made laws", LAWS), ("public", PUBLIC)):
         if laws := [law for law in chosen if law in some]:
             _show(what, laws, known, options)
 
 
-def _show(
-    what: str, laws: list[str], known: dict[tuple[str, int], list[list[Any]]], options: Any
-) -> None:
+def _rows(options: Any, law: str, seed: int) -> list[list[Any]]:
+    rows = ([*key, value] for key, value in of_draw(law, seed, options).items())
+    return [row for row in rows if np.isfinite(row[-1])]
+
+
+def _show(what: str, laws: list[str], known: dict[Any, list[list[Any]]], options: Any) -> None:
     shares: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     by_law: dict[Any, list[float]] = defaultdict(list)
     mine = {key: rows for key, rows in known.items() if key[0] in laws}

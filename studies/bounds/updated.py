@@ -1,6 +1,7 @@
 """What an update makes of a name that has drifted: coverage by name before and after it.
 
     python -m studies.bounds.updated [--laws NAME,...] [--draws 3] [--method NAME] [--fitted 900]
+        [--workers 1] [--kept FILE]
 
 On made campaigns (studies.live.drift_made) a model is fitted to so many runs. Then one workload, or one
 platform, takes 1.3 times as long, or nothing changes, and 30 new runs of each workload, or platform, are
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.data import one_core
+from studies.bounds.kept import add_options, drawn
 from studies.live.drift import scaled
 from studies.live.drift_made import LAWS, campaign
 
@@ -32,15 +33,16 @@ def main() -> None:
     parser.add_argument("--method", help="by default what `jostle fit` takes")
     parser.add_argument("--fitted", type=int, default=900)
     parser.add_argument("--seed", type=int, default=10, help="the first one")
+    add_options(parser)
     options = parser.parse_args()
-    one_core()
     print(f"law | draw | {'kind | step | ' + HEADS.replace('|', ' | ')}")
     found: dict[tuple[str, float], list[list[float]]] = {}
-    for law in options.laws.split(","):
-        for seed in range(options.seed, options.seed + options.draws):
-            for move, row in _rows(law, seed, options):
-                found.setdefault(move, []).append(row)
-                print(law, seed, *move, *(f"{value:.3f}" for value in row), sep=" | ", flush=True)
+    seeds = range(options.seed, options.seed + options.draws)
+    keys = ((law, seed) for law in options.laws.split(",") for seed in seeds)
+    for (law, seed), rows in drawn(_rows, keys, options).items():
+        for kind, step, row in rows:
+            found.setdefault((kind, step), []).append(row)
+            print(law, seed, kind, step, *(f"{value:.3f}" for value in row), sep=" | ")
     _show_all(found)
 
 
@@ -53,13 +55,13 @@ def _show_all(found: dict[tuple[str, float], list[list[float]]]) -> None:
         print("all", len(rows), *move, *cells, sep=" | ")
 
 
-def _rows(law: str, seed: int, options: Any) -> Any:
+def _rows(options: Any, law: str, seed: int) -> list[tuple[str, float, list[float]]]:
     import jostle
 
     make = campaign(law, seed)
     method = [] if options.method is None else [options.method]
     model = jostle.fit(make(options.fitted), *method, seed=seed)
-    stream, to_come = make(6000), make(ASKED)
+    stream, to_come, rows = make(6000), make(ASKED), []
     for kind, step in MOVES:
         names = _names(stream, kind)
         turn = np.zeros(len(names), np.int64)
@@ -69,7 +71,8 @@ def _rows(law: str, seed: int, options: Any) -> Any:
         asked = _moved(to_come, kind, step)
         measured = [_measured(one, asked, kind) for one in (model, model.update(new))]
         row = [*np.transpose(measured)[:3].ravel(), measured[1][3]]
-        yield (kind, step), [round(float(value), 3) for value in row]
+        rows.append((kind, step, [round(float(value), 3) for value in row]))
+    return rows
 
 
 def _names(runs: Any, kind: str) -> np.ndarray:

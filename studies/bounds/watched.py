@@ -1,6 +1,7 @@
 """How soon each kind of change is told, and what bounds cover before, until they settle, and after.
 
     python -m studies.bounds.watched [--laws NAME,...] [--draws 3] [--fitted 1000] [--method NAME]
+        [--workers 1] [--kept FILE]
 
 On made campaigns (studies.live.drift_made): the default model is fitted to so many runs, and 3 000 more are
 watched, of which those of one device change after a third, or 900, of which all do. Beside: the model's own
@@ -14,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from studies.bounds.kept import add_options, drawn
 from studies.bounds.made import Additive
-from studies.data import one_core
 from studies.live.drift import devices_of, scaled
 from studies.live.drift_made import LAWS, campaign
 
@@ -37,22 +38,27 @@ def main() -> None:
         "--method", help=f"by default what `jostle fit` takes; {Additive.name} is quick"
     )
     parser.add_argument("--seed", type=int, default=10, help="the first one")
+    add_options(parser)
     options = parser.parse_args()
-    one_core()
-    rows: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    for law in options.laws.split(","):
-        for seed in range(options.seed, options.seed + options.draws):
-            make = campaign(law, seed)
-            model = _fitted(make(options.fitted), options.method, seed)
-            for where in LENGTH:
-                for kind in KINDS:
-                    rows.setdefault((kind, where), []).append(one(model, make, kind, where, seed))
+    seeds = range(options.seed, options.seed + options.draws)
+    rows: dict[tuple[str, str], list[list[float]]] = {}
+    keys = ((law, seed) for law in options.laws.split(",") for seed in seeds)
+    for found in drawn(_rows, keys, options).values():
+        for kind, where, row in found:
+            rows.setdefault((kind, where), []).append(row)
     heads = "told|runs until the first sign|until told, median|nine in ten|before|until told"
     heads += "|settled|all of it|model's own|bounds x|others told"
     print(f"| change | where | {heads.replace('|', ' | ')} |")
     print("|" + "---|" * 13)
-    for (kind, where), found in rows.items():
-        print(f"| {kind} | {where} | " + " | ".join(_cells(np.array(found, float))) + " |")
+    for (kind, where), some in rows.items():
+        print(f"| {kind} | {where} | " + " | ".join(_cells(np.array(some, float))) + " |")
+
+
+def _rows(options: Any, law: str, seed: int) -> list[tuple[str, str, tuple[float, ...]]]:
+    make = campaign(law, seed)
+    model = _fitted(make(options.fitted), options.method, seed)
+    every = ((kind, where) for where in LENGTH for kind in KINDS)
+    return [(kind, where, one(model, make, kind, where, seed)) for kind, where in every]
 
 
 def _fitted(runs: Any, method: str | None, seed: int) -> Any:
