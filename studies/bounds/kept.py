@@ -62,4 +62,7 @@ def _start(draw: Callable[..., Any], options: Any, turn: Any, workers: int) -> N
 
 def _draw(key: Key) -> tuple[Key, Any]:
     draw, options = _WORK
-    return key, draw(options, *key)
+    try:
+        return key, draw(options, *key)
+    except SystemExit as why:  # such as data that is not there: the pool would wait for ever
+        raise RuntimeError(str(why)) from None
