@@ -6,6 +6,8 @@ ends with. A caller that wants one net catches :class:`JostleError`.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -88,6 +90,15 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     ]
     # Some bring others' libraries, too: the smallest is meant.
     return MissingExtra(module, min(having, key=lambda one: one[0])[1]) if having else None
+
+
+@contextmanager
+def needing_extras() -> Generator[None]:
+    """Around what needs a library that only an extra brings: MissingExtra where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise (missing_extra(error) or error) from None
 
 
 def extras() -> dict[str, list[str]]:

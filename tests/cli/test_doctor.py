@@ -13,7 +13,7 @@ import pytest
 
 from jostle.cli import exit_code as run
 from jostle.cli.console import show
-from jostle.errors import MissingExtra, install_command
+from jostle.errors import MissingExtra, install_command, needing_extras
 from jostle.tour import _doctor
 
 
@@ -134,3 +134,14 @@ def test_the_shell_completes(words: str, expected: str) -> None:
         text=True,
     )
     assert done.stdout.split() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("httpx", MissingExtra), ("no_such", ModuleNotFoundError)]
+)
+def test_a_library_that_an_extra_brings_is_named_with_it(name, kind):
+    with (
+        pytest.raises(kind, match="jostle.*serve" if kind is MissingExtra else ""),
+        needing_extras(),
+    ):
+        raise ModuleNotFoundError(name=name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.errors import MissingExtra
+from jostle.errors import needing_extras
 
 # Okabe and Ito: told apart by colour-blind readers too; the reference comes first, in black.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
@@ -74,10 +74,8 @@ def legend_above(figure: Any, *, columns: int = 4) -> None:
 
 
 def _pyplot(files_only: bool = False) -> Any:
-    try:
+    with needing_extras():
         import matplotlib
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
     if files_only:
         matplotlib.use("agg")
     import matplotlib.pyplot as plt

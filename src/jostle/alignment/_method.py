@@ -46,7 +46,7 @@ class Alignment(AlignmentSettings, Restores):
     ) -> FittedAlignment:
         """Learn from the windows of the runs.
 
-        Raises NotEnoughRuns, BadData, and MissingExtra where SciPy is not installed.
+        Raises NotEnoughRuns, BadData.
         """
         from jostle.alignment._fit import fit
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from jostle.errors import MissingExtra
 from jostle.factorization._settings import FactorizationSettings
 from jostle.methods import Data, Prepared, Restores, first_runs_of_names
 
@@ -48,7 +47,7 @@ class Factorization(FactorizationSettings, Restores):
     ) -> FittedFactorization:
         """Learn from the runs; validation picks the checkpoint and tells how errors spread.
 
-        Raises NotEnoughRuns, and MissingExtra where JAX is not installed.
+        Raises NotEnoughRuns.
         """
         return self._fit(prepared, None, seed, progress)
 
@@ -61,15 +60,12 @@ class Factorization(FactorizationSettings, Restores):
     def _fit(
         self, prepared: Prepared, prior: Runs | None, seed: int, progress: Progress | None
     ) -> FittedFactorization:
+        from jostle.factorization._fit import fit
+        from jostle.factorization._fit_stored import fit_stored
         from jostle.factorization.online._few import without_few
         from jostle.methods import KeptRuns
         from jostle.runs import StoredRuns
 
-        try:
-            from jostle.factorization._fit import fit
-            from jostle.factorization._fit_stored import fit_stored
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "fit") from None
         if isinstance(prepared.runs, StoredRuns):
             return fit_stored(self, prepared.runs, prepared.validation, seed, progress)
         apart = None if prior is not None else without_few(prepared.runs, prepared.validation)

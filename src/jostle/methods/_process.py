@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.errors import MissingExtra
-
 _IMPOSSIBLE = 1e10  # the cost of settings whose covariance is not positive definite
 
 
@@ -47,12 +45,9 @@ def greatest_posterior(
     """(settings (k,), minus the log of their posterior without its constants).
 
     cost: minus the log likelihood at settings and its slope (k,), None where there is none. middle, spread:
-    (k,) of the normal prior; the search begins at its middle. Raises MissingExtra without SciPy.
+    (k,) of the normal prior; the search begins at its middle.
     """
-    try:
-        from scipy.optimize import minimize
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
+    from scipy.optimize import minimize
 
     def whole(x: np.ndarray) -> tuple[float, np.ndarray]:
         if (of_data := cost(x)) is None:

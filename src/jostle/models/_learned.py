@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.errors import missing_extra
+from jostle.errors import needing_extras
 from jostle.methods import HeldOut, Learner, OffersChoice, Prepared, TakesPrior, halves
 from jostle.runs import Runs
 
@@ -64,16 +64,11 @@ def _fitted(
     prior: Runs | None,
     progress: Progress | None,
 ) -> Any:
-    try:
+    with needing_extras():
         if prior is not None and isinstance(method, TakesPrior):
             return method.fit_with_prior(learn, prior.ok(), seed=seed, progress=progress)
         joined = learn if prior is None else _joined(method, learn, prior.ok())
         return method.fit(joined, seed=seed, progress=progress)
-    except ModuleNotFoundError as error:
-        missing = missing_extra(error)
-        if missing is None:
-            raise
-        raise missing from None
 
 
 def _joined(method: Learner[Any], learn: Prepared, prior: Runs) -> Prepared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from jostle.errors import MissingExtra, UsageError
+from jostle.errors import UsageError
 from jostle.methods import Prepared, Restores, first_solo_runs
 
 if TYPE_CHECKING:
@@ -56,12 +56,8 @@ class Probes(Restores):
     ) -> FittedProbes:
         """Learn what each workload is a mixture of; runs of several programs weigh that beside plain rules.
 
-        Raises NotEnoughRuns, and MissingExtra where SciPy is not installed.
+        Raises NotEnoughRuns.
         """
-        try:
-            import scipy.optimize  # noqa: F401  (an extra)
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "fit") from None
         from jostle.probes._fit import fit_probes
         from jostle.probes._tables import stressors_among
 

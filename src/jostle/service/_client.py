@@ -21,10 +21,10 @@ from jostle.errors import (
     BadData,
     BadRows,
     JostleError,
-    MissingExtra,
     NotEnoughRuns,
     NotPermitted,
     UsageError,
+    needing_extras,
 )
 from jostle.placement import Fleet, Requests, Standard
 from jostle.service.answers._requests import node_row, request_row
@@ -96,10 +96,8 @@ class Client:
         timeout_seconds: float = 30.0,
         transport: Any = None,
     ) -> None:
-        try:
+        with needing_extras():
             import httpx
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "serve") from None
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         try:
             self._http = httpx.Client(

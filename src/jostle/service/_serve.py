@@ -9,7 +9,7 @@ import signal
 import socket
 from collections.abc import Callable
 
-from jostle.errors import MissingExtra, NotPermitted
+from jostle.errors import NotPermitted, needing_extras
 from jostle.service._settings import ServeSettings
 
 _STOP_SECONDS = 5
@@ -21,13 +21,11 @@ def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> N
     announce: told the address once requests are taken. Raises MissingExtra, UsageError, NotPermitted where
     the address cannot be had, and what reading the fleet and opening the state raises.
     """
-    try:
+    with needing_extras():
         import uvicorn
 
         from jostle.service.http._accept import PatientServer
         from jostle.service.http._app import make_app
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "serve") from None
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     app = make_app(settings)
     listening = _listening(settings)

@@ -82,7 +82,7 @@ def fit_corun_process(
     """left: (n,) what is to be learned. noises: (2, n) variances of unit strength. features: (w, f) of all
     workloads, None for names alone. names: of the parts, those that can tell by default. seed: of the sets
     that strengths are found on, where there are more than MOST_TUNED rows. spreads: of their logs. The same
-    input gives the same process. Raises MissingExtra without SciPy."""
+    input gives the same process."""
     possible = parts_in(places)
     names = possible if names is None else tuple(name for name in names if name in possible)
     z = None

@@ -17,7 +17,6 @@ import numpy as np
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._probed import LOST, TAKEN
 from jostle.alignment.solo._tracks import INSTRUCTIONS
-from jostle.errors import MissingExtra
 
 MOST_TAKEN = 0.95  # of a stressor's time
 RIDGE = 1e-4  # of the mean square of a feature
@@ -54,11 +53,9 @@ def _logs(lost: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture:
-    """Of rows with counters of probes. Raises MissingExtra without SciPy."""
-    try:
-        from scipy.optimize import nnls
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
+    """Of rows with counters of probes."""
+    from scipy.optimize import nnls
+
     lost, taken = (
         np.array([i for i, name in enumerate(rows.counters) if name.startswith(prefix)], np.int64)
         for prefix in (LOST, TAKEN)

@@ -11,14 +11,13 @@ import numpy as np
 
 from jostle.alignment.learning._rows import AlignedRows
 from jostle.alignment.solo._tracks import INSTRUCTIONS
-from jostle.errors import MissingExtra
 
 SAME = 0.02  # 1 - |correlation|: counters no further apart tell the same
 MOST_ROWS = 4_000
 
 
 def select_counters(rows: AlignedRows, most: int) -> tuple[str, ...]:
-    """At most so many, instructions first, then those that matter most. Raises MissingExtra without SciPy."""
+    """At most so many, instructions first, then those that matter most."""
     rows = rows.thinned(MOST_ROWS)
     heard = (np.abs(rows.own).max(axis=0) > 0) | (np.abs(rows.others).max(axis=0) > 0)
     left = [name for name, is_heard in zip(rows.counters, heard.tolist(), strict=True) if is_heard]
@@ -37,10 +36,7 @@ def select_counters(rows: AlignedRows, most: int) -> tuple[str, ...]:
 def distances(values: np.ndarray) -> np.ndarray:
     """(m, m) 1 - |Spearman's correlation| between the columns of (n, m); a constant column is far from
     all."""
-    try:
-        from scipy.stats import rankdata
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
+    from scipy.stats import rankdata
 
     ranks = np.stack([rankdata(column) for column in values.T], axis=1)
     ranks -= ranks.mean(axis=0)

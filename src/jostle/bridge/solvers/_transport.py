@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, squared_distances
 from jostle.bridge.solvers._coupling import Convergence, Coupling, SparseLaw
-from jostle.errors import MissingExtra
+from jostle.errors import needing_extras
 
 STEPS = 2_000_000  # of the simplex
 
@@ -25,10 +25,8 @@ def transport(x: Cloud, y: Cloud, *, eps: float = 0.0) -> Coupling:
 
     Raises MissingExtra.
     """
-    try:
+    with needing_extras():
         import ot
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
     cost = squared_distances(x.atoms, y.atoms)
     plan, log = ot.emd(x.weights, y.weights, cost, numItermax=STEPS, log=True)
     i, j = np.nonzero(plan > 0)

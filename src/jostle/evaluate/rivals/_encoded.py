@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jostle.errors import MissingExtra
+from jostle.errors import needing_extras
 from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._rival import Rival
 from jostle.rules import SlowdownRows, looked_up
@@ -36,10 +36,8 @@ class EncodedBoosting(Rival):
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> RuleAnswers:
         """Raises NotEnoughRuns without runs alone, and MissingExtra without scikit-learn."""
-        try:
+        with needing_extras():
             from sklearn.ensemble import GradientBoostingRegressor
-        except ModuleNotFoundError as error:
-            raise MissingExtra(str(error.name), "fit") from None
         data = Beside.of(prepared)
         rows, y, solo = data.rows, data.rows.log_slowdown, data.log_solo
         if len(y) < FOLDS:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import MissingExtra
+from jostle.errors import needing_extras
 from jostle.placement.assign._columns import Columns
 
 TOLERANCE = 1e-6
@@ -161,8 +161,6 @@ def packing_matrix(columns: Columns) -> Any:
 
 def solver() -> Any:
     """Raises MissingExtra."""
-    try:
+    with needing_extras():
         from scipy import optimize
-    except ModuleNotFoundError as error:
-        raise MissingExtra(str(error.name), "fit") from None
     return optimize

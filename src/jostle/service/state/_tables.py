@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
-from jostle.errors import MissingExtra, NotPermitted, UsageError
+from jostle.errors import NotPermitted, UsageError, needing_extras
 
 VERSION = 2
 PLACEMENTS, ARCHIVED = 1, 2  # rows of `changes`
@@ -104,10 +104,8 @@ def _postgresql(address: str) -> sa.Engine:
         raise UsageError(
             f"a state of the kind {kind!r}", fix="Give a SQLite file or postgresql://…"
         )
-    try:
+    with needing_extras():
         import psycopg  # noqa: F401
-    except ModuleNotFoundError:
-        raise MissingExtra("psycopg", "serve") from None
     try:
         return sa.create_engine(
             f"postgresql+psycopg://{rest}",
