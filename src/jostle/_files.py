@@ -281,6 +281,15 @@ def _bytes(path: Path) -> bytes:
         raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None
 
 
+def signature_of(path: Path) -> tuple[int, ...] | None:
+    """What is another once a file is changed or exchanged; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it, all on the disk afterwards. Raises OSError."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]

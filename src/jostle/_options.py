@@ -7,6 +7,7 @@ that commands, documentation and saved models all read the same sentence.
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -62,6 +63,16 @@ class Limits:
     least: float | None = None
     most: float | None = None
     above: float | None = None
+
+    def wanted_instead(self, value: float) -> str:
+        """Of a value that is none of those: which it has to be; empty for a good one."""
+        if not math.isfinite(value):
+            return "a finite number"
+        if self.least is not None and value < self.least:
+            return f"at least {self.least:g}"
+        if self.above is not None and value <= self.above:
+            return f"above {self.above:g}"
+        return f"at most {self.most:g}" if self.most is not None and value > self.most else ""
 
 
 @dataclass(frozen=True)
@@ -121,12 +132,14 @@ def check_settings(settings: Any) -> None:
     """Raises UsageError for a field outside of its Limits, or that is none of its choices."""
     for option in options_of(type(settings)):
         value = getattr(settings, option.name)
-        if option.choices and value not in option.choices:
-            known = ", ".join(option.choices)
-            raise UsageError(f"unknown {option.name} {value!r}", fix=f"One of {known}.")
-        for limits in (mark for mark in option.marks if isinstance(mark, Limits)):
-            if value is not None and limits.least is not None and value < limits.least:
-                raise UsageError(f"{option.name} must be at least {limits.least:g}, not {value}")
+        given = () if value is None else value if option.is_many else (value,)
+        limits = next((mark for mark in option.marks if isinstance(mark, Limits)), None)
+        for one in given:
+            if option.choices and one not in option.choices:
+                fix = f"One of {', '.join(option.choices)}."
+                raise UsageError(f"`{option.name}` is {one!r}, which is not known", fix=fix)
+            if limits is not None and (wanted := limits.wanted_instead(one)):
+                raise UsageError(f"`{option.name}` is {one}, not {wanted}")
 
 
 def _option(field: dataclasses.Field[Any], hint: Any) -> Option:

@@ -255,5 +255,5 @@ def test_contradicting_features_name_both_sources():
     with pytest.raises(BadData, match="workload 'b' has x 2 in one and 3 in two"):
         merge_features([("one", one), ("two", two)], "workload")
     text = pa.table({"workload": ["c"], "x": ["large"]})
-    with pytest.raises(BadData, match="'x' of the workloads is int64 in one and string in text"):
+    with pytest.raises(BadData, match="workload feature 'x' is int64 in one and string in text"):
         merge_features([("one", one), ("text", text)], "workload")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.errors import BadRows
 from jostle.runs._columns import encode_lists, flags, repeated
 from jostle.runs._schema import STATUSES
 from jostle.runs._stretches import bad_stretches, has_stretches
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 SHOWN = 20
 _KEPT = 1000

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.runs._colocations import sort_inside_rows
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 
 def encode_text(column: Any) -> tuple[np.ndarray, list[str]]:

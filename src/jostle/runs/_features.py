@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.errors import BadData
 from jostle.runs._columns import encode_text, filled
 from jostle.runs._schema import ARROW_ERRORS, FEATURES_VERSION
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 
 def merge_features(
@@ -29,7 +25,8 @@ def merge_features(
     """
     if len(tables) < 2:
         return tables[0][1] if tables else None
-    together = _stacked(tables, key, notes)
+    alike = agreed(tables, f"the {key} feature", notes)
+    together = pa.concat_tables([table for _, table in alike], promote_options="permissive")
     codes, names = encode_text(together.column(key))
     columns = []
     for name in together.column_names:
@@ -56,44 +53,47 @@ def merge_features(
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _stacked(tables: Sequence[tuple[str, pa.Table]], key: str, notes: list[str] | None) -> pa.Table:
-    """All rows of all tables under the union of their columns."""
-    try:
-        return pa.concat_tables([table for _, table in tables], promote_options="permissive")
-    except ARROW_ERRORS:
-        alike = _of_one_sort(tables, key, notes)
-        return pa.concat_tables(alike, promote_options="permissive")
-
-
-def _of_one_sort(
-    tables: Sequence[tuple[str, pa.Table]], key: str, notes: list[str] | None
-) -> list[pa.Table]:
-    """The tables without columns of another sort than in an earlier table."""
-    types: dict[str, tuple[pa.DataType, str]] = {}
-    alike = []
-    for where, table in tables:
-        for field in table.schema:
-            if pa.types.is_null(field.type):
-                continue
-            kind, before = types.setdefault(field.name, (field.type, where))
-            if _sort_of_value(kind) == _sort_of_value(field.type):
-                continue
-            text = (
-                f"feature column {field.name!r} of the {key}s is {kind} in {before} and "
-                f"{field.type} in {where}"
-            )
-            if notes is None:
-                raise BadData(text, fix="Give one of the two columns another name.")
-            notes.append(f"{text}: the later one was passed over")
-            table = table.drop_columns([field.name])
-        alike.append(table)
+def agreed(
+    tables: Sequence[tuple[str, pa.Table]],
+    called: str,
+    notes: list[str] | None = None,
+    without: Collection[str] = (),
+) -> list[tuple[str, pa.Table]]:
+    """The tables without columns whose type does not go with that in an earlier one, and a note on each;
+    BadData where there are no notes. called: what stands before a column's name. without: columns that
+    are not looked at."""
+    alike = list(tables)
+    schemas = [(where, table.schema) for where, table in tables]
+    for number, name, text in columns_in_conflict(schemas, called, without):
+        if notes is None:
+            raise BadData(text, fix="Give one of the two columns another name.")
+        where, table = alike[number]
+        alike[number] = where, table.drop_columns([name])
+        notes.append(f"{text}: the later one was passed over")
     return alike
 
 
-def _sort_of_value(kind: pa.DataType) -> str:
-    if pa.types.is_string(kind):
-        return "text"
-    return "truth value" if pa.types.is_boolean(kind) else "number"
+def columns_in_conflict(
+    schemas: Sequence[tuple[str, pa.Schema]], called: str, without: Collection[str] = ()
+) -> list[tuple[int, str, str]]:
+    """(place in schemas, column, a sentence) where its type does not go with that in an earlier one."""
+    conflicts = []
+    types: dict[str, tuple[pa.Schema, str]] = {}
+    for number, (where, schema) in enumerate(schemas):
+        for field in schema:
+            if field.name in without:
+                continue
+            mine = pa.schema([(field.name, field.type)])
+            before, first = types.setdefault(field.name, (mine, where))
+            try:
+                types[field.name] = (
+                    pa.unify_schemas([before, mine], promote_options="permissive"),
+                    first,
+                )
+            except ARROW_ERRORS:
+                kinds = f"{before.field(0).type} in {first} and {field.type} in {where}"
+                conflicts.append((number, field.name, f"{called} {field.name!r} is {kinds}"))
+    return conflicts
 
 
 def _conflict(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from jostle._report import Glance, duration
+from jostle._tables.arrow import pc, with_column
 from jostle.errors import BadData, BadRows, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import Colocations
@@ -48,9 +48,6 @@ from jostle.runs._stretches import (
 
 if TYPE_CHECKING:
     from jostle.runs._plots import RunsPlots
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 
 class Runs(Glance):
@@ -283,26 +280,17 @@ class Runs(Glance):
     def take(self, indices: Any) -> Runs:
         """The runs at these indices, or where a boolean mask is true; features are kept."""
         index = np.arange(len(self))[indices].reshape(-1)
-        return Runs(
-            self.table.take(pa.array(index)),
-            self.workload_features,
-            self.platform_features,
-            checked=True,
-            notes=self.notes,
-        )
+        return self._with(self.table.take(pa.array(index)))
+
+    def _with(self, table: pa.Table) -> Runs:
+        features = self.workload_features, self.platform_features
+        return Runs(table, *features, checked=True, notes=self.notes)
 
     def with_one_company(self, runtime_seconds: np.ndarray) -> Runs:
         """The same runs, each in the company of its `corunners` throughout, with (n,) these runtimes."""
         table = self.table.drop_columns([STRETCHES]) if self.is_stretched else self.table
-        place = table.column_names.index("runtime_seconds")
-        table = table.set_column(place, table.field(place), pa.array(runtime_seconds))
-        return Runs(
-            table.replace_schema_metadata(runs_schema(table.schema).metadata),
-            self.workload_features,
-            self.platform_features,
-            checked=True,
-            notes=self.notes,
-        )
+        table = with_column(table, "runtime_seconds", pa.array(runtime_seconds))
+        return self._with(table.replace_schema_metadata(runs_schema(table.schema).metadata))
 
     def ok(self) -> Runs:
         """The runs that ended well."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.errors import BadData
 from jostle.runs._columns import repeated, sorted_inside_lists
 from jostle.runs._stretches import STRETCHES, STRETCHES_TYPE, conform_stretches, has_stretches
@@ -65,9 +65,6 @@ def _order(origin: Origin) -> tuple[str, str, str]:
     return origin.campaign, origin.source, origin.licence or ""
 
 
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
-
 VERSIONS = ("runs/v1", "runs/v2")
 FEATURES_VERSION = {"workload": "workload_features/v1", "platform": "platform_features/v1"}
 STATUSES = ("ok", "contaminated", "timeout", "failed")
@@ -85,6 +82,7 @@ COLUMNS: dict[str, tuple[pa.DataType, str, str]] = {
     "reason": (pa.string(), "text", "why the status is not ok, null where it is"),
 }
 
+FREE = "the free column"  # as a sentence calls all others
 # A free column: true where somebody, or Model.suggest, chose what to measure.
 CHOSEN = "chosen"
 

@@ -14,13 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.runs._colocations import Colocations
 from jostle.runs._columns import encode_lists, filled, lists_from_codes, sorted_inside_lists
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 STRETCHES = "stretches"
 _FIELDS = pa.struct([("start_seconds", pa.float64()), ("corunners", pa.list_(pa.string()))])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._options import Limits, Positional, Short
+from jostle._options import Limits, Positional, Short, check_settings
 from jostle.errors import NotPermitted, UsageError
 
 
@@ -69,27 +69,23 @@ class ServeSettings:
     confidence: Annotated[
         float, "How sure bounds are where a request does not say.", Short("-c")
     ] = DEFAULT_CONFIDENCE
-    stay_seconds: Annotated[float, "How long a placement lives that does not say."] = 3600.0
+    stay_seconds: Annotated[
+        float, "How long a placement lives that does not say.", Limits(above=0)
+    ] = 3600.0
     most_body_bytes: Annotated[int, "The largest request.", Limits(1024)] = 8 << 20
     most_items: Annotated[int, "The most items in one request.", Limits(1)] = 10_000
     most_connections: Annotated[int, "The most connections of one client.", Limits(1)] = 200
-    most_per_second: Annotated[float, "The most requests of one client in a second."] = 2000.0
+    most_per_second: Annotated[
+        float, "The most requests of one client in a second.", Limits(above=0)
+    ] = 2000.0
     most_seconds: Annotated[
-        float, "The longest that a request may take to arrive or to be answered."
+        float, "The longest that a request may take to arrive or to be answered.", Limits(above=0)
     ] = 10.0
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
         exact_confidence(self.confidence)
-        for name in ("stay_seconds", "most_seconds", "most_per_second"):
-            value = getattr(self, name)
-            if not 0 < value < float("inf"):
-                raise UsageError(f"`{name}` is {value}, not a finite number above 0")
-        least_of = {"most_body_bytes": 1024, "learn": 0}
-        least_of |= dict.fromkeys(("most_items", "most_connections", "keep_days"), 1)
-        for name, least in least_of.items():
-            if (getattr(self, name) or 0) < least and getattr(self, name) is not None:
-                raise UsageError(f"`{name}` is {getattr(self, name)}, under {least}")
+        check_settings(self)
         if not self.is_loopback and (self.tls_cert is None or self.keys is None):
             raise UsageError(
                 f"{self.host} is reached by others, and there is no certificate or no key",

@@ -7,16 +7,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute
 
 from jostle._files import content_of, distinct_files, read_parquet, staged
+from jostle._tables.arrow import pc
 from jostle.errors import BadData, UnreadableFile
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 _PARTS = b"parts"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.accelerator._device import MEMORY
 from jostle.accelerator.applications._lanes import branches, in_lanes
 from jostle.accelerator.applications._tasks import (
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from jostle.traces import Gpu, Profile
 
-pc: Any = pyarrow.compute
 
 NO_STREAM = -1
 _READ = (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from jostle._options import Flag, Limits
+from jostle._options import Flag, Limits, check_settings
 from jostle._verbs.documents import Unanswered
 from jostle.answers._requests import unread
 from jostle.answers._verb import verb
-from jostle.errors import UsageError
 from jostle.placement import Assignment
 
 if TYPE_CHECKING:
@@ -39,13 +38,7 @@ class AssignQuestion:
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
-        check_goal(self.goal)
-
-
-def check_goal(goal: str | None) -> None:
-    """Raises UsageError."""
-    if goal is not None and goal not in get_args(Goal):
-        raise UsageError(f"assign for {goal!r}", fix=f"Known: {', '.join(get_args(Goal))}.")
+        check_settings(self)
 
 
 @verb(AssignQuestion, is_long=True)

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-from jostle._options import Limits
+from jostle._options import Limits, check_settings
 from jostle._report import Report, Table, duration, finite, percent
 from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
 from jostle.answers._requests import because, each, or_dash
 from jostle.answers._verb import verb
-from jostle.errors import UsageError
 from jostle.placement import Standard
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from jostle.placement import Assessed, FleetBounds, Placement, Request, Requests
     from jostle.progress import Progress
 
-BY = ("bound", "cost", "neighbours")
 SECONDS_PER_HOUR = 3600.0
 MOST_SHOWN = 10
 _T = TypeVar("_T")
@@ -42,8 +40,7 @@ class RankQuestion:
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
-        if self.by not in BY:
-            raise UsageError(f"rank by {self.by!r}", fix=f"Known: {', '.join(BY)}.")
+        check_settings(self)
 
 
 @dataclass(frozen=True)

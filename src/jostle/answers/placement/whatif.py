@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
+from jostle._options import check_settings
 from jostle._report import Report, Table, finite
 from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
 from jostle.answers._requests import because, bound_text, each
 from jostle.answers._verb import verb
-from jostle.answers.placement.assign import Goal, check_goal
+from jostle.answers.placement.assign import Goal
 from jostle.errors import UsageError
 from jostle.placement import Fleet, Node, Standard
 
@@ -54,7 +55,7 @@ class WhatifQuestion:
 
     def __post_init__(self) -> None:
         """Raises UsageError, and what reading a table of nodes raises."""
-        check_goal(self.goal)
+        check_settings(self)
         if isinstance(self.remove, str):
             object.__setattr__(self, "remove", (self.remove,))
         if isinstance(self.add, Mapping):

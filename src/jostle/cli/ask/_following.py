@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import subprocess
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from jostle._options import Limits
 from jostle._report import Report
+from jostle.cli.console import program_of, started
 from jostle.errors import UsageError
 
 
@@ -43,7 +41,7 @@ class FollowedProgram:
         if sum(one is not None for one in (self.pid, self.cgroup, self.follow)) > 1:
             raise UsageError("--pid, --cgroup and --follow each say what to follow")
         if self.follow is not None:
-            _words(self.follow)
+            program_of(self.follow)
         elif self.is_asked:
             once = TraceOptions(seconds=0.001, interval_seconds=0.001)
             next(follow_running(self.pid, self.cgroup, once), None)
@@ -73,30 +71,3 @@ class FollowedProgram:
                 yield report
                 if number == self.steps:
                     return
-
-
-def _words(command: str) -> list[str]:
-    """The command to start. Raises UsageError where there is none such."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"the command cannot be read: {error}", where=command) from None
-    if not words or shutil.which(words[0]) is None:
-        raise UsageError("the command cannot be started: no such program", where=command)
-    return words
-
-
-@contextmanager
-def started(command: str) -> Iterator[int]:
-    """The process of a command, which is ended with it. Raises UsageError."""
-    try:
-        process = subprocess.Popen(
-            _words(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-        )
-    except OSError as error:
-        raise UsageError(f"the command cannot be started: {error}", where=command) from None
-    try:
-        yield process.pid
-    finally:
-        process.terminate()
-        process.wait()

@@ -8,6 +8,9 @@ from jostle.cli.console._output import print_error as print_error
 from jostle.cli.console._output import print_table as print_table
 from jostle.cli.console._output import say as say
 from jostle.cli.console._output import show as show
+from jostle.cli.console._program import program_of as program_of
+from jostle.cli.console._program import started as started
+from jostle.cli.console._program import words_of as words_of
 from jostle.cli.console._progress import fit_progress as fit_progress
 from jostle.cli.console._progress import progress_bar as progress_bar
 from jostle.cli.console._registered import group_of as group_of

@@ -3,16 +3,16 @@ table [[job]] for each command line or server with options of its own."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jostle._options import Option, options_of
-from jostle.cli.console import flags_of
+from jostle.cli.console import flags_of, words_of
 from jostle.errors import UnreadableFile, UsageError
 
 _JOB, _COMMAND = "job", "command"
@@ -85,7 +85,9 @@ def read_campaign(
         raise UsageError(f"workload is a list of names, [[{_JOB}]] a table", where=str(path))
     jobs = [replace(job, words=(), workload=(*names, *job.workload))]
     for entry in entries:
-        words = {"words": _words(entry.pop(_COMMAND), path)} if _COMMAND in entry else {}
+        words = (
+            {"words": tuple(words_of(entry.pop(_COMMAND), str(path)))} if _COMMAND in entry else {}
+        )
         jobs.append(type(job)(**words, **_taken(type(job), entry, path)))
         if entry:
             known = ", ".join([_COMMAND, *(_key(option) for option in _options(type(job)))])
@@ -138,12 +140,6 @@ def _is_list(value: Any, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(one, kind) for one in value)
 
 
-def _words(line: Any, path: Path) -> tuple[str, ...]:
-    with suppress(ValueError, AttributeError):
-        return tuple(shlex.split(line))
-    raise UsageError(f"cannot be split into words: {line!r:.80}", where=str(path))
-
-
 def _text(value: Any, option: Option | None = None) -> str:
     """As TOML has it; of a value that is not there, a sample."""
     if value is None:
@@ -156,11 +152,5 @@ def _text(value: Any, option: Option | None = None) -> str:
         )
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_text(name)} = {_text(one)}" for name, one in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_text(one) for one in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text) + '"'
+    text = json.dumps(value, ensure_ascii=False, default=str)  # which TOML reads, too
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)

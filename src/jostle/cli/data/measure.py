@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from jostle.answers import (
     plan_report,
     summary_report,
 )
-from jostle.cli.console import note, progress_bar
+from jostle.cli.console import note, progress_bar, words_of
 from jostle.cli.data._campaign_file import campaign_lines, read_campaign
 from jostle.errors import UsageError
 from jostle.measure import Campaign, MeasureOptions, suggested_settings
@@ -138,7 +137,7 @@ class Jobs:
         """The workloads of the options; None for everything that is shipped."""
         from jostle.measure import command_workload, container_workload
 
-        lines = [_words(text) for text in self.command]
+        lines = [words_of(text) for text in self.command]
         is_command = bool(self.words or self.image)
         if self.name is not None and not is_command and self.serve is None:
             raise UsageError(
@@ -169,11 +168,11 @@ class Jobs:
             )
         return [
             service_workload(
-                _words(str(self.serve)),
+                words_of(str(self.serve)),
                 rate,
                 url=self.url,
-                ready=_words(self.ready),
-                load=_words(self.load),
+                ready=words_of(self.ready),
+                load=words_of(self.load),
                 quantile=self.quantile,
                 name=self.name if is_named else None,
                 job=job_of(directory=self.directory, environment=self.env),
@@ -196,14 +195,6 @@ class Jobs:
             "stdin": self.stdin,
         }
         return job_of(**job) if any(job.values()) else None
-
-
-def _words(text: str) -> list[str]:
-    """Of a command line. Raises UsageError."""
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"cannot be split into words: {error}", where=text) from None
 
 
 Settings = dict[str, Any]

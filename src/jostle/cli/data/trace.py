@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jostle._options import Limits, Short
 from jostle._report import Report
 from jostle.answers import traces_report
-from jostle.cli.ask._following import started
-from jostle.cli.console import note
+from jostle.cli.console import note, started
 from jostle.cli.console._fields import DatasetOutput
 from jostle.errors import UsageError
 from jostle.measure import TraceOptions

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jostle._options import Flag, Limits
-from jostle.errors import UsageError
+from jostle._options import Flag, Limits, check_settings
 from jostle.measure.audit._direct import (
     DirectTime,
     Overlap,
@@ -49,18 +48,16 @@ class AuditOptions:
     sets: Annotated[int, "Sets to measure again, for their overlap.", Limits(0)] = 6
     windows: Annotated[int, "Windows for each strength of a disturber.", Limits(0)] = 20
     shares: Annotated[
-        tuple[float, ...], "Of a core, held by a disturber; may be repeated.", Flag("--share")
+        tuple[float, ...],
+        "Of a core, held by a disturber; may be repeated.",
+        Flag("--share"),
+        Limits(0.01, 0.99),
     ] = (0.1, 0.25, 0.5)
     cores: Cores = None
     seed: Annotated[int, "Of what is chosen."] = 0
 
     def __post_init__(self) -> None:
-        if min(self.kernels, self.sets, self.windows) < 0 or not all(
-            0 < share < 1 for share in self.shares
-        ):
-            raise UsageError(
-                "an audit's counts are not negative, and a disturber holds a share of a core, between 0 and 1"
-            )
+        check_settings(self)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
-from jostle._options import Flag, Group, Limits, Short
+from jostle._options import Flag, Group, Limits, Short, check_settings
 from jostle.errors import UnknownName, UsageError
 from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name
 from jostle.measure.host._variants import platform_name, variant_of
@@ -103,16 +103,10 @@ class Campaign:
     device_name: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_settings(self)
         smallest, largest = self.set_sizes
-        if self.solo_repeats < 0 or self.sets < 0 or not 2 <= smallest <= largest <= 32:
-            raise UsageError(
-                "counts must not be negative and sets have 2 to 32 members",
-                where=f"solo_repeats={self.solo_repeats}, sets={self.sets}, sizes={self.set_sizes}",
-            )
-        if not 0.02 <= self.window_seconds <= 60:
-            raise UsageError(
-                "a window lasts 0.02 to 60 seconds", where=f"window_seconds={self.window_seconds}"
-            )
+        if not 2 <= smallest <= largest <= 32:
+            raise UsageError("sets have 2 to 32 members", where=f"set_sizes={self.set_sizes}")
         cores = chosen_cores(self.cores)
         settle = object.__setattr__
         settle(self, "core_numbers", cores)

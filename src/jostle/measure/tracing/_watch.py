@@ -8,14 +8,12 @@ from typing import Annotated
 
 import numpy as np
 
-from jostle._options import Flag, Limits, Short
+from jostle._options import Flag, Limits, Short, check_settings
 from jostle.errors import UsageError
 from jostle.measure.host._facts import Cores, Device
 from jostle.measure.slots._slots import Slot
 from jostle.measure.window._speed import MOST_SLOWDOWN_RATIO, CoreSpeed, Probes, wait_for_speed
 from jostle.measure.workloads._program import probe_workloads
-
-_SHORTEST_INTERVAL_SECONDS = 0.001
 
 
 @dataclass(frozen=True)
@@ -64,17 +62,11 @@ class TraceOptions:
     ] = None
 
     def __post_init__(self) -> None:
-        if self.runs < 1 or self.attempts < 1:
-            raise UsageError("a trace needs at least one run and one attempt")
+        check_settings(self)
         if self.stressors and not self.probes:
             raise UsageError("stressors, but nothing is traced beside them", fix="Set `probes`.")
         probe_workloads(self.stressors)  # checks their names
-        if not _SHORTEST_INTERVAL_SECONDS <= self.interval_seconds < float("inf"):
-            raise UsageError(
-                f"samples are at least {_SHORTEST_INTERVAL_SECONDS} s apart",
-                where=f"interval_seconds={self.interval_seconds}",
-            )
-        if not self.interval_seconds <= self.seconds <= self.timeout_seconds < float("inf"):
+        if not self.interval_seconds <= self.seconds <= self.timeout_seconds:
             raise UsageError(
                 "a trace is at least as long as an interval and at most as its timeout",
                 where=f"seconds={self.seconds}, timeout_seconds={self.timeout_seconds}",

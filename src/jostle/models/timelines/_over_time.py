@@ -8,14 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.methods import Data, HeldOut
 from jostle.models.timelines._acts import MOST, Acts
 from jostle.runs import PlainLaw, Runs, StoredRuns, stands_for_longest
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 
 class OverTime:

@@ -12,13 +12,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.errors import UnknownName, UsageError
 from jostle.runs._columns import filled
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 NO_TIME = np.iinfo(np.int64).min
 _NONE = pa.array(["", "Unknown", "None", "N/A", "null"])

@@ -11,11 +11,12 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 
 from jostle._tables import file_bytes
+from jostle._tables.prometheus import read_matrix
 from jostle.errors import UnreadableFile
 from jostle.runs.logs._gauges import Series
 from jostle.runs.logs._log import ImportedLog
 from jostle.runs.logs._tables import JobsImport
-from jostle.runs.logs._windows import series_of
+from jostle.runs.logs._windows import KINDS, series_of
 
 _COLUMNS = ("job", "node", "start", "end", "state", "namespace", "pod", "owner", "app", "image")
 _PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")
@@ -51,7 +52,7 @@ class KubernetesImport(JobsImport):
         try:
             document = json.loads(content)
             if isinstance(document, list) or "data" in document:
-                rows = _of_series(series_of(document, where))
+                rows = _of_series(series_of(read_matrix(document, "", where, KINDS), where))
             else:
                 items = document["items"]
                 pods = [one for one in items if one.get("kind", "Pod") == "Pod" and "spec" in one]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.errors import BadData, UnreadableFile
 from jostle.runs._columns import filled, lists_from_codes, number_text, text_from_codes
 from jostle.runs._runs import Runs, columns_table
@@ -21,9 +21,6 @@ from jostle.runs.logs._cells import NO_TIME, nodes_of
 from jostle.runs.logs._groups import groups_apart
 from jostle.runs.logs._sweep import Company, Stays, companies
 from jostle.runs.store._dataset import Dataset
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 OK, FAILED, TIMEOUT, RUNNING = range(4)
 _STATUS = np.array(["ok", "failed", "timeout"])

@@ -14,21 +14,18 @@ from typing import Annotated, Any, BinaryIO, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
 from jostle._options import Positional
 from jostle._tables import file_bytes, text_of
+from jostle._tables.arrow import pc
 from jostle._untrusted import understands
 from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.runs._columns import filled
 from jostle.runs.importers._foreign import read_csv
 from jostle.runs.logs._cells import NO_TIME, WorkloadRule, spans_of, times_of, zone_of
 from jostle.runs.logs._log import FAILED, OK, RUNNING, TIMEOUT, ImportedLog, JobBatch
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 _BLOCK = 16 << 20  # bytes at a time
 _OUTCOMES = {

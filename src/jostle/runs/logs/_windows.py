@@ -9,7 +9,6 @@ service, and how busy each makes a GPU that it has for itself.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,8 +19,9 @@ import numpy as np
 
 from jostle._options import Limits, Positional
 from jostle._tables import cells
-from jostle._untrusted import printable, understood
-from jostle.errors import BadData, UnreadableFile, UsageError
+from jostle._tables.prometheus import Matrix, points_of, read_answers
+from jostle._untrusted import printable
+from jostle.errors import BadData, UsageError
 from jostle.runs._runs import Runs
 from jostle.runs.importers._imported import Imported
 from jostle.runs.logs._gauges import FEATURES, Gauges, Pairs, Series, owner_of, pod_of
@@ -37,6 +37,7 @@ _OF_TRITON = ("nv_inference_request_duration_us", "nv_inference_request_success"
 _SERVICE = ("model_name", "target_model_name", "model", "service", "job")
 _GPU = ("gpu_uuid", "GPU_UUID", "UUID", "gpu")
 _NODE = (*_GPU, "node", "instance", "pod")
+KINDS = ("matrix", "vector")  # of answers
 Key = tuple[frozenset[str], str]  # the devices that a service is on, and its name
 
 
@@ -99,7 +100,7 @@ class WindowsImport:
     def read(self) -> Imported:
         """Raises UnreadableFile, BadData, UsageError."""
         length = _length(self.window)
-        series = [one for path in self.file for one in _series(Path(path))]
+        series = [s for path in self.file for s in series_of(read_answers(path, KINDS), str(path))]
         where = ", ".join(str(path) for path in self.file[:3])
         names = {labels.get("__name__", "") for labels, _ in series}
         metric = self.latency or next((one for one in _USUAL if _parts(one)[1] in names), None)
@@ -214,32 +215,11 @@ def _parts(metric: str) -> tuple[str, str, float]:
     return _OF_TRITON if metric == _USUAL[-1] else (f"{metric}_sum", f"{metric}_count", 1.0)
 
 
-def _series(path: Path) -> list[Series]:
-    """Those of a file."""
-    with understood(path):
-        try:
-            document = json.loads(path.read_text("utf-8-sig"))
-        except ValueError as error:
-            raise UnreadableFile(f"cannot be read as JSON: {error}", where=str(path)) from None
-        return series_of(document, str(path))
-
-
-def series_of(document: Any, where: str) -> list[Series]:
-    """(labels with __name__, pairs of s and value, rising) of an answer of Prometheus, or of a list of them.
-    Raises BadData."""
-    answers = document if isinstance(document, list) else [document]
-    data = [one.get("data", one) if isinstance(one, dict) else {} for one in answers]
-    kinds = {one.get("resultType") if isinstance(one, dict) else None for one in data}
-    if not kinds <= {"matrix", "vector"}:
-        fix = "Give answers of /api/v1/query_range, as Prometheus sends them."
-        raise BadData("it holds no matrix of series over time", where=where, fix=fix)
+def series_of(matrix: Matrix, where: str) -> list[Series]:
+    """(labels with __name__, pairs of s and value, rising) of each series. Raises BadData."""
     return [
-        (
-            {str(k): str(v) for k, v in one["metric"].items()},
-            sorted((float(at), float(value)) for at, value in one.get("values") or [one["value"]]),
-        )
-        for part in data
-        for one in part["result"]
+        (labels | {"__name__": name}, sorted(map(tuple, points_of(pairs, where).tolist())))
+        for name, labels, pairs in matrix
     ]
 
 

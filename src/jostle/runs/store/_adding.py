@@ -5,22 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.csv
 
 from jostle._files import errors_explained, make_folder, sweep, write_whole
+from jostle._tables.arrow import pc
 from jostle.errors import BadData, BadRows
 from jostle.runs._check import SHOWN
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
 from jostle.runs.store._dataset import Dataset
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 
 def add_runs(

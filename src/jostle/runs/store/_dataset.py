@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from jostle._files import (
     content_of,
@@ -39,24 +38,20 @@ from jostle._files import (
     sweep,
     sync_folder,
 )
+from jostle._tables.arrow import pc
 from jostle._untrusted import understood
-from jostle.errors import BadRows, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
-from jostle.runs._features import merge_features
+from jostle.runs._features import agreed, columns_in_conflict, merge_features
 from jostle.runs._runs import Runs, join_tables
-from jostle.runs._schema import FEATURES_VERSION, VERSIONS, conform, conform_features
+from jostle.runs._schema import COLUMNS, FEATURES_VERSION, FREE, VERSIONS, conform, conform_features
 from jostle.runs._stretches import STRETCHES, has_stretches, stretch_names
 from jostle.runs.store._aside import ASIDE_VERSION, SET_ASIDE, aside_table, rows_aside
 from jostle.runs.store._settle import (
-    require_columns_agree,
     rows_settled,
-    with_agreed_columns,
     with_rows_for,
 )
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 _VERSIONS = {
     "workload_features": FEATURES_VERSION["workload"],
@@ -202,7 +197,7 @@ class Dataset:
                 fix="A dataset has Parquet files in a folder named runs; make one with jostle "
                 "measure or jostle import.",
             )
-        table = join_tables(with_agreed_columns(tables, notes))
+        table = join_tables(agreed(tables, FREE, notes, COLUMNS))
         sizes = [part.num_rows for _, part in tables]
         number = np.repeat(np.arange(len(tables)), sizes)
         rows = np.arange(table.num_rows)
@@ -324,7 +319,11 @@ class Dataset:
                     fix="Write to another folder, or give new runs run_ids of their own.",
                 )
         there = [(str(file), self._schemas[file]) for file in sorted(self._schemas)]
-        require_columns_agree(there, "the runs to be written", runs.table.schema)
+        every = [*there, ("the runs to be written", runs.table.schema)]
+        for number, name, text in columns_in_conflict(every, FREE, COLUMNS):
+            if number == len(there):
+                fix = f"Give the column {name!r} another name; nothing was written."
+                raise BadData(text, fix=fix)
 
 
 def _names(tables: list[pa.Table], key: str) -> set[str]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.runs._runs import Runs
 from jostle.runs._schema import COLUMNS
 
@@ -40,9 +40,6 @@ def polished(row: np.ndarray, column: np.ndarray, values: np.ndarray) -> np.ndar
             left -= median[np.searchsorted(distinct, codes)]
     return left
 
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 _SEPARATORS = (";", ",", "|", "+", "&", "/", ":", " ")
 _FEWEST = 2  # names that a column must hold before it can look like one of co-runners

@@ -6,18 +6,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
+from jostle._tables.arrow import pc, with_column
 from jostle.errors import UnknownName, UsageError
 from jostle.runs._runs import Runs
 from jostle.runs.store._doubts import units_off
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 KINDS = ("names", "units", "corunners")
 _SHOWN = 5
@@ -150,12 +147,12 @@ def _renamed(runs: Runs, key: str, names: Mapping[str, str]) -> Runs:
     def changed(values: Iterable[str]) -> list[str]:
         return [names.get(name, name) for name in values]
 
-    table = _with(
+    table = with_column(
         runs.table, key, pa.array(changed(runs.table.column(key).to_pylist()), pa.string())
     )
     if key == "workload":
         beside = [sorted(changed(row)) for row in table.column("corunners").to_pylist()]
-        table = _with(table, "corunners", pa.array(beside, pa.list_(pa.string())))
+        table = with_column(table, "corunners", pa.array(beside, pa.list_(pa.string())))
     features = {"workload": runs.workload_features, "platform": runs.platform_features}
     own = features[key]
     if own is not None:
@@ -164,7 +161,7 @@ def _renamed(runs: Runs, key: str, names: Mapping[str, str]) -> Runs:
         for row in sorted(range(len(listed)), key=lambda row: listed[row] in names):
             first.setdefault(names.get(listed[row], listed[row]), row)
         rows = pa.array([first[name] for name in sorted(first)])
-        features[key] = _with(own.take(rows), key, pa.array(sorted(first), pa.string()))
+        features[key] = with_column(own.take(rows), key, pa.array(sorted(first), pa.string()))
     return Runs(table, *features.values())
 
 
@@ -174,15 +171,10 @@ def _scaled(runs: Runs, by: Mapping[str, float]) -> Runs:
     factor = pa.array([by.get(name, 1.0) for name in ids], pa.float64())
     seconds = pc.multiply(runs.table.column("runtime_seconds"), factor)
     return Runs(
-        _with(runs.table, "runtime_seconds", seconds),
+        with_column(runs.table, "runtime_seconds", seconds),
         runs.workload_features,
         runs.platform_features,
     )
-
-
-def _with(table: pa.Table, name: str, column: Any) -> pa.Table:
-    at = table.column_names.index(name)
-    return table.set_column(at, table.schema.field(at), column)
 
 
 def rows_named(ids: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:

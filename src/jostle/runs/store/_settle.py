@@ -12,63 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
-from jostle.errors import BadData
 from jostle.runs._columns import repeated
-from jostle.runs._schema import ARROW_ERRORS, COLUMNS
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 _SHOWN = 3
-
-
-def columns_in_conflict(schemas: Sequence[tuple[str, pa.Schema]]) -> list[tuple[int, str, str]]:
-    """Free columns whose type does not go with that of an earlier schema: (place in schemas, column,
-    a sentence). schemas: (where it comes from, schema)."""
-    try:
-        _joined([_free(schema) for _, schema in schemas])
-        return []
-    except ARROW_ERRORS:
-        pass
-    conflicts = []
-    types: dict[str, tuple[pa.Schema, str]] = {}
-    for number, (where, schema) in enumerate(schemas):
-        for field in _free(schema):
-            mine = pa.schema([field])
-            before, first = types.setdefault(field.name, (mine, where))
-            try:
-                types[field.name] = _joined([before, mine]), first
-            except ARROW_ERRORS:
-                text = (
-                    f"the free column {field.name!r} is {before.field(0).type} in {first} and "
-                    f"{field.type} in {where}"
-                )
-                conflicts.append((number, field.name, text))
-    return conflicts
-
-
-def require_columns_agree(
-    there: Sequence[tuple[str, pa.Schema]], where: str, new: pa.Schema
-) -> None:
-    """Raises BadData where a free column of the new schema does not go with those that are there."""
-    for number, name, text in columns_in_conflict([*there, (where, new)]):
-        if number == len(there):
-            raise BadData(text, fix=f"Give the column {name!r} another name; nothing was written.")
-
-
-def with_agreed_columns(
-    tables: list[tuple[str, pa.Table]], notes: list[str]
-) -> list[tuple[str, pa.Table]]:
-    """The tables without free columns that contradict an earlier table's type."""
-    agreed = list(tables)
-    schemas = [(where, table.schema) for where, table in tables]
-    for number, name, text in columns_in_conflict(schemas):
-        where, table = agreed[number]
-        agreed[number] = where, table.drop_columns([name])
-        notes.append(f"{text}: the later one was passed over")
-    return agreed
 
 
 def rows_settled(
@@ -118,11 +65,3 @@ def with_rows_for(
     # Sorted by Python, by code point, as all feature tables are.
     order = sorted(range(len(listed)), key=listed.__getitem__)
     return every.take(pa.array(order, pa.int64()))
-
-
-def _free(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, field.type) for field in schema if field.name not in COLUMNS])
-
-
-def _joined(schemas: list[pa.Schema]) -> pa.Schema:
-    return pa.unify_schemas(schemas, promote_options="permissive")

@@ -15,28 +15,25 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from jostle._files import distinct_files, parquet_batches, parquet_rows, parquet_schema
+from jostle._tables.arrow import pc
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile
 from jostle.progress import Progress, no_progress
 from jostle.runs._check import find_bad_rows
 from jostle.runs._colocations import sort_inside_rows
 from jostle.runs._columns import flags
+from jostle.runs._features import columns_in_conflict
 from jostle.runs._law import PlainLaw
 from jostle.runs._runs import Runs
-from jostle.runs._schema import VERSIONS, conform
+from jostle.runs._schema import COLUMNS, FREE, VERSIONS, conform
 from jostle.runs._stretches import has_stretches
 from jostle.runs.store._dataset import Dataset
-from jostle.runs.store._settle import columns_in_conflict, with_rows_for
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
+from jostle.runs.store._settle import with_rows_for
 
 BATCH = 262_144
 MOST_VALIDATION = 40_000
@@ -140,12 +137,7 @@ class StoredRuns:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -291,7 +283,7 @@ class StoredRuns:
 def _tables(files: list[Path], notes: list[str]) -> Iterator[tuple[str, pa.Table]]:
     passed_over: dict[int, list[str]] = {}
     schemas = [(str(file), parquet_schema(file)) for file in files]
-    for number, name, text in columns_in_conflict(schemas):
+    for number, name, text in columns_in_conflict(schemas, FREE, COLUMNS):
         notes.append(f"{text}: the later one was passed over")
         passed_over.setdefault(number, []).append(name)
     for number, file in enumerate(files):

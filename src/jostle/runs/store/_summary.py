@@ -7,13 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute
 
+from jostle._tables.arrow import pc
 from jostle.runs._runs import Runs
 from jostle.runs.store._doubts import doubts, medians, polished
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 _EXAMPLES = 5
 # A co-runner can warm a cache, but hardly halves a runtime; and runtimes follow workload + platform

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jostle._files import signature_of
 from jostle.errors import UsageError
 
 ROLES = ("read", "write", "administer")  # each may what those before it may
@@ -59,7 +60,7 @@ class Callers:
     def __init__(self, path: Path | None, per_second: float, clock: Callable[[], float]) -> None:
         self.path, self.per_second, self.clock = path, per_second, clock
         self._known = () if path is None else read_keys(path)
-        self._signature = self._look()
+        self._signature = path and signature_of(path)
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self.bodies: Counter[str] = Counter()  # bytes that are being received, by address
 
@@ -86,15 +87,8 @@ class Callers:
             self._buckets.popitem(last=False)
         return 0.0 if left >= 1 else (1 - left) / self.per_second
 
-    def _look(self) -> object:
-        try:
-            status = self.path.stat() if self.path is not None else None
-        except OSError:
-            return "missing"
-        return status and (status.st_ino, status.st_mtime_ns, status.st_size)
-
     def _read_again(self, path: Path) -> None:
-        signature = self._look()
+        signature = signature_of(path)
         if signature == self._signature:
             return
         self._signature = signature

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle._files import signature_of
 from jostle.errors import BadData, JostleError
 from jostle.placement import Fleet, Node, Request, Requests
 from jostle.service.state._store import PlacementRow, Store
@@ -113,7 +114,7 @@ class LiveFleet:
             listed = self.of_cluster or [Node(name, name) for name in source]
             nodes = {node.name: node for node in listed}
         else:
-            source = _signature(self.path)
+            source = signature_of(self.path)
             if source == self._source:
                 return set()
             try:
@@ -125,7 +126,7 @@ class LiveFleet:
 
     def _read_table(self) -> set[str]:
         assert self.path is not None
-        source = _signature(self.path)
+        source = signature_of(self.path)
         nodes = {node.name: node for node in Fleet.read(self.path).nodes}
         if not nodes:  # or it is just being written
             raise BadData("the table has no node", where=str(self.path))
@@ -190,11 +191,3 @@ def _with_requests(rows: list[PlacementRow]) -> list[tuple[PlacementRow, Request
         return []
     read = Requests.read([{**row.request, "name": row.id} for row in rows])
     return list(zip(rows, read.rows, strict=True))
-
-
-def _signature(path: Path) -> Any:
-    try:
-        status = path.stat()
-    except OSError:
-        return "missing"
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from jostle._files import signature_of
 from jostle._tensors import checksum_of as checksum
 from jostle.answers import KnownNames
 from jostle.errors import JostleError, UnreadableFile
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from jostle.models import Model
 
 _ATTEMPTS = 20
+MODEL = "model.json"
 MOST_LATELY = 20_000
 
 
@@ -99,7 +101,7 @@ class ModelFolder:
         self.path, self.served = path, None
         self.trouble: str | None = None
         self.changes = self.failures = 0
-        self._seen: Any = None
+        self._seen: Any = ()  # nothing was looked at
         self._lock, self._looking = Lock(), Lock()
 
     served: Served | None
@@ -113,7 +115,7 @@ class ModelFolder:
             return self._look()
 
     def _look(self) -> bool:
-        signature = self._signature()
+        signature = signature_of(self.path / MODEL)
         if signature == self._seen:
             return False
         try:
@@ -133,20 +135,13 @@ class ModelFolder:
     @property
     def is_empty(self) -> bool:
         """Whether there is no model, not even one that cannot be read."""
-        return self._signature() == "missing"
+        return signature_of(self.path / MODEL) is None
 
     def follow(self, version: str, model: Model, drifts: int, signs: int) -> None:
         """From now on the model of this version answers as `model` does; nothing where another answers."""
         with self._lock:
             if self.served is not None and self.served.version == version:
                 self.served = self.served.following(model, drifts, signs)
-
-    def _signature(self) -> Any:
-        try:
-            status = (self.path / "model.json").stat()
-        except OSError:
-            return "missing"
-        return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_served(path: Path) -> Served:
@@ -168,4 +163,4 @@ def read_served(path: Path) -> Served:
 
 def checksum_of(path: Path) -> str:
     """Of the model in a folder; `` where there is none. Raises UnreadableFile."""
-    return checksum(path / "model.json")
+    return checksum(path / MODEL)

@@ -18,14 +18,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from jostle._files import parquet_files
+from jostle._tables.arrow import pc
 from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile
 from jostle.traces._format import TableFormat, TablePair
-
-# Arrow makes these functions at run time, so type checkers cannot see them.
-pc: Any = pyarrow.compute
 
 # Taken as they are at the end of a sample: not counts over it.
 LEVELS = ("resident_bytes",)

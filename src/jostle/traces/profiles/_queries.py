@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from jostle._report import duration
+from jostle._tables.arrow import with_column
 from jostle.errors import BadData, UsageError
 from jostle.traces.profiles._tasks import Profile
 
@@ -47,8 +48,7 @@ def one_query(profile: Profile, way: str = "auto") -> Profile:
     order = np.argsort(span, kind="stable")
     median_query = queries[order[(len(order) - 1) // 2]]
     tasks = profile.tasks.filter(pa.array(code == median_query))
-    at = tasks.schema.get_field_index("sequence")
-    tasks = tasks.set_column(at, tasks.schema.field(at), pa.array(np.arange(len(tasks))))
+    tasks = with_column(tasks, "sequence", pa.array(np.arange(len(tasks))))
     how = "gaps" if way == "gaps" else "marked steps"
     notes = [
         f"one of {len(queries)} queries, told apart by {how}: the one of median length, "

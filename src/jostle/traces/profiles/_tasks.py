@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jostle._tables.arrow import with_column
 from jostle._untrusted import printable
 from jostle.errors import BadData, BadRows
 from jostle.traces._format import TableFormat
@@ -121,9 +122,8 @@ class Profile:
             bytes_per_second_per_pe.get(name or "", value)
             for name, value in zip(self.tasks.column("name").to_pylist(), old, strict=True)
         ]
-        at = self.tasks.schema.get_field_index("bandwidth_per_pe")
-        field = self.tasks.schema.field(at)
-        return replace(self, tasks=self.tasks.set_column(at, field, pa.array(new, pa.float64())))
+        column = pa.array(new, pa.float64())
+        return replace(self, tasks=with_column(self.tasks, "bandwidth_per_pe", column))
 
 
 class TaskBuilder:

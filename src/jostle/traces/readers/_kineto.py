@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jostle._tables.arrow import with_column
 from jostle._untrusted import Unpacked
 from jostle.errors import BadData, UnreadableFile
 from jostle.traces.profiles._gpus import GPUS, Gpu, known_gpu, register_rules, reported_gpu
@@ -367,12 +368,8 @@ class TensorSizes:
         rate = np.minimum(total[at[known]] / spent[at[known]], peak_bandwidth(profile))
         need = profile.column("bandwidth_per_pe").astype(float)
         need[known] = rate / pes_in_use(profile)[known]
-        column = profile.tasks.schema.get_field_index("bandwidth_per_pe")
-        tasks = profile.tasks.set_column(
-            column,
-            profile.tasks.schema.field(column),
-            pa.array(need, pa.float64(), from_pandas=True),
-        )
+        column = pa.array(need, pa.float64(), from_pandas=True)
+        tasks = with_column(profile.tasks, "bandwidth_per_pe", column)
         note = (
             f"memory bandwidth of {known.sum()} of {(kind == 'kernel').sum()} kernels is from the sizes of "
             "the tensors that their operators read; what they write is not in the file"

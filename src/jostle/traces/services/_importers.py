@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from jostle._options import Positional, Short
+from jostle._tables.prometheus import Matrix, read_answers
 from jostle._untrusted import understood
 from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.services._assembled import Cut, traces_of
 from jostle.traces.services._columns import TableColumns, read_columns, read_requests
-from jostle.traces.services._prometheus import Matrix, Reading, range_queries, read_file, series_of
+from jostle.traces.services._prometheus import Reading, range_queries, series_of
 from jostle.traces.services._series import Kind, Series
 from jostle.traces.services._times import Piece, length_of, query_moment, zone_named
 
@@ -101,7 +102,7 @@ class PrometheusImport(_Service):
             elif self.query:
                 raise UsageError("`query` is of a server", fix="Give its address, or leave it out.")
             else:
-                matrices = [read_file(Path(one)) for one in self.source]
+                matrices = [read_answers(Path(one)) for one in self.source]
             series = series_of(matrices, reading, where)
             return self._traces(series, where, self.workload, self.platform)
 

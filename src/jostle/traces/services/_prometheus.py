@@ -1,36 +1,25 @@
-"""Answers of Prometheus to range queries: its JSON, from a file or over HTTP.
-
-https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries: a `matrix` of series, each with its
-labels and pairs [seconds since 1970, "value"]. A value may be "NaN" (a stale series, or 0 / 0) or infinite:
-nothing was read then.
-"""
+"""Answers of Prometheus to range queries over HTTP, and what series are of one quantity."""
 
 from __future__ import annotations
 
 import json
-import math
-import re
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jostle._untrusted import printable
-from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError
+from jostle._tables.prometheus import Matrix, plain_name, points_of, read_matrix
+from jostle.errors import BadData, NotPermitted, UsageError
 from jostle.traces.services._series import Kind, Series, usual_kind
 
 _INSTANCE = ("pod", "instance")  # labels that tell instances apart, the first that all series have
 _SPLIT = ("le", "quantile")  # series that differ in these are never added up
 _POINTS = 10_000  # of a series in one answer: Prometheus gives 11,000 at most
 _MOST_BYTES = 1 << 30
-_RECORD = (
-    "Record it with: curl 'http://HOST:9090/api/v1/query_range?query=…&start=…&end=…&step=15s'"
-)
 
 
 @dataclass(frozen=True)
@@ -43,47 +32,6 @@ class Reading:
     per: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] | None = None
     metrics: tuple[str, ...] = ()
-
-
-Matrix = list[tuple[str, dict[str, str], list[Any]]]
-"""(name, labels, pairs) of each series; name: of those without one."""
-
-
-def read_matrix(document: Any, name: str, where: str) -> Matrix:
-    """The series of one answer, or of a list of answers. Raises BadData for what is none."""
-    if isinstance(document, list):
-        return [one for part in document for one in read_matrix(part, name, where)]
-    if not isinstance(document, Mapping):
-        raise BadData("not an answer of Prometheus", where=where, fix=_RECORD)
-    if document.get("status") == "error":
-        reason = printable(str(document.get("error", "")))[:300]
-        raise BadData(f"Prometheus answered with an error: {reason}", where=where)
-    data = document.get("data", document)
-    kind = data.get("resultType") if isinstance(data, Mapping) else None
-    if kind != "matrix" or not isinstance(data.get("result"), list):
-        what = f"a {printable(str(kind))[:40]}" if kind else "no result"
-        raise BadData(
-            f"it holds {what}, not a matrix of series over time", where=where, fix=_RECORD
-        )
-    matrix: Matrix = []
-    for number, one in enumerate(data["result"]):
-        labels, pairs = (
-            (one.get("metric"), one.get("values", [])) if isinstance(one, Mapping) else (None, None)
-        )
-        if not isinstance(labels, Mapping) or not isinstance(pairs, list):
-            raise BadData(f"series {number} has no metric or no values", where=where)
-        own = {str(key): printable(str(value)) for key, value in labels.items()}
-        matrix.append((own.pop("__name__", name), own, pairs))
-    return matrix
-
-
-def read_file(path: Path) -> Matrix:
-    """Of a file; series without a name are called as the file. Raises UnreadableFile, BadData."""
-    try:
-        document = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableFile(f"cannot be read as JSON: {error}", where=str(path)) from None
-    return read_matrix(document, _plain(path.stem), str(path))
 
 
 def range_queries(
@@ -145,7 +93,7 @@ def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[
             if reading.metrics and name not in reading.metrics:
                 continue
             key = (name, tuple(sorted(labels.items())))
-            points.setdefault(key, []).append(_numbers(pairs, f"{where}, {name}"))
+            points.setdefault(key, []).append(points_of(pairs, f"{where}, {name}"))
     if not points:
         known = sorted({name for matrix in matrices for name, _, _ in matrix})
         raise BadData(
@@ -170,7 +118,7 @@ def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[
         apart = [has[label] for label in (*reading.per, *_SPLIT) if label in has]
         series.append(
             Series(
-                _plain("_".join([name, *apart])),
+                plain_name("_".join([name, *apart])),
                 kinds.get(name, usual_kind(name)),
                 "-".join(has[label] for label in by if label in has),
                 whole[~again, 0],
@@ -188,21 +136,3 @@ def _by(reading: Reading, labels: Sequence[Mapping[str, str]], where: str) -> tu
             known = ", ".join(sorted({name for has in labels for name in has})) or "none"
             raise BadData(f"no series has the label {one!r}; there are: {known}", where=where)
     return reading.by
-
-
-def _numbers(pairs: Sequence[Any], where: str) -> np.ndarray:
-    """(n, 2) seconds and values; NaN for a value that is not a finite number."""
-    points = np.empty((len(pairs), 2))
-    for row, pair in enumerate(pairs):
-        try:
-            points[row] = float(pair[0]), float(pair[1])
-        except (TypeError, ValueError, IndexError, KeyError, OverflowError):
-            raise BadData(f'value {row} is not [seconds, "number"]', where=where) from None
-        if not math.isfinite(points[row, 0]):
-            raise BadData(f"the time of value {row} is not finite", where=where)
-    points[~np.isfinite(points[:, 1]), 1] = np.nan
-    return points
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_:.+]+", "_", name).strip("_") or "value"
