@@ -6,7 +6,7 @@ ends with. A caller that wants one net catches :class:`JostleError`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -168,6 +168,26 @@ class UnknownName(BadData):
             f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(few) or 'none'}."
         )
         super().__init__(f"unknown {kind} {name!r}", where=where, fix=fix)
+
+
+def require_known(
+    kind: str,
+    names: str | Iterable[str | None] | None,
+    known: Collection[str],
+    *,
+    where: str | None = None,
+) -> None:
+    """Raises UnknownName for the first of these names that is not known; None is no name."""
+    for name in [names] if isinstance(names, str) else names or ():
+        if name is not None and name not in known:
+            listed = sorted(known) if isinstance(known, (set, frozenset)) else list(known)
+            raise UnknownName(kind, name, listed, where=where)
+
+
+def require_choice(what: str, value: str, known: Iterable[str]) -> None:
+    """Raises UsageError for a value that is none of those."""
+    if value not in (known := tuple(known)):
+        raise UsageError(f"unknown {what} {value!r}", fix=f"Known: {', '.join(known)}.")
 
 
 class NotPermitted(JostleError):

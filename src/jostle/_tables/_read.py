@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError, require_known
 
 RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
 _ROW_KEYS = {"workload", "platform", "name"}  # an object with one of them is a row itself
@@ -50,15 +50,11 @@ def read_rows(
     like one that is known that it must be meant.
     """
     mapped = dict(columns or {})
-    for name in mapped:
-        if name not in known:
-            raise UnknownName("column", name, list(known))
+    require_known("column", mapped, known)
     table = _read(source)
     present = [n for n in dict.fromkeys(n for row in table.rows for n in row) if n != RAGGED]
     if table.rows:
-        for theirs in mapped.values():
-            if theirs not in present:
-                raise UnknownName("column", theirs, present, where=table.where)
+        require_known("column", mapped.values(), present, where=table.where)
     back = {theirs: name for name, theirs in mapped.items()}
     ignored = []
     for name in present:

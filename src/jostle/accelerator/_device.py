@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_choice
 
 if TYPE_CHECKING:
     from jostle.traces import Gpu
@@ -63,12 +63,8 @@ class Device:
         for name, capacity in self.resources.items():
             if not capacity > 0:
                 raise UsageError(f"the capacity of {name!r} is {capacity}, not above 0")
-        if self.bus not in BUSES:
-            raise UsageError(f"unknown bus {self.bus!r}", fix=f"Known: {', '.join(BUSES)}.")
-        if self.placement not in PLACEMENTS:
-            raise UsageError(
-                f"unknown placement {self.placement!r}", fix=f"Known: {', '.join(PLACEMENTS)}."
-            )
+        require_choice("bus", self.bus, BUSES)
+        require_choice("placement", self.placement, PLACEMENTS)
         if not (self.time_slice_seconds > 0 and math.isfinite(self.time_slice_seconds)):
             raise UsageError(f"a time slice of {self.time_slice_seconds} s is not above 0")
         for part in self.partitions:

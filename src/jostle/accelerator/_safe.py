@@ -32,7 +32,7 @@ from jostle.accelerator.simulator._latencies import (
 )
 from jostle.accelerator.simulator._simulate import can_compile
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_choice
 from jostle.progress import Progress, no_progress
 
 MOST_INSTANCES = 15
@@ -56,10 +56,7 @@ class Objective:
             raise UsageError(f"a slowdown of {self.slowdown_ratio} is not at least 1")
         if self.latency_seconds is not None and not 0 < self.latency_seconds < np.inf:
             raise UsageError(f"a latency of {self.latency_seconds} s is not above 0")
-        if self.statistic not in STATISTICS:
-            raise UsageError(
-                f"unknown statistic {self.statistic!r}", fix=f"Known: {', '.join(STATISTICS)}."
-            )
+        require_choice("statistic", self.statistic, STATISTICS)
 
     def limit(self, solo_seconds: float) -> tuple[float, str]:
         """(seconds, which of the two it is)."""

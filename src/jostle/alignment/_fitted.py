@@ -17,7 +17,7 @@ from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
 from jostle.alignment.solo._probed import EVERY_STRESSOR, with_probes
 from jostle.bounds import Candidates
-from jostle.errors import BadData, UnknownName
+from jostle.errors import BadData, require_known
 from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ class FittedAlignment(FromCounts):
         out = np.empty(len(colocations))
         for i in range(len(colocations)):
             workload, platform, corunners = colocations.row(i)
-            if platform not in self.platform_names:
-                raise UnknownName("platform", platform, self.platform_names)
+            require_known("platform", platform, self.platform_names)
             out[i] = np.mean(self._placements(workload, platform, corunners))
             if len(corunners) >= max(self.most, 2):
                 beside = [np.mean(self._placements(workload, platform, [c])) for c in corunners]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jostle._options import Limits, Positional
-from jostle.errors import UnknownName
+from jostle.errors import require_known
 
 DatasetFolder = Annotated[Path, "The dataset: a folder of runs.", Positional()]
 Methods = Annotated[str | None, "Only these, separated by commas.  [default: all]"]
@@ -22,7 +22,5 @@ def listed(text: str | None) -> list[str] | None:
 
 def picked(known: dict[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
     """The methods with these names, all without any. Raises UnknownName."""
-    for name in names or ():
-        if name not in known:
-            raise UnknownName("method", name, list(known))
+    require_known("method", names or (), known)
     return known if names is None else {name: known[name] for name in names}

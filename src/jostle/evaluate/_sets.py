@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bounds import margin
-from jostle.errors import MissingExtra, NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import MissingExtra, NotEnoughRuns, UsageError, require_known
 from jostle.evaluate._fields import picked
 from jostle.evaluate._measures import coverage_of_sets
 from jostle.methods import learn
@@ -105,8 +105,7 @@ def evaluate_pairs(
     runs = runs.ok()
     if not 0 < observed < 1:
         raise UsageError(f"observed {observed} is not between 0 and 1")
-    if platform is not None and platform not in runs.colocations.platform_names:
-        raise UnknownName("platform", platform, runs.colocations.platform_names)
+    require_known("platform", platform, runs.colocations.platform_names)
     by_method: dict[str, dict[str, list[float]]] = {}
     notes: list[str] = []
     fits = [(seed, name) for seed in seeds for name in methods]

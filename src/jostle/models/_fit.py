@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle._version import VERSION
 from jostle.bounds import Calibration
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_choice
 from jostle.methods import (
     Data,
     FitsAgain,
@@ -92,8 +92,7 @@ def fit(
         )
     prepared = method.prepare(source if over_time is None else over_time.data)
     drawn = calibrate_by or prepared.calibrate_by
-    if drawn not in UNITS:
-        raise UsageError(f"calibrate by {drawn!r}", fix=f"Known: {', '.join(UNITS)}.")
+    require_choice("unit to calibrate by", drawn, UNITS)
     if isinstance(prepared.runs, StoredRuns):
         _require_stored(method, drawn, prior, new_names or by is not None)
     more = {"fitted_at": fitted_at, "calibrated_by": drawn, "by": by, "new_names": new_names}

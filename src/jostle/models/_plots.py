@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._drawing import COLOURS, GREY, axes_or_new, look_of, plain_ticks, seconds_on
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UsageError, require_known
 from jostle.runs import Colocations, Runs, all_names, solo_medians
 
 MOST_NAMES = 40  # rows and columns of a map that can still be read
@@ -208,8 +208,7 @@ class ModelPlots:
     def _platform(self, platform: str | None) -> str:
         names = self._model.predictor.platform_names
         if platform is not None:
-            if platform not in names:
-                raise UnknownName("platform", platform, names)
+            require_known("platform", platform, names)
             return platform
         if len(names) > 1:
             raise UsageError(

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._cluster import connected
-from jostle.errors import BadData, NotPermitted, UnknownName, UnreadableFile, UsageError
+from jostle.errors import (
+    BadData,
+    NotPermitted,
+    UnreadableFile,
+    UsageError,
+    require_known,
+)
 from jostle.placement._reasons import CODES, REASONS
 from jostle.placement.sets._bounds import SetBounds
 from jostle.placement.sets._fleet_bounds import JoinedSets
@@ -108,15 +114,10 @@ def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
     except (OSError, pa.ArrowException) as error:
         raise UnreadableFile(f"not a readable Parquet file: {error}", where=str(path)) from None
     present = file.schema_arrow.names
-    for name in names:
-        if name not in COLUMNS:
-            raise UnknownName("column", name, list(COLUMNS))
+    require_known("column", names, COLUMNS)
     for name in ("workload", "platform"):
-        if names.get(name, name) not in present:
-            raise UnknownName("column", names.get(name, name), present, where=str(path))
-    for theirs in names.values():
-        if theirs not in present:
-            raise UnknownName("column", theirs, present, where=str(path))
+        require_known("column", names.get(name, name), present, where=str(path))
+    require_known("column", names.values(), present, where=str(path))
     if clash := sorted(set(ADDED) & set(present)):
         raise BadData(
             f"the table has a column {clash[0]!r}, which is what is added", where=str(path)

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Short
-from jostle.errors import UsageError
+from jostle.errors import require_choice
 from jostle.models import SessionQuestion
 
 CHOSEN = "chosen"
@@ -76,8 +76,7 @@ class Standard(SessionQuestion):
 
     def __post_init__(self) -> None:
         exact_confidence(self.confidence)
-        if self.promise not in PROMISES:
-            raise UsageError(f"promise {self.promise!r}", fix=f"Known: {', '.join(PROMISES)}.")
+        require_choice("promise", self.promise, PROMISES)
 
     @property
     def takes_predictions(self) -> bool:

@@ -26,7 +26,7 @@ from jostle.accelerator.learned._stack import (
     fit_corun_stack,
     simulation_alone,
 )
-from jostle.errors import UnknownName
+from jostle.errors import require_known
 
 if TYPE_CHECKING:
     from jostle.runs import Runs
@@ -69,9 +69,7 @@ def learn_coruns(
 ) -> LearnedCoRuns:
     """applications: sorted by name. ways: how kernels and transfers share where that is given. Raises
     UnknownName for a workload of the runs without an application."""
-    for name in runs.colocations.workload_names:
-        if name not in applications:
-            raise UnknownName("workload", name, sorted(applications))
+    require_known("workload", runs.colocations.workload_names, applications)
     names = tuple(applications), runs.colocations.platform_names
     trace = np.array([application.solo_seconds for application in applications.values()])
     log_solo, notes = times_alone(runs, names, trace)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.simulator._sharing import SharingModel
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_choice
 
 TOLERANCE = 1e-13  # of the time since the start: what is closer together is simultaneous
 ENGINES = ("auto", "reference", "compiled")
@@ -71,5 +71,4 @@ class SimulationOptions:
     engine: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise UsageError(f"unknown engine {self.engine!r}", fix=f"Known: {', '.join(ENGINES)}.")
+        require_choice("engine", self.engine, ENGINES)

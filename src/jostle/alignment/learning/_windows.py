@@ -16,7 +16,7 @@ from jostle.alignment.solo._counters import SoloCounters
 from jostle.alignment.solo._index import SoloIndex
 from jostle.alignment.solo._quiet import SEGMENT_PERIODS, quiet_seconds
 from jostle.alignment.solo._tracks import INSTRUCTIONS, edges_of
-from jostle.errors import BadData, UnknownName
+from jostle.errors import BadData, require_known
 
 if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
@@ -193,8 +193,7 @@ def _executed(run: Trace, solo: SoloCounters, loop: bool) -> tuple[np.ndarray, n
     """(edges, instructions executed by then)."""
     where = f"the trace of {run.run_id}"
     edges = edges_of(run, where)
-    if INSTRUCTIONS not in run.counters:
-        raise UnknownName("counter", INSTRUCTIONS, sorted(run.counters), where=where)
+    require_known("counter", INSTRUCTIONS, run.counters, where=where)
     count = run[INSTRUCTIONS]
     if np.isnan(count).any():
         raise BadData(f"{np.isnan(count).sum()} samples have no instructions", where=where)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.errors import BadData, UnknownName
+from jostle.errors import BadData, require_known
 
 if TYPE_CHECKING:
     from jostle.traces import Trace
@@ -41,9 +41,7 @@ def track_of(trace: Trace, names: Sequence[str]) -> Track:
             where=where,
             fix="Trace it again; what was not traced cannot be predicted.",
         )
-    for name in names:
-        if name not in trace.counters:
-            raise UnknownName("counter", name, sorted(trace.counters), where=where)
+    require_known("counter", names, trace.counters, where=where)
     rates = np.stack([_rates(trace, name, where) for name in names], axis=1)
     # What was counted is counted, also where there is a small gap before a sample.
     counted = np.concatenate(

@@ -15,7 +15,7 @@ from jostle._report import Report
 from jostle.answers.devices._fits import one_answer, table_answer
 from jostle.answers.devices._sets import MODES, read_wishes, sets_report
 from jostle.answers.devices._simulation import MeasuredRest, Simulation, measured_of
-from jostle.errors import BadData, UnknownName, UsageError
+from jostle.errors import BadData, UsageError, require_known
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,9 +79,7 @@ class FitQuestion:
             return self._sets(self.tenants, hardware, load, progress, note)
         objective = Objective(_slowdown(self.objective), _seconds(self.latency), self.statistic)
         applications, device, profiles = hardware.read(self.dataset, self.service, self.batch, note)
-        for name in (self.service, self.batch):
-            if name is not None and name not in applications:
-                raise UnknownName("workload", name, sorted(applications), where=str(self.dataset))
+        require_known("workload", (self.service, self.batch), applications, where=str(self.dataset))
         measured, remarks = self._measured(hardware, device, profiles)
         if measured is not None and hardware.bus is None:
             device = replace(device, bus=measured.rest.device.bus)

@@ -23,15 +23,14 @@ _WORDS = {"keeps": "yes", "unclear": "too close to tell", "late": "no"}
 def read_wishes(path: Path, applications: Mapping[str, Application]) -> tuple[list[Wish], str]:
     """(the tenants of a table of requests, what of it is not used here, empty for nothing). Raises BadData
     for a row that cannot be read, UnknownName for a workload without a profile."""
-    from jostle.errors import BadData, UnknownName
+    from jostle.errors import BadData, require_known
     from jostle.placement import Requests
 
     requests = Requests.read(path)
     for row, status, number in zip(requests.rows, requests.status, requests.numbers, strict=True):
         if row is None:
             raise BadData(f"row {number}: {status}", where=str(path))
-        if row.workload not in applications:
-            raise UnknownName("workload", row.workload, sorted(applications), where=str(path))
+        require_known("workload", row.workload, applications, where=str(path))
     if not requests.good:
         raise BadData("no tenants", where=str(path), fix="One on a row, in the column workload.")
     plain = dict.fromkeys((*_USED, *_ALSO_USED, "confidence"))

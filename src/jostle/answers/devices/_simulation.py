@@ -153,14 +153,13 @@ def _runs_of(data: Data, names: set[str], platform: str | None) -> Runs | None:
     others."""
     import numpy as np
 
-    from jostle.errors import UnknownName
+    from jostle.errors import require_known
 
     if not data.has_runs:
         return None
     runs = data.runs_in_memory
     places = runs.colocations.platform_names
-    if platform is not None and platform not in places:
-        raise UnknownName("platform", platform, places)
+    require_known("platform", platform, places)
     columns = runs.colocations.to_columns()
     every = zip(columns["workload"], columns["platform"], columns["corunners"], strict=True)
     rows = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Flag, Short
-from jostle.errors import BadData, UnknownName, UsageError
+from jostle.errors import BadData, UsageError, require_known
 
 if TYPE_CHECKING:
     from jostle.bridge import Bridge, Forecast, LiveForecast
@@ -50,9 +50,7 @@ class TracedRuns:
             if not isinstance(one, Forecast)
         }
         known = set().union(*names.values())
-        for name in self.workload:
-            if name not in known:
-                raise UnknownName("workload", name, sorted(known))
+        require_known("workload", self.workload, known)
         fitted: list[tuple[str, Forecast]] = []
         forecasts: dict[tuple[Path, str | None], Forecast] = {}
         for folder in datasets:
@@ -75,8 +73,7 @@ class TracedRuns:
         rows = traces.traced.to_pylist()
         if self.platform is not None:
             known = sorted({row["platform"] for row in rows})
-            if self.platform not in known:
-                raise UnknownName("platform", self.platform, known)
+            require_known("platform", self.platform, known)
             rows = [row for row in rows if row["platform"] == self.platform]
         rows = [row for row in rows if self._fits(row, workload)]
         if not rows:

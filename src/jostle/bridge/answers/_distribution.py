@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._thin import thinned
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UsageError, require_known
 
 Limits = Mapping[str, float]
 
@@ -109,8 +109,7 @@ class Distribution:
 
     def column(self, component: str) -> int:
         """The number of a component. Raises UnknownName."""
-        if component not in self.components:
-            raise UnknownName("component", component, self.components)
+        require_known("component", component, self.components)
         return self.components.index(component)
 
     def quantile(self, ratios: float | Sequence[float]) -> np.ndarray:

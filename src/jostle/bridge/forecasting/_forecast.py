@@ -26,7 +26,7 @@ from jostle.bridge.problem._units import Units
 from jostle.bridge.solvers._coupling import Coupling, edge_eps
 from jostle.bridge.solvers._sinkhorn import solve_edge
 from jostle.bridge.solvers._transport import transport
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_choice
 from jostle.methods import Data
 from jostle.traces import Traces, Windows
 
@@ -151,8 +151,7 @@ class Forecast(Glance):
         method: another than the Bridge's. seed: of the draw. Raises UsageError outside the data.
         """
         method = method or str(self.method.method)
-        if method not in METHODS:
-            raise UsageError(f"method {method!r} is not known", fix=f"One of {', '.join(METHODS)}.")
+        require_choice("method", method, METHODS)
         first, last = self.span_seconds
         if not first <= time_seconds <= last:
             raise UsageError(

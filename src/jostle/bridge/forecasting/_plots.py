@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle._drawing import COLOURS, axes_or_new, legend_above, plotting, save
-from jostle.errors import UnknownName
+from jostle.errors import require_known
 from jostle.traces import is_level
 
 BANDS = ((0.05, 0.95, 0.25), (0.25, 0.75, 0.5))  # from which quantile to which, how dark
@@ -86,8 +86,7 @@ class ForecastPlots:
         names = self._forecast.components
         if component is None:
             return 0
-        if component not in names:
-            raise UnknownName("component", component, names)
+        require_known("component", component, names)
         return names.index(component)
 
 

@@ -17,7 +17,7 @@ from jostle.bridge.limits._ranks import (
     over_limits,
     over_of_rest,
 )
-from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError, require_known
 from jostle.methods import Data
 from jostle.progress import no_progress
 from jostle.traces import Traces, is_level
@@ -135,8 +135,7 @@ class Peaks:
                     fix=f"Name one of {', '.join(traces.counters)}.",
                 )
             component = component or traces.counters[0]
-        if component not in traces.counters:
-            raise UnknownName("counter", component, traces.counters)
+        require_known("counter", component, traces.counters)
         if odd := sorted(set(at_limit) - set(traces.run_ids)):
             raise UnknownName("run", odd[0], traces.run_ids)
         runs, missing = [], 0

@@ -18,7 +18,7 @@ import numpy as np
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._filling import filled
 from jostle.bridge.problem._thin import few
-from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import BadData, NotEnoughRuns, UsageError, require_known
 from jostle.traces import MARKS, Traces, is_level
 
 if TYPE_CHECKING:
@@ -126,9 +126,7 @@ class Snapshots:
             had = {n for t in every for n, v in t.counters.items() if np.isfinite(v).any()}
             shares = {name for name in had if name.endswith("_running_ratio")}  # of perf's turns
             components = sorted(had - set(MARKS) - shares)
-        for name in components:
-            if name not in traces.counters:
-                raise UnknownName("counter", name, traces.counters)
+        require_known("counter", components, traces.counters)
         if not components:
             raise BadData("the traces have no counter with values")
         ends = _ends(traces, every)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud, scale_of
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UsageError, require_known
 
 TINY = 1e-12  # stands for a scale of 0
 
@@ -45,8 +45,7 @@ class Units:
             return cls(scale, limits, floors)
         factors = scale_of(clouds) if clouds else np.ones(d)
         for name, factor in (scale or {}).items():
-            if name not in components:
-                raise UnknownName("component", name, list(components))
+            require_known("component", name, components)
             if not (factor >= 0 and np.isfinite(factor)):
                 raise UsageError(f"the scale of {name!r} is {factor}")
             factors[components.index(name)] = factor

@@ -21,7 +21,7 @@ from jostle.answers import (
 from jostle.bridge import Bridge
 from jostle.cli.ask._following import FollowedProgram
 from jostle.cli.console import note
-from jostle.errors import JostleError, UnknownName, UsageError
+from jostle.errors import JostleError, UsageError, require_known
 
 if TYPE_CHECKING:
     from jostle.bridge import Distribution, Forecast
@@ -95,9 +95,7 @@ class ForecastCommand:
             raise UsageError(
                 "--dependence, --start, --slowdown and --model are of workloads together"
             )
-        for name in (*self.limit, *self.capacity):
-            if name not in fitted[0][1].components:
-                raise UnknownName("component", name, fitted[0][1].components)
+        require_known("component", (*self.limit, *self.capacity), fitted[0][1].components)
 
     def following(
         self, fitted: Sequence[tuple[str, Forecast]], program: FollowedProgram

@@ -22,7 +22,7 @@ from jostle.answers import (
 )
 from jostle.cli.ask._following import FollowedProgram
 from jostle.cli.console import note
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UnknownName, UsageError, require_known
 
 if TYPE_CHECKING:
     from jostle.bridge import Peaks, Residents
@@ -64,8 +64,7 @@ class LimitCommand:
         from jostle.traces import Traces
 
         every = traces.traced.column("workload").to_pylist()
-        if workload is not None and workload not in every:
-            raise UnknownName("workload", workload, sorted(set(every)))
+        require_known("workload", workload, set(every))
         chosen = runs.select(traces, workload)
         assert isinstance(chosen, Traces)
         mine = [one for one in self.at_limit if workload is None or one in chosen.run_ids]

@@ -96,12 +96,10 @@ def _here(candidates: Colocations, on: tuple[str, ...], platforms: tuple[str, ..
     """Those on the platforms that can be measured. Raises UnknownName."""
     import numpy as np
 
-    from jostle.errors import UnknownName
+    from jostle.errors import require_known
 
     if not on:
         return candidates
-    for name in on:
-        if name not in platforms:
-            raise UnknownName("platform", name, platforms)
+    require_known("platform", on, platforms)
     here = np.array([name in on for name in candidates.platform_names], bool)
     return candidates.take(here[candidates.platform])

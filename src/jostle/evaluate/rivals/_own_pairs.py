@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jostle.errors import UsageError
+from jostle.errors import require_choice
 from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._effects import AdditiveEffects
 from jostle.evaluate.rivals._rival import Rival
@@ -30,8 +30,7 @@ class OwnPairs(Rival):
     name: ClassVar[str] = "own_pairs"
 
     def __post_init__(self) -> None:
-        if self.rule not in PAIR_RULES:
-            raise UsageError(f"unknown rule {self.rule!r}", fix=f"One of {', '.join(PAIR_RULES)}.")
+        require_choice("rule", self.rule, PAIR_RULES)
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jostle.errors import NotEnoughRuns, UsageError
+from jostle.errors import NotEnoughRuns, require_choice
 from jostle.evaluate.rivals._rival import Rival, RivalAnswers
 from jostle.methods import Prepared, first_solo_runs
 from jostle.rules import weighted_median
@@ -33,8 +33,7 @@ class SoloTime(Rival):
     name: ClassVar[str] = "solo_time"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UsageError(f"unknown kind {self.kind!r}", fix=f"One of {', '.join(KINDS)}.")
+        require_choice("kind", self.kind, KINDS)
 
     def prepare(self, data: Data) -> Prepared:
         runs = data.runs_in_memory

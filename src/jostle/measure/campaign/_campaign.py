@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Annotated
 
 from jostle._options import Flag, Group, Limits, Short, check_settings
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UsageError, require_known
 from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name
 from jostle.measure.host._variants import platform_name, variant_of
 from jostle.measure.slots._available import can_run, find_engines
@@ -263,12 +263,10 @@ def _require_chosen(
     """Raises UsageError, UnknownName."""
     known = {one.name: one for one in members}
     for engine, names in chosen:
-        if engine not in engines:
-            raise UnknownName("engine", engine, tuple(engines))
+        require_known("engine", engine, engines)
         if not names:
             raise UsageError("a chosen set has no members", where=engine)
         for name in names:
-            if name not in known:
-                raise UnknownName("workload", name, tuple(known))
+            require_known("workload", name, known)
             if not can_run(engine, known[name]):
                 raise UsageError(f"engine {engine!r} cannot run it", where=name)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from jostle._tables import RAGGED, cells, read_rows
-from jostle.errors import BadData, UnknownName, UsageError
+from jostle.errors import BadData, UnknownName, UsageError, require_known
 from jostle.placement.asked._requests import (
     OK,
     Request,
@@ -160,8 +160,7 @@ class Fleet:
             if row is None or row.node is None:
                 reason = status if row is None else "it has no node"
                 raise UsageError(f"the tenant in row {number}: {reason}", fix="Mend the row.")
-            if row.node not in self._names:
-                raise UnknownName("node", row.node, sorted(self._names))
+            require_known("node", row.node, self._names)
             added.setdefault(row.node, []).append(row)
         nodes = [
             replace(node, tenants=(*node.tenants, *added[node.name]))

@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from jostle._tables import text_of
-from jostle.errors import BadData, UnknownName, UnreadableFile
+from jostle.errors import BadData, UnreadableFile, require_known
 
 SHOWN_TEXT = 200  # of a bad line, in messages
 
@@ -36,8 +36,7 @@ class ForeignTable:
     def require(self, names: Sequence[str]) -> None:
         """Raises UnknownName for the first of these columns that is not there."""
         for name in names:
-            if name not in self.table.column_names:
-                raise UnknownName("column", name, self.table.column_names, where=self.where)
+            require_known("column", name, self.table.column_names, where=self.where)
 
     def row_name(self, row: int) -> str:
         """Where a row of the table stands in the file."""

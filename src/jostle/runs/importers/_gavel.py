@@ -25,7 +25,7 @@ import pyarrow as pa
 from jostle._options import Positional
 from jostle._tables import read_text
 from jostle._untrusted import understands
-from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, UnreadableFile, UsageError, require_known
 from jostle.runs._schema import Origin
 from jostle.runs.importers._imported import Imported
 from jostle.runs.importers._pairs import Measurement, runs_of
@@ -86,8 +86,7 @@ class GavelImport:
 
 
 def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
-    if campaign is not None and campaign not in CAMPAIGNS:
-        raise UnknownName("campaign", campaign, list(CAMPAIGNS))
+    require_known("campaign", campaign, CAMPAIGNS)
     if path.is_dir():
         there = [name for name, file in CAMPAIGNS.items() if (path / file).is_file()]
         if campaign is None and len(there) == 2:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from jostle._options import Positional
 from jostle._tables import file_bytes
 from jostle._untrusted import understands
-from jostle.errors import BadData, UnknownName, UsageError
+from jostle.errors import BadData, UsageError, require_known
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import Origin, conform, with_origins
 from jostle.runs._solo import windows_of
@@ -168,8 +168,7 @@ def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[
         return rows
     foreign.require(["dataset"])
     known = sorted({str(row["dataset"]).strip() for _, row in rows})
-    if dataset not in known:
-        raise UnknownName("dataset", dataset, known, where=foreign.where)
+    require_known("dataset", dataset, known, where=foreign.where)
     return [(line, row) for line, row in rows if str(row["dataset"]).strip() == dataset]
 
 

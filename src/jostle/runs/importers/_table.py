@@ -20,7 +20,7 @@ import pyarrow as pa
 from jostle._options import Positional
 from jostle._tables import file_bytes
 from jostle._untrusted import understands
-from jostle.errors import BadData, UsageError
+from jostle.errors import BadData, UsageError, require_choice
 from jostle.runs._check import find_bad_rows
 from jostle.runs._runs import Runs, columns_table
 from jostle.runs._schema import COLUMNS, conform, conform_features
@@ -79,8 +79,7 @@ class _Table(ABC):
     ] = False
 
     def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise UsageError(f"unknown unit {self.unit!r}", fix=f"Use one of {', '.join(UNITS)}.")
+        require_choice("unit", self.unit, UNITS)
         if (self.platform is None) == (self.platform_name is None):
             raise UsageError("give either a platform column or one platform name")
         if not self.separator:

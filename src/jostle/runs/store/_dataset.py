@@ -40,7 +40,7 @@ from jostle._files import (
 )
 from jostle._tables.arrow import pc
 from jostle._untrusted import understood
-from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, BadRows, UnreadableFile, UsageError, require_known
 from jostle.runs._check import find_bad_rows
 from jostle.runs._columns import flags
 from jostle.runs._features import agreed, columns_in_conflict, merge_features
@@ -235,9 +235,7 @@ class Dataset:
         the last word holds. Raises UnknownName for a run that the dataset has not, NotPermitted.
         """
         known = self.all_run_ids()
-        for name in run_ids:
-            if name not in known:
-                raise UnknownName("run_id", name, sorted(known), where=str(self.path))
+        require_known("run_id", run_ids, known, where=str(self.path))
         table = aside_table(run_ids, reason, at, back)
         with staged(table, self.path / SET_ASIDE) as ready:
             written = ready.publish()

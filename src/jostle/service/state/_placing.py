@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jostle.errors import JostleError, UnknownName, UsageError
+from jostle.errors import JostleError, UsageError, require_known
 from jostle.placement import (
     PREDICTED,
     REASONS,
@@ -111,8 +111,7 @@ class LivePlaces:
         request = checked_request(wanted)
         with self.store.changing() as change:
             self.fleet.sync(served.known.platforms, change.connection)
-            if wanted.node not in self.fleet.nodes:
-                raise UnknownName("node", wanted.node, list(self.fleet.nodes))
+            require_known("node", wanted.node, self.fleet.nodes)
             if wanted.require != "nothing":
                 node = self.fleet.without(wanted.node, wanted.id)
                 reason = self.why_not(request, node, served, standard, wanted.require)

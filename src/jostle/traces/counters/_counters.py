@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from jostle._files import parquet_files
 from jostle._tables.arrow import pc
-from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile
+from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, require_known
 from jostle.traces._format import TableFormat, TablePair
 
 # Taken as they are at the end of a sample: not counts over it.
@@ -97,8 +97,7 @@ class Trace:
 
     def __getitem__(self, counter: str) -> np.ndarray:
         """(T,) one counter. Raises UnknownName for one that this trace never had."""
-        if counter not in self.counters:
-            raise UnknownName("counter", counter, sorted(self.counters), where=self.run_id)
+        require_known("counter", counter, self.counters, where=self.run_id)
         return self.counters[counter]
 
     @property

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from jostle._report import duration
 from jostle._tables.arrow import with_column
-from jostle.errors import BadData, UsageError
+from jostle.errors import BadData, require_choice
 from jostle.traces.profiles._tasks import Profile
 
 WAYS = ("auto", "whole", "steps", "gaps")
@@ -24,8 +24,7 @@ def one_query(profile: Profile, way: str = "auto") -> Profile:
     device idles three times as long as anywhere inside; `auto`, by steps where at least two have tasks, else
     whole; `whole`. Raises BadData where there are none, UsageError for another way.
     """
-    if way not in WAYS:
-        raise UsageError(f"unknown way to tell queries {way!r}", fix=f"Known: {', '.join(WAYS)}.")
+    require_choice("way to tell queries", way, WAYS)
     start = profile.column("start_seconds")
     stop = start + profile.column("duration_seconds")
     if way == "whole":

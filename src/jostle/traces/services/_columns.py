@@ -11,7 +11,7 @@ import numpy as np
 
 from jostle._tables import RAGGED, csv_rows, read_text
 from jostle._untrusted import printable
-from jostle.errors import BadData, UnknownName
+from jostle.errors import BadData, require_known
 from jostle.traces.services._series import Kind, Series, usual_kind
 from jostle.traces.services._times import Piece, moment_of, pieces_of
 
@@ -118,8 +118,7 @@ class _Table:
     def column(self, name: str | None, usual: Sequence[str] = (), what: str = "") -> str:
         """This one, or the first that is called as usual. Raises UnknownName, BadData."""
         if name is not None:
-            if name not in self.names:
-                raise UnknownName("column", name, self.names, where=self.where)
+            require_known("column", name, self.names, where=self.where)
             return name
         lower = {one.lower(): one for one in reversed(self.names)}
         for one in usual:
