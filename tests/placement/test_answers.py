@@ -267,7 +267,7 @@ def test_rank_orders_by_what_is_asked(model: Model) -> None:
     assert placed.rank(asked, by="neighbours")[0].rows()[-1].node == "shared"
     stays = placed.rank(replace(asked, stay_seconds=7200.0), by="cost")[0].rows()
     assert [row.cost for row in stays][:2] == [2.0, 4.0]  # twice the price of an hour
-    with pytest.raises(UsageError, match="`by` is .luck."):
+    with pytest.raises(UsageError, match=r"`by` is .luck."):
         placed.rank(asked, by="luck")
 
 

@@ -256,7 +256,7 @@ def test_nothing_to_place_and_nowhere(model: Model) -> None:
     assert [one.reason for one in nowhere.unplaced] == ["no_node"]
     late = place(model, [Node("n", "p0")]).assign([Request("w00", deadline_seconds=1e-9)])
     assert [one.reason for one in late.unplaced] == ["newcomer_late"]
-    with pytest.raises(UsageError, match="`goal` is .fun."):
+    with pytest.raises(UsageError, match=r"`goal` is .fun."):
         place(model, [Node("n", "p0")]).assign([Request("w00")], "fun")
 
 
