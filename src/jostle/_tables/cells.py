@@ -9,13 +9,26 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from jostle.errors import UsageError
+
+T = TypeVar("T")
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 BYTES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _WITH_UNIT = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?\d+)?)\s*([a-zA-Zµ]*)\s*")
 SEPARATOR = ";"
+
+
+def asked(read: Callable[[Any, str], T], cell: Any, what: str, such_as: str) -> T:
+    """What a person gives by an option. read: one of the readers below. Raises UsageError."""
+    try:
+        return read(cell, what)
+    except ValueError as error:
+        raise UsageError(str(error), fix=f"Such as {such_as}.") from None
 
 
 def is_empty(cell: Any) -> bool:

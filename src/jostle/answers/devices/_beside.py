@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._options import Limits, Positional, Short
 from jostle._report import Report
+from jostle._tables import cells
 from jostle.answers.devices._fits import one_answer, table_answer
 from jostle.answers.devices._sets import MODES, read_wishes, sets_report
 from jostle.answers.devices._simulation import MeasuredRest, Simulation, measured_of
@@ -77,7 +77,11 @@ class FitQuestion:
 
         if self.tenants is not None:
             return self._sets(self.tenants, hardware, load, progress, note)
-        objective = Objective(_slowdown(self.objective), _seconds(self.latency), self.statistic)
+        slowdown = None
+        if self.objective.lower() != "none":
+            slowdown = cells.asked(cells.slowdown, self.objective, "`objective`", "2.0x")
+        latency = cells.asked(cells.seconds, self.latency, "`latency`", "100ms or 0.5s")
+        objective = Objective(slowdown, latency, self.statistic)
         applications, device, profiles = hardware.read(self.dataset, self.service, self.batch, note)
         require_known("workload", (self.service, self.batch), applications, where=str(self.dataset))
         measured, remarks = self._measured(hardware, device, profiles)
@@ -240,12 +244,7 @@ class DeviceQuestion:
     @property
     def memory_bytes(self) -> float | None:
         """Raises UsageError."""
-        from jostle._tables import cells
-
-        try:
-            return cells.size(self.memory, "memory")
-        except ValueError as error:
-            raise UsageError(str(error), fix="Such as 40GiB.") from None
+        return cells.asked(cells.size, self.memory, "`memory`", "40GiB")
 
     def batch_pes(self, device: Device) -> int | None:
         """How many PEs each batch instance may use; None: all."""
@@ -321,26 +320,3 @@ def _on_one_device(
 
 def _sharing(measured: MeasuredRest | None) -> str:
     return "concurrent" if measured is None else measured.rest.sharing
-
-
-def _slowdown(text: str) -> float | None:
-    if text.lower() == "none":
-        return None
-    try:
-        return float(text.lower().removesuffix("x"))
-    except ValueError:
-        raise UsageError(
-            f"`objective` {text!r} is not a valid slowdown", fix="Such as 2.0x."
-        ) from None
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"([0-9.]+(?:e-?\d+)?)\s*(s|ms|us|µs)", text.strip())
-    try:
-        return float(match[1]) * {"s": 1, "ms": 1e-3}.get(match[2], 1e-6)  # pyright: ignore
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"`latency` {text!r} is not a valid time", fix="Such as 100ms or 0.5s."
-        ) from None

@@ -67,16 +67,14 @@ def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations 
         raise UsageError(
             f"the timeline cannot be read: {error}", fix="Such as --then 2min=sort,fft"
         ) from None
-    try:
-        is_zero = about.elapsed in (None, "0", "0s")
-        elapsed = 0.0 if is_zero else cells.seconds(about.elapsed, "--elapsed") or 0.0
-    except ValueError as error:
-        raise UsageError(str(error), fix="Such as --elapsed 90s") from None
+    elapsed = None
+    if about.elapsed not in ("0", "0s"):
+        elapsed = cells.asked(cells.seconds, about.elapsed, "`elapsed`", "--elapsed 90s")
     return Timelines.from_columns(
         workload=[workload],
         platform=[one.platform_names[0]],
         stretches=[stretches],
-        elapsed_seconds=[elapsed],
+        elapsed_seconds=[elapsed or 0.0],
         done_ratio=[about.done],
         future=about.future,
     )

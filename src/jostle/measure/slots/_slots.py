@@ -17,6 +17,7 @@ from typing import Any
 
 from jostle.errors import NotPermitted
 from jostle.kernels import child_environment, die_with
+from jostle.measure.host._proc import text_of, threads_of
 from jostle.measure.host._variants import EngineVariant, ProcessLimits
 
 _LIBC = ctypes.CDLL(None)
@@ -62,17 +63,10 @@ def end_children(patience_seconds: float = 0.0) -> list[resource.struct_rusage]:
 
 def descendants(pid: int) -> list[int]:
     """All processes that it started and those that these did, as far as their parents live."""
-    pids: list[int] = []
-    waiting = [pid]
-    while waiting:
-        one = waiting.pop()
-        with suppress(OSError):
-            for thread in os.listdir(f"/proc/{one}/task"):
-                with open(f"/proc/{one}/task/{thread}/children", encoding="ascii") as file:
-                    children = [int(child) for child in file.read().split()]
-                pids += children
-                waiting += children
-    return pids
+    folders = threads_of(pid, and_children=True)
+    return [
+        one for one in dict.fromkeys(int(folder.split("/")[2]) for folder in folders) if one != pid
+    ]
 
 
 def cpu_ns_of(pid: int) -> int:
@@ -89,11 +83,8 @@ def tree_cpu_seconds(pid: int) -> float:
     total = 0.0
     for one in [pid, *descendants(pid)]:
         total += cpu_ns_of(one) * 1e-9
-        with (
-            suppress(OSError, IndexError),
-            open(f"/proc/{one}/stat", encoding="utf-8", errors="replace") as file,
-        ):
-            fields = file.read().rpartition(")")[2].split()
+        fields = (text_of(f"/proc/{one}/stat") or "").rpartition(")")[2].split()
+        if fields:
             total += (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
     return total
 
@@ -215,13 +206,9 @@ class Slot:
 
     def _others(self) -> list[int]:
         """Its other threads, and the command it runs: all move with it."""
-        folder = f"/proc/{self.pid}/task"
-        with suppress(OSError):
-            threads = [int(thread) for thread in os.listdir(folder)]
-            with open(f"{folder}/{self.pid}/children", encoding="ascii") as file:
-                children = [int(child) for child in file.read().split()]
-            return [thread for thread in threads if thread != self.pid] + children
-        return []
+        threads = [folder.rpartition("/")[2] for folder in threads_of(self.pid)]
+        started = (text_of(f"/proc/{self.pid}/task/{self.pid}/children") or "").split()
+        return [int(one) for one in [*threads, *started] if int(one) != self.pid]
 
     def cpu_ns(self) -> int:
         """CPU time the process has used, to the nanosecond; 0 when it has died."""

@@ -259,10 +259,8 @@ def _called(service: str, level: int) -> str:
 
 
 def _length(text: str) -> float:
-    try:
-        value = cells.seconds(text, "`window`")
-    except ValueError as error:
-        raise UsageError(str(error), fix="Such as 30s, 5min or 1h.") from None
-    if value is None or not value > 0:
-        raise UsageError(f"`window` is {text!r}", fix="Such as 30s, 5min or 1h.")
+    such = "30s, 5min or 1h"
+    value = cells.asked(cells.seconds, text, "`window`", such)
+    if value is None:
+        raise UsageError("`window` is empty", fix=f"Such as {such}.")
     return value

@@ -143,11 +143,7 @@ class ProfileImport:
 
     def read(self) -> Profile:
         """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU, UsageError."""
-        size = None
-        try:
-            size = cells.size(self.memory, "`memory`")
-        except ValueError as error:
-            raise UsageError(str(error), fix="Such as 20GiB.") from None
+        size = cells.asked(cells.size, self.memory, "`memory`", "20GiB")
         profile = read_profile(
             self.file,
             workload=self.workload,
