@@ -16,6 +16,7 @@ from jostle.cli.console import flags_of, words_of
 from jostle.errors import UnreadableFile, UsageError
 
 _JOB, _COMMAND = "job", "command"
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)  # whose texts, numbers and lists TOML has, too
 _SAMPLES = {float: 60.0, int: 1}  # of numbers without a default
 _NOT_IN_FILES = ("plan", "lists_engines", "check", "words", "workload", _COMMAND)
 
@@ -152,5 +153,5 @@ def _text(value: Any, option: Option | None = None) -> str:
         )
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_text(name)} = {_text(one)}" for name, one in value.items()) + "}"
-    text = json.dumps(value, ensure_ascii=False, default=str)  # which TOML reads, too
+    text = _JSON.encode(value)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
