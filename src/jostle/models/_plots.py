@@ -10,7 +10,7 @@ import numpy as np
 from jostle._confidence import DEFAULT_CONFIDENCE
 from jostle._drawing import COLOURS, GREY, axes_or_new, look_of, plain_ticks, seconds_on
 from jostle.errors import UsageError, require_known
-from jostle.runs import Colocations, Runs, all_names, solo_medians
+from jostle.runs import Colocations, Runs, solo_seconds
 
 MOST_NAMES = 40  # rows and columns of a map that can still be read
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
@@ -224,12 +224,7 @@ def _asked(workload: list[str], platform: list[str], corunners: list[list[str]])
 
 def _solo_seconds(model: Any, asked: Colocations, alone: Runs) -> np.ndarray:
     """(n,) measured median seconds alone, or predicted where none was measured."""
-    names = all_names(alone)
-    log_solo = solo_medians(alone, *names)
-    workload, platform, _ = asked.recode(*names)
-    known = (workload >= 0) & (platform >= 0)
-    seconds = np.full(len(workload), np.nan)
-    seconds[known] = np.exp(log_solo[platform[known], workload[known]])
+    seconds = solo_seconds(alone, asked)
     missing = np.isnan(seconds)
     if missing.any():
         seconds[missing] = model.predict(asked.alone())[missing]

@@ -11,6 +11,7 @@ from ._schema import Origin as Origin
 from ._solo import all_names as all_names
 from ._solo import solo_core_shares as solo_core_shares
 from ._solo import solo_medians as solo_medians
+from ._solo import solo_seconds as solo_seconds
 from ._solo import split_rows as split_rows
 from ._stretches import Stretches as Stretches
 from .importers._frame import from_table as from_table

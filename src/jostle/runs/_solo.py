@@ -32,6 +32,13 @@ def solo_medians(
         return _medians(runs, np.log(runs.runtime_seconds), workload_names, platform_names)
 
 
+def solo_seconds(runs: Any, asked: Any) -> np.ndarray:
+    """(n,) median seconds alone of each workload asked about, on its platform; NaN where not measured.
+    asked: Colocations."""
+    medians = solo_medians(runs, asked.workload_names, asked.platform_names)
+    return np.exp(medians[asked.platform, asked.workload])
+
+
 def solo_core_shares(
     runs: Any, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
 ) -> np.ndarray:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.errors import BadData, NotEnoughRuns
-from jostle.evaluate import metrics_of
+from jostle.evaluate import error_measures, metrics_of
 from jostle.models import Model, fit
 from jostle.progress import Progress
-from jostle.tour._held_out import hold_out_sets, mape, solo_medians
+from jostle.runs import solo_seconds
+from jostle.tour._held_out import hold_out_sets
 from jostle.tour._plan import TourPlan
 
 if TYPE_CHECKING:
@@ -104,13 +105,13 @@ def _check(
 ) -> Tour:
     predicted = model.predict(held.colocations)
     bound = model.bound(held.colocations, confidence).seconds
-    solo = solo_medians(rest, held.colocations)
+    solo = solo_seconds(rest, held.colocations)
     workloads = held.colocations.number_of_corunners + 1
     actual = held.runtime_seconds
     metrics = metrics_of(held, predicted, {confidence: bound})
     metrics |= {
-        "mape_naive_solo_ratio": mape(solo, actual),
-        "mape_naive_share_ratio": mape(solo * workloads, actual),
+        "mape_naive_solo_ratio": error_measures(solo, actual).get("mape", np.nan),
+        "mape_naive_share_ratio": error_measures(solo * workloads, actual).get("mape", np.nan),
         "held_out_runs": float(len(held)),
         "under_bound_runs": float((np.isfinite(bound) & (actual <= bound)).sum()),
         "bounded_runs": float(np.isfinite(bound).sum()),

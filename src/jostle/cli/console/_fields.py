@@ -7,7 +7,6 @@ from typing import Annotated
 
 from jostle._options import Positional, Short
 
-Json = Annotated[bool, "Print one JSON document."]
 Model = Annotated[Path, "The model: a folder written by jostle fit.", Positional()]
 DatasetOutput = Annotated[Path, "The dataset: a folder, made if need be.", Short("-o")]
 Confidence = Annotated[float, "How sure the bound is, under 1.", Short("-c")]

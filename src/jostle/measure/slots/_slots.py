@@ -179,10 +179,6 @@ class Slot:
         """Whether there is a process that has not been found to have ended."""
         return self._process is not None
 
-    def is_alive(self) -> bool:
-        """Whether its process runs at this moment."""
-        return self._process is not None and self._process.poll() is None
-
     def send(self, message: dict[str, Any]) -> None:
         """Tell the slot something; a slot that has died is noticed by gather()."""
         with suppress(BrokenPipeError):

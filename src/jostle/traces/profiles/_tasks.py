@@ -24,7 +24,6 @@ from jostle.traces._format import TableFormat
 from jostle.traces.profiles._gpus import Gpu
 
 KINDS = ("kernel", "htod", "dtoh", "dtod", "memset", "graph")
-TRANSFERS = ("htod", "dtoh")
 # As profilers write them, in small letters without spaces and signs.
 COPIES = {"htod": "htod", "dtoh": "dtoh", "dtod": "dtod"}
 COPIES |= {"hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod"}

@@ -17,7 +17,6 @@ from jostle.traces.counters._counters import Trace, Traces
 _FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MOST_PIECES = 1_000_000
-CUTS = ("day", "hour", "minute")
 
 
 @dataclass(frozen=True)
