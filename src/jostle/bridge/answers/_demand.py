@@ -35,14 +35,7 @@ def total_demand(
     """
     if not distributions:
         raise UsageError("no distributions to add")
-    components = distributions[0].components
-    for other in distributions[1:]:
-        if other.components != components:
-            raise BadData(
-                f"components {', '.join(other.components)} and {', '.join(components)} "
-                "cannot be added",
-                fix="Forecast the same components of all.",
-            )
+    components = common_components([one.components for one in distributions])
     clouds = [one.cloud.merged for one in distributions]
     atoms, weights = np.zeros((1, len(components))), np.ones(1)
     is_known = not np.isfinite([one.runs for one in distributions]).any()
@@ -75,6 +68,17 @@ def total_demand(
         distributions[0].time_seconds,
         warnings=tuple(dict.fromkeys(text for one in distributions for text in one.warnings)),
     )
+
+
+def common_components(every: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Of all that are to be added. Raises BadData where they differ."""
+    for other in every[1:]:
+        if other != every[0]:
+            raise BadData(
+                f"components {', '.join(other)} and {', '.join(every[0])} cannot be added",
+                fix="Forecast the same components of all.",
+            )
+    return every[0]
 
 
 def _opened(

@@ -117,13 +117,9 @@ class Distribution:
         wanted = np.atleast_1d(np.asarray(ratios, np.float64))
         if not ((wanted >= 0) & (wanted <= 1)).all():
             raise UsageError(f"quantiles {ratios} are not all between 0 and 1")
-        quantiles = np.empty((len(wanted), len(self.components)))
-        for column in range(len(self.components)):
-            order = np.argsort(self.atoms[:, column], kind="stable")
-            below = np.cumsum(self.weights[order])
-            # 1e-12: a sum of weights that should be the ratio may miss it by rounding.
-            place = np.searchsorted(below, wanted * below[-1] - 1e-12)
-            quantiles[:, column] = self.atoms[order[np.minimum(place, len(order) - 1)], column]
+        # 1e-12: a sum of weights that should be the ratio may miss it by rounding.
+        levels, columns = wanted * self.weights.sum() - 1e-12, range(len(self.components))
+        quantiles = np.stack([self.cloud.quantiles(n, levels) for n in columns], axis=1)
         return quantiles[0] if np.ndim(ratios) == 0 else quantiles
 
     def exceedance_ratio(self, limits: Limits) -> float:

@@ -143,13 +143,6 @@ def _displaced(
     for column in range(atoms.shape[1]):
         order = np.lexsort((ends[:, column], atoms[:, column]))
         level = (np.cumsum(mass[order]) - 0.5 * mass[order]) / total
-        low, high = (_quantile(cloud, column, level) for cloud in clouds)
+        low, high = (cloud.quantiles(column, level) for cloud in clouds)
         displaced[order, column] = (1 - place) * low + place * high
     return displaced
-
-
-def _quantile(cloud: Cloud, column: int, levels: np.ndarray) -> np.ndarray:
-    values = cloud.atoms[:, column]
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(cloud.weights[order])
-    return values[order[np.minimum(np.searchsorted(below, levels), len(values) - 1)]]

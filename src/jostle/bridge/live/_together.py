@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge.answers._demand import SIZE, total_demand
+from jostle.bridge.answers._demand import SIZE, common_components, total_demand
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.live._given import histories
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._windows import FEWEST_WINDOWS, common_rows
-from jostle.errors import BadData, NotEnoughRuns, UsageError
+from jostle.errors import NotEnoughRuns, UsageError
 from jostle.traces import is_level
 
 if TYPE_CHECKING:
@@ -60,14 +60,8 @@ class Together:
         if not members:
             raise UsageError("no members to take together")
         self.members = [one if isinstance(one, Joining) else Joining(one) for one in members]
-        self.components = self.members[0].forecast.components
+        self.components = common_components([one.forecast.components for one in self.members])
         for one in self.members:
-            if one.forecast.components != self.components:
-                raise BadData(
-                    f"components {', '.join(one.forecast.components)} and "
-                    f"{', '.join(self.components)} cannot be added",
-                    fix="Forecast the same components of all.",
-                )
             if not np.isfinite(one.start_seconds):
                 raise UsageError(f"{one.start_seconds} is not a time to start at")
         if size < 1:

@@ -75,6 +75,12 @@ class Cloud:
         """(d,) standard deviation of each component."""
         return np.sqrt(self.weights @ (self.atoms - self.mean) ** 2)
 
+    def quantiles(self, column: int, levels: np.ndarray) -> np.ndarray:
+        """(n,) the least values of a component not exceeded with these probabilities (n,)."""
+        order = np.argsort(self.atoms[:, column], kind="stable")
+        place = np.searchsorted(np.cumsum(self.weights[order]), levels)
+        return self.atoms[order[np.minimum(place, len(order) - 1)], column]
+
     @cached_property
     def typical_deviation(self) -> np.ndarray:
         """(d,) standard deviation of each component without what a few wild samples add: values further than
@@ -82,11 +88,8 @@ class Cloud:
         deviation = self.deviation
         for column in np.flatnonzero(deviation > 0):
             values = self.atoms[:, column]
-            order = np.argsort(values, kind="stable")
-            below = np.cumsum(self.weights[order])
             for part in MIDDLES:
-                places = np.searchsorted(below, (part, 1 - part))
-                low, high = values[order[np.minimum(places, len(values) - 1)]]
+                low, high = self.quantiles(column, np.array([part, 1 - part]))
                 if high > low:
                     room = REACH * (high - low)
                     near = np.clip(values, low - room, high + room)
