@@ -34,7 +34,7 @@ def read_matrix(
     if isinstance(document, list):
         return [one for part in document for one in read_matrix(part, name, where, kinds)]
     if not isinstance(document, Mapping):
-        raise BadData("not an answer of Prometheus", where=where, fix=_RECORD)
+        raise BadData("JSON, but not an answer of Prometheus", where=where, fix=_RECORD)
     if document.get("status") == "error":
         reason = printable(str(document.get("error", "")))[:300]
         raise BadData(f"Prometheus answered with an error: {reason}", where=where)
