@@ -146,7 +146,7 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
     for pairs in ('[[1, "x"]]', "[5]", "7"):
         one = f'{{"metric": {{}}, "values": {pairs}}}'
         bad.write_text(f'{{"resultType": "matrix", "result": [{one}]}}')
-        with pytest.raises(BadData, match="value 0 is not|has no metric or no values"):
+        with pytest.raises(BadData, match=r"value 0 is not|has no metric or no values"):
             read(bad)
     with pytest.raises(BadData, match="label"):
         read(good, service="nobody")
