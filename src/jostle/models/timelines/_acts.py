@@ -222,11 +222,7 @@ class Ages:
     def _work(self, rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """(stretches of these, lawful work of each stretch, its start)."""
         asked = past_and_future(self.runs, rows, np.zeros(len(rows)), is_open=False)
-        c = asked.colocations
-        known = c.known_in(*self.rates.names)
-        seconds = np.full(len(c), np.inf)
-        if known.any():
-            seconds[known] = self.rates.fitted.predict(c.take(np.flatnonzero(known)))
+        seconds = self.rates.seconds(asked.colocations)
         end = np.append(asked.start_seconds[1:], 0)
         end[asked.last] = self.runs.runtime_seconds[rows]
         return asked, (end - asked.start_seconds) / seconds, seconds
@@ -267,13 +263,7 @@ class Ages:
         if pairs:
             at, who, age = (np.array(one) for one in zip(*pairs, strict=True))
             past = past_and_future(runs, who, age, is_open=True)
-            known = past.colocations.known_in(*self.rates.names)
-            log_times = np.full(len(known), np.inf)
-            if known.any():
-                log_times[known] = np.log(
-                    self.rates.fitted.predict(past.colocations.take(np.flatnonzero(known)))
-                )
-            done[at] = past.progress(log_times)[0]
+            done[at] = past.progress(np.log(self.rates.seconds(past.colocations)))[0]
         return replace(asked, beside_done=done)
 
 

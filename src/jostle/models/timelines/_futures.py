@@ -99,6 +99,14 @@ class Rates:
         self.names = tuple(known.workload_names), tuple(known.platform_names)
         self._seconds: dict[bytes, float] = {}
 
+    def seconds(self, asked: Colocations, unknown: float = np.inf) -> np.ndarray:
+        """(n,) of co-locations; `unknown` for one with a name that it does not know."""
+        known = asked.known_in(*self.names)
+        seconds = np.full(len(asked), unknown)
+        if known.any():
+            seconds[known] = self.fitted.predict(asked.take(np.flatnonzero(known)))
+        return seconds
+
     def of(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(s, k) seconds; infinite for nobody. platform: (s,) codes. members: (s, k) codes, -1 for nobody."""
         s, k = members.shape

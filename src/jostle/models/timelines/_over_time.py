@@ -12,6 +12,7 @@ import numpy as np
 from jostle._tables.arrow import pc
 from jostle.methods import Data, HeldOut
 from jostle.models.timelines._acts import MOST, Acts
+from jostle.models.timelines._futures import Rates
 from jostle.runs import PlainLaw, Runs, StoredRuns, stands_for_longest
 
 
@@ -87,14 +88,5 @@ def taken_by(fitted: Any, runs: Runs) -> Runs:
     one with a name that it does not know keeps its time."""
     if not runs.is_stretched:
         return runs
-    company = runs.stretches.colocations
-    known = company.known_in(*_names(fitted))
-    log_times = np.full(len(company), np.nan)
-    if known.any():
-        log_times[known] = np.log(fitted.predict(company.take(known)))
-    return stands_for_longest(runs, log_times)
-
-
-def _names(fitted: Any) -> tuple[Any, Any]:
-    known = getattr(fitted, "predictor", fitted)
-    return known.workload_names, known.platform_names
+    seconds = Rates(fitted).seconds(runs.stretches.colocations, np.nan)
+    return stands_for_longest(runs, np.log(seconds))
