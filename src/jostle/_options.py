@@ -132,7 +132,7 @@ def check_settings(settings: Any) -> None:
     """Raises UsageError for a field outside of its Limits, or that is none of its choices."""
     for option in options_of(type(settings)):
         value = getattr(settings, option.name)
-        given = () if value is None else value if option.is_many else (value,)
+        given = () if value is None else value if isinstance(value, tuple | list) else (value,)
         limits = next((mark for mark in option.marks if isinstance(mark, Limits)), None)
         for one in given:
             if option.choices and one not in option.choices:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.evaluate import error_measures
 from jostle.models import fit
-from jostle.runs import Runs, read_runs
-from jostle.tour import hold_out_sets, mape, solo_medians, tour_method
+from jostle.runs import Runs, read_runs, solo_seconds
+from jostle.tour import hold_out_sets, tour_method
 
 FEWEST = 5
 SLOWED = 1.05
@@ -27,7 +28,7 @@ SLOWED = 1.05
 def interference(runs: Runs, seed: int) -> list[tuple[str, str, str, float, float, float, int]]:
     """(platform, workload, beside, slowdown, low, high, times), the most slowed first."""
     draw = np.random.default_rng(seed)
-    solo = solo_medians(runs, runs.colocations)
+    solo = solo_seconds(runs, runs.colocations)
     results: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in np.flatnonzero(runs.colocations.number_of_corunners == 1):
         workload, platform, beside = runs.colocations.row(int(row))
@@ -48,11 +49,12 @@ def accuracy(runs: Runs, seed: int) -> dict[str, float]:
     """Mean errors on the held-out co-locations, and the factors by which the naive ones are larger."""
     held, rest = hold_out_sets(runs, 0.25, seed)
     asked, learned = runs.take(held), runs.take(rest)
-    solo = solo_medians(learned, asked.colocations)
+    solo = solo_seconds(learned, asked.colocations)
     model = fit(learned, tour_method(), seed=seed)
-    error = mape(model.predict(asked.colocations), asked.runtime_seconds)
-    alone = mape(solo, asked.runtime_seconds)
-    share = mape(solo * (asked.colocations.number_of_corunners + 1), asked.runtime_seconds)
+    error = error_measures(model.predict(asked.colocations), asked.runtime_seconds)["mape"]
+    alone = error_measures(solo, asked.runtime_seconds)["mape"]
+    in_turns = solo * (asked.colocations.number_of_corunners + 1)
+    share = error_measures(in_turns, asked.runtime_seconds)["mape"]
     return {
         "held_out_runs": float(len(held)),
         "mape_factorization_ratio": error,

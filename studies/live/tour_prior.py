@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 import jostle
 from jostle.errors import UsageError
+from jostle.evaluate import error_measures
 from jostle.extend import Positional
-from jostle.tour import HELD_OUT, hold_out_sets, mape, prior_for, tour_method
+from jostle.tour import HELD_OUT, hold_out_sets, prior_for, tour_method
 from studies._runner import Measures, TableStudy
 
 SHARES = (0.25, 0.5, 1.0)
@@ -53,7 +54,8 @@ class TourPrior(TableStudy):
         errors = []
         for prior in (None, known):
             model = jostle.fit(learned, tour_method(prior is not None), seed=seed, prior=prior)
-            errors.append(mape(model.predict(test.colocations), test.runtime_seconds))
+            told = error_measures(model.predict(test.colocations), test.runtime_seconds)
+            errors.append(told["mape"])
         without, with_prior = errors
         return {
             "runs": len(learned),

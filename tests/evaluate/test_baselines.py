@@ -9,10 +9,10 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from jostle.errors import NotEnoughRuns, UsageError
+from jostle.evaluate import error_measures
 from jostle.methods import learn
 from jostle.models import fit
 from jostle.runs import Colocations, Runs
-from jostle.tour import mape
 from studies.rivals.blind import Blind, without_corunners
 from studies.rivals.boosting import GradientBoosting
 from studies.rivals.linear import LinearScaling
@@ -73,18 +73,18 @@ def test_linear_scaling_has_no_answer_across_components() -> None:
     assert np.isnan(predicted[1:]).all()
 
 
+def mape(predictor: Any, runs: Runs) -> float:
+    return error_measures(predictor.predict(runs.colocations), runs.runtime_seconds)["mape"]
+
+
 def test_baselines_learn(trained: tuple[Any, Any], world: Runs, held: Runs) -> None:
     """Fresh runs are predicted well better than by their mean, alone and (unless blind) beside."""
     method, predictor = trained
     solo, corun = parts(make_world(600, 2))
-    error = mape(predictor.predict(solo.colocations), solo.runtime_seconds)
-    assert error < 0.35
+    assert mape(predictor, solo) < 0.35
     if method.name != "matrix_factorization":
-        blind = mape(
-            learn(LinearScaling(), world, validation=held).predict(corun.colocations),
-            corun.runtime_seconds,
-        )
-        assert mape(predictor.predict(corun.colocations), corun.runtime_seconds) < 0.8 * blind
+        blind = mape(learn(LinearScaling(), world, validation=held), corun)
+        assert mape(predictor, corun) < 0.8 * blind
 
 
 def test_only_matrix_factorization_is_blind(trained: tuple[Any, Any], held: Runs) -> None:

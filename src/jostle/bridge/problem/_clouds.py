@@ -86,7 +86,7 @@ class Cloud:
         """(d,) standard deviation of each component without what a few wild samples add: values further than
         REACH times the range of the middle 80% outside it count as if they were there."""
         deviation = self.deviation
-        for column in np.flatnonzero(deviation > 0):
+        for column in np.flatnonzero(deviation > 0).tolist():
             values = self.atoms[:, column]
             for part in MIDDLES:
                 low, high = self.quantiles(column, np.array([part, 1 - part]))
