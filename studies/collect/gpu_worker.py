@@ -56,7 +56,7 @@ def split(name: str) -> tuple[str, int]:
 
 
 class TorchDevice:
-    """Steps by PyTorch, timed by CUDA's events on a GPU."""
+    """Steps by PyTorch."""
 
     def __init__(self, device: str, scale: float) -> None:
         import torch  # pyright: ignore[reportMissingImports]
@@ -116,17 +116,13 @@ class TorchDevice:
         return self.torch.cuda.stream(self.torch.cuda.Stream()) if self.on_gpu else nullcontext()
 
     def timed(self, step: Step) -> float:
-        """Seconds of one step: on a GPU by events around it."""
-        if not self.on_gpu:
-            began = time.perf_counter()
-            step()
-            return time.perf_counter() - began
-        first, last = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
+        """Seconds of one step until its work on the device is done, as who waits for it sees them: events of
+        a GPU miss the time in which it belongs to another process."""
+        began = time.perf_counter()
         step()
-        last.record()
-        last.synchronize()
-        return first.elapsed_time(last) * 1e-3
+        if self.on_gpu:
+            self.torch.cuda.current_stream().synchronize()
+        return time.perf_counter() - began
 
     def trace(self, step: Step, path: Path) -> None:
         """A gzipped Kineto trace of several marked steps, the profiler warm."""
