@@ -277,7 +277,8 @@ def test_weights_of_larger_sets_are_of_their_rules() -> None:
     pairs = with_log(pairs, by_law("sum", pairs))
     nothing = np.full(60, np.nan)
     one = fit_extrapolation(pairs, GROUND, lambda q: by_law("sum", q), nothing, lambda _: never())
-    both = replace(one, rule=rules, weight=np.array([0.25, 0.75]), low=np.zeros(P * W))
+    free = {"low": np.zeros(P * W), "gain": np.ones(P)}
+    both = replace(one, rule=rules, weight=np.array([0.25, 0.75]), **free)
     found = both.log_slowdown(asked, GROUND, lambda query: by_law("sum", query))
     mean = [np.log1p(PRESS[beside]).mean() for beside in company(asked)]
     assert found == pytest.approx(0.25 * by_law("sum", asked) + 0.75 * np.array(mean))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ def test_pools_pay_once_what_all_cost_alike(gated: int, rho: float) -> None:
         np.ones(1),
         np.full(4, 0.05),
         np.array([rho]),
+        np.ones(1),
         np.array(False),
     )
     asked = rows_of([(0, [1, 2, 3]), (1, [3, 3])])
@@ -56,11 +58,37 @@ def test_pools_pay_once_what_all_cost_alike(gated: int, rho: float) -> None:
         assert found[at] == pytest.approx(mean + share * (pooled - mean))
 
 
-def larger(most: int, rule: list[float], stays: bool = False) -> LargerSets:
-    low = np.full(4, 0.05)
+def larger(most: int, rule: list[float], stays: bool = False, gain: float = 1.0) -> LargerSets:
+    low, one = np.full(4, 0.05), np.ones(1)
     return LargerSets(
-        *(np.array(most), np.array([rule]), np.ones(1), low, np.ones(1), np.array(stays))
+        *(np.array(most), np.array([rule]), one, low, one, np.array([gain]), np.array(stays))
     )
+
+
+@pytest.mark.parametrize("takes_turns", [False, True])
+def test_pairs_of_which_none_gets_more_done_than_one_alone_tell_of_turns(
+    takes_turns: bool,
+) -> None:
+    """Each program has a share of the device as large as its weight, or loses a time of its own, whoever is
+    beside it."""
+    weight, own = np.array([1.0, 1.2, 0.8, 1.1]), np.array([3.6, 1.2, 1.9, 1.3])
+    done = [1 / own[i] + 1 / own[j] for i in range(4) for j in range(4) if i != j]
+    most = 0.0 if takes_turns else np.quantile(done, 0.9) - 1
+
+    def law(rows: SlowdownRows) -> np.ndarray:
+        if takes_turns:
+            beside = np.bincount(rows.row, weight[rows.corunner], len(rows))
+            return np.log1p(beside / weight[rows.target])
+        return np.log(own)[rows.target]
+
+    pairs = rows_of([(i, [j]) for i in range(4) for j in range(4) if i != j])
+    pairs = replace(pairs, log_slowdown=law(pairs))
+    more = fit_extrapolation(pairs, GROUND, law, law(pairs), lambda keep: (law, None))
+    asked = rows_of([(0, [1, 2]), (3, [0, 1, 2])])
+    found = more.log_slowdown(asked, GROUND, law)
+    assert more.gain == pytest.approx([most])
+    if takes_turns:
+        assert found == pytest.approx(law(asked))
 
 
 def test_growth_is_from_the_mean_of_smaller_sets() -> None:

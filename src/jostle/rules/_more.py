@@ -6,6 +6,11 @@ Three kinds of rules, on what is answered about sets no larger than those seen, 
     pool:  log1p(F + (sum_j (s_j - F)_+^q)^(1/q)), s_j the excess beside co-runner j alone
     grow:  (d / b)^power times the mean over sets of b of the d co-runners
 
+Pairs alone also tell whether members take turns at something: then two of them get no more done side by side
+than one alone, whoever they are, and three wait for each other, too, however alike all co-runners cost.
+`gain`, what the second of a pair adds at most, over what one does alone, says how far that is believed, and
+then what co-runners cost adds up.
+
 Where sets of more than one co-runner ran, no answer is below the mean of what is answered about sets as
 large as the largest of these, unless larger sets that were left out are closer without that.
 
@@ -25,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jostle.rules._memory import keys_of, variance_of_repeats
-from jostle.rules._rows import Ground, SlowdownRows
+from jostle.rules._rows import Ground, SlowdownRows, looked_up
 from jostle.rules._weights import greedy_weights, nothing_but_noise, relative_error
 
 QUANTILE = 0.1
@@ -34,6 +39,7 @@ MOST_TARGETS = 4_000  # for which it is; the others of more have their platform'
 MOST_HELD = 10_000  # rows that larger sets are tried on
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+DOUBT = 4  # power of 1 - gain to which turns are believed
 UNTRIED = 0.5  # how far the weights of parts that pairs alone cannot try are believed
 QS = (1.0, 1.5, 2.5, 8.0)
 PART, POOL, GROW = 0, 1, 2
@@ -58,7 +64,7 @@ ANY_OF_PAIRS = (USUAL, Rule(POOL, 8.0, 1), Rule(GROW, 0.0, 1))
 
 @dataclass(frozen=True)
 class LargerSets:
-    """most: () co-runners in any run. rule: (k, 3), see Rule; weight: (k,). low: (cells,) F. rho:
+    """most: () co-runners in any run. rule: (k, 3), see Rule; weight: (k,). low: (cells,) F. rho, gain:
     (platforms,). stays: () whether more company never costs less than the mean answer of `most` of it."""
 
     most: np.ndarray
@@ -66,6 +72,7 @@ class LargerSets:
     weight: np.ndarray
     low: np.ndarray
     rho: np.ndarray
+    gain: np.ndarray
     stays: np.ndarray = field(default_factory=lambda: np.array(False))
 
     def log_slowdown(
@@ -73,18 +80,28 @@ class LargerSets:
     ) -> np.ndarray:
         """(n,) of rows with more co-runners than seen."""
         whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
-        answers, least = self.by_rule(rows, ground, answer, whole)
+        alone = answer(_pairs(rows))
+        answers, least = self.by_rule(rows, ground, answer, alone, whole)
         total = self.weight @ answers
+        if self.most == 1:
+            gain = np.clip(self.gain[rows.target // ground.workloads], 0.0, 1.0)
+            added = np.bincount(rows.row, np.expm1(alone), len(rows))
+            total += (1 - gain) ** DOUBT * (np.log1p(np.maximum(added, -0.9)) - total)
         return np.maximum(total, least) if self.stays else total
 
     def by_rule(
-        self, rows: SlowdownRows, ground: Ground, answer: Answer, whole: np.ndarray | None
+        self,
+        rows: SlowdownRows,
+        ground: Ground,
+        answer: Answer,
+        alone: np.ndarray,
+        whole: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """((k, n) what each rule says, (n,) the mean of what is answered of sets of `most`).
 
-        whole: (p, n) what the parts say, None for none.
+        alone: (m,) what is answered of each co-runner alone. whole: (p, n) what the parts say, None for none.
         """
-        most, alone = int(self.most), answer(_pairs(rows))
+        most = int(self.most)
         smaller, of_row = alone, rows.row
         if most > 1:
             sets = _sets_of(rows, most)
@@ -136,6 +153,7 @@ def fit_extrapolation(
     how effects grow, which pairs alone cannot try."""
     most = int(rows.degree.max())
     rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
+    gain = _gain(rows, ground)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
@@ -144,10 +162,10 @@ def fit_extrapolation(
         before = int(known.degree.max())
         whole = None if parts is None else parts(held)
         rules = _rules(before, 0 if whole is None else len(whole))
-        trial = LargerSets(
-            *(np.array(before), np.array(rules), weight, _low(known, ground, smaller), rho, stays)
-        )
-        answers, least = trial.by_rule(held, ground, smaller, whole)
+        low_known = _low(known, ground, smaller)
+        trial = LargerSets(np.array(before), np.array(rules), weight, low_known, rho, gain, stays)
+        alone = smaller(_pairs(held))
+        answers, least = trial.by_rule(held, ground, smaller, alone, whole)
         weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
         away = weight @ answers - held.log_slowdown
         lost = relative_error(np.maximum(away, least - held.log_slowdown)) - relative_error(away)
@@ -159,7 +177,7 @@ def fit_extrapolation(
         rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
         rules = [rule for rule, w in zip(rules, weight, strict=True) if w > 0]
         weight = weight[weight > 0]
-    return LargerSets(np.array(most), np.array(rules, float), weight, low, rho, stays)
+    return LargerSets(np.array(most), np.array(rules, float), weight, low, rho, gain, stays)
 
 
 def _rules(before: int, parts: int) -> list[Rule]:
@@ -198,6 +216,25 @@ def explained(
     weight = FEWEST * whole.sum() / max(len(place), 1)
     share = np.clip(1 - wrong / np.maximum(whole, 1e-300), 0, 1)
     return (whole * share + weight * overall) / (whole + weight)
+
+
+def _gain(rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    """(platforms,) how much more than one alone two get done side by side, over what one does, where they get
+    most done: a high quantile of the pairs measured from both sides; 1 where there are hardly any."""
+    alone = rows.degree == 1
+    target, corunner = rows.target[alone], rows.corunner[np.repeat(alone, rows.degree)]
+    key, at = np.unique(target * ground.cells + corunner, return_inverse=True)
+    rate = np.bincount(at, np.exp(-rows.log_slowdown[alone])) / np.bincount(at)
+    both = rate + looked_up(
+        key, rate, key % ground.cells * ground.cells + key // ground.cells, np.nan
+    )
+    place = key // ground.cells // ground.workloads
+    out = np.ones(ground.platforms)
+    for p in range(ground.platforms):
+        mine = both[(place == p) & np.isfinite(both)]
+        if len(mine) >= FEWEST:
+            out[p] = np.quantile(mine, 1 - QUANTILE) - 1
+    return out
 
 
 def _low(rows: SlowdownRows, ground: Ground, answer: Answer) -> np.ndarray:

@@ -73,9 +73,12 @@ def _larger_with(more: LargerSets, from_w: np.ndarray, from_p: np.ndarray) -> La
     old = more.low.reshape(int(is_old_p.sum()), -1)
     low[is_old_p] = np.median(old, axis=1)[:, None]
     low[np.ix_(is_old_p, is_old_w)] = old
-    rho = np.full(len(from_p), np.median(more.rho))
-    rho[is_old_p] = more.rho
-    return replace(more, low=low.ravel(), rho=rho)
+    of_platforms = {}
+    for name in ("rho", "gain"):
+        old = getattr(more, name)
+        of_platforms[name] = np.full(len(from_p), np.median(old))
+        of_platforms[name][is_old_p] = old
+    return replace(more, low=low.ravel(), **of_platforms)
 
 
 def _taken(values: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
