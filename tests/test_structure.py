@@ -20,6 +20,7 @@ TAKE_ROOMS_APART = (
     "studies.live.drift",
     "studies.live.few_names",
 )
+HOLDS_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 # Compiled by numba, which cannot take it apart without losing speed, or called with columns by name.
 LONG_BY_NATURE = {"jostle.accelerator.simulator._engine.run"}
 MANY_BY_NATURE = {
@@ -49,9 +50,12 @@ def tree_of(name: str) -> ast.Module:
 
 @cache
 def nodes_of(name: str) -> tuple[ast.AST, ...]:
-    """All imports and functions of a module."""
+    """All imports and functions of a module: statements, so that nothing is looked for inside expressions."""
     wanted = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef)
-    return tuple(node for node in ast.walk(tree_of(name)) if isinstance(node, wanted))
+    nodes: list[ast.AST] = [tree_of(name)]
+    for node in nodes:
+        nodes += [n for n in ast.iter_child_nodes(node) if isinstance(n, HOLDS_STATEMENTS)]
+    return tuple(node for node in nodes if isinstance(node, wanted))
 
 
 def imports_of(name: str) -> Iterator[str]:

@@ -28,8 +28,25 @@ QUICK = Ensemble(experts=("rules",))
 ROUNDING = 1e-9
 
 
-def fitted_to(runs: Runs, method: Ensemble = QUICK, seed: int = 0) -> FittedEnsemble:
-    return method.fit(method.prepare(Data.of(runs)), seed=seed)
+def fitted_to(runs: Runs) -> FittedEnsemble:
+    return QUICK.fit(QUICK.prepare(Data.of(runs)), seed=0)
+
+
+@pytest.fixture(scope="module")
+def model(runs: Runs) -> jostle.Model:
+    """Of the made runs, seed 0."""
+    return jostle.fit(runs, QUICK, seed=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(model: jostle.Model) -> FittedEnsemble:
+    """The same as fitted_to(runs)."""
+    return model.predictor
+
+
+@pytest.fixture(scope="module")
+def left_out(runs: Runs) -> tuple[FittedEnsemble, list[FitWithout]]:
+    return QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=1)
 
 
 def rewritten(runs: Runs, order: np.ndarray, spell: dict[str, str], unit: float = 1.0) -> Runs:
@@ -59,30 +76,31 @@ def query_of(runs: Runs, spell: dict[str, str]) -> Colocations:
     )
 
 
-def test_order_unit_and_spelling_change_nothing(runs: Runs) -> None:
+def test_order_unit_and_spelling_change_nothing(runs: Runs, fitted: FittedEnsemble) -> None:
     names = runs.colocations.workload_names
     random = np.random.default_rng(3)
     spell = dict(
         zip(names, random.permutation([f"job {n}" for n in range(len(names))]), strict=True)
     )
-    before = fitted_to(runs).predict(runs.colocations)
+    before = fitted.predict(runs.colocations)
     other = rewritten(runs, random.permutation(len(runs)), spell, 60.0)
     after = fitted_to(other).predict(query_of(runs, spell)) / 60.0
     assert np.abs(after / before - 1).max() < 1e-6
 
 
-def test_copies_of_every_row_change_nothing(runs: Runs) -> None:
-    before = fitted_to(runs).predict(runs.colocations)
+def test_copies_of_every_row_change_nothing(runs: Runs, fitted: FittedEnsemble) -> None:
+    before = fitted.predict(runs.colocations)
     many = rewritten(runs, np.repeat(np.arange(len(runs)), 10), {})
     assert np.abs(fitted_to(many).predict(runs.colocations) / before - 1).max() < ROUNDING
 
 
-def test_a_fold_never_learns_what_it_is_asked(runs: Runs) -> None:
-    prepared = QUICK.prepare(Data.of(runs))
-    whole, left_out = QUICK.fit_left_out(prepared, seed=1)
+def test_a_fold_never_learns_what_it_is_asked(
+    runs: Runs, left_out: tuple[FittedEnsemble, list[FitWithout]]
+) -> None:
+    whole, parts = left_out
     c = runs.colocations
     sets = [frozenset([w, *k]) for w, k in zip(*names_of(c), strict=True)]
-    by_sets = [one for one in left_out if not one.is_of_names]
+    by_sets = [one for one in parts if not one.is_of_names]
     seen: list[int] = []
     for one in by_sets:
         counts = one.fitted.evidence(c.take(one.runs)).same_set
@@ -132,9 +150,10 @@ def test_what_few_sets_cannot_tell_sets_with_new_names_do() -> None:
     assert weight[NEW_NAME, 1, 0] > 0.9
 
 
-def test_names_left_out_are_new_to_the_fit(runs: Runs) -> None:
-    left_out = QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=1)[1]
-    of_names = [one for one in left_out if one.is_of_names]
+def test_names_left_out_are_new_to_the_fit(
+    runs: Runs, left_out: tuple[FittedEnsemble, list[FitWithout]]
+) -> None:
+    of_names = [one for one in left_out[1] if one.is_of_names]
     assert of_names
     few = [least_sets(one, runs).max() for one in of_names]
     assert max(few) <= most_runs_of_one_set(runs)
@@ -151,8 +170,7 @@ def most_runs_of_one_set(runs: Runs) -> int:
     return 2 * 3  # platforms, members: one set stays of every other name
 
 
-def test_the_explanation_adds_up(runs: Runs) -> None:
-    fitted = fitted_to(runs)
+def test_the_explanation_adds_up(runs: Runs, fitted: FittedEnsemble) -> None:
     row = np.flatnonzero(runs.colocations.number_of_corunners == 2)[:1]
     asked = runs.colocations.take(row)
     report = fitted.explain(asked)
@@ -169,7 +187,8 @@ def test_the_explanation_adds_up(runs: Runs) -> None:
     assert not any(char.isdigit() for name in names for char in name)
 
 
-def test_a_saved_one_answers_alike(runs: Runs, tmp_path: Path) -> None:
+def test_a_saved_one_answers_alike(tmp_path: Path) -> None:
+    runs = made_runs(programs=5, threes=4)
     model = jostle.fit(runs, Ensemble(), seed=0)
     assert set(model.predictor.experts) <= set(expert_names())
     model.save(tmp_path / "model")
@@ -182,8 +201,7 @@ def test_a_saved_one_answers_alike(runs: Runs, tmp_path: Path) -> None:
     assert len(model.notes) <= 3
 
 
-def test_bounds_are_cross_validated(runs: Runs) -> None:
-    model = jostle.fit(runs, QUICK, seed=0)
+def test_bounds_are_cross_validated(runs: Runs, model: jostle.Model) -> None:
     bounds = model.bound(runs.colocations, 0.8)
     assert set(bounds.outcome.tolist()) == {CROSS_VALIDATED}
     assert bounds.is_calibrated.all()
@@ -200,16 +218,15 @@ def test_bounds_of_sets_held_out_are_guaranteed() -> None:
     assert CROSS_VALIDATED not in outcomes
 
 
-def test_an_update_is_a_fit_to_all(runs: Runs) -> None:
+def test_an_update_is_a_fit_to_all(runs: Runs, fitted: FittedEnsemble) -> None:
     random = np.random.default_rng(5)
     units = random.permutation(np.unique(runs.units("together")))
     is_new = np.isin(runs.units("together"), units[:20])
     is_new &= runs.colocations.number_of_corunners > 0
     model = jostle.fit(runs.take(~is_new), QUICK, seed=0)
     updated = model.update(runs.take(is_new))
-    whole = jostle.fit(runs, QUICK, seed=0)
     assert np.allclose(
-        updated.predict(runs.colocations), whole.predict(runs.colocations), rtol=1e-9
+        updated.predict(runs.colocations), fitted.predict(runs.colocations), rtol=1e-9
     )
     assert updated.metadata["runs"]["fitted"] == len(runs)
     assert updated.metadata["updates"][-1]["runs"] == int(is_new.sum())
@@ -279,13 +296,13 @@ def test_runs_alone_have_bounds_where_hardly_any_ran_beside_others(pairs: int) -
         assert np.isfinite(bound.seconds).all()
 
 
-def test_refusals(runs: Runs) -> None:
+def test_refusals(runs: Runs, fitted: FittedEnsemble) -> None:
     with pytest.raises(UnknownName, match="magic"):
         Ensemble(experts=("magic",))
     with pytest.raises(NotEnoughRuns):
         fitted_to(runs.take([]))
     with pytest.raises(UnknownName):
-        fitted_to(runs).predict(Colocations.from_columns(workload=["new"], platform=["machine 0"]))
+        fitted.predict(Colocations.from_columns(workload=["new"], platform=["machine 0"]))
 
 
 def test_the_default_is_the_ensemble_but_for_very_many_runs(runs: Runs, monkeypatch: Any) -> None:

@@ -16,6 +16,7 @@ from studies.placement.policies import AdditiveRule
 from studies.placement.sets import measured_sets
 from studies.placement.simulate import held_out_sets
 from studies.placement.study import PlacementStudy
+from tests.factorization.conftest import uncompiled
 
 QUICK = ("rank=6", "hidden=8", "steps=20", "quantiles=")
 
@@ -52,7 +53,8 @@ def test_the_study_on_a_small_world(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = PlacementStudy(dataset, settings=QUICK, seeds=1, repeats=2, output=tmp_path)
-    report = study.run()
+    with uncompiled():
+        report = study.run()
     rows = {row["policy"]: row for row in report.document["rows"]}
     assert len(rows) == 11
     assert rows["no sharing"]["placed_sets"] == 0
@@ -79,7 +81,8 @@ def test_the_study_as_a_command(
     for setting in QUICK:
         asked += ["--set", setting]
     asked += ["--trace", str(trace), "--nodes", "8"]
-    assert studies.run([*asked, "--limits", "1.2,2"]) == 0
+    with uncompiled():
+        assert studies.run([*asked, "--limits", "1.2,2"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     assert document["limits"] == [1.2, 2.0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -46,6 +49,15 @@ def make_world(
         if features
         else None,
     )
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Models are trained by NumPy however many their runs, which gives the same as JAX (see test_training):
+    with few steps that is over before a program is compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jostle.factorization.training._few.MOST_RUNS", 10**6)
+        yield
 
 
 @pytest.fixture(scope="session")

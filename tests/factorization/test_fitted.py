@@ -284,7 +284,7 @@ def test_prior_runs_are_learned_from_and_never_calibrated_on() -> None:
     from jostle import fit
 
     few, test = make_world(60, 11), make_world(800, 12)  # of 84 pairs of workload and platform
-    method = replace(QUICK, steps=100)
+    method = Factorization(types=2, rank=8, hidden=16, steps=100)
     without = fit(few, method, seed=0)
     helped = fit(few, method, seed=0, prior=make_world(600, 13))
     assert mape(helped.predictor, test) < 0.85 * mape(without.predictor, test)

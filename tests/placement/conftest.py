@@ -7,7 +7,7 @@ import pytest
 from jostle.factorization import Factorization
 from jostle.models import Model, fit
 from jostle.runs import Runs
-from tests.factorization.conftest import make_world
+from tests.factorization.conftest import make_world, uncompiled
 
 WORKLOADS = tuple(f"w{i:02d}" for i in range(14))
 PLATFORMS = tuple(f"p{i}" for i in range(6))
@@ -21,4 +21,5 @@ def world() -> Runs:
 @pytest.fixture(scope="session")
 def model(world: Runs) -> Model:
     method = Factorization(form="saturating", rank=8, hidden=16, steps=150, quantiles=())
-    return fit(world, method, seed=0)
+    with uncompiled():
+        return fit(world, method, seed=0)

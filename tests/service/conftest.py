@@ -14,7 +14,7 @@ from jostle.factorization import Factorization
 from jostle.models import fit
 from jostle.runs import Dataset
 from jostle.service import Client, ServeSettings
-from tests.factorization.conftest import make_world
+from tests.factorization.conftest import make_world, uncompiled
 
 FLEET = """name,platform,slots,memory,price_per_hour,tenants
 east,p0,3,4GiB,1.5,w03@9x
@@ -41,7 +41,8 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
     for seed in (0, 1):
         method = Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
         folders.append(tmp_path_factory.mktemp(f"model{seed}") / "model")
-        fit(data, method, seed=seed).save(folders[-1])
+        with uncompiled():
+            fit(data, method, seed=seed).save(folders[-1])
     return folders[0], folders[1]
 
 
