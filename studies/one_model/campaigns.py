@@ -13,12 +13,14 @@ import numpy as np
 from jostle import datasets
 from jostle.errors import UnknownName
 from jostle.methods import Data
-from jostle.runs import GavelImport, MagusImport, PitotImport, Runs
-from jostle.traces import Profile, Traces, gpu_named, read_traces
+from jostle.runs import GavelImport, MagusImport, PitotImport, Runs, read_runs
+from jostle.traces import Profile, Traces, gpu_named, read_profiles, read_traces
 from studies.data import data_folder
 from studies.one_model.made import WORLDS
 
-RECORDED = Path(__file__).resolve().parents[1] / "alignment" / "recorded"
+STUDIES = Path(__file__).resolve().parents[1]
+RECORDED = STUDIES / "alignment" / "recorded"
+KERNELS = STUDIES / "accelerator" / "recorded" / "h200"
 PLATFORMS = {"pitot": 6, "pitot-2023": 3}  # of the published ones, drawn once
 PROBES = "probe-"
 DEVICES = ("side-by-side", "time-slices", "caches", "one-by-one", "a-capacity")
@@ -98,6 +100,12 @@ def _magus() -> KnownData:
     return KnownData(data.runs.ok(), profiles)
 
 
+def _kernels() -> KnownData:
+    """45 kernels of PyTorch on one H200, under MPS and in time slices (studies.collect.gpu_pairs)."""
+    profiles = {p.workload: p for p in read_profiles(KERNELS).values()}
+    return KnownData(read_runs(KERNELS).ok(), profiles)
+
+
 def _gavel_features() -> KnownData:
     """The product form's table is made with features of the jobs; here they are taken away."""
     runs = _gavel("oracle").runs
@@ -172,6 +180,7 @@ MEASURED: dict[str, Callable[[], KnownData]] = {
     "vision": lambda: KnownData(datasets.vision_bags().ok()),
     "shared-core": lambda: KnownData(datasets.shared_core_bags().ok()),
     "counters": _recorded,
+    "kernels": _kernels,
     "gavel-oracle": partial(_gavel, "oracle"),
     "gavel-simulation": partial(_gavel, "simulation"),
     "gavel-without-features": _gavel_features,
@@ -181,7 +190,7 @@ MEASURED: dict[str, Callable[[], KnownData]] = {
     "pitot-2023": partial(_pitot, "pitot-2023", "pitot/2023/two_way.npz"),
 }
 MADE_DEVICES = {f"device-{name}": partial(_device, number) for number, name in enumerate(DEVICES)}
-SHIPPED = ["sample", "vision", "shared-core", "counters"]
+SHIPPED = ["sample", "vision", "shared-core", "counters", "kernels"]
 KINDS = {
     "shipped": SHIPPED,
     "public": [name for name in MEASURED if name not in SHIPPED],

@@ -58,6 +58,13 @@ def test_pools_pay_once_what_all_cost_alike(gated: int, rho: float) -> None:
         assert found[at] == pytest.approx(mean + share * (pooled - mean))
 
 
+def test_what_helps_helps_larger_sets_as_pairs_of_them() -> None:
+    asked = rows_of([(0, [1, 2, 3]), (1, [3, 3])])
+    rule = larger(1, [POOL, 1.0, 0])
+    found = rule.log_slowdown(asked, GROUND, lambda rows: -sum_of_parts(rows))
+    assert found == pytest.approx([-0.2, -0.3])
+
+
 def larger(most: int, rule: list[float], stays: bool = False, gain: float = 1.0) -> LargerSets:
     low, one = np.full(4, 0.05), np.ones(1)
     return LargerSets(

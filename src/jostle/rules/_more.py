@@ -15,10 +15,10 @@ Where sets of more than one co-runner ran, no answer is below the mean of what i
 large as the largest of these, unless larger sets that were left out are closer without that.
 
 `pool` pays what every co-runner costs alike once: F, the tenth part of a target's co-runners from below; only
-what goes beyond adds up. Gated, it is believed as far as the identity of the co-runner is seen to matter,
-rho: the cross-validated share of the variance within targets that the co-runner explains. On pairs alone
-that is the rule. With several numbers of co-runners known, all rules are weighed by how close they are on
-the highest, learned from the others.
+what goes beyond adds up, and nothing where company helps in the mean. Gated, it is believed as far as the
+identity of the co-runner is seen to matter, rho: the cross-validated share of the variance within targets
+that the co-runner explains. On pairs alone that is the rule. With several numbers of co-runners known, all
+rules are weighed by how close they are on the highest, learned from the others.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class LargerSets:
         share = (more / np.maximum(top, 1e-300)[rows.row]) ** power
         beyond = top * np.bincount(rows.row, share, len(rows)) ** (1 / power)
         pooled = np.log1p(np.maximum(low + beyond, -0.9))
-        return mean + rho**2 * np.maximum(pooled - mean, 0.0)
+        return mean + np.where(mean > 0, rho**2 * np.maximum(pooled - mean, 0.0), 0.0)
 
 
 def fit_extrapolation(
