@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +43,7 @@ from jostle.errors import MissingExtra, NotEnoughRuns
 from jostle.methods import Data, learn
 from jostle.runs import Colocations
 from tests.ensemble.conftest import DAYS, in_sessions, made_runs, members_of
+from tests.models.levels import Levels
 
 
 def game(press: dict[str, float], together: float) -> Any:
@@ -379,6 +381,20 @@ def test_a_method_that_could_not_learn_is_kept_without_an_answer(campaign: Canon
     assert np.isnan(again.log_slowdowns(campaign.rows, campaign.ground)).all()
     with pytest.raises(ValueError, match="names"):
         ProbesExpert.restore(arrays, document | {"names": [["a"]]})
+
+
+def test_a_method_that_learned_answers_alike_when_it_is_read(
+    campaign: CanonicalRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = made_runs(programs=9, platforms=3, threes=20)
+    names = runs.colocations.workload_names, runs.colocations.platform_names
+    monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Levels)
+    one = FittedMethod("probes", learn(Levels(), runs), names, campaign.log_alone.ravel())
+    arrays, document = one.to_arrays()
+    again = ProbesExpert.restore(arrays, json.loads(json.dumps(document)))
+    found, before = (each.log_slowdowns(campaign.rows, campaign.ground) for each in (again, one))
+    assert np.isfinite(before).all()
+    assert (found == before).all()
 
 
 @pytest.mark.parametrize(("name", "error"), [("scipy", MissingExtra), ("jostle.x", ImportError)])
