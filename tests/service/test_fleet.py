@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from jostle.errors import BadData
-from jostle.placement import Node, Request
+from jostle.errors import BadData, NotPermitted, UsageError
+from jostle.placement import Node, Request, Standard
+from jostle.service.state._archive import as_runs
 from jostle.service.state._fleet import LiveFleet, NodeKinds
 from jostle.service.state._living import Learning
 from jostle.service.state._observed import ObservedStay, ObservedStays
+from jostle.service.state._placing import LivePlaces
+from jostle.service.state._served import KnownNames, ModelFolder, Served
 from jostle.service.state._store import FORGOTTEN_AFTER_SECONDS, ObservedRun, PlacementRow, Store
 from tests.service.conftest import FLEET, FakeClock
 
@@ -70,6 +75,111 @@ def test_a_tenant_ends_when_its_time_is_up_and_no_sooner(store: Store, tmp_path:
     clock.now += 2 * FORGOTTEN_AFTER_SECONDS
     fleet.sync([])
     assert len(fleet.nodes["east"].tenants) == 1
+
+
+def test_what_was_let_go_or_has_ended_is_nobodys_tenant(store: Store) -> None:
+    """Also where all is read anew."""
+    for id, until in (("gone", 90.0), ("over", 5.0), ("there", 90.0)):
+        placed(store, id, "p0", until)
+    with store.changing() as change:
+        assert change.let_go("gone")
+        assert not change.let_go("gone")
+    store.clock.now += 10.0  # type: ignore[attr-defined]
+    fleet = LiveFleet(None, store)
+    fleet.sync(["p0"])
+    assert list(fleet.placed) == ["there"]
+    assert [tenant.name for tenant in fleet.nodes["p0"].tenants] == ["there"]
+
+
+def test_old_placements_are_swept_now_and_then(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.service.state._store._SWEEP_EVERY", 3)
+    placed(store, "old", "p0", 10.0)
+    placed(store, "new", "p0", 20.0)
+    store.clock.now += 15.0 + FORGOTTEN_AFTER_SECONDS  # type: ignore[attr-defined]
+    assert {row.id for row in store.placements_since(0)} == {"old", "new"}
+    placed(store, "newer", "p0", 20.0)
+    assert {row.id for row in store.placements_since(0)} == {"new", "newer"}
+
+
+def test_days_are_counted_by_what_is_stored_and_the_last_come_last(store: Store) -> None:
+    day = 86_400.0
+    runs = [(1.0, 2.0, 0.0), (3.0, 2.0, 1.0), (2.0, 2.0, 1.0), (1.0, None, 2.0), (1.0, 1.0, 5.0)]
+    store.add_runs(
+        [
+            ObservedRun(f"r{n}", {"runtime_seconds": took}, day * at, 0.9, took, bound, None)
+            for n, (took, bound, at) in enumerate(runs)
+        ]
+    )
+    assert [tuple(row.values()) for row in store.coverage_by_day()] == [
+        ("1970-01-01", 1, 1, 1),
+        ("1970-01-02", 2, 2, 1),
+        ("1970-01-03", 1, 0, 0),
+        ("1970-01-06", 1, 1, 1),
+    ]
+    assert [row["day"] for row in store.coverage_by_day(2)] == ["1970-01-03", "1970-01-06"]
+
+
+def test_a_state_of_another_version_or_that_is_none_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state.sqlite"
+    Store(str(state), FakeClock()).close()
+    with sqlite3.connect(state) as other:
+        other.execute("UPDATE jostle_changes SET version = version + 1")
+    other.close()
+    with pytest.raises(UsageError, match="of version"):
+        Store(str(state), FakeClock())
+    (tmp_path / "text").write_text("no database " * 100)
+    with pytest.raises(NotPermitted, match="cannot be opened: file is not a database"):
+        Store(str(tmp_path / "text"), FakeClock())
+
+
+def test_what_runs_lives_on_for_as_long_again_once_half_of_it_is_over() -> None:
+    """What follows is asked of the database no more often than that."""
+    fleet: Any = SimpleNamespace(nodes={"n": None}, sync=lambda _: None)
+    made: list[tuple[str, float]] = []
+
+    class Places(LivePlaces):
+        def __init__(self) -> None:
+            self.fleet = fleet
+
+        def put(self, wanted: Any, *_: Any) -> Any:
+            made.append((wanted.id, wanted.stay_seconds))
+
+    row = PlacementRow("c/x", "n", {"workload": "w"}, False, 100.0, 1)
+    fleet.placed = {"c/x": (row, None)}
+    served: Any = SimpleNamespace(known=SimpleNamespace(platforms=()))
+    there = {"c/x": ("n", {"workload": "w"})}
+    for now, ids in ((69.0, []), (71.0, ["c/x"])):
+        Places().follow("c/", there, 60.0, now, served, Standard())
+        assert made == [(id, 60.0) for id in ids]
+
+
+def test_a_model_that_answers_no_more_is_not_followed(tmp_path: Path) -> None:
+    folder, moved = ModelFolder(tmp_path), SimpleNamespace(label={})
+    folder.follow("a" * 16, moved, 1, 1)  # type: ignore[arg-type]
+    assert folder.served is None
+    known: Any = SimpleNamespace(label={"model": "b"})
+    served = Served(known, "b" * 64, "data", KnownNames((), (), {}, {}))
+    assert served.version == "b" * 16
+    folder.served = served
+    folder.follow("a" * 16, moved, 1, 1)  # type: ignore[arg-type]
+    assert folder.served is served
+    folder.follow("b" * 16, moved, 2, 1)  # type: ignore[arg-type]
+    assert (folder.served.model, folder.served.drifts) == (moved, 2)
+    assert folder.served.label == {"model": "b", "drifts": 2}
+
+
+def test_stretches_of_some_runs_are_stored_beside_runs_without() -> None:
+    run = {"workload": "w", "platform": "p", "corunners": [], "runtime_seconds": 3.0}
+    parts = [{"start_seconds": 0.0, "corunners": []}, {"start_seconds": 1.0, "corunners": ["v"]}]
+    rows = [
+        {"id": "a", "run": run},
+        {"id": "b", "run": {**run, "corunners": ["v"], "stretches": parts}},
+    ]
+    table = as_runs(rows).table
+    assert table.column("stretches").to_pylist() == [None, parts]
+    assert "stretches" not in as_runs(rows[:1]).table.column_names
 
 
 def test_a_table_that_is_gone_or_empty_leaves_the_fleet_as_it_was(
@@ -149,6 +259,17 @@ def test_who_was_there_when_is_told_once_it_has_ended() -> None:
         {"start_seconds": 0.0, "corunners": ["long"]},
         {"start_seconds": 20.0, "corunners": []},
     ]
+    # Each change of company in its turn, however many.
+    many = {f"c{n}": ObservedStay(f"w{n}", "k", 200.5 + n, 201.25 + n, True) for n in range(9)}
+    run = next(
+        run
+        for run in stays.see(
+            {**many, "a": ObservedStay("a", "k", 200.0, 250.0, True)}, {"k": "p"}, 260.0
+        )
+        if run["id"] == "a"
+    )
+    starts = [part["start_seconds"] for part in run["stretches"]]
+    assert starts == sorted([0.0, *(0.5 + n for n in range(9)), *(1.25 + n for n in range(9))])
     # Nothing is remembered that nobody will be told of, and an id may come once more.
     assert stays.see({}, on, 300.0) == []
     assert (stays._stays, stays._told) == ({}, set())

@@ -198,8 +198,8 @@ class DriftWatch(Glance):
         return np.array([scores[min(rank, len(scores)) - 1] for rank in ranks])
 
     def _known_levels(self, sizes: list[int]) -> DriftLevels:
-        """As calibration runs had them. Where those were answered by other fits than runs are now, usual
-        levels are known no better than how far they lie apart."""
+        """As calibration runs had them. Where those were answered by other fits than runs are now, which had
+        not seen them, any share of a level may be for that alone."""
         usual, late = self.model.usual, 1 - self.confidence
         if usual is None:
             n = sum(sizes)
@@ -210,8 +210,11 @@ class DriftWatch(Glance):
             np.concatenate([vars(part)[name] for part in parts]) for name in names
         )
         if self.model.calibration.is_crossed:
-            unsure, level = np.hypot(unsure, level), 0.0 * level
+            unsure, level = np.hypot(unsure, level / np.sqrt(12)), level / 2
             unsure[0] = max(unsure[0], 0.1)
+        # A platform that is its device's only one has no level beside that one's to learn.
+        of = self._kinds.device_of_platform
+        unsure[self._first[2] + np.flatnonzero(np.bincount(of)[of] == 1)] = 0.0
         return DriftLevels(level, unsure, noise, freedom, late)
 
     def _add(
