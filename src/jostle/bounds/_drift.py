@@ -104,8 +104,7 @@ class DriftLevels:
         rest = rest / others
         known, noise = self.known[at], self.noise[at]
         freedom, late = self.freedom[at], self.late[at]
-        # All of these means are taken off, none of them known for sure.
-        off = rest / (noise * np.sqrt(1 + (1 / known).sum()))
+        off = rest / (noise * np.sqrt(1 + 1 / known))
         # Student's law as a normal number (Wallace 1959).
         wallace = (
             (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(off**2 / freedom))
