@@ -143,7 +143,7 @@ def test_what_runs_lives_on_for_as_long_again_once_half_of_it_is_over() -> None:
         def __init__(self) -> None:
             self.fleet = fleet
 
-        def put(self, wanted: Any, *_: Any) -> Any:
+        def put(self, wanted: Any, served: Any, standard: Any) -> Any:
             made.append((wanted.id, wanted.stay_seconds))
 
     row = PlacementRow("c/x", "n", {"workload": "w"}, False, 100.0, 1)
