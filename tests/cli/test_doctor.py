@@ -141,7 +141,7 @@ def test_the_shell_completes(words: str, expected: str) -> None:
 )
 def test_a_library_that_an_extra_brings_is_named_with_it(name, kind):
     with (
-        pytest.raises(kind, match=r"\[serve\]" if kind is MissingExtra else ""),
+        pytest.raises(kind, match=r"\[serve\]" if kind is MissingExtra else None),
         needing_extras(),
     ):
         raise ModuleNotFoundError(name=name)

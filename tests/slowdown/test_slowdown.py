@@ -237,6 +237,8 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     for confidence in (0.5, 0.9):
         one, two = again.bound(asked, confidence), model.bound(asked, confidence)
         assert np.array_equal(one.seconds, two.seconds)
+    same = jostle.fit(runs, method, seed=3, calibrate_by="together")
+    assert np.array_equal(same.predict(asked), model.predict(asked), equal_nan=True)
 
 
 def test_features_answer_for_a_workload_without_runs_beside() -> None:

@@ -214,7 +214,8 @@ class DriftWatch(Glance):
             unsure[0] = max(unsure[0], 0.1)
         # A platform that is its device's only one has no level beside that one's to learn.
         of = self._kinds.device_of_platform
-        unsure[self._first[2] + np.flatnonzero(np.bincount(of)[of] == 1)] = 0.0
+        first = self._first[1 + KINDS.index("platform")]
+        unsure[first + np.flatnonzero(np.bincount(of)[of] == 1)] = 0.0
         return DriftLevels(level, unsure, noise, freedom, late)
 
     def _add(

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._cluster import connected
-from jostle.errors import (
-    BadData,
-    NotPermitted,
-    UnreadableFile,
-    UsageError,
-    require_known,
-)
+from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError, require_known
 from jostle.placement._reasons import CODES, REASONS
 from jostle.placement.sets._bounds import SetBounds
 from jostle.placement.sets._fleet_bounds import JoinedSets
@@ -115,9 +109,8 @@ def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
         raise UnreadableFile(f"not a readable Parquet file: {error}", where=str(path)) from None
     present = file.schema_arrow.names
     require_known("column", names, COLUMNS)
-    for name in ("workload", "platform"):
-        require_known("column", names.get(name, name), present, where=str(path))
-    require_known("column", names.values(), present, where=str(path))
+    needed = (names.get(name, name) for name in ("workload", "platform"))
+    require_known("column", (*needed, *names.values()), present, where=str(path))
     if clash := sorted(set(ADDED) & set(present)):
         raise BadData(
             f"the table has a column {clash[0]!r}, which is what is added", where=str(path)

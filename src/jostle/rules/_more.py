@@ -84,7 +84,7 @@ class LargerSets:
         answers, least = self.by_rule(rows, ground, answer, alone, whole)
         total = self.weight @ answers
         if self.most == 1:
-            gain = np.clip(self.gain[rows.target // ground.workloads], 0.0, 1.0)
+            gain = self.gain[rows.target // ground.workloads]
             added = np.bincount(rows.row, np.expm1(alone), len(rows))
             total += (1 - gain) ** DOUBT * (np.log1p(np.maximum(added, -0.9)) - total)
         return np.maximum(total, least) if self.stays else total
@@ -153,7 +153,7 @@ def fit_extrapolation(
     how effects grow, which pairs alone cannot try."""
     most = int(rows.degree.max())
     rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
-    gain = _gain(rows, ground)
+    gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
@@ -219,12 +219,11 @@ def explained(
 
 
 def _gain(rows: SlowdownRows, ground: Ground) -> np.ndarray:
-    """(platforms,) how much more than one alone two get done side by side, over what one does, where they get
-    most done: a high quantile of the pairs measured from both sides; 1 where there are hardly any."""
-    alone = rows.degree == 1
-    target, corunner = rows.target[alone], rows.corunner[np.repeat(alone, rows.degree)]
-    key, at = np.unique(target * ground.cells + corunner, return_inverse=True)
-    rate = np.bincount(at, np.exp(-rows.log_slowdown[alone])) / np.bincount(at)
+    """(platforms,) from 0 to 1, how much more than one alone two get done side by side, over what one does,
+    where they get most done: a high quantile of the pairs measured from both sides; 1 where there are hardly
+    any. rows: pairs."""
+    key, at = np.unique(rows.target * ground.cells + rows.corunner, return_inverse=True)
+    rate = np.bincount(at, np.exp(-rows.log_slowdown)) / np.bincount(at)
     both = rate + looked_up(
         key, rate, key % ground.cells * ground.cells + key // ground.cells, np.nan
     )
@@ -233,7 +232,7 @@ def _gain(rows: SlowdownRows, ground: Ground) -> np.ndarray:
     for p in range(ground.platforms):
         mine = both[(place == p) & np.isfinite(both)]
         if len(mine) >= FEWEST:
-            out[p] = np.quantile(mine, 1 - QUANTILE) - 1
+            out[p] = np.clip(np.quantile(mine, 1 - QUANTILE) - 1, 0.0, 1.0)
     return out
 
 

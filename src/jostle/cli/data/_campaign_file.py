@@ -16,9 +16,8 @@ from jostle.cli.console import flags_of, words_of
 from jostle.errors import UnreadableFile, UsageError
 
 _JOB, _COMMAND = "job", "command"
-_JSON = json.JSONEncoder(
-    ensure_ascii=False, default=str
-)  # whose texts, numbers and lists TOML has, too
+# Its texts, numbers and lists are TOML's, too.
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 _SAMPLES = {float: 60.0, int: 1}  # of numbers without a default
 _NOT_IN_FILES = ("plan", "lists_engines", "check", "words", "workload", _COMMAND)
 

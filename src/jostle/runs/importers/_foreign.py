@@ -35,8 +35,7 @@ class ForeignTable:
 
     def require(self, names: Sequence[str]) -> None:
         """Raises UnknownName for the first of these columns that is not there."""
-        for name in names:
-            require_known("column", name, self.table.column_names, where=self.where)
+        require_known("column", names, self.table.column_names, where=self.where)
 
     def row_name(self, row: int) -> str:
         """Where a row of the table stands in the file."""

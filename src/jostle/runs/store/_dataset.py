@@ -48,10 +48,7 @@ from jostle.runs._runs import Runs, join_tables
 from jostle.runs._schema import COLUMNS, FEATURES_VERSION, FREE, VERSIONS, conform, conform_features
 from jostle.runs._stretches import STRETCHES, has_stretches, stretch_names
 from jostle.runs.store._aside import ASIDE_VERSION, SET_ASIDE, aside_table, rows_aside
-from jostle.runs.store._settle import (
-    rows_settled,
-    with_rows_for,
-)
+from jostle.runs.store._settle import rows_settled, with_rows_for
 
 _VERSIONS = {
     "workload_features": FEATURES_VERSION["workload"],
