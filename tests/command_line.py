@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from jostle.cli import exit_code
+from jostle.cli._app import build
 from jostle.errors import JostleError
+
+
+def application() -> Any:
+    """All commands with their options, as click has them."""
+    return get_command(build())
 
 
 class Done(NamedTuple):

@@ -15,10 +15,10 @@ import click
 from typer.main import get_command
 
 import studies
-from jostle.cli import _app
 from studies import results
 from studies.bridge.families import FAMILIES
 from studies.bridge.paper import CAPTIONS
+from tests.command_line import application
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -63,7 +63,7 @@ def test_every_picture_and_raw_table_has_a_command_that_makes_it() -> None:
 
 
 def test_commands_behind_the_results_are_those_of_the_command_line() -> None:
-    top = get_command(_app.build())
+    top = application()
     wrong = []
     for name, entry in results.ENTRIES.items():
         for line in (*entry.first, entry.command):
@@ -109,7 +109,7 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
             for sub in command.list_commands(context):
                 walk(command.get_command(context, sub), f"{name} {sub}")
 
-    walk(get_command(_app.build()), "jostle")
+    walk(application(), "jostle")
     walk(get_command(studies.application()), "studies")
     assert not silent
 

@@ -18,9 +18,10 @@ import pytest
 from typer.main import get_command
 
 import studies
-from jostle.cli import _app
+from jostle.cli import exit_code
 from jostle.ensemble import OfExperts
 from jostle.methods import Prepared
+from tests.command_line import application
 from tests.traces.test_profiles import nsys
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,7 +123,7 @@ def reason_not_to_run(line: str) -> str | None:
 def parsed(words: list[str]) -> None:
     """Raises click.UsageError for what the real command line, of Jostle or of its studies, does not take."""
     is_study = words[:3] == ["python", "-m", "studies"]
-    command: Any = get_command(studies.application() if is_study else _app.build())
+    command: Any = get_command(studies.application()) if is_study else application()
     rest, name, parent = words[3 if is_study else 1 :], words[0], None
     while True:
         if not hasattr(command, "list_commands"):
@@ -150,7 +151,7 @@ def run_command(line: str) -> str | None:
     words = shlex.split(line, comments=True)
     if words[0] != "jostle":
         return f"{words[0]} is neither run nor among what no test can run"
-    code = _app.run(words[1:])
+    code = exit_code(words[1:])
     answers = (0, 1, 3) if words[1] in ("safe", "limit") else (0, 1)
     return None if code in answers else f"exit code {code}"
 
@@ -281,7 +282,7 @@ def inline(page: Path) -> list[str]:
 
 
 def test_commands_inside_the_text_are_there_with_their_options() -> None:
-    jostle, papers = get_command(_app.build()), get_command(studies.application())
+    jostle, papers = application(), get_command(studies.application())
     wrong = []
     for page in [TUTORIAL, *PAGES, *(ROOT / name for name in ELSEWHERE)]:
         for text in inline(page):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle._verbs import load_verb
+from jostle.answers.forecasts.limit import limit
 from jostle.bridge import Peaks, Residents
 from jostle.bridge.limits._likeness import unlikeness
 from jostle.bridge.limits._ranks import (
@@ -216,17 +216,16 @@ def test_a_run_unlike_the_others_is_said_to_be() -> None:
     random = np.random.default_rng(3)
     times = np.arange(12)
     runs = [{"values": (100 + times + random.normal(0, 1, 12)).tolist()} for _ in range(19)]
-    verb = load_verb("forecasts", "limit")
     other = {"values": [3.0, 900.0, 4.0, 800.0], "end": "now"}
-    answer = verb.of(Peaks.from_items([*runs, other]))
+    answer = limit.of(Peaks.from_items([*runs, other]))
     assert answer.unlike_ratio == pytest.approx(1 / 20)
     assert "unlike the 19 recorded runs" in answer.unlike
     assert any("unlike" in text for text in answer.report().notes)
-    few = verb.of(Peaks.from_items([*runs[:5], other]))
+    few = limit.of(Peaks.from_items([*runs[:5], other]))
     assert few.unlike is not None
     like = {"values": (100 + times[:4] + random.normal(0, 1, 4)).tolist(), "end": "now"}
-    assert verb.of(Peaks.from_items([*runs[:5], like])).unlike is None
-    assert verb.of(Peaks.from_items(runs)).unlike_ratio is None
+    assert limit.of(Peaks.from_items([*runs[:5], like])).unlike is None
+    assert limit.of(Peaks.from_items(runs)).unlike_ratio is None
 
 
 def test_like_runs_are_called_unlike_as_seldom_as_asked() -> None:

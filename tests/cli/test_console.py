@@ -12,15 +12,13 @@ from typing import Annotated, Any
 
 import pytest
 import typer
-from typer.main import get_command
 
 import jostle
-from jostle._options import Flag, Limits, NoOption, Positional, Short
-from jostle._report import Report
 from jostle.cli import exit_code as run
-from jostle.cli._app import build
 from jostle.cli.console import command_of
 from jostle.errors import UsageError
+from jostle.extend import Flag, Limits, NoOption, Positional, Report, Short
+from tests.command_line import application
 from tests.factorization.conftest import make_world
 
 SOURCES = Path(jostle.__file__).parent
@@ -30,7 +28,7 @@ OTHERS = {"ticks", "spread"}  # of packages that pages show how to write
 
 def commands() -> Iterator[str]:
     """The words of every command that does something."""
-    top: Any = get_command(build())
+    top: Any = application()
     context = top.make_context("jostle", [], resilient_parsing=True)
     for name in top.list_commands(context):
         group = top.get_command(context, name)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle._report import Table
 from jostle.bounds import CROSS_VALIDATED
 from jostle.ensemble import Ensemble, FittedEnsemble, SimpleRules, expert_names
 from jostle.ensemble._canonical import campaign_of
@@ -19,6 +18,7 @@ from jostle.ensemble._tried import Tried
 from jostle.ensemble._weights import Trial, weights_of
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.evaluate import OwnPairs
+from jostle.extend import Table
 from jostle.methods import Data, FitWithout, default_method, learn
 from jostle.runs import Colocations, Runs
 from tests.ensemble.conftest import made_runs

@@ -9,6 +9,7 @@ import pytest
 
 import jostle
 from jostle.answers import PredictQuestion
+from jostle.answers.model.predict import predict
 from jostle.ensemble import Ensemble
 from jostle.ensemble._canonical import campaign_of
 from jostle.ensemble._sessions import fit_sessions
@@ -97,21 +98,18 @@ def test_a_question_that_names_its_session_is_answered_for_it(model: Model) -> N
 
 
 def test_every_door_takes_the_session(model: Model) -> None:
-    from jostle._verbs import load_verb
-
     item = {"workload": "program 0", "platform": "machine 0", "corunners": ["program 1"]}
-    verb = load_verb("model", "predict")
-    usual = verb.of(model, [item], PredictQuestion())
-    named = verb.of(model, [item], PredictQuestion(session="day 0"))
+    usual = predict.of(model, [item], PredictQuestion())
+    named = predict.of(model, [item], PredictQuestion(session="day 0"))
     ratio = named.items[0].runtime_seconds / usual.items[0].runtime_seconds
     assert np.log(ratio) == pytest.approx(DAYS[0], abs=0.05)
     assert f"costs {model.session_cost:.1%}" in usual.report().notes[-1]
     assert not named.report().notes
     whole = Model(model.predictor, model.calibration, {}, whole=model.predictor)
-    (one,) = verb.of(whole, [item], PredictQuestion(session="day 0")).items
+    (one,) = predict.of(whole, [item], PredictQuestion(session="day 0")).items
     assert one.runtime_seconds == named.items[0].runtime_seconds
     with pytest.raises(UnknownName, match="day 9"):
-        verb.of(model, [item], PredictQuestion(session="day 9"))
+        predict.of(model, [item], PredictQuestion(session="day 9"))
 
 
 def test_sessions_are_saved_and_outlive_an_update(model: Model, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle._drawing import plotting
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.factorization._embeddings import Form
 from jostle.methods import learn
@@ -58,11 +57,13 @@ def published(world: Runs) -> tuple[PublishedPitot, Any]:
 def sketches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures as one SVG each: that they are kept as three files is tested with all drawing."""
 
+    pyplot: Any = pytest.importorskip("matplotlib.pyplot")
+
     def save(figure: Any, folder: Path, name: str) -> list[Path]:
         path = folder / "figures" / f"{name}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)
-        plotting().close(figure)
+        pyplot.close(figure)
         return [path]
 
     homes = ("jostle._drawing", "studies.factorization.figures", "studies.factorization.embedding")

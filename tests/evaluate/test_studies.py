@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jostle._options import options_of
 from jostle.cli import exit_code
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.evaluate import study_named, study_names
@@ -23,7 +22,8 @@ ANOTHER = '''
 """A study of another package."""
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
-from jostle._report import Report, Table
+
+from jostle.extend import Report, Table
 
 @dataclass(frozen=True)
 class Dice:
@@ -44,7 +44,6 @@ def test_a_study_is_options_and_a_run(name: str) -> None:
     assert study.name == name
     assert dataclasses.is_dataclass(study)
     assert study.__doc__
-    assert all(option.help for option in options_of(study))
     assert callable(study.run)
 
 

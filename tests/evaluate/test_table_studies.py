@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import pytest
 
 import studies
-from jostle._report import Table
+from jostle.extend import Table
 from studies._runner import Measures, TableStudy, error_of_mean, over_best
 
 

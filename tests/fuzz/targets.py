@@ -348,26 +348,24 @@ def _saved(path: Path) -> object:
 
 
 def _saved_rest(folder: Path) -> None:
-    from jostle._tensors import write_document
+    from tests.documents import write_parts
 
     if not (folder / "model.json").exists():
-        write_document(folder, "model", "model/v1", {"a": [1]}, {"x": np.zeros(3)})
+        write_parts(folder, {"schema": "model/v1", "a": [1]}, {"x": np.zeros(3)})
 
 
 def _saved_made(rng: random.Random, folder: Path) -> bytes:
     """A document with a checksum of its own, as somebody makes it who wants to be believed."""
-    import hashlib
-
-    from jostle._tensors import _BLANK
+    from tests.documents import BLANK, filled
 
     _saved_rest(folder / "good")
     text = (folder / "good" / "model.json").read_bytes()
     if rng.randrange(2):
         return bytes_changed(rng, text)
-    document = {**json.loads(text), "sha256": _BLANK}
+    document = {**json.loads(text), "sha256": BLANK}
     key = rng.choice(("tensors", "tensors_sha256", "schema", "a", "sha256"))
     made = json_text({**document, key: json_changed(rng, document[key])})
-    return made.replace(_BLANK.encode(), hashlib.sha256(made).hexdigest().encode(), 1)
+    return filled(made)
 
 
 def _sysinfo_rest(folder: Path) -> None:

@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 
 from jostle import load
-from jostle._tensors import _BLANK, write_document
 from jostle.errors import BadData, JostleError, UnreadableFile
-from jostle.models._model import SCHEMA
 from jostle.runs import CsvImport, GavelImport, ParquetImport, PitotImport, read_runs
 from jostle.traces import PerfImport, read_any, read_profile
+from tests.documents import signed, write_parts
 from tests.fuzz import samples
 
 CPU_SECONDS = 20.0  # far below what the files ask for, far above what a busy machine needs
@@ -123,10 +122,8 @@ def test_zero_bytes_and_control_characters_in_paths(tmp_path: Path) -> None:
 
 
 def test_a_document_that_names_a_file_elsewhere(tmp_path: Path) -> None:
-    import hashlib
-
-    write_document(tmp_path / "there", "model", SCHEMA, {}, {"x": np.zeros(3)})
-    write_document(tmp_path / "here", "model", SCHEMA, {}, {"x": np.zeros(3)})
+    write_parts(tmp_path / "there", {}, {"x": np.zeros(3)})
+    write_parts(tmp_path / "here", {}, {"x": np.zeros(3)})
     path = tmp_path / "here" / "model.json"
     document = json.loads(path.read_text())
     tensors = document["tensors"]
@@ -139,10 +136,7 @@ def test_a_document_that_names_a_file_elsewhere(tmp_path: Path) -> None:
         3,
         None,
     ):
-        text = json.dumps({**document, "sha256": _BLANK, "tensors": name}).encode()
-        path.write_bytes(
-            text.replace(_BLANK.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
-        )
+        path.write_bytes(signed({**document, "tensors": name}))
         with pytest.raises(UnreadableFile, match="names no file of this folder"):
             load(tmp_path / "here")
 

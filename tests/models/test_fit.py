@@ -12,13 +12,11 @@ import pyarrow as pa
 import pytest
 
 import jostle
-from jostle._tensors import write_document
 from jostle._version import VERSION
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
 from jostle.methods import DEFAULT_METHOD, Data, Prepared, hold_out, learn, method_of
 from jostle.models import _model, _new_names
 from jostle.models._groups import groups_of
-from jostle.models._model import SCHEMA
 from jostle.models._new_names import (
     ALONE,
     FEW_RUNS,
@@ -29,6 +27,7 @@ from jostle.models._new_names import (
     runs_of_names_left_out,
 )
 from jostle.runs import Dataset, Runs, StoredRuns
+from tests.documents import write_parts
 from tests.limits import mean_limits
 from tests.models.levels import FittedLevels, Levels, campaign
 
@@ -437,7 +436,7 @@ def test_what_is_no_model_says_so(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match=r"no model here. Fit it again with jostle fit"):
         jostle.load(tmp_path / "none")
     # A document that is whole, but not that of a model.
-    write_document(tmp_path / "odd", "model", SCHEMA, {"method": "factorization"}, {})
+    write_parts(tmp_path / "odd", {"method": "factorization"}, {})
     with pytest.raises(UnreadableFile, match=r"not a readable model.*Fit it again"):
         jostle.load(tmp_path / "odd")
     model = jostle.fit(campaign(12, 6), jostle.Bag(learner="tree"))

@@ -14,7 +14,6 @@ import pyarrow.csv
 import pytest
 
 import jostle
-from jostle._tensors import checksum_of
 from jostle.errors import JostleError, NotPermitted, UnknownName, UnreadableFile, UsageError
 from jostle.models import Model, save_over, step_back, usual_questions
 from jostle.models.online import _update
@@ -22,6 +21,7 @@ from jostle.models.online._versions import MOST_KEPT
 from jostle.probes import Probes
 from jostle.runs import Dataset, Runs, add_runs, runs_since
 from tests.command_line import jostle as command
+from tests.documents import read_parts
 from tests.limits import assert_covers
 from tests.models.levels import campaign
 
@@ -229,12 +229,12 @@ def test_a_journal_of_models_to_go_back_in(model: Model, parts: Parts, tmp_path:
 def test_a_model_is_saved_over_the_one_that_it_comes_of_alone(model: Model, tmp_path: Path) -> None:
     place = tmp_path / "model"
     model.save(place, only_over="")
-    was = checksum_of(place / "model.json")
+    was = read_parts(place)[0]["sha256"]
     named = Model(model.predictor, model.calibration, {**model.metadata, "fitted_at": "1"})
     for save in (named.save, partial(save_over, named)):
         with pytest.raises(NotPermitted, match="another model came"):
             save(place, only_over="")
-    assert checksum_of(place / "model.json") == was
+    assert read_parts(place)[0]["sha256"] == was
     assert not (place / "previous").exists()
     save_over(named, place, only_over=was)
     assert jostle.load(place).metadata["fitted_at"] == "1"

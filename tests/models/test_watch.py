@@ -13,14 +13,13 @@ import pyarrow as pa
 import pytest
 
 import jostle
-from jostle._tensors import read_document, write_document
 from jostle.bounds import DriftLevels
 from jostle.errors import UnreadableFile, UsageError
 from jostle.models import Model
-from jostle.models._model import SCHEMA
 from jostle.models._usual import device_of
 from jostle.runs import Colocations, Runs
 from tests.command_line import jostle as command
+from tests.documents import read_parts, write_parts
 from tests.limits import share_limits
 from tests.models.levels import Levels, campaign
 
@@ -273,18 +272,12 @@ def test_a_saved_model_watches_the_same(model: Model, tmp_path: Path) -> None:
 def test_odd_usual_levels_are_refused(model: Model, tmp_path: Path) -> None:
     assert model.usual is not None
     model.save(tmp_path / "other")
-    document, arrays = read_document(tmp_path / "other", "model", SCHEMA, fix="")
+    document, arrays = read_parts(tmp_path / "other")
     name = next(key for key in arrays if key.startswith("usual.levels.") and key.endswith(".noise"))
     for odd in (np.zeros(3), np.zeros((3, 2, 2))):
-        write_document(tmp_path / "other", "model", SCHEMA, plain(document), {**arrays, name: odd})
+        write_parts(tmp_path / "other", document, {**arrays, name: odd})
         with pytest.raises(UnreadableFile, match="usual levels of shape"):
             jostle.load(tmp_path / "other")
-
-
-def plain(document: dict[str, Any]) -> dict[str, Any]:
-    """Without what is written with every document."""
-    written = ("schema", "sha256", "tensors", "tensors_sha256")
-    return {name: value for name, value in document.items() if name not in written}
 
 
 @pytest.mark.usefixtures("levels_are_loaded")

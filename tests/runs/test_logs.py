@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import jostle
-from jostle.cli._app import build
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.runs import JobsImport, Runs, SacctImport
 from jostle.runs.logs import _log, _sweep
 from jostle.runs.logs._cells import nodes_of, spans_of, times_of
+from tests.command_line import assert_fails
+from tests.command_line import jostle as run
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 HEADER = "JobID|User|JobName|NodeList|Start|End|State|ElapsedRaw\n"
@@ -228,7 +228,7 @@ def test_the_commands_tell_what_was_made(tmp_path: Path) -> None:
     ]
     path.write_text(HEADER + "\n".join(lines) + "\n", "utf-8")
     command = ["import", "sacct", str(path), "-o", str(tmp_path / "fleet"), "--json"]
-    answer = CliRunner().invoke(build(), command)
+    answer = run(*command)
     document = json.loads(answer.stdout)
     assert document["schema"] == "import_log/v1"
     assert (document["workloads"], document["platforms"]) == (2, 2)
@@ -240,9 +240,7 @@ def test_the_commands_tell_what_was_made(tmp_path: Path) -> None:
     assert document["on_one_node"] == document["sets"] > 0  # each name is on one node
     assert document["stretches"] > 1
     command = ["import", "jobs", str(path), "-o", str(tmp_path / "other")]
-    answer = CliRunner().invoke(build(), command)
-    assert isinstance(answer.exception, BadData)
-    assert "node or host or hostname" in str(answer.exception)
+    assert_fails(BadData, "node or host or hostname", *command)
     # Once more, with another rule: what is there stays.
     again = SacctImport(path, "{User}").read().write(tmp_path / "fleet")[0]
     assert again.added == 0

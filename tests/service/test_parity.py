@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 import jostle
-from jostle.cli._app import build
 from jostle.placement import Placement
 from jostle.service import ServeSettings
+from tests.command_line import application
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verbs.md"
 ROWS = [
@@ -95,7 +94,7 @@ def commands(command: Any, name: str) -> set[str]:
 
 
 def test_shell() -> None:
-    there = commands(get_command(build()), "jostle")
+    there = commands(application(), "jostle")
     assert there - named(SHELL) == set()
     assert named(SHELL) - there - {"jostle import csv"} == set()
 

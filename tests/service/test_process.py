@@ -196,7 +196,7 @@ def test_told_to_end_it_ends_with_0(model_folders: tuple[Path, Path], tmp_path: 
 def test_wrong_starts_are_sentences(
     model_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from jostle.cli import _app
+    from jostle.cli import exit_code
 
     model, state = str(model_folders[0]), str(tmp_path / "s.sqlite")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -212,7 +212,7 @@ def test_wrong_starts_are_sentences(
             (["--state", state, "--most-seconds", "-1"], 2, "--most-seconds"),
         ]
         for arguments, code, sentence in wrong:
-            assert _app.run(["serve", model, *arguments]) == code, arguments
+            assert exit_code(["serve", model, *arguments]) == code, arguments
             assert sentence in capsys.readouterr().err
 
 

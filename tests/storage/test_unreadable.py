@@ -14,15 +14,12 @@ import pytest
 
 import jostle
 from jostle import _files
-from jostle._tensors import read_document, write_document
-from jostle.cli import _app
+from jostle.cli import exit_code
 from jostle.errors import NotPermitted, UnreadableFile
 from jostle.measure.campaign._worker import _modules
-from jostle.models._model import SCHEMA
 from jostle.runs import Dataset, StoredRuns, has_runs, read_runs
+from tests.documents import read_parts, write_parts
 from tests.storage.test_settling import runs_of
-
-WRITTEN = ("schema", "sha256", "tensors", "tensors_sha256")
 
 
 @pytest.fixture
@@ -54,7 +51,7 @@ def test_a_folder_without_permission_is_an_error_that_names_it(
         with pytest.raises(UnreadableFile, match="cannot be read: Permission denied") as error:
             read(dataset)
         assert str(dataset / part) in str(error.value)
-    assert _app.run(["runs", str(dataset)]) == UnreadableFile.exit_code
+    assert exit_code(["runs", str(dataset)]) == UnreadableFile.exit_code
     said = capsys.readouterr()
     assert "0 runs" not in said.out
     assert "Permission denied" in said.err
@@ -83,13 +80,12 @@ def test_a_model_whose_arrays_do_not_fit_is_refused_when_it_is_read(
     model_folder: Path, tmp_path: Path
 ) -> None:
     """Each array cut short, under a right checksum: read with a sentence, or answering without an error."""
-    document, arrays = read_document(model_folder, "model", SCHEMA, fix="")
-    document = {name: value for name, value in document.items() if name not in WRITTEN}
+    document, arrays = read_parts(model_folder)
     refused: list[str] = []
     for name in sorted(arrays):
         if arrays[name].ndim == 0 or not len(arrays[name]):
             continue
-        write_document(tmp_path, "model", SCHEMA, document, arrays | {name: arrays[name][:0]})
+        write_parts(tmp_path, document, arrays | {name: arrays[name][:0]})
         try:
             model = jostle.load(tmp_path)
         except UnreadableFile as error:
