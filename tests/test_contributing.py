@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from jostle.cli import exit_code
+
 TEXT = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text("utf-8")
 
 
@@ -36,23 +38,34 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def test_every_command_shown_works(site: Path, tmp_path: Path) -> None:
+def test_every_command_shown_works(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first as a process of its own, the others in this one, from the folder where the user stands."""
     random = [f"{name} {10 + (7 * k) % 5}" for k in range(40) for name in ("fft", "sort")]
     (tmp_path / "times.txt").write_text("\n".join(random))
     (tmp_path / "run.ticks").write_text("ticks v1\na\nb\n")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
     _, console = blocks("console")
-    for line in console.splitlines():
-        done = subprocess.run(
-            [sys.executable, "-m", *shlex.split(line)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
-        assert done.stdout, line
+    first, *others = console.splitlines()
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(first)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{first}\n{done.stdout}\n{done.stderr}"
+    assert done.stdout, first
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.chdir(tmp_path)
+    for line in others:
+        program, *words = shlex.split(line)
+        assert program == "jostle"
+        code, said = exit_code(words), capsys.readouterr()
+        assert code == 0, f"{line}\n{said.out}\n{said.err}"
+        assert said.out, line
 
 
 def test_the_method_passes_the_contract_suite(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ def test_every_schema_that_is_written_stands_on_its_page() -> None:
     written = set()
     studies = [path for path in (ROOT / "studies").glob("*/*.py") if path.parent.name != "collect"]
     for path in [*(ROOT / "src").rglob("*.py"), *studies]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if re.search(r"/v\d", text) else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 written |= set(re.findall(r"^[a-z][a-z_-]*/v\d+$", node.value))
     page = (ROOT / "docs" / "schemas.md").read_text("utf-8")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
-from jostle._tensors import from_arrays, to_arrays
 from jostle.alignment.learning import _network
 from jostle.alignment.learning._network import PhaseNetwork, TrainingOptions, train
 
@@ -68,6 +65,3 @@ def test_learns_a_memory_that_queues_and_stays_within_what_was_seen() -> None:
     assert tight.slowdown(1e6 * own, 1e6 * others).max() <= 1.2
     again = fitted()
     np.testing.assert_array_equal(again.slowdown(own, others), network.slowdown(own, others))
-    arrays, metadata = to_arrays(network)
-    loaded = from_arrays(PhaseNetwork, arrays, json.loads(json.dumps(metadata)))
-    np.testing.assert_array_equal(loaded.slowdown(own, others), network.slowdown(own, others))

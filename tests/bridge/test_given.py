@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Bridge, Snapshots
+from jostle.bridge import Bridge, Forecast, Snapshots
 from jostle.cli import exit_code
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.traces import Trace, Traces, write_traces
@@ -44,9 +44,15 @@ def levels(runs: int, mode: float | None = None, *, first: int = 0) -> Traces:
     return Traces.from_traces(made)
 
 
+@pytest.fixture(scope="module")
+def forecast() -> Forecast:
+    return jostle.forecast(levels(80))
+
+
 @pytest.mark.parametrize(("mode", "mean"), [(1.0, 20.0), (5.0, 100.0)])
-def test_the_mode_that_was_seen_is_the_mode_to_come(mode: float, mean: float) -> None:
-    forecast = jostle.forecast(levels(80))
+def test_the_mode_that_was_seen_is_the_mode_to_come(
+    forecast: Forecast, mode: float, mean: float
+) -> None:
     (live,) = levels(1, mode, first=90)
     found = forecast.given(until(live, 4)).at(0.8)
     assert found.method == "given"
@@ -54,8 +60,7 @@ def test_the_mode_that_was_seen_is_the_mode_to_come(mode: float, mean: float) ->
     assert forecast.at(0.8).mean[0] == pytest.approx(60, rel=0.1)
 
 
-def test_within_some_seconds_is_any_of_their_samples() -> None:
-    forecast = jostle.forecast(levels(80))
+def test_within_some_seconds_is_any_of_their_samples(forecast: Forecast) -> None:
     live = forecast.given(until(next(iter(levels(1, 1.0, first=90))), 4))
     for seconds, over, expected in ((0.1, 15, 0.0), (0.2, 15, 1.0), (0.6, 15, 1.0), (0.6, 45, 0.0)):
         found = live.exceedance_ratio({"x": over}, seconds)
@@ -94,13 +99,13 @@ def test_runs_that_end_are_idle() -> None:
 
 @pytest.mark.parametrize("name", ["modes", "walk", "periodic"])
 def test_it_halves_the_brier_score_a_tenth_of_a_second_ahead(name: str) -> None:
-    traces = made_family(name, 110, seed=3)
+    traces = made_family(name, 70, seed=3)
     ids = traces.run_ids
-    forecast = jostle.forecast(traces.select(ids[:80]), SETTINGS)
+    forecast = jostle.forecast(traces.select(ids[:40]), SETTINGS)
     pooled = np.concatenate([shot.cloud.atoms for shot in forecast.snapshots.of(0)])
     limits = np.quantile(pooled, (0.5, 0.8), axis=0)
     errors: dict[str, list[float]] = {"given": [], "at": []}
-    for trace in traces.select(ids[80:]):
+    for trace in traces.select(ids[40:]):
         for samples in (40, 90):
             moment = float(TIME[samples + 4])  # 0.1 s ahead
             laws = {"given": forecast.given(until(trace, samples)), "at": forecast}

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from jostle.ensemble import CanonicalRuns, Ensemble, SimpleRules, fit_rules
-from jostle.ensemble._canonical import campaign_of
 from jostle.ensemble._explain import MOST_EXACT, shapley
 from jostle.ensemble._fit import Learned
 from jostle.ensemble._fitted import answers_of, in_parts
@@ -42,7 +41,7 @@ from jostle.ensemble._words import in_words, weights_in_words
 from jostle.errors import MissingExtra, NotEnoughRuns
 from jostle.methods import Data, learn
 from jostle.runs import Colocations
-from tests.ensemble.conftest import DAYS, in_sessions, made_runs, members_of
+from tests.ensemble.conftest import DAYS, campaign_of, in_sessions, made_runs, members_of
 from tests.models.levels import Levels
 
 

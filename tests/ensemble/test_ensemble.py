@@ -12,7 +12,6 @@ import pytest
 import jostle
 from jostle.bounds import CROSS_VALIDATED
 from jostle.ensemble import Ensemble, FittedEnsemble, SimpleRules, expert_names
-from jostle.ensemble._canonical import campaign_of
 from jostle.ensemble._folds import LEFT_SHARE, NEW_NAME, NEW_SET, NOT_ASKED, folds_of
 from jostle.ensemble._tried import Tried
 from jostle.ensemble._weights import Trial, weights_of
@@ -21,7 +20,7 @@ from jostle.evaluate import OwnPairs
 from jostle.extend import Table
 from jostle.methods import Data, FitWithout, default_method, learn
 from jostle.runs import Colocations, Runs
-from tests.ensemble.conftest import made_runs
+from tests.ensemble.conftest import campaign_of, made_runs
 from tests.limits import assert_closer, errors_of
 
 QUICK = Ensemble(experts=("rules",))

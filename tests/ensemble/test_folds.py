@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from jostle.ensemble import CanonicalRuns
-from jostle.ensemble._canonical import campaign_of
 from jostle.ensemble._folds import (
     ALONE,
     ELSEWHERE,
@@ -26,7 +25,7 @@ from jostle.ensemble._folds import (
     kinds_of,
 )
 from jostle.runs import Runs
-from tests.ensemble.conftest import made_runs, members_of
+from tests.ensemble.conftest import campaign_of, made_runs, members_of
 
 
 @pytest.mark.parametrize("seed", range(2))

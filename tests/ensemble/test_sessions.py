@@ -11,11 +11,10 @@ import jostle
 from jostle.answers import PredictQuestion
 from jostle.answers.model.predict import predict
 from jostle.ensemble import Ensemble
-from jostle.ensemble._canonical import campaign_of
 from jostle.ensemble._sessions import fit_sessions
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
-from tests.ensemble.conftest import DAYS, in_sessions, made_runs
+from tests.ensemble.conftest import DAYS, campaign_of, in_sessions, made_runs
 
 QUICK = Ensemble(experts=("rules",))
 

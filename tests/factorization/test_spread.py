@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.factorization._spread import LEVELS, Spread, fit_spread
+from jostle.bounds import LEVELS
+from jostle.factorization._spread import Spread, fit_spread
 from jostle.factorization._spread_effects import Keys, SpreadRows, backfitted, columns_of
 
 NO_CATEGORY = (np.zeros((10, 0), int), np.zeros((6, 0), int))

@@ -16,8 +16,7 @@ import jostle
 from jostle.bounds import GUARANTEED
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
-from jostle.placement import Fleet, Node, Request, place
-from jostle.placement.sets._fleet_bounds import FleetBounds
+from jostle.placement import Fleet, FleetBounds, Node, Request, place
 from jostle.runs import Colocations, Runs
 from tests.placement.conftest import PLATFORMS, WORKLOADS
 

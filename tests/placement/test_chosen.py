@@ -13,13 +13,12 @@ from jostle.errors import UsageError
 from jostle.factorization import Factorization
 from jostle.methods import Data, held_out_again
 from jostle.models import Model
-from jostle.placement import Node, Request, calibration_runs, place
+from jostle.placement import Node, Request, calibration_runs, level_of_chosen, place
 from jostle.placement.chosen._replay import (
     CAREFUL,
     FLEETS,
     Replay,
     _log_ratios,
-    level_of_chosen,
 )
 from jostle.runs import Runs
 from studies.placement.sets import measured_sets

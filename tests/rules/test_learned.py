@@ -22,12 +22,12 @@ from jostle.rules import (
     fit_level,
     ground_of,
     grow_forest,
+    trust_in,
 )
 from jostle.rules._alone import _levels
 from jostle.rules._bilinear import EDGE, _loss_and_slope
 from jostle.rules._design import _inside, _thin
 from jostle.rules._encoded import KINDS, SHRINKAGE, _columns, _key, _tables
-from jostle.rules._rows import trust_in
 from jostle.rules._trees import _split
 from jostle.runs import Runs
 

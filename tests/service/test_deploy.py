@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from jostle.service.kubernetes._pods import PREFIX
 from tests.service.chart import CHART, DEPLOY, PLAIN, plain, rendered
 
 VERSIONS = tuple(f"v1.{minor}.0" for minor in range(29, 35))
@@ -97,7 +96,6 @@ def test_the_manifests_fit_together(changed: dict[str, Any]) -> None:
         d["spec"]["template"]["spec"]["serviceAccountName"] for d in (deployment, scheduler)
     }
     assert accounts == {name for kind, name in there if kind == "ServiceAccount"}
-    assert PREFIX == "jostle/"
 
 
 def test_a_volume_of_the_model_is_filled_once_and_from_nothing() -> None:

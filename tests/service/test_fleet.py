@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jostle.answers import KnownNames
 from jostle.errors import BadData, NotPermitted, UsageError
 from jostle.placement import Node, Request, Standard
 from jostle.service.state._archive import as_runs
@@ -17,7 +18,7 @@ from jostle.service.state._fleet import LiveFleet, NodeKinds
 from jostle.service.state._living import Learning
 from jostle.service.state._observed import ObservedStay, ObservedStays
 from jostle.service.state._placing import LivePlaces
-from jostle.service.state._served import KnownNames, ModelFolder, Served
+from jostle.service.state._served import ModelFolder, Served
 from jostle.service.state._store import FORGOTTEN_AFTER_SECONDS, ObservedRun, PlacementRow, Store
 from tests.service.conftest import FLEET, FakeClock
 

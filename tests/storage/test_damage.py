@@ -59,7 +59,8 @@ def some_runs(n: int = 60) -> Runs:
 
 
 def test_models(tmp_path: Path) -> None:
-    jostle.fit(some_runs(), jostle.Slowdown(), seed=0).save(tmp_path)
+    method = jostle.Slowdown(rank=1, members=1, steps=3, process=False)
+    jostle.fit(some_runs(), method, seed=0).save(tmp_path)
     refused = 0
     for path in flipped(tmp_path):
         with pytest.raises(BadData) as raised:
@@ -121,7 +122,7 @@ def test_journals(tmp_path: Path) -> None:
     first.close()
     assert path.read_bytes() == b""
     whole = [row("a"), row("a"), row("b")]
-    for bit in range(8 * (len(content) - 1)):
+    for bit in range(0, 8 * (len(content) - 1), 7):  # one of each byte at least
         changed = bytearray(content)
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(changed)
