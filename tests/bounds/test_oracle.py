@@ -20,6 +20,7 @@ from jostle.bounds import (
     candidates_of,
     grades_of,
 )
+from jostle.bounds._evidence import text_of
 from jostle.runs import Colocations, Runs
 
 from . import oracle
@@ -267,8 +268,6 @@ def test_groups_by_hand() -> None:
     ],
 )
 def test_classes_in_words(grades: tuple[int, ...], text: str) -> None:
-    from jostle.bounds._evidence import text_of
-
     assert text_of(np.array(grades)) == text
 
 
@@ -284,7 +283,7 @@ def test_summary_by_brute_force() -> None:
             for i in range(len(r))
             if oracle.pool_name(int(r.degree[i])) == one.pool
             and groups.label(int(r.group[i])) == one.group
-            and _words(r.grades[i]) == one.evidence
+            and text_of(r.grades[i]) == one.evidence
         ]
         assert one.n == len(same) > 0
         plain = [
@@ -303,12 +302,6 @@ def test_summary_by_brute_force() -> None:
         assert one.highest == max(len(pool.runs) / (len(pool.runs) + 1) for pool in chain)
     order = [(-one.n, one.pool, one.evidence, one.group) for one in found.summary()]
     assert order == sorted(order)
-
-
-def _words(grades: np.ndarray) -> str:
-    from jostle.bounds._evidence import text_of
-
-    return text_of(grades)
 
 
 def test_every_grade_by_its_definition() -> None:

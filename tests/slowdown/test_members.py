@@ -23,8 +23,6 @@ from jostle.rules import (
     greedy_weights,
     grow_forest,
 )
-from jostle.rules._bilinear import _loss_and_slope
-from jostle.rules._encoded import KINDS, _columns, _tables
 from jostle.slowdown.members import _process
 from jostle.slowdown.members._process import Cells, Kernels, Settings, fit_process
 
@@ -91,25 +89,6 @@ def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyP
     assert fit_effects(noisy, ground)[0].value(rows, ground) == pytest.approx(exact, abs=0.02)
 
 
-def test_the_bilinear_slope_is_that_of_its_loss() -> None:
-    random = np.random.default_rng(3)
-    rows = SlowdownRows(
-        np.array([0, 1, 3]),
-        np.array([1, 2, 0, 2]),
-        np.array([0, 0, 1, 2]),
-        np.zeros(3),
-        np.ones(3),
-    )
-    data = rows, random.normal(size=3), np.array([1.0, 2.0, 0.5]), 1 / rows.degree[rows.row]
-    design, x = random.normal(size=(4, 2)), random.normal(size=12)
-    _, slope = _loss_and_slope(x, 3, design, data)
-    for at in range(len(x)):
-        step = np.zeros(12)
-        step[at] = 1e-6
-        up, down = (_loss_and_slope(x + sign * step, 3, design, data)[0] for sign in (1, -1))
-        assert slope[at] == pytest.approx((up - down) / 2e-6, abs=1e-7)
-
-
 def test_the_bilinear_rest_finds_a_product_of_either_sign() -> None:
     random, w = np.random.default_rng(0), 14
     rows = pairs(1, w)
@@ -132,26 +111,6 @@ def test_a_tree_splits_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> 
     assert forest.value(x) == pytest.approx(middle + tree.predict(x))
     more = grow_forest(x, y, np.ones(200), Boosting(60, 3, 0.1, 0.7), seed=0)
     assert np.abs(more.value(x) - y).mean() < 0.5 * np.abs(forest.value(x) - y).mean()
-
-
-def test_encodings_are_shrunken_means_of_what_rows_share() -> None:
-    rows = with_log(pairs(2, 3), np.arange(18.0))
-    ground = ground_of(2, 3)
-    tables = _tables(rows, rows.value, ground)
-    columns = _columns(tables, rows, ground)
-    overall = rows.value.mean()
-    share = {
-        "platform": rows.target // 3,
-        "target": rows.target % 3,
-        "corunner": rows.corunner % 3,
-        "here": rows.target,
-        "beside": rows.corunner,
-        "pair": (rows.target % 3) * 3 + rows.corunner % 3,
-    }
-    for number, kind in enumerate(KINDS[:-1]):
-        mine = share[kind] == share[kind][7]
-        expected = overall + (rows.value[mine] - overall).sum() / (mine.sum() + 2)
-        assert columns[7, number] == pytest.approx(expected), kind
 
 
 def test_trees_do_not_see_a_rows_own_value() -> None:
