@@ -29,9 +29,6 @@ from jostle.ensemble._rules import RESTS
 from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
 from jostle.ensemble._weights import (
-    HALF_TRUSTED,
-    LEAST_WEIGHT,
-    OF_PROFILES,
     Trial,
     promising,
     usual_weights,
@@ -40,6 +37,7 @@ from jostle.ensemble._weights import (
 from jostle.ensemble._words import in_words, weights_in_words
 from jostle.errors import MissingExtra, NotEnoughRuns
 from jostle.methods import Data, learn
+from jostle.rules import HALF_TRUSTED, LEAST_WEIGHT, OF_OTHER_DATA
 from jostle.runs import Colocations
 from tests.ensemble.conftest import DAYS, campaign_of, in_sessions, made_runs, members_of
 from tests.models.levels import Levels
@@ -193,7 +191,7 @@ def test_the_networks_share_of_times_alone_is_the_one_closest_to_those_left_out(
     assert 0.75 in SHARES
     tried.experts = {"p": SimpleNamespace(needs={"profiles"}), "r": SimpleNamespace(needs={"runs"})}  # type: ignore[dict-item]
     tried.wanted = {"r": ("a",), "p": ("b", "c")}
-    assert tried.prior.tolist() == [1.0, OF_PROFILES, OF_PROFILES]
+    assert tried.prior.tolist() == [1.0, OF_OTHER_DATA, OF_OTHER_DATA]
 
 
 def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:

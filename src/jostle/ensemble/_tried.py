@@ -10,9 +10,9 @@ from jostle.ensemble._canonical import CanonicalRuns
 from jostle.ensemble._expert import Expert, FittedExpert
 from jostle.ensemble._fitted import answers_of
 from jostle.ensemble._folds import ELSEWHERE, KINDS, NEW_CELL, TrialFold, is_large, kinds_of
-from jostle.ensemble._weights import KNOWN_NAMES, OF_PROFILES, Trial, promising
+from jostle.ensemble._weights import KNOWN_NAMES, Trial, promising
 from jostle.ensemble._words import in_words
-from jostle.rules import NO_SLOWDOWN, relative_error
+from jostle.rules import NO_SLOWDOWN, OF_OTHER_DATA, relative_error
 
 PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what the network says of a time alone never measured
@@ -51,7 +51,7 @@ class Tried:
     def prior(self) -> np.ndarray:
         """(k,) how far each label is believed before any set was left out."""
         belief = {
-            label: OF_PROFILES if "profiles" in self.experts[name].needs else 1.0
+            label: OF_OTHER_DATA if "profiles" in self.experts[name].needs else 1.0
             for name, labels in self.wanted.items()
             for label in labels
         }

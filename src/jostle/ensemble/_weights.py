@@ -8,24 +8,20 @@ import numpy as np
 
 from jostle.ensemble._folds import FEW_SETS, KINDS, NEW_NAME, NEW_SET
 from jostle.rules import (
+    FEWEST_TO_WEIGH,
+    LEAST_WEIGHT,
     NO_SLOWDOWN,
+    SHARPNESS,
     greedy_weights,
-    is_noise,
-    plainly_another_time,
     relative_error,
-    steadied_weights,
+    tells_nothing,
+    trust_in_units,
+    weights_of_unseen,
+    without_light,
 )
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
 USUAL = ("level", "effects")  # where too few sets are there to weigh anything by
-FEWEST_TO_WEIGH = 4  # sets, or names
-SHARPNESS = 8.0  # of weights by the answers' own errors, of very many units
-HALF_TRUSTED = 24  # sets with so many co-runners, at which their own weights decide half
-# How far answers from profiles are believed before any set was left out, over answers from runs alone: what
-# profiles say was not learned from the few sets that are known.
-OF_PROFILES = 5.0
-FEW = 12  # sets, under which a test of noise tells too little
-LEAST_WEIGHT = 0.02
 CLOSE = 1.08  # times the least error, up to which an answer goes on
 
 
@@ -62,12 +58,20 @@ class Trial:
     @property
     def trust(self) -> float:
         """In weights of their own."""
-        return self.units / (self.units + HALF_TRUSTED)
+        return trust_in_units(self.units)
 
-    def steadied(self, weight: np.ndarray, prior: np.ndarray | float) -> np.ndarray:
-        """(k,) drawn towards those of the answers' own errors, which few units tell apart the less."""
-        about = self.answer, self.log_slowdown, self.units, SHARPNESS * self.trust
-        return steadied_weights(weight, *about, prior)
+    def weighed(self, seed: int, prior: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """See weights_of_unseen. Few units tell many answers apart the less by their own errors."""
+        about = self.answer, self.log_slowdown, self.unit, seed, prior
+        return weights_of_unseen(*about, SHARPNESS * self.trust)
+
+    def weights_beside(
+        self, others: np.ndarray, seed: int, prior: np.ndarray | float, share: float
+    ) -> np.ndarray:
+        """(k,) this share their own, and others' for the rest and where few were left out."""
+        if self.units < FEWEST_TO_WEIGH:
+            return others
+        return share * self.weighed(seed, prior)[0] + (1 - share) * others
 
     @staticmethod
     def concatenate(parts: list[Trial]) -> Trial:
@@ -98,39 +102,22 @@ def weights_of(
     nothing = np.array([float(label == NO_SLOWDOWN) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
-    pooled = usual_weights(labels)
-    if every.units >= FEWEST_TO_WEIGH:
-        pooled = _weighed(every, seed, prior)
+    pooled = every.weights_beside(usual_weights(labels), seed, prior, 1.0)
     if known.units >= FEWEST_TO_WEIGH:
-        weight, unseen = greedy_weights(known.answer, known.log_slowdown, known.unit, seed)
-        gain = relative_error(-known.log_slowdown) - unseen
-        noise = is_noise(chance, gain, known.unit)
-        if noise and known.units < FEW and np.isnan(chance):
-            noise = not plainly_another_time(known.log_slowdown, known.target)
-        if noise:
+        weight, gain = known.weighed(seed, prior)
+        if tells_nothing(chance, gain, known.log_slowdown, known.unit, known.target):
             return np.tile(nothing, (len(KINDS), most + 1, 1))
-        pooled = known.trust * known.steadied(weight, prior) + (1 - known.trust) * pooled
+        pooled = known.trust * weight + (1 - known.trust) * pooled
     out = np.tile(pooled, (len(KINDS), most + 1, 1))
     for kind in KINDS:
-        mine, own = trial.of(kind), pooled
-        if mine.units >= FEWEST_TO_WEIGH:
-            trust = 1.0 if kind == NEW_NAME else mine.trust
-            own = trust * _weighed(mine, seed, prior) + (1 - trust) * pooled
-        out[kind] = own
+        mine = trial.of(kind)
+        share = 1.0 if kind == NEW_NAME else mine.trust
+        out[kind] = own = mine.weights_beside(pooled, seed, prior, share)
         degrees = np.unique(mine.degree).tolist()
         for degree in degrees if len(degrees) > 1 else []:
             part = mine.take(np.flatnonzero(mine.degree == degree))
-            if part.units >= FEWEST_TO_WEIGH:
-                out[kind, degree] = (
-                    part.trust * _weighed(part, seed, prior) + (1 - part.trust) * own
-                )
-    out[out < LEAST_WEIGHT] = 0.0
-    return out / out.sum(-1, keepdims=True)
-
-
-def _weighed(trial: Trial, seed: int, prior: np.ndarray | float) -> np.ndarray:
-    weight, _ = greedy_weights(trial.answer, trial.log_slowdown, trial.unit, seed)
-    return trial.steadied(weight, prior)
+            out[kind, degree] = part.weights_beside(own, seed, prior, part.trust)
+    return without_light(out)
 
 
 def promising(

@@ -9,15 +9,16 @@ import numpy as np
 from jostle.probes._fitted import FEW_DEGREES, LEARNED, MET, PLAIN, POWERS, RULES, FittedProbes
 from jostle.probes._mixture import coupling_of
 from jostle.rules import (
+    OF_OTHER_DATA,
     SlowdownRows,
     fit_effects,
     folds_of,
-    greedy_weights,
     relative_error,
     weighted_median,
+    weights_of_unseen,
+    without_light,
 )
 
-PRIOR_SETS = 6  # sets of programs that the plain mixture weighs beside those measured
 FEWEST_SETS = 3
 FEWEST_NAMED = 8  # sets from which names are learned from
 FOLDS = 4
@@ -30,8 +31,8 @@ Tried = tuple[np.ndarray, np.ndarray]  # which rows, (rules, n) answers about th
 def weighed(
     plain: FittedProbes, rows: SlowdownRows, seed: int, few_folds: int = FOLDS_OF_FEW
 ) -> FittedProbes:
-    """With weights by how close each rule comes to sets of programs that were left out, the plain mixture
-    standing for some sets. few_folds: where sets are few."""
+    """With weights by how close each rule comes to sets of programs that were left out. few_folds: where sets
+    are few."""
     sets, degree = rows.sets(), np.minimum(rows.degree, FEW_DEGREES)
     level = plain.level.copy()
     for number in range(FEW_DEGREES):
@@ -80,32 +81,17 @@ def weighed(
 def _chosen(
     answers: np.ndarray, truth: np.ndarray, sets: np.ndarray, offered: list[int], seed: int
 ) -> np.ndarray:
-    """(rules,) weights of answers (rules, n). Of the plain mixture and none, which learned nothing from these
-    runs, the closer has what the evidence for other weights leaves."""
+    """(rules,) weights of answers (rules, n)."""
     out = np.zeros(len(RULES))
-    out[offered], unseen = greedy_weights(answers[offered], truth, sets, seed)
-    usual = int(_error(answers[0], truth) > _error(0.0, truth)) * RULES.index("none")
-    gain = relative_error(answers[usual] - truth) - unseen
-    several = len(np.unique(sets))
-    share = max(several / (several + PRIOR_SETS), _evidence(gain, sets))
-    out *= share
-    out[usual] += 1 - share
+    is_mixture = np.arange(len(RULES)) < len(POWERS)  # which stressors show, not these runs
+    prior = np.where(is_mixture, OF_OTHER_DATA, 1.0)
+    weight, _ = weights_of_unseen(answers[offered], truth, sets, seed, prior[offered])
+    out[offered] = without_light(weight)
     return out
 
 
 def _error(answer: np.ndarray | float, truth: np.ndarray) -> float:
     return float(relative_error(answer - truth).mean())
-
-
-def _evidence(gain: np.ndarray, sets: np.ndarray) -> float:
-    """From 0 to 1: how plainly answers are closer than others. gain: (n,) by how much, NaN where untried."""
-    tried = np.isfinite(gain)
-    _, at = np.unique(sets[tried], return_inverse=True)
-    if not tried.any() or at.max() + 1 < FEWEST_NAMED:
-        return 0.0
-    by_set = np.bincount(at, gain[tried]) / np.bincount(at)
-    error = float(by_set.std()) / np.sqrt(len(by_set) - 1)
-    return float(-np.expm1(-0.5 * max(0.0, by_set.mean() / max(error, 1e-12)) ** 2))
 
 
 def _without_sets(

@@ -17,6 +17,7 @@ from ._evidence import chance_of_identity as chance_of_identity
 from ._evidence import chance_of_shift as chance_of_shift
 from ._evidence import either as either
 from ._evidence import is_noise as is_noise
+from ._evidence import tells_nothing as tells_nothing
 from ._members import NO_SLOWDOWN as NO_SLOWDOWN
 from ._members import Level as Level
 from ._members import SimpleRule as SimpleRule
@@ -40,10 +41,18 @@ from ._rows import trust_in as trust_in
 from ._trees import Boosting as Boosting
 from ._trees import Forest as Forest
 from ._trees import grow_forest as grow_forest
+from ._weights import FEWEST_TO_WEIGH as FEWEST_TO_WEIGH
+from ._weights import HALF_TRUSTED as HALF_TRUSTED
+from ._weights import LEAST_WEIGHT as LEAST_WEIGHT
+from ._weights import OF_OTHER_DATA as OF_OTHER_DATA
+from ._weights import SHARPNESS as SHARPNESS
 from ._weights import folds_of as folds_of
 from ._weights import greedy_weights as greedy_weights
 from ._weights import nothing_but_noise as nothing_but_noise
 from ._weights import plainly_another_time as plainly_another_time
 from ._weights import relative_error as relative_error
 from ._weights import steadied_weights as steadied_weights
+from ._weights import trust_in_units as trust_in_units
 from ._weights import weighted_median as weighted_median
+from ._weights import weights_of_unseen as weights_of_unseen
+from ._weights import without_light as without_light

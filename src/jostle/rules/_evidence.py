@@ -6,7 +6,7 @@ import numpy as np
 
 from jostle.rules._memory import keys_of
 from jostle.rules._rows import SlowdownRows
-from jostle.rules._weights import nothing_but_noise
+from jostle.rules._weights import nothing_but_noise, plainly_another_time
 
 SHUFFLES = 999
 MOST_SHUFFLED = 2_000  # runs, of whole cells
@@ -100,3 +100,18 @@ def is_noise(chance: float, gain: np.ndarray, sets: np.ndarray) -> bool:
     if chance > FAINT:
         return nothing_but_noise(gain, sets, STRICT)
     return nothing_but_noise(gain, sets)
+
+
+def tells_nothing(
+    chance: float,
+    gain: np.ndarray,
+    log_slowdown: np.ndarray,
+    unit: np.ndarray,
+    target: np.ndarray,
+) -> bool:
+    """The same of rows left out, of which those (n,) of one unit count as one; where no cell ran alone and
+    beside others, runs that plainly take another time than alone are more than noise however little rules
+    tell of them. target: (n,) cells."""
+    if not is_noise(chance, gain, unit):
+        return False
+    return not (np.isnan(chance) and plainly_another_time(log_slowdown, target))

@@ -11,9 +11,14 @@ import numpy as np
 PICKS, BOOTSTRAPS = 20, 20
 EVIDENCE = 1.0  # standard errors by which answers must be closer than no slowdown
 PLAINLY = 0.995  # of Student's t: how sure it must be that runs beside others take another time than alone
-# Parts left out, at which greedy weights decide half; else members count by their error to minus this power:
-# few parts tell which member is far off, not how much of each is best.
+# Units left out, at which what they say decides half; else members count by their error to minus this power:
+# few units tell which member is far off, not how much of each is best.
 HALF_TRUSTED, SHARPNESS = 24, 8.0
+FEWEST_TO_WEIGH = 4  # units
+LEAST_WEIGHT = 0.02  # under which an answer is not asked for
+# How far what other data say, such as profiles or runs beside stressors, is believed over answers from runs
+# alone before any unit was left out: it was not learned from the few units that are known.
+OF_OTHER_DATA = 5.0
 LEAST_SPREAD = 0.01  # of a mean log slowdown, as if no two cells were closer
 
 
@@ -68,20 +73,47 @@ def greedy_weights(
         return total / BOOTSTRAPS, unseen / left_out
 
 
+def trust_in_units(units: int) -> float:
+    """From 0 to 1: how far weights of so many units left out are believed."""
+    return units / (units + HALF_TRUSTED)
+
+
+def weights_of_unseen(
+    answers: np.ndarray,
+    log_slowdown: np.ndarray,
+    unit: np.ndarray,
+    seed: int,
+    prior: np.ndarray | float = 1.0,
+    sharpness: float = SHARPNESS,
+) -> tuple[np.ndarray, np.ndarray]:
+    """((k,) weights of answers (k, n) about rows left out, (n,) by how much these are closer than no slowdown
+    where weights have not seen the row, NaN where they always have). unit: (n,) what was left out as one.
+    prior: (k,) how far each is believed before any was."""
+    greedy, unseen = greedy_weights(answers, log_slowdown, unit, seed)
+    units = len(np.unique(unit))
+    weight = steadied_weights(greedy, answers, log_slowdown, units, sharpness, prior)
+    return weight, relative_error(-log_slowdown) - unseen
+
+
+def without_light(weight: np.ndarray) -> np.ndarray:
+    """(..., k) without those under the least, of sum 1."""
+    kept = np.where(weight < LEAST_WEIGHT, 0.0, weight)
+    return kept / kept.sum(-1, keepdims=True)
+
+
 def steadied_weights(
     weight: np.ndarray,
     answers: np.ndarray,
     log_slowdown: np.ndarray,
-    parts: int,
+    units: int,
     sharpness: float = SHARPNESS,
     prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
     """(k,) the weights that greedy_weights found for these answers (k, n), drawn towards those that members'
-    own mean relative errors give, the more the fewer parts were left out. prior: (k,) how far each is
-    believed before any was."""
+    own mean relative errors give, the more the fewer units were left out."""
     error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
     by_error = prior * (error / error.min()) ** -sharpness
-    trust = parts / (parts + HALF_TRUSTED)
+    trust = trust_in_units(units)
     weight = weight * prior ** (1 - trust)
     weight = weight / weight.sum()
     return trust * weight + (1 - trust) * by_error / by_error.sum()

@@ -30,14 +30,19 @@ from jostle.accelerator.learned._members import (
     learned_of,
 )
 from jostle.accelerator.learned._process import CoRunProcess
-from jostle.rules import greedy_weights, relative_error, steadied_weights
+from jostle.rules import (
+    FEWEST_TO_WEIGH,
+    greedy_weights,
+    relative_error,
+    weights_of_unseen,
+    without_light,
+)
 
 KEPT_WAYS = {SECONDS: 2, LOG: 1, SHARES: 1}  # to share, that processes are fitted on
 KEPT_OF_FEW = 5  # in seconds, with fewer sets than can tell
 CAN_TELL = 48  # sets, from which on it is known which way to share is right
 # Root mean square differences of delays over themselves, under which two ways are one, or nearly so.
 EQUAL, ALIKE = 1e-5, 0.15
-LEAST_WEIGHT = 0.03
 LEAST_BELIEVED = 1e-3  # a scale, however plain the evidence, which sets left out may overrule
 
 
@@ -166,24 +171,20 @@ def _weighed(
     true = np.log(rows.seconds / rows.solo)
     codes = rows.together
     sets = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    if len(sets) < 2:
+    if len(sets) < FEWEST_TO_WEIGH:
         usual = _usual(members)
         return np.stack([usual, usual]), UNKNOWN_ERRORS
     order = np.concatenate(sets)
     believed = _believed(members, rows)
 
     def weights_by(answers: np.ndarray, true: np.ndarray, part: np.ndarray) -> np.ndarray:
-        greedy, _ = greedy_weights(answers, true, part, seed)
-        parts = len(np.unique(part))
-        weight = steadied_weights(greedy, answers, true, parts, prior=believed)
-        weight = np.where(weight < LEAST_WEIGHT * weight.sum(), 0.0, weight)
-        return weight / weight.sum()
+        return without_light(weights_of_unseen(answers, true, part, seed, believed)[0])
 
     answers = np.stack([answers_left_out(m, rows, simulated, sets) for m in members])
     weight = for_new = weights_by(answers, true[order], codes[order])
     workloads = np.flatnonzero((rows.members > 0).any(axis=0))
     by_name = [np.flatnonzero(rows.members[:, name] > 0) for name in workloads]
-    if len(by_name) > 3 and max(map(len, by_name)) < len(rows):
+    if len(by_name) >= FEWEST_TO_WEIGH and max(map(len, by_name)) < len(rows):
         place = np.concatenate(by_name)
         of_name = np.repeat(workloads, list(map(len, by_name)))
         new = np.stack([answers_left_out(m, rows, simulated, by_name) for m in members])

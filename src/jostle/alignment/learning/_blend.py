@@ -24,15 +24,14 @@ from jostle.alignment.learning._learn import MOST_ROWS, MOST_ROWS_TO_CHOOSE, Lea
 from jostle.alignment.learning._rows import AlignedRows, Member
 from jostle.probes import FittedProbes
 from jostle.rules import (
-    greedy_weights,
     nothing_but_noise,
     relative_error,
-    steadied_weights,
+    tells_nothing,
     weighted_median,
+    weights_of_unseen,
+    without_light,
 )
 
-LEAST_WEIGHT = 0.1  # of a learner, under which it is not worth its time and others take its place
-PRIOR_TARGETS = 6  # targets that a level of 0 weighs beside those measured
 UNHEARD, NEW, KNOWN = range(3)  # names: not the core's; in no window learned from; all in some
 Counters = tuple[str, ...]
 
@@ -81,9 +80,7 @@ def fit_blend(
     weight[:, -2:] = 0.5  # one set says little of another
     if len(np.unique(rows.group)) >= 2:
         weight, level = _weights(rows, offers, fit_core, seed)
-    large = np.where(weight < LEAST_WEIGHT, 0.0, weight)
-    large[:, [0, -2, -1]] = weight[:, [0, -2, -1]]
-    weight = large / large.sum(axis=1, keepdims=True)
+    weight = without_light(weight)
     used = [i for i in range(len(offers)) if weight[:, 1 + i].any()]
     names = [list(offers)[i] for i in used]
     counters = tuple(dict.fromkeys(name for n in names for name in offers[n])) or rows.counters[:1]
@@ -153,15 +150,12 @@ def _chosen(
     every: np.ndarray, truth: np.ndarray, belongs: np.ndarray, seed: int
 ) -> tuple[np.ndarray, float]:
     """((k,) weights of answers (k, n), the last of which is none; the level that is then missing)."""
-    weights, unseen = greedy_weights(every, truth, belongs, seed)
-    targets = len(np.unique(belongs))
+    weights, gain = weights_of_unseen(every, truth, belongs, seed)
     # No better than no interference is none, but not where all are plainly slower than alone.
-    no_gain = nothing_but_noise(relative_error(truth) - unseen, belongs)
-    if no_gain and nothing_but_noise(truth, belongs):
+    if tells_nothing(np.nan, gain, truth, belongs, belongs):
         return np.eye(len(every))[-1], 0.0
-    weights = steadied_weights(weights, every, truth, targets)
     rest = truth - weights @ every
     missing = weighted_median(rest, np.exp(-rest))
-    if nothing_but_noise(relative_error(rest) - relative_error(rest - missing), belongs):
+    if nothing_but_noise(relative_error(-rest) - relative_error(missing - rest), belongs):
         missing = 0.0
-    return weights, missing * targets / (targets + PRIOR_TARGETS)
+    return weights, missing
