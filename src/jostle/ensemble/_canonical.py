@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from jostle.methods import fit_baseline, mixed_bits, rest_of
-from jostle.rules import Ground, SlowdownRows, design_of, ground_of, solo_runtimes, trust_in
+from jostle.rules import (
+    Ground,
+    SlowdownRows,
+    design_of,
+    ground_of,
+    solo_runtimes,
+    trust_in,
+    with_cores,
+)
 from jostle.runs import Runs, all_names
 
 USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
@@ -161,7 +169,8 @@ class CanonicalRuns:
 
     @cached_property
     def ground(self) -> Ground:
-        return ground_of(self.design, self.log_alone)
+        ground = ground_of(self.design, self.log_alone)
+        return with_cores(ground, self.runs, self.names, self.rows)
 
     def sets(self, everywhere: bool) -> np.ndarray:
         """(n,) uint64, equal for the same workloads together, whichever was measured: on the same platform,

@@ -20,6 +20,7 @@ from jostle.ensemble._folds import (
     folds_of,
     is_large,
 )
+from jostle.ensemble._rules import TURNS_ALONE
 from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FIRST_ROWS, Experts, Tried, alone_by_network
 from jostle.ensemble._weights import KNOWN_NAMES, Trial, usual_weights, weights_of
@@ -31,12 +32,14 @@ from jostle.rules import (
     ANY_OF_PAIRS,
     NO_SLOWDOWN,
     Answer,
+    LargerSets,
     chance_of_identity,
     chance_of_shift,
     closest_times,
     either,
     fit_extrapolation,
     fit_memory,
+    turns_on_cores,
     variance_of_repeats,
 )
 from jostle.runs import Runs
@@ -78,6 +81,8 @@ def fit(
             progress(done, total, float("nan"))
 
     wanted = {name: expert.labels(campaign) if has_rows else () for name, expert in every.items()}
+    if not has_rows and campaign.ground.takes_turns and "rules" in every:
+        wanted["rules"] = (TURNS_ALONE,)
     tried = Tried(campaign, every, wanted, seed)
     for fold in folds:
         tried.fit(fold)
@@ -93,11 +98,15 @@ def fit(
         weight = weights_of(labels, trial, most, chance, seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
-    alike = trial.of(*KNOWN_NAMES).trust if used == (NO_SLOWDOWN,) and len(trial) else 0.0
+    is_nothing = used in ((NO_SLOWDOWN,), (TURNS_ALONE,))
+    waits = is_nothing and turns_on_cores(campaign.rows, campaign.ground).any()
+    alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
     whole = Learned(campaign, every, used, weight, share, names, usual, tried.ready, alike)
     fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
     tick()
-    if has_rows and used != (NO_SLOWDOWN,):
+    if used == (TURNS_ALONE,):
+        fitted = fitted.with_weighed(more=LargerSets.of_turns(most, campaign.ground))
+    elif has_rows and not is_nothing:
         fitted = whole.finished(fitted, trial, labels, seed)
     tick()
     fitted = fitted.with_weighed(sessions=sessions)
@@ -249,10 +258,15 @@ def _notes(
     was dropped early."""
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
-    if not campaign.is_learned.any():
-        notes.append("no run with co-runners: every slowdown is 1")
-    elif fitted.weighed.labels == (NO_SLOWDOWN,):
-        notes.append("no evidence of interference: every slowdown is 1")
+    has_rows, labels = bool(campaign.is_learned.any()), fitted.weighed.labels
+    if not has_rows or labels in ((NO_SLOWDOWN,), (TURNS_ALONE,)):
+        why = "no evidence of interference" if has_rows else "no run with co-runners"
+        what = (
+            "slowdowns are turns on shared cores"
+            if TURNS_ALONE in labels
+            else "every slowdown is 1"
+        )
+        notes.append(f"{why}: {what}")
     else:
         words = weights_in_words(dict(zip(fitted.weighed.labels, weight, strict=True)))
         text = ", ".join(f"{name} {part:.0%}" for name, part in list(words.items())[:4] if part)

@@ -1,5 +1,5 @@
 """Simple rules as an expert: what is usual, additive effects, low rank and boosting, on factors, seconds and
-shares of the time alone."""
+shares of the time alone, and on what turns on shared cores leave."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from jostle.rules import (
     SlowdownRows,
     Strength,
     fit_simple_rules,
+    turns_on_cores,
     value_of,
 )
 
@@ -28,8 +29,14 @@ RESTS = {
 }
 OF_FACTORS = ("level", "effects", *RESTS, "boosting", "effects and boosting")
 OF_SECONDS = ("level", "effects")
-FACTORS, SECONDS, SHARES = "factors", "seconds", "shares"
-WAYS = {FACTORS: OF_FACTORS, SECONDS: OF_SECONDS, SHARES: ("effects",)}
+FACTORS, SECONDS, SHARES, TURNS = "factors", "seconds", "shares", "turns"
+WAYS = {
+    FACTORS: OF_FACTORS,
+    SECONDS: OF_SECONDS,
+    SHARES: ("effects",),
+    TURNS: ("level", "effects"),
+}
+TURNS_ALONE = "turns"
 MOST_CELLS_OF_REST = 10_000  # each has a row of factors
 MOST_ROWS = 4_000  # that rules are learned from
 BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads
@@ -37,7 +44,8 @@ BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter an
 
 @dataclass(frozen=True)
 class RuleMember:
-    """way: what the rules say: log factors, seconds or shares of the time alone, which are added up."""
+    """way: what the rules say: log factors, seconds or shares of the time alone, which are added up, or log
+    factors beyond turns on shared cores."""
 
     label: str
     way: str
@@ -57,11 +65,13 @@ class FittedRules(Serializable):
 
     def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(k, n)."""
-        ways = {way: _rows_of(rows, way, self.limits) for way in WAYS}
-        out = np.empty((len(self.members), len(rows)))
+        ways = {way: _rows_of(rows, way, self.limits, ground) for way in WAYS}
+        out, turns = np.empty((len(self.members), len(rows))), turns_on_cores(rows, ground)
         for at, member in enumerate(self.members):
             mine = ways[member.way]
             out[at] = mine.as_log(value_of(member.rules, mine, ground))
+            if member.way == TURNS:
+                out[at] += turns
         return out
 
 
@@ -75,13 +85,14 @@ class SimpleRules(Restores):
 
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
         many = campaign.ground.cells > MOST_CELLS_OF_REST
+        takes_turns = campaign.shared["whole"].ground.takes_turns
         own = [
             label_of(way, name)
             for way, names in WAYS.items()
             for name in names
-            if not (many and name in RESTS)
+            if not (many and name in RESTS) and (way != TURNS or takes_turns)
         ]
-        return (NO_SLOWDOWN, *own)
+        return (NO_SLOWDOWN, *([TURNS_ALONE] if takes_turns else []), *own)
 
     def fit(
         self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
@@ -97,11 +108,13 @@ def fit_rules(
     rows: SlowdownRows, ground: Ground, wanted: Collection[str], limits: np.ndarray, seed: int
 ) -> FittedRules:
     """Those called so, learned from at least one row where any is. limits: as FittedRules has them."""
-    members = [RuleMember(NO_SLOWDOWN, FACTORS, ())] if NO_SLOWDOWN in wanted else []
+    plain = ((NO_SLOWDOWN, FACTORS), (TURNS_ALONE, TURNS))
+    members = [RuleMember(label, way, ()) for label, way in plain if label in wanted]
     for way, names in WAYS.items():
         mine = [name for name in names if label_of(way, name) in wanted]
         if mine:
-            learned = fit_simple_rules(mine, _rows_of(rows, way, limits), ground, seed, RESTS)
+            mine_rows = _rows_of(rows, way, limits, ground)
+            learned = fit_simple_rules(mine, mine_rows, ground, seed, RESTS)
             members += [RuleMember(label_of(way, name), way, learned[name]) for name in mine]
     return FittedRules(tuple(members), limits)
 
@@ -111,7 +124,8 @@ def label_of(way: str, name: str) -> str:
     return name if way == FACTORS else f"{name} of {way}"
 
 
-def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray) -> SlowdownRows:
+def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray, ground: Ground) -> SlowdownRows:
     if way == SECONDS:
         return replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
-    return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)))
+    left = rows.log_slowdown - turns_on_cores(rows, ground) if way == TURNS else rows.log_slowdown
+    return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)), log_slowdown=left)

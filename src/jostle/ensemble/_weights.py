@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.ensemble._folds import FEW_SETS, KINDS, NEW_NAME, NEW_SET
+from jostle.ensemble._rules import TURNS_ALONE
 from jostle.rules import (
     FEWEST_TO_WEIGH,
     LEAST_WEIGHT,
@@ -21,7 +22,8 @@ from jostle.rules import (
 )
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
-USUAL = ("level", "effects")  # where too few sets are there to weigh anything by
+# Where too few sets are there to weigh anything by: the first of these of which all are there.
+USUAL = (("level of turns", "effects of turns"), ("level", "effects"))
 CLOSE = 1.08  # times the least error, up to which an answer goes on
 
 
@@ -83,9 +85,15 @@ class Trial:
         return Trial(**joined)
 
 
+def of_nothing(labels: tuple[str, ...]) -> str:
+    """Which answers where runs tell of no interference: turns on shared cores, or 1."""
+    return TURNS_ALONE if TURNS_ALONE in labels else NO_SLOWDOWN
+
+
 def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
     """(k,) where nothing can be tried."""
-    usual = np.array([float(label in USUAL) for label in labels])
+    named = next((names for names in USUAL if set(names) <= set(labels)), ())
+    usual = np.array([float(label in named) for label in labels])
     return usual / usual.sum() if usual.any() else np.full(len(labels), 1 / max(len(labels), 1))
 
 
@@ -99,7 +107,7 @@ def weights_of(
 ) -> np.ndarray:
     """(kinds, most + 1, k) weights of sum 1. chance: of chance_of_shift. prior: (k,) how far each is believed
     before any set was left out."""
-    nothing = np.array([float(label == NO_SLOWDOWN) for label in labels])
+    nothing = np.array([float(label == of_nothing(labels)) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
     pooled = every.weights_beside(usual_weights(labels), seed, prior, 1.0)

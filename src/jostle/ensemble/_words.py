@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 _WORDS = {
     "none": "no slowdown",
+    "turns": "turns on shared cores",
     "level": "the mean slowdown",
     "effects": "additive effects",
     "effects and rest": "additive effects and what pairs differ by",
@@ -20,6 +21,7 @@ _WORDS = {
 }
 _UNITS = {
     " of seconds": ", in seconds",
+    " of turns": " beyond turns on shared cores",
     " of shares": ", in shares of the time alone",
     " of factors": "",
 }

@@ -5,6 +5,8 @@ from ._bilinear import Strength as Strength
 from ._bilinear import fit_bilinear as fit_bilinear
 from ._by_kind import EffectsByKind as EffectsByKind
 from ._by_kind import Side as Side
+from ._cores import turns_on_cores as turns_on_cores
+from ._cores import with_cores as with_cores
 from ._design import MANY_CELLS as MANY_CELLS
 from ._design import design_of as design_of
 from ._design import ground_of as ground_of

@@ -1,5 +1,8 @@
 """More co-runners than any run has: what pairs, or the largest sets known, say of larger ones.
 
+Where it is known how many cores there are and how much of them each workload wants, turns on these (see
+`_cores`) are taken off before, and put on after, all of the following.
+
 Three kinds of rules, on what is answered about sets no larger than those seen, or about larger ones:
 
     part:  one of the weighed answers, such as effects or pressures that add up, of the larger set itself
@@ -24,11 +27,12 @@ rules are weighed by how close they are on the highest, learned from the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from jostle.rules._cores import turns_on_cores
 from jostle.rules._memory import keys_of, variance_of_repeats
 from jostle.rules._rows import Ground, SlowdownRows, looked_up
 from jostle.rules._weights import greedy_weights, nothing_but_noise, relative_error
@@ -75,11 +79,23 @@ class LargerSets:
     gain: np.ndarray
     stays: np.ndarray = field(default_factory=lambda: np.array(False))
 
+    @classmethod
+    def of_turns(cls, most: int, ground: Ground) -> LargerSets:
+        """Where nothing but turns on cores slows anything down."""
+        none = np.zeros((0, 3)), np.zeros(0), np.zeros(ground.cells)
+        return cls(np.array(most), *none, np.ones(ground.platforms), np.ones(ground.platforms))
+
     def log_slowdown(
         self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
         """(n,) of rows with more co-runners than seen."""
-        whole = parts(rows) if parts is not None and (self.rule[:, 0] == PART).any() else None
+        turns = turns_on_cores(rows, ground)
+        if not len(self.rule):
+            return turns
+        answer = _without_turns(answer, ground)
+        whole = None
+        if parts is not None and (self.rule[:, 0] == PART).any():
+            whole = parts(rows) - turns
         alone = answer(_pairs(rows))
         answers, least = self.by_rule(rows, ground, answer, alone, whole)
         total = self.weight @ answers
@@ -87,7 +103,7 @@ class LargerSets:
             gain = self.gain[rows.target // ground.workloads]
             added = np.bincount(rows.row, np.expm1(alone), len(rows))
             total += (1 - gain) ** DOUBT * (np.log1p(np.maximum(added, -0.9)) - total)
-        return np.maximum(total, least) if self.stays else total
+        return np.maximum(turns + total, least) if self.stays else turns + total
 
     def by_rule(
         self,
@@ -97,18 +113,21 @@ class LargerSets:
         alone: np.ndarray,
         whole: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """((k, n) what each rule says, (n,) the mean of what is answered of sets of `most`).
+        """((k, n) what each rule says, (n,) the mean of what is answered of sets of `most`, turns included).
 
-        alone: (m,) what is answered of each co-runner alone. whole: (p, n) what the parts say, None for none.
+        answer: without turns. alone: (m,) what is answered of each co-runner alone. whole: (p, n) what the
+        parts say, None for none.
         """
         most = int(self.most)
-        smaller, of_row = alone, rows.row
+        smaller, of_row, sets = alone, rows.row, _pairs(rows)
         if most > 1:
-            sets = _sets_of(rows, most)
-            of_row = rows.row[sets[:, 0]]
-            smaller = answer(_beside(rows, of_row, rows.corunner[sets]))
-        least = np.bincount(of_row, smaller, len(rows)) / rows.degree
-        mean = {1: rows.mean(alone), most: least}
+            members = _sets_of(rows, most)
+            of_row = rows.row[members[:, 0]]
+            sets = _beside(rows, of_row, rows.corunner[members])
+            smaller = answer(sets)
+        mean = {1: rows.mean(alone), most: np.bincount(of_row, smaller, len(rows)) / rows.degree}
+        waited = np.bincount(of_row, turns_on_cores(sets, ground), len(rows)) / rows.degree
+        least = mean[most] + waited
         answers = np.empty((len(self.rule), len(rows)))
         for at, (kind, strength, base) in enumerate(self.rule):
             if kind == PART and whole is not None:
@@ -151,7 +170,9 @@ def fit_extrapolation(
     variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
     no larger sets are known to tell. growing: (k,) weights of parts that learn from two numbers of co-runners
     how effects grow, which pairs alone cannot try."""
-    most = int(rows.degree.max())
+    most, turns = int(rows.degree.max()), turns_on_cores(rows, ground)
+    rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
+    answer, within = _without_turns(answer, ground), within - turns
     rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
     gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
@@ -159,8 +180,9 @@ def fit_extrapolation(
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
         known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
         smaller, parts = fewer(~highest)
+        smaller, waited = _without_turns(smaller, ground), turns_on_cores(held, ground)
         before = int(known.degree.max())
-        whole = None if parts is None else parts(held)
+        whole = None if parts is None else parts(held) - waited
         rules = _rules(before, 0 if whole is None else len(whole))
         low_known = _low(known, ground, smaller)
         trial = LargerSets(np.array(before), np.array(rules), weight, low_known, rho, gain, stays)
@@ -168,7 +190,8 @@ def fit_extrapolation(
         answers, least = trial.by_rule(held, ground, smaller, alone, whole)
         weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
         away = weight @ answers - held.log_slowdown
-        lost = relative_error(np.maximum(away, least - held.log_slowdown)) - relative_error(away)
+        least = least - waited - held.log_slowdown
+        lost = relative_error(np.maximum(away, least)) - relative_error(away)
         stays = np.array(nothing_but_noise(lost, held.sets()))
         if before == 1 and whole is not None and growing is not None:
             weight *= 1 - UNTRIED * growing.sum()
@@ -178,6 +201,10 @@ def fit_extrapolation(
         rules = [rule for rule, w in zip(rules, weight, strict=True) if w > 0]
         weight = weight[weight > 0]
     return LargerSets(np.array(most), np.array(rules, float), weight, low, rho, gain, stays)
+
+
+def _without_turns(answer: Answer, ground: Ground) -> Answer:
+    return lambda query: answer(query) - turns_on_cores(query, ground)
 
 
 def _rules(before: int, parts: int) -> list[Rule]:

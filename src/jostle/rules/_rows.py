@@ -133,16 +133,25 @@ class SlowdownRows(RaggedRows):
 @dataclass(frozen=True)
 class Ground:
     """What is known without rows. design: (cells, d) what tells workloads on platforms apart, over the
-    median distance. level: (cells,) log runtime alone, over its spread on the platform."""
+    median distance. level: (cells,) log runtime alone, over its spread on the platform. core_share: (cells,)
+    cores that a workload wants while it runs alone, cores: (platforms,) how many there are, infinity where
+    nobody waits for one; None where no platform tells."""
 
     platforms: int
     workloads: int
     design: np.ndarray
     level: np.ndarray
+    core_share: np.ndarray | None = None
+    cores: np.ndarray | None = None
 
     @property
     def cells(self) -> int:
         return self.platforms * self.workloads
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether workloads may wait for cores on some platform."""
+        return self.cores is not None
 
 
 def looked_up(
