@@ -40,7 +40,7 @@ from jostle.rules._bilinear import _loss_and_slope
 from jostle.rules._by_kind import _posterior
 from jostle.rules._encoded import FOLDS, KINDS, SHRINKAGE
 from jostle.rules._memory import keys_of
-from jostle.rules._more import FEWEST, GROW, PART, POOL, _low, explained
+from jostle.rules.larger._more import FEWEST, GROW, PART, POOL, _low, explained
 from jostle.runs import Runs
 
 P, W = 2, 5

@@ -11,7 +11,7 @@ import pytest
 from jostle.evaluate import OwnPairs, SoloTime
 from jostle.methods import learn
 from jostle.rules import Ground, LargerSets, SlowdownRows, fit_extrapolation, fit_memory
-from jostle.rules._more import GROW, POOL
+from jostle.rules.larger._more import GROW, POOL
 from jostle.slowdown import Slowdown
 from studies.slowdown.laws import MadeCampaign
 

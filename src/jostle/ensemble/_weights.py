@@ -22,7 +22,7 @@ from jostle.rules import (
 )
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
-# Where too few sets are there to weigh anything by: the first of these of which all are there.
+# Where too few sets are there to weigh anything by: the first of these of which any is there.
 USUAL = (("level of turns", "effects of turns"), ("level", "effects"))
 CLOSE = 1.08  # times the least error, up to which an answer goes on
 
@@ -92,7 +92,7 @@ def of_nothing(labels: tuple[str, ...]) -> str:
 
 def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
     """(k,) where nothing can be tried."""
-    named = next((names for names in USUAL if set(names) <= set(labels)), ())
+    named = next((names for names in USUAL if set(names) & set(labels)), ())
     usual = np.array([float(label in named) for label in labels])
     return usual / usual.sum() if usual.any() else np.full(len(labels), 1 / max(len(labels), 1))
 

@@ -5,8 +5,6 @@ from ._bilinear import Strength as Strength
 from ._bilinear import fit_bilinear as fit_bilinear
 from ._by_kind import EffectsByKind as EffectsByKind
 from ._by_kind import Side as Side
-from ._cores import turns_on_cores as turns_on_cores
-from ._cores import with_cores as with_cores
 from ._design import MANY_CELLS as MANY_CELLS
 from ._design import design_of as design_of
 from ._design import ground_of as ground_of
@@ -30,10 +28,6 @@ from ._members import value_of as value_of
 from ._memory import Memory as Memory
 from ._memory import fit_memory as fit_memory
 from ._memory import variance_of_repeats as variance_of_repeats
-from ._more import ANY_OF_PAIRS as ANY_OF_PAIRS
-from ._more import Answer as Answer
-from ._more import LargerSets as LargerSets
-from ._more import fit_extrapolation as fit_extrapolation
 from ._rows import Ground as Ground
 from ._rows import RaggedRows as RaggedRows
 from ._rows import SlowdownRows as SlowdownRows
@@ -58,3 +52,9 @@ from ._weights import trust_in_units as trust_in_units
 from ._weights import weighted_median as weighted_median
 from ._weights import weights_of_unseen as weights_of_unseen
 from ._weights import without_light as without_light
+from .larger._cores import turns_on_cores as turns_on_cores
+from .larger._cores import with_cores as with_cores
+from .larger._more import ANY_OF_PAIRS as ANY_OF_PAIRS
+from .larger._more import Answer as Answer
+from .larger._more import LargerSets as LargerSets
+from .larger._more import fit_extrapolation as fit_extrapolation

@@ -114,13 +114,13 @@ def with_cores(
     if not here.any():
         return ground
     share = _filled(share)
-    said = _cores_said(runs, names[1])
+    stated = _stated_cores(runs, names[1])
     cores = np.full(ground.platforms, NO_TURNS)
     rows = rows.drawn(MOST_ROWS, [MOST_ROWS])
     place, sets = rows.target // ground.workloads, rows.sets()
     for p in np.flatnonzero(here):
         part, gains = rows.take(place == p), {}
-        for number in (said[p],) if said[p] > 0 else range(1, MOST_CORES + 1):
+        for number in (stated[p],) if stated[p] > 0 else range(1, MOST_CORES + 1):
             only = np.where(np.arange(len(cores)) == p, number, NO_TURNS)
             tried = turns_on_cores(part, replace(ground, core_share=share.ravel(), cores=only))
             gain = relative_error(-part.log_slowdown) - relative_error(tried - part.log_slowdown)
@@ -128,7 +128,7 @@ def with_cores(
         best = max(gains, key=lambda number: float(np.nansum(gains[number])))
         gain, is_told = gains[best], np.isfinite(gains[best]).sum() >= FEWEST
         is_so = np.nansum(gain) >= 0 or not is_told
-        if said[p] <= 0:
+        if stated[p] <= 0:
             is_so = is_told and not nothing_but_noise(gain, sets[place == p], PLAINLY)
         cores[p] = best if is_so else NO_TURNS
     if not np.isfinite(cores).any():
@@ -146,15 +146,15 @@ def _filled(share: np.ndarray) -> np.ndarray:
     return np.maximum(np.where(known, share, elsewhere[None]), 0.0)
 
 
-def _cores_said(runs: Runs, platforms: tuple[str, ...]) -> np.ndarray:
+def _stated_cores(runs: Runs, platforms: tuple[str, ...]) -> np.ndarray:
     """(platforms,) by their features, 0 where these do not say it."""
     out = np.zeros(len(platforms))
     known, table = runs.features_of("platform")
     if table is None or CORES not in table.column_names:
         return out
-    said = dict(zip(known, table.column(CORES).to_pylist(), strict=True))
+    stated = dict(zip(known, table.column(CORES).to_pylist(), strict=True))
     for at, name in enumerate(platforms):
-        value = said.get(name)
+        value = stated.get(name)
         if isinstance(value, int | float) and np.isfinite(value):
             out[at] = max(float(value), 0.0)
     return out

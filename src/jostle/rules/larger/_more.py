@@ -32,10 +32,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jostle.rules._cores import turns_on_cores
 from jostle.rules._memory import keys_of, variance_of_repeats
 from jostle.rules._rows import Ground, SlowdownRows, looked_up
 from jostle.rules._weights import greedy_weights, nothing_but_noise, relative_error
+from jostle.rules.larger._cores import turns_on_cores
 
 QUANTILE = 0.1
 ASKED = 40  # co-runners by which F is found
