@@ -222,8 +222,7 @@ def small_model(number: int) -> jostle.Model:
         corunners=[*corunners, []],
         runtime_seconds=[*seconds, 1.0 + number],
     )
-    method = jostle.Slowdown(rank=1, members=1, steps=30, process=False)
-    return jostle.fit(runs, method, seed=0)
+    return jostle.fit(runs, jostle.Slowdown(), seed=0)
 
 
 KINDS: dict[str, type[Subject]] = {kind.name: kind for kind in (Datasets, Recordings, Models)}

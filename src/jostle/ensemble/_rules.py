@@ -65,8 +65,10 @@ class FittedRules(Serializable):
 
     def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(k, n)."""
-        ways = {way: _rows_of(rows, way, self.limits, ground) for way in WAYS}
-        out, turns = np.empty((len(self.members), len(rows))), turns_on_cores(rows, ground)
+        used = {member.way for member in self.members}
+        ways = {way: _rows_of(rows, way, self.limits) for way in used}
+        turns = turns_on_cores(rows, ground) if TURNS in used else 0.0
+        out = np.empty((len(self.members), len(rows)))
         for at, member in enumerate(self.members):
             mine = ways[member.way]
             out[at] = mine.as_log(value_of(member.rules, mine, ground))
@@ -113,8 +115,11 @@ def fit_rules(
     for way, names in WAYS.items():
         mine = [name for name in names if label_of(way, name) in wanted]
         if mine:
-            mine_rows = _rows_of(rows, way, limits, ground)
-            learned = fit_simple_rules(mine, mine_rows, ground, seed, RESTS)
+            part = _rows_of(rows, way, limits)
+            if way == TURNS:
+                left = rows.log_slowdown - turns_on_cores(rows, ground)
+                part = replace(part, log_slowdown=left)
+            learned = fit_simple_rules(mine, part, ground, seed, RESTS)
             members += [RuleMember(label_of(way, name), way, learned[name]) for name in mine]
     return FittedRules(tuple(members), limits)
 
@@ -124,8 +129,7 @@ def label_of(way: str, name: str) -> str:
     return name if way == FACTORS else f"{name} of {way}"
 
 
-def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray, ground: Ground) -> SlowdownRows:
+def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray) -> SlowdownRows:
     if way == SECONDS:
         return replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
-    left = rows.log_slowdown - turns_on_cores(rows, ground) if way == TURNS else rows.log_slowdown
-    return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)), log_slowdown=left)
+    return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)))

@@ -15,12 +15,15 @@ cores; and where those runs are closer to no turns at all, no turns are taken.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.rules._rows import Ground, SlowdownRows
 from jostle.rules._weights import nothing_but_noise, relative_error
-from jostle.runs import Runs, solo_core_shares
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
 
 CORES = "cores"  # the platform feature
 ROUNDS = 12  # in which s is found
@@ -109,6 +112,8 @@ def with_cores(
 ) -> Ground:
     """The ground with the shares of cores that runs alone tell, and with how many cores each platform has:
     by its feature, or by the rows. names: (workloads, platforms)."""
+    from jostle.runs import solo_core_shares  # answers need no Arrow
+
     share = solo_core_shares(runs, *names)
     here = np.isfinite(share).any(1)
     if not here.any():
