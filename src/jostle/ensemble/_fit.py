@@ -23,14 +23,13 @@ from jostle.ensemble._folds import (
 from jostle.ensemble._rules import TURNS_ALONE
 from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FIRST_ROWS, Experts, Tried, alone_by_network
-from jostle.ensemble._weights import KNOWN_NAMES, Trial, usual_weights, weights_of
+from jostle.ensemble._weights import KNOWN_NAMES, Trial, is_of_nothing, usual_weights, weights_of
 from jostle.ensemble._words import weights_in_words
 from jostle.errors import NotEnoughRuns
 from jostle.methods import CLOSE_CALIBRATION, Data, FitWithout, RunCounts
 from jostle.progress import Progress
 from jostle.rules import (
     ANY_OF_PAIRS,
-    NO_SLOWDOWN,
     Answer,
     LargerSets,
     chance_of_identity,
@@ -98,7 +97,7 @@ def fit(
         weight = weights_of(labels, trial, most, chance, seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
-    is_nothing = used in ((NO_SLOWDOWN,), (TURNS_ALONE,))
+    is_nothing = is_of_nothing(used)
     waits = is_nothing and turns_on_cores(campaign.rows, campaign.ground).any()
     alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
     whole = Learned(campaign, every, used, weight, share, names, usual, tried.ready, alike)
@@ -259,7 +258,7 @@ def _notes(
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
     has_rows, labels = bool(campaign.is_learned.any()), fitted.weighed.labels
-    if not has_rows or labels in ((NO_SLOWDOWN,), (TURNS_ALONE,)):
+    if not has_rows or is_of_nothing(labels):
         why = "no evidence of interference" if has_rows else "no run with co-runners"
         what = (
             "slowdowns are turns on shared cores"

@@ -85,6 +85,11 @@ class Trial:
         return Trial(**joined)
 
 
+def is_of_nothing(labels: tuple[str, ...]) -> bool:
+    """Whether nothing answers that was learned from runs beside others."""
+    return labels in ((NO_SLOWDOWN,), (TURNS_ALONE,))
+
+
 def of_nothing(labels: tuple[str, ...]) -> str:
     """Which answers where runs tell of no interference: turns on shared cores, or 1."""
     return TURNS_ALONE if TURNS_ALONE in labels else NO_SLOWDOWN

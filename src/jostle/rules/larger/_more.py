@@ -119,12 +119,13 @@ class LargerSets:
         parts say, None for none.
         """
         most = int(self.most)
-        smaller, of_row, sets = alone, rows.row, _pairs(rows)
         if most > 1:
             members = _sets_of(rows, most)
             of_row = rows.row[members[:, 0]]
             sets = _beside(rows, of_row, rows.corunner[members])
             smaller = answer(sets)
+        else:
+            of_row, sets, smaller = rows.row, _pairs(rows), alone
         mean = {1: rows.mean(alone), most: np.bincount(of_row, smaller, len(rows)) / rows.degree}
         waited = np.bincount(of_row, turns_on_cores(sets, ground), len(rows)) / rows.degree
         least = mean[most] + waited
