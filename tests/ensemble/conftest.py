@@ -7,9 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from jostle.ensemble import CanonicalRuns
+import jostle
+from jostle.ensemble import CanonicalRuns, Ensemble
 from jostle.ensemble._canonical import campaign_of
 from jostle.runs import Runs
+
+QUICK = Ensemble(experts=("rules",))
 
 
 def made_runs(
@@ -65,6 +68,12 @@ def in_sessions(effect: np.ndarray, seed: int = 0, whole_platforms: bool = False
 @pytest.fixture(scope="session")
 def runs() -> Runs:
     return made_runs()
+
+
+@pytest.fixture(scope="session")
+def of_rules(runs: Runs) -> jostle.Model:
+    """Of the made runs, by the simple rules alone."""
+    return jostle.fit(runs, QUICK, seed=0)
 
 
 @pytest.fixture(scope="session")

@@ -20,10 +20,9 @@ from jostle.evaluate import OwnPairs
 from jostle.extend import Table
 from jostle.methods import Data, FitWithout, default_method, learn
 from jostle.runs import Colocations, Runs
-from tests.ensemble.conftest import campaign_of, made_runs
+from tests.ensemble.conftest import QUICK, campaign_of, made_runs
 from tests.limits import assert_closer, errors_of
 
-QUICK = Ensemble(experts=("rules",))
 ROUNDING = 1e-9
 
 
@@ -32,15 +31,9 @@ def fitted_to(runs: Runs) -> FittedEnsemble:
 
 
 @pytest.fixture(scope="module")
-def model(runs: Runs) -> jostle.Model:
-    """Of the made runs, seed 0."""
-    return jostle.fit(runs, QUICK, seed=0)
-
-
-@pytest.fixture(scope="module")
-def fitted(model: jostle.Model) -> FittedEnsemble:
+def fitted(of_rules: jostle.Model) -> FittedEnsemble:
     """The same as fitted_to(runs)."""
-    return model.predictor
+    return of_rules.predictor
 
 
 @pytest.fixture(scope="module")
@@ -200,13 +193,13 @@ def test_a_saved_one_answers_alike(tmp_path: Path) -> None:
     assert len(model.notes) <= 3
 
 
-def test_bounds_are_cross_validated(runs: Runs, model: jostle.Model) -> None:
-    bounds = model.bound(runs.colocations, 0.8)
+def test_bounds_are_cross_validated(runs: Runs, of_rules: jostle.Model) -> None:
+    bounds = of_rules.bound(runs.colocations, 0.8)
     assert set(bounds.outcome.tolist()) == {CROSS_VALIDATED}
     assert bounds.is_calibrated.all()
     assert not bounds.is_guaranteed.any()
-    own = model.calibration.runs
-    assert len(own.take(np.flatnonzero(~own.held_out))) == len(model.kept.calibration)  # type: ignore[union-attr]
+    own = of_rules.calibration.runs
+    assert len(own.take(np.flatnonzero(~own.held_out))) == len(of_rules.kept.calibration)  # type: ignore[union-attr]
 
 
 def test_bounds_of_sets_held_out_are_guaranteed() -> None:

@@ -10,13 +10,11 @@ import pytest
 import jostle
 from jostle.answers import PredictQuestion
 from jostle.answers.model.predict import predict
-from jostle.ensemble import Ensemble
 from jostle.ensemble._sessions import fit_sessions
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
-from tests.ensemble.conftest import DAYS, campaign_of, in_sessions, made_runs
-
-QUICK = Ensemble(experts=("rules",))
+from jostle.runs import Runs
+from tests.ensemble.conftest import DAYS, QUICK, campaign_of, in_sessions
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +63,11 @@ def test_a_platform_of_one_session_says_nothing_of_it() -> None:
     ] == pytest.approx(0, abs=1e-9)
 
 
-def test_one_session_is_none() -> None:
-    assert fit_sessions(campaign_of(made_runs())[0], seed=0) is None
-    model = jostle.fit(made_runs(), QUICK)
-    assert model.session_cost == 0
+def test_one_session_is_none(runs: Runs, of_rules: Model) -> None:
+    assert fit_sessions(campaign_of(runs)[0], seed=0) is None
+    assert of_rules.session_cost == 0
     with pytest.raises(UsageError, match="several campaigns"):
-        model.in_session("day 0")
+        of_rules.in_session("day 0")
 
 
 def test_a_question_that_names_its_session_is_answered_for_it(model: Model) -> None:
