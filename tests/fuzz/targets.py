@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from jostle.errors import BadData, JostleError
+from jostle.runs import ImportedLog
 from jostle.traces import RecordedRun
 from tests.fuzz import recordings, samples
 from tests.fuzz.mutation import ODD, bytes_changed, cells_changed, json_changed, json_text
+from tests.runs.test_import_contract import EXAMPLES
 
 Make = Callable[[random.Random, Path], bytes]
 
@@ -280,6 +282,14 @@ def _gavel(path: Path) -> object:
     return GavelImport(path, "oracle").read()
 
 
+def _example(name: str) -> Callable[[Path], object]:
+    def read(path: Path) -> object:
+        found = EXAMPLES[name].importer(path).read()
+        return found.runs() if isinstance(found, ImportedLog) else found
+
+    return read
+
+
 def _magus(path: Path) -> object:
     from jostle.runs import MagusImport
 
@@ -407,6 +417,12 @@ TARGETS: dict[str, Target] = {
     "gavel": Target("oracle_throughputs.json", _json(samples.GAVEL), _gavel),
     "magus": Target("traces/a_trace.csv", _magus_made, _magus, _magus_rest),
     "pitot": Target("data.npz", _npz, _pitot),
+    "jobs": Target("a.csv", _text(EXAMPLES["jobs"].text.encode()), _example("jobs")),
+    "sacct": Target("a.txt", _text(EXAMPLES["sacct"].text.encode()), _example("sacct")),
+    "kubernetes": Target(
+        "a.json", _json(json.loads(EXAMPLES["kubernetes"].text)), _example("kubernetes")
+    ),
+    "windows": Target("a.json", _json(json.loads(EXAMPLES["windows"].text)), _example("windows")),
     "dataset": Target("runs/a.parquet", _dataset_made, _dataset),
     "journal": Target("journal/c.jsonl", _journal_made, _journal, _journal_rest),
     "callgrind": Target("callgrind.out", _bytes(samples.CALLGRIND), _callgrind),

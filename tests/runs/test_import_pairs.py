@@ -221,17 +221,21 @@ ms,us,,MB,
 """
 
 
+def metrics(occupancy: str = "0.5") -> dict[str, str]:
+    mix = ["inst_fp_16", "inst_fp_64", "inst_bit_convert", "inst_control", "inst_misc"]
+    values = dict.fromkeys([*mix, "inst_inter_thread_communication"], "0")
+    values |= {"inst_fp_32": "60", "inst_integer": "20", "inst_compute_ld_st": "20"}
+    values |= {"achieved_occupancy": occupancy, "executed_ipc": "1.5", "sm_activity": "80%"}
+    values |= {"inst_issued": "10", "dram_read_transactions": "3"}
+    return values | {"dram_write_transactions": "1"}
+
+
 def magus(folder: Path, trace: str = TRACE, occupancy: str = "0.5") -> Path:
     (folder / "traces").mkdir(exist_ok=True)
     (folder / "metrics").mkdir(exist_ok=True)
     table(folder, HEAD + "r1,gpu,a,,b,,t,ms,100,200,2\nr1,gpu,b,,a,,t,ms,100,300,3\n")
     (folder / "traces" / "a_trace.csv").write_text(trace)
-    mix = ["inst_fp_16", "inst_fp_64", "inst_bit_convert", "inst_control", "inst_misc"]
-    values = dict.fromkeys([*mix, "inst_inter_thread_communication"], "0")
-    values |= {"inst_fp_32": "60", "inst_integer": "20", "inst_compute_ld_st": "20"}
-    values |= {"achieved_occupancy": occupancy, "executed_ipc": "1.5", "sm_activity": "80%"}
-    values |= {"inst_issued": "10", "dram_read_transactions": "3", "dram_write_transactions": "1"}
-    lines = [f'"k",2,"{name}",{value}' for name, value in values.items()]
+    lines = [f'"k",2,"{name}",{value}' for name, value in metrics(occupancy).items()]
     (folder / "metrics" / "a_metrics.csv").write_text(
         '==1==\n"Kernel","Invocations","Metric Name","Avg"\n' + "\n".join(lines) + "\n"
     )

@@ -125,7 +125,8 @@ def text_of(content: bytes, where: str) -> str:
         raise UnreadableFile(reason, where=where, fix="Save it as UTF-8.") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise UnreadableFile(f"line {line}: a zero byte, which no text holds", where=where)
+        reason = f"line {line}: a zero byte, which no text holds"
+        raise UnreadableFile(reason, where=where, fix="Save it as UTF-8.")
     return text
 
 

@@ -47,14 +47,23 @@ def text(cell: Any, what: str) -> str | None:
     return str(cell).strip()
 
 
+def float_of(cell: Any) -> float:
+    """Python's `float` without what only Python writes (1_000) or reads (digits of other scripts).
+
+    Raises ValueError, TypeError."""
+    if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
+        raise ValueError(f"{cell!r} is not a number")
+    return float(cell)
+
+
 def number(cell: Any, what: str, least: float = 0.0, *, above: bool = True) -> float | None:
     """A finite number, above `least` or at least that."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
     try:
-        if isinstance(cell, (bool, dict, list)) or (isinstance(cell, str) and "_" in cell):
+        if isinstance(cell, (bool, dict, list)):
             raise ValueError
-        value = float(cell)
+        value = float_of(cell)
     except (TypeError, ValueError):
         raise ValueError(f"{what} is {cell!r}, not a number") from None
     if not math.isfinite(value) or value < least or (above and value == least):

@@ -43,7 +43,8 @@ def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
                 if row and not row[0].startswith("==") and any(cell.strip() for cell in row):
                     yield reader.line_num, row
     except (OSError, UnicodeError, csv.Error) as error:
-        raise UnreadableFile(f"cannot be read as CSV: {error}", where=str(path)) from None
+        text = f"cannot be read as CSV: {error}"
+        raise UnreadableFile(text, where=str(path), fix="Record it again.") from None
     if quotes % 2 or not last.endswith(("\n", "\r")):
         inside = "a text in quotes" if quotes % 2 else "its last line, which has no end"
         raise UnreadableFile(f"cut off inside {inside}", where=str(path), fix="Record it again.")
@@ -95,7 +96,8 @@ class Line:
         if cell == "-":
             return None
         unit = next((self.units[column] for column in columns if column in self.units), "")
-        digits = "" if "_" in cell else cell.removesuffix("%").replace(",", "")  # not 1_000
+        is_plain = cell.isascii() and "_" not in cell  # as `cells.float_of` has it
+        digits = cell.removesuffix("%").replace(",", "") if is_plain else ""
         try:
             # Whole numbers stay whole: clocks count nanoseconds beyond what a float can.
             number = float(digits) if "." in digits or scale else int(digits)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._tables.cells import float_of
 from jostle._untrusted import printable
 from jostle.errors import BadData, UnreadableFile
 
@@ -62,7 +63,8 @@ def read_answers(path: Path, kinds: Collection[str] = ("matrix",)) -> Matrix:
     try:
         document = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableFile(f"cannot be read as JSON: {error}", where=str(path)) from None
+        text = f"cannot be read as JSON: {error}"
+        raise UnreadableFile(text, where=str(path), fix=_RECORD) from None
     return read_matrix(document, plain_name(path.stem), str(path), kinds)
 
 
@@ -71,9 +73,10 @@ def points_of(pairs: Sequence[Any], where: str) -> np.ndarray:
     points = np.empty((len(pairs), 2))
     for row, pair in enumerate(pairs):
         try:
-            points[row] = float(pair[0]), float(pair[1])
+            points[row] = float_of(pair[0]), float_of(pair[1])
         except (TypeError, ValueError, IndexError, KeyError, OverflowError):
-            raise BadData(f'value {row} is not [seconds, "number"]', where=where) from None
+            text = f'value {row} is not [seconds, "number"]'
+            raise BadData(text, where=where, fix=_RECORD) from None
         if not math.isfinite(points[row, 0]):
             raise BadData(f"the time of value {row} is not finite", where=where)
     points[~np.isfinite(points[:, 1]), 1] = np.nan

@@ -47,10 +47,9 @@ def read_parquet(content: bytes, where: str) -> ForeignTable:
     try:
         table = pyarrow.parquet.read_table(pa.BufferReader(content))
         table.validate(full=True)  # texts may be no UTF-8
-    except (OSError, pa.ArrowException) as error:
-        raise UnreadableFile(
-            f"not a readable Parquet file: {_first_line(error)}", where=where
-        ) from None
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        text = f"not a readable Parquet file: {_first_line(error)}"
+        raise UnreadableFile(text, where=where, fix="Write or copy it again.") from None
     _require_distinct(table.column_names, where)
     return ForeignTable(
         table.replace_schema_metadata(None), np.arange(table.num_rows), where, "row"
@@ -87,9 +86,8 @@ def read_csv(
             ),
         )
     except (pa.ArrowException, OSError) as error:
-        raise UnreadableFile(
-            f"not a readable CSV file: {_first_line(error)}", where=where
-        ) from None
+        text = f"not a readable CSV file: {_first_line(error)}"
+        raise UnreadableFile(text, where=where, fix="Its first line names columns.") from None
     _require_distinct(table.column_names, where)
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if lines == table.num_rows + 1 and not wrong:
@@ -136,7 +134,8 @@ def _odd_line(content: bytes) -> int | None:
 def _require_distinct(names: list[str], where: str) -> None:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise BadData(f"the column {twice[0]!r} is there more than once", where=where)
+        text = f"the column {twice[0]!r} is there more than once"
+        raise BadData(text, where=where, fix="Rename one of them.")
 
 
 def _first_line(error: BaseException) -> str:

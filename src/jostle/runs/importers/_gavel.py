@@ -70,7 +70,8 @@ class GavelImport:
                 fix="Nothing was written. Fetch the file again.",
             )
         if not walk.measured:
-            raise UnreadableFile("the file holds no measurement", where=str(file))
+            text = "the file holds no measurement"
+            raise UnreadableFile(text, where=str(file), fix="Fetch the file again.")
         names = sorted({n for m in walk.measured for n in (m.workload, *m.corunners)})
         sizes = [_BATCH.search(name) for name in names]
         features = pa.table(
@@ -97,7 +98,8 @@ def _file(path: Path, campaign: str | None) -> tuple[Path, str]:
             )
         if not there or (campaign is not None and campaign not in there):
             expected = [CAMPAIGNS[campaign]] if campaign else list(CAMPAIGNS.values())
-            raise UnreadableFile(f"the folder has no {' or '.join(expected)}", where=str(path))
+            text = f"the folder has no {' or '.join(expected)}"
+            raise UnreadableFile(text, where=str(path), fix="Check the name.")
         campaign = campaign or there[0]
         return path / CAMPAIGNS[campaign], campaign
     known = {file: name for name, file in CAMPAIGNS.items()}

@@ -45,6 +45,7 @@ _MEANS = {
     "executed_ipc": "instructions_per_cycle",
     "sm_activity": "multiprocessors_active_ratio",
 }
+_AGAIN = "Fetch the file again."
 _SECTOR_BYTES = 32  # what one DRAM transaction moves
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1024.0, "MB": 1024.0**2, "GB": 1024.0**3}
 
@@ -68,7 +69,8 @@ class MagusImport:
         """
         path = Path(self.folder)
         if not (path / "pairs.csv").is_file():
-            raise UnreadableFile("the folder has no pairs.csv", where=str(path))
+            text = "the folder has no pairs.csv"
+            raise UnreadableFile(text, where=str(path), fix="Check the name.")
         imported = PairsImport(path / "pairs.csv", published=SOURCE, licence=LICENCE).read()
         names = imported.runs.colocations.workload_names
         features: dict[str, dict[str, float]] = {name: {} for name in names}
@@ -105,7 +107,7 @@ def _trace(file: Path) -> dict[str, float]:
             transfer += seconds
             moved += _number(line, "size", _BYTES) if line.text("size") else 0.0
     if not kernels:
-        raise UnreadableFile("the trace holds no kernel", where=str(file))
+        raise UnreadableFile("the trace holds no kernel", where=str(file), fix=_AGAIN)
     return {
         "gpu_seconds": kernel + transfer,
         "kernel_seconds": kernel,
@@ -130,18 +132,20 @@ def _metrics(file: Path) -> dict[str, float]:
         if by_kernel.setdefault(kernel, {}).setdefault(name, mean) != mean:
             raise line.bad(f": {name} of {kernel!r} stands there twice")
     if not by_kernel:
-        raise UnreadableFile("the file holds no metric that is used", where=str(file))
+        raise UnreadableFile("the file holds no metric that is used", where=str(file), fix=_AGAIN)
     for kernel, values in by_kernel.items():
         lost = sorted(needed - set(values))
         if lost:
-            raise UnreadableFile(f"kernel {kernel!r} has no {lost[0]!r}", where=str(file))
+            raise UnreadableFile(
+                f"kernel {kernel!r} has no {lost[0]!r}", where=str(file), fix=_AGAIN
+            )
 
     def total(metric: str) -> float:
         return math.fsum(calls[k] * values[metric] for k, values in by_kernel.items())
 
     issued, counted = total("inst_issued"), math.fsum(total(metric) for metric in _MIX)
     if issued <= 0 or counted <= 0:
-        raise UnreadableFile("the kernels issued no instruction", where=str(file))
+        raise UnreadableFile("the kernels issued no instruction", where=str(file), fix=_AGAIN)
     out = {column: total(metric) / counted for metric, column in _MIX.items()}
     for metric, column in _MEANS.items():
         weighted = (calls[k] * v["inst_issued"] * v[metric] for k, v in by_kernel.items())
@@ -160,7 +164,7 @@ def _table(
     for name in needed:
         if names.count(name) != 1:
             text = f"{names.count(name)} columns {name!r}, not one"
-            raise UnreadableFile(text, where=str(file))
+            raise UnreadableFile(text, where=str(file), fix=_AGAIN)
     return rows, columns
 
 

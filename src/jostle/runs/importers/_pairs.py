@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from jostle._options import Positional
 from jostle._tables import file_bytes
+from jostle._tables.cells import float_of
 from jostle._untrusted import understands
 from jostle.errors import BadData, UsageError, require_known
 from jostle.runs._runs import Runs, columns_table
@@ -115,7 +116,7 @@ class PairsImport:
         rejected = rejected_rows(foreign, bad, self.drop_bad and bool(corun))
         if not corun:
             text = f"no row holds a measurement ({skipped} hold zeros or nothing)"
-            raise BadData(text, where=where)
+            raise BadData(text, where=where, fix="Give a table with measurements.")
         every = [*solo.values(), *corun]
         origins = [
             Origin(campaign, self.published or where, self.licence)
@@ -241,7 +242,7 @@ def _number(cell: str, name: str) -> float:
     if not cell:
         return 0.0
     try:
-        value = float("" if "_" in cell else cell)  # Python would take 1_000
+        value = float_of(cell)
     except ValueError:
         raise ValueError(f"{name} {cell!r} is not a number") from None
     if not math.isfinite(value) or value < 0:

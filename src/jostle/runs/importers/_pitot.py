@@ -38,7 +38,7 @@ class Arrays(dict[str, np.ndarray]):
         self.file = file
 
     def __missing__(self, key: str) -> np.ndarray:
-        raise BadData(f"the file has no array {key!r}", where=str(self.file))
+        raise BadData(f"the file has no array {key!r}", where=str(self.file), fix=_AGAIN)
 
     def numbers(self, key: str, *shape: int | None) -> np.ndarray:
         """float64 of this shape, None for any length. Raises BadData."""
@@ -57,7 +57,9 @@ class Arrays(dict[str, np.ndarray]):
             for value in self._shaped(key, "U", "texts", (None,), exact=False).reshape(-1)
         ]
         if len(set(names)) < len(names):
-            raise BadData(f"the array {key!r} names something twice", where=str(self.file))
+            raise BadData(
+                f"the array {key!r} names something twice", where=str(self.file), fix=_AGAIN
+            )
         return names
 
     def _shaped(
@@ -66,14 +68,16 @@ class Arrays(dict[str, np.ndarray]):
         array = self[key]
         if array.dtype.kind not in kinds and array.size:
             raise BadData(
-                f"the array {key!r} holds {array.dtype}, not {what}", where=str(self.file)
+                f"the array {key!r} holds {array.dtype}, not {what}",
+                where=str(self.file),
+                fix=_AGAIN,
             )
         fits = 1 <= array.ndim <= len(shape) and (not exact or array.ndim == len(shape))
         sides = zip(array.shape, shape, strict=False)
         if not fits or any(expected is not None and side != expected for side, expected in sides):
             expected = ", ".join("any" if side is None else str(side) for side in shape)
             text = f"the array {key!r} has shape {array.shape}, not ({expected})"
-            raise BadData(text, where=str(self.file))
+            raise BadData(text, where=str(self.file), fix=_AGAIN)
         return array
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from jostle._options import Positional
 from jostle._tables import file_bytes
+from jostle._tables.cells import float_of
 from jostle._untrusted import understands
 from jostle.errors import BadData, UsageError, require_choice
 from jostle.runs._check import find_bad_rows
@@ -246,9 +247,7 @@ def _seconds(
         value: float | None = None
         if cell is not None and (not isinstance(cell, str) or cell.strip()):
             try:
-                if isinstance(cell, str) and "_" in cell:  # Python would take 1_000
-                    raise ValueError
-                value = float(cell) * multiplier / divisor
+                value = float_of(cell) * multiplier / divisor
             except (TypeError, ValueError):
                 bad.append((row, f"runtime {cell!r} is not a number"))
                 value = 1.0  # any good value, so that one reason is given and not two

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import os
@@ -223,7 +224,7 @@ class JobsImport:
                 if hasattr(stream, "peek") and not stream.peek(1):
                     return  # a header alone: no job, and Arrow's reader may abort where it ends at once
                 reader = pyarrow.csv.open_csv(
-                    pa.PythonFile(stream, "r"),
+                    pa.PythonFile(_Checked(stream), "r"),
                     pyarrow.csv.ReadOptions(
                         block_size=_BLOCK, use_threads=False, column_names=names
                     ),
@@ -239,7 +240,7 @@ class JobsImport:
                 if mended:
                     texts = [pa.array(column, pa.string()) for column in zip(*mended, strict=True)]
                     yield dict(zip(names, texts, strict=True))
-        except (pa.ArrowException, OSError, EOFError) as error:
+        except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
             if "Empty CSV" not in str(error):  # a header alone: no job
                 raise _unreadable(error, where) from None
         log.jobs += ragged
@@ -281,6 +282,20 @@ class SacctImport(JobsImport):
     )
 
 
+class _Checked:
+    """A stream of text in UTF-8: Arrow checks no line that it skips. `read` raises UnicodeDecodeError."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8")()
+
+    def read(self, count: int) -> bytes:
+        part = self._stream.read(count)
+        self._decoder.decode(part, final=not part)
+        return part
+
+
 def _opened(file: Any) -> Any:
     if file == "-":
         return nullcontext(sys.stdin.buffer)
@@ -303,5 +318,6 @@ def _header(line: bytes, delimiter: str, where: str) -> list[str]:
 
 def _unreadable(error: Exception, where: str) -> UnreadableFile:
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    fix = None if isinstance(error, FileNotFoundError) else "Its first line names columns."
+    is_file = not isinstance(error, (FileNotFoundError, IsADirectoryError))
+    fix = "Its first line names columns." if is_file else "Check the name."
     return UnreadableFile(f"not a readable log: {text.splitlines()[0]}", where=where, fix=fix)

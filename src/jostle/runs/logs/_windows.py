@@ -19,6 +19,7 @@ import numpy as np
 
 from jostle._options import Limits, Positional
 from jostle._tables import cells
+from jostle._tables.cells import float_of
 from jostle._tables.prometheus import Matrix, points_of, read_answers
 from jostle._untrusted import printable
 from jostle.errors import BadData, UsageError
@@ -111,6 +112,7 @@ class WindowsImport:
         total, count, unit = _parts(metric)
         used = {total, count, f"{metric}_bucket"}
         mine = [(labels, pairs) for labels, pairs in series if labels.get("__name__") in used]
+        _check(mine, where)
         service = _label(self.service, _SERVICE, mine, where)
         device = _label(self.device, _NODE, mine, where)
         gauges = Gauges.of(series, length)
@@ -131,7 +133,7 @@ class WindowsImport:
                 elif labels["__name__"] == total:
                     one.total_seconds += more * unit
                 else:
-                    bound = float(labels.get("le", "inf"))
+                    bound = float_of(labels.get("le", "inf"))
                     one.within[bound] = one.within.get(bound, 0.0) + more
         pods = {pod for labels, _ in mine if (pod := pod_of(labels)) is not None}
         return self._imported(windows, length, where, gauges, pods, unknown)
@@ -221,6 +223,21 @@ def series_of(matrix: Matrix, where: str) -> list[Series]:
         (labels | {"__name__": name}, sorted(map(tuple, points_of(pairs, where).tolist())))
         for name, labels, pairs in matrix
     ]
+
+
+def _check(series: list[Series], where: str) -> None:
+    """Raises BadData for counts below 0 and for buckets without a bound."""
+    for labels, pairs in series:
+        wrong = "is below 0, which no count is" if any(value < 0 for _, value in pairs) else ""
+        try:
+            wrong = (
+                "has a bucket up to NaN" if math.isnan(float_of(labels.get("le", "0"))) else wrong
+            )
+        except ValueError as error:
+            wrong = f"has a bucket without a bound: {error}"
+        if wrong:
+            text = f"{printable(labels['__name__'])} {printable(wrong)[:100]}"
+            raise BadData(text, where=where, fix="Record it again.")
 
 
 def _increments(pairs: Pairs, length: float) -> Iterator[tuple[float, float, float]]:

@@ -56,7 +56,8 @@ class PerfImport:
         if tables:
             return self._listed(files, tables)
         if self.workload is None:
-            raise UsageError("it does not say what ran", fix="Name the workload.")
+            where = ", ".join(map(str, files[:3]))
+            raise UsageError("it does not say what ran", where=where, fix="Name the workload.")
         if len(files) > 1 and (self.run_id is not None or self.runtime is not None):
             raise UsageError(
                 "a run's name and runtime are of one file",

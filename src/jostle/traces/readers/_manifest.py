@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from jostle._tables import RAGGED, csv_rows, read_text
+from jostle._tables.cells import float_of
 from jostle.errors import BadData, UnknownName
 from jostle.traces.counters._counters import Traces
 from jostle.traces.readers._perf_stat import (
@@ -222,7 +223,7 @@ def _runtime(row: _Row) -> float | None:
     if row.runtime.lower() in ("", WHOLE):
         return None
     try:
-        seconds = float(row.runtime)
+        seconds = float_of(row.runtime)
     except ValueError:
         seconds = np.nan
     if not 0 < seconds < np.inf:

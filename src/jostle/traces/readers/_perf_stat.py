@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from jostle._tables import read_text
+from jostle._tables.cells import float_of
 from jostle.errors import BadData
 from jostle.traces.counters._counters import Trace, Traces
 from jostle.traces.readers._registry import RecordedRun, text_of
@@ -180,7 +181,8 @@ def _lines(text: str, where: str, separator: str) -> Iterator[PerfLine]:
                 fix="Record with -I and -x, or -j; remove a line that was cut off.",
             ) from None
         if not (0 < one.seconds < float("inf")) or one.value < 0 or np.isinf(one.value):
-            raise BadData("a time or count is not a number from 0 up", where=place)
+            text = "a time or count is not a number from 0 up"
+            raise BadData(text, where=place, fix="Remove a line that was cut off.")
         yield one
 
 
@@ -268,12 +270,12 @@ def _perf_line(
     if not name:
         raise ValueError
     missing = value in _MISSING
-    count = float("nan") if missing else float(value) * scale
+    count = float("nan") if missing else float_of(value) * scale
     if math.isnan(count) and not missing:
         raise ValueError
-    share = float("nan") if missing or running in (None, "") else float(str(running)) / 100
+    share = float("nan") if missing or running in (None, "") else float_of(running) / 100
     return PerfLine(
-        float(str(seconds)),
+        float_of(seconds),
         core,
         f"perf_{name}{ending}",
         count,

@@ -54,7 +54,7 @@ def traces_of(
     runs: list[Trace] = []
     restarts = 0
     for instance, mine in sorted(instances.items()):
-        restarts += sum(one.restarts() for one in mine)
+        restarts += sum(one.restarts(where) for one in mine)
         edges = _edges(mine, where)
         pieces = _pieces(cut, edges)
         cuts = [p.begin_seconds for p in pieces] + [p.end_seconds for p in pieces]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from jostle._tables import RAGGED, csv_rows, read_text
+from jostle._tables.cells import float_of
 from jostle._untrusted import printable
 from jostle.errors import BadData, require_known
 from jostle.traces.services._series import Kind, Series, usual_kind
@@ -104,7 +105,8 @@ class _Table:
             raise BadData(f"the separator {columns.separator!r} is not one character", where=where)
         table = csv_rows(read_text(path), where, columns.separator)
         if not table.rows:
-            raise BadData("it has no lines below its names of columns", where=where)
+            text = "it has no lines below its names of columns"
+            raise BadData(text, where=where, fix="Its first line names columns.")
         for number, row in zip(table.numbers, table.rows, strict=True):
             if RAGGED in row:
                 raise BadData(
@@ -156,13 +158,14 @@ class _Table:
             if text.lower() in _NOTHING:
                 continue
             try:
-                values[place] = float(text)
+                values[place] = float_of(text)
             except ValueError:
                 if not has_number:
                     return values
-                line = f"line {self.lines[place]}"
                 raise BadData(
-                    f"{text[:40]!r} in {line} is not a number", where=self.where
+                    f"{text[:40]!r} in line {self.lines[place]} is not a number",
+                    where=self.where,
+                    fix="Leave a cell empty where nothing was read.",
                 ) from None
             has_number = True
         values[~np.isfinite(values)] = np.nan

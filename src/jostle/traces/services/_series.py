@@ -42,13 +42,13 @@ class Series:
         """The usual distance of readings; 0 for fewer than two."""
         return float(np.median(np.diff(self.times_seconds))) if len(self.times_seconds) > 1 else 0.0
 
-    def restarts(self) -> int:
+    def restarts(self, where: str | None = None) -> int:
         """How often a total began anew. Raises BadData for one that goes down too often to be a total, and
         for counts below 0."""
         if self.kind != "level" and np.any(self.values < 0):
             raise BadData(
                 f"{self.name} is below 0, which no count is",
-                where=self.instance or None,
+                where=where,
                 fix=f"Say by `gauge` that {self.name} is a level.",
             )
         if self.kind != "total":

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from jostle._tables.cells import float_of
 from jostle.errors import BadData, UsageError
 from jostle.traces.counters._counters import Trace, Traces
 
@@ -45,7 +46,7 @@ def moment_of(text: str, zone: tzinfo = UTC) -> float:
     is in `zone` where it names none. Raises ValueError for anything else."""
     text = text.strip()
     try:
-        value = float(text)
+        value = float_of(text)
     except ValueError:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()

@@ -1,0 +1,438 @@
+"""What every importer must do with a file that is whole, broken, odd or foreign.
+
+An importer is here with a whole file and with where its numbers, columns and rows stand; the laws below are
+the same for all. A new importer needs one more entry in EXAMPLES: a test fails until it has one."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from jostle.errors import JostleError
+from jostle.runs import Imported, ImportedLog, Runs, importer_named, importer_names
+from jostle.traces import Profile
+from tests.command_line import jostle
+from tests.fuzz.recordings import MANIFEST, PROMETHEUS, SERIES, manifest_rest
+from tests.fuzz.samples import PITOT
+from tests.runs.test_import_kubernetes import ITEMS
+from tests.runs.test_import_pairs import GAVEL, HEAD, PAIRS, TRACE, magus, metrics
+from tests.runs.test_logs import HEADER as SACCT_HEADER
+from tests.runs.test_windows import histogram
+from tests.traces.test_perf_stat import LINES
+from tests.traces.test_profiles import NVPROF
+
+NUMBERS = ("nan", "inf", "-inf", "-1", "0", "1e400", "soon", "", "1_0", "٣", "9" * 5000)
+AS_JSON = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "soon": '"soon"', "": "null"}
+FOREIGN = {
+    "empty": b"",
+    "empty line": b"\n",
+    "zeros": b"\0" * 500,
+    "picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "other table": b"a,b,c\n1,2,3\n",
+    "other JSON": b"{}",
+    "null": b"null",
+    "list": b"[]",
+    "number": b"3",
+    "archive": b"PK\x03\x04 something",
+    "half of a character": b"\xff\xfe\x00",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """name: of the importer. text: a whole file, of which `packed` makes bytes. file: its name in a folder,
+    of which `rest` writes the others. given: what the importer is given. options: its own. number: one
+    that stands in the text, and `cell` how another takes its place. column: the name of one that is needed.
+    taken: {number put there: how many runs remain}; every other is refused. head, parts: lines of a table's
+    header, and what parts its cells. turned: the text with its rows in another order. row: one that is
+    written twice; then there are so many runs as `twice` says, or it is refused where that is 0. refused:
+    edits that make what else is wrong in such a file, each with what the error says."""
+
+    name: str
+    text: str
+    file: str
+    options: dict[str, Any]
+    number: str
+    column: str
+    cell: str = "{}"
+    taken: dict[str, int] = field(default_factory=dict)
+    head: int = 0
+    parts: str = ","
+    turned: Callable[[str], str] | None = None
+    row: str = ""
+    twice: int = 0
+    refused: tuple[tuple[str, str, str], ...] = ()
+    packed: Callable[[str], bytes] = str.encode
+    rest: Callable[[Path], object] = lambda _: None
+    given: Callable[[Path], Any] = lambda path: path
+
+    def importer(self, path: Path) -> Any:
+        return importer_named(self.name)(self.given(path), **self.options)
+
+    def edited(self, old: str, new: str) -> bytes:
+        assert old in self.text
+        return self.packed(self.text.replace(old, new, 1))
+
+    def wider(self) -> str:
+        """With a column, or an item, that nobody knows."""
+        if not self.head:
+            return self.text.replace("{", '{"colour": ["red"], ', 1)
+        lines = self.text.splitlines()
+        ends = ["colour", *["red"] * len(lines)]
+        at = next(number for number, line in enumerate(lines) if self.column in line)
+        wide = [line + self.parts + end for line, end in zip(lines[at:], ends, strict=False)]
+        return "\n".join([*lines[:at], *wide]) + "\n"
+
+    def other_order(self) -> str:
+        if self.turned is not None:
+            return self.turned(self.text)
+        lines = self.text.splitlines(keepends=True)
+        return "".join([*lines[: self.head], *reversed(lines[self.head :])])
+
+
+def as_parquet(text: str) -> bytes:
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(io.BytesIO(text.encode())), file)
+    return file.getvalue()
+
+
+def as_npz(text: str) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **{name: np.array(value) for name, value in json.loads(text).items()})
+    return file.getvalue()
+
+
+def turned(text: str) -> str:
+    """JSON whose keys, and whose items or series, stand the other way round."""
+
+    def other(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: other(one, name) for name, one in reversed(value.items())}
+        return value[::-1] if key in {"items", "result", "i_platform", "i_workload", "t"} else value
+
+    return json.dumps(other(json.loads(text)))
+
+
+CSV = "job,host,beside,wall,note\na,pi,b;c,1.5,x\nb,pi,,2.5,y\nc,pi,a,0.3,z\n"
+COLUMNS = {"workload": "job", "platform": "host", "corunners": ("beside",), "runtime": "wall"}
+EDGES = {"since": "2025-12-31T00:00:00", "until": "2026-02-01T00:00:00"}
+DAY = "2026-01-01T0"
+JOBS = [
+    f"1,n1,{DAY}1:00:00,{DAY}2:00:00,a,COMPLETED\n",
+    f"2,n1,{DAY}1:30:00,{DAY}3:00:00,b,COMPLETED\n",
+    f"3,n1,{DAY}4:00:00,{DAY}5:00:00,a,COMPLETED\n",
+]
+SACCT = [
+    f"1|ann|a|n1|{DAY}1:00:00|{DAY}2:00:00|COMPLETED|3600\n",
+    f"2|ann|b|n1|{DAY}1:30:00|{DAY}3:00:00|COMPLETED|5400\n",
+    f"3|ann|a|n1|{DAY}4:00:00|{DAY}5:00:00|COMPLETED|3600\n",
+]
+MARCH = {"since": "2026-03-01T07:00:00", "until": "2026-03-01T10:00:00"}
+MAGUS_PAIRS = HEAD + "r1,gpu,a,,b,,t,ms,100,200,2\nr1,gpu,b,,a,,t,ms,100,300,3\n"
+METRICS = '==1==\n"Kernel","Invocations","Metric Name","Avg"\n' + "".join(
+    f'"k",2,"{name}",{value}\n' for name, value in metrics().items()
+)
+TEXT, PLAIN = json.dumps(GAVEL, indent=1), "one,gpu,b,,a,,throughput,steps/s,8,2,4\n"
+GAVEL_WRONG = (
+    ("4.0", "5e-324", "'null': a step at throughput 5e-324 would never"),
+    ("4.0", "true", "'null': True is not a throughput"),
+    ("4.0", '{"a": 1}', "'null': {'a': 1} is not a throughput"),
+    ('"A3C": [', '"LM (batch size 5)": [', "'LM (batch size 5)' stands twice"),
+    ('"k80"', '""', "'' / 'LM (batch size 5)' / 'null': a name cannot be"),
+    ('"k80"', '"\\ud800"', "'\\ud800' / 'LM (batch size 5)' / 'null': a name"),
+    ('"A3C": [', "\"('A3C', \": [", "\"('A3C', \": a name cannot be stored"),
+    ('"A3C": {', '" ": {', "'k80' / ' ' / 'null': a name cannot be stored"),
+    (TEXT, "[" * 100_000, "objects inside objects without end"),
+    ("A3C", "A\0003C", "a zero byte"),
+    (TEXT, "[1, 2]", "the file: [1, 2] is no object"),
+    (TEXT, '{"k80":\n [1]}', "'k80': [1] is no object"),
+    (TEXT, '{"k80":\n {"a": 3}}', "'k80' / 'a': 3 is no object"),
+)
+PAIRS_WRONG = (
+    (PAIRS, HEAD, "no row holds a measurement"),
+    (PLAIN, PLAIN.replace("gpu", "g\0pu"), "line 3: a zero byte"),
+    (PLAIN, 'one,gpu,"a,,b,,t,ms,4,8,2\n' + PLAIN, "line 3"),
+    (PLAIN, '"' + "x" * (1 << 20), "line 3"),
+    (PLAIN, "one,gpu,a,,b,,t,ns,1e-320,8,\n", "line 3: 9.99989e-321 ns"),
+    (PLAIN, "one,gpu,a,,b,,t,min,1e308,8,\n", "line 3: 1e+308 min"),
+    (PLAIN, "one,gpu,a,,b,,t,1/s,5e-324,8,\n", "line 3: 4.9"),
+    (PLAIN, "one,gpu,a,,b;,,t,ms,4,8,2\n", "line 3: the target or a co"),
+    (PLAIN, "one,gpu,,,b,,t,ms,4,8,2\n", "line 3: the target or a co"),
+    ("solo", "corun", "the column 'corun' is there more than"),
+    (PLAIN, PLAIN.strip() + ",9\n", "line 3: 12 cells where there are 11"),
+)
+TRACE_WRONG = (
+    ('"Name"', '"Size"', "2 columns 'size', not one"),
+    ("ms,us,,MB,", "ms,us,,bits,", "line 4: size is '2', no number in unit 'bits'"),
+    ("ms,us", "ms,years", "line 4: duration is '500', no number in unit 'years'"),
+    (',2,"[CUDA', ',2,3,"[CUDA', "line 4 has 6 columns, the header 5"),
+    ('"[CUDA', '"[CU"DA', "cut off inside a text in quotes"),
+    ("[CUDA", "x" * (1 << 20), "cannot be read as CSV"),
+)
+METRICS_WRONG = (
+    ('"k",2,"executed_ipc"', '"k",3,"executed_ipc"', "3 invocations"),
+    ('"k",2,"executed_ipc",1.5', '"k",2,"inst_misc",1', "stands there"),
+    ("80%", "80 %%", "line 14: avg is '80 %%', no number"),
+    ('"k",2,"executed_ipc",1.5\n', "", "kernel 'k' has no 'executed"),
+)
+CHAT_WRONG = (
+    ('"le": "0.1"', '"le": "soon"', "without a bound"),
+    ('"le": "0.1"', '"le": "nan"', "up to NaN"),
+)
+CHAT = {"resultType": "matrix", "result": histogram("chat", "0", [4, 8, 4], [0.1, 0.2, 0.12])}
+NAMED = {"workload": "api", "platform": "prod"}
+LEFT_ASIDE = dict.fromkeys(NUMBERS, 2)  # a time that is none: of three jobs two remain
+NOT_READ = dict.fromkeys(("nan", "inf", "-inf", "0", "1e400", "9" * 5000), 2)
+
+EXAMPLES = {
+    "csv": Example(
+        "csv",
+        CSV, "a.csv", COLUMNS | {"unit": "s"}, "2.5", "wall", head=1, row="b,pi,,2.5,y\n", twice=4
+    ),
+    "parquet": Example(
+        "parquet",
+        CSV, "a.parquet", COLUMNS | {"unit": "s"}, "2.5", "wall", head=1, packed=as_parquet,
+        row="b,pi,,2.5,y\n", twice=4,
+    ),
+    "pairs-csv": Example(
+        "pairs-csv",
+        PAIRS, "a.csv", {}, ",4,2,", "corun", ",{},2,", {"0": 4, "": 6}, head=1,
+        row="one,gpu,b,,a,,throughput,steps/s,8,2,4\n", twice=7,
+        refused=PAIRS_WRONG,
+    ),
+    "gavel": Example(
+        "gavel",
+        json.dumps(GAVEL, indent=1), "oracle_throughputs.json", {}, "4.0", '"null"', taken={"0": 4},
+        turned=turned, refused=GAVEL_WRONG,
+    ),
+    "magus": Example(
+        "magus",
+        TRACE, "traces/a_trace.csv", {}, "1500", '"Duration"', taken={"0": 4}, head=3, rest=magus,
+        given=lambda path: path.parents[1], row='2.0,1500,20,,"kernel [1]"\n', twice=4,
+        refused=TRACE_WRONG,
+    ),
+    "magus, metrics": Example(
+        "magus",
+        METRICS, "metrics/a_metrics.csv", {}, ",60\n", '"Avg"', ",{}\n", {"0": 4}, head=2, rest=magus,
+        given=lambda path: path.parents[1], row='"k",2,"inst_misc",0\n', twice=4, refused=METRICS_WRONG,
+    ),
+    "magus, pairs": Example(
+        "magus",
+        MAGUS_PAIRS, "pairs.csv", {}, ",100,200,", "corunner", ",{},200,", {"0": 2, "": 4}, head=1,
+        rest=magus, given=lambda path: path.parent, row="r1,gpu,b,,a,,t,ms,100,300,3\n", twice=5,
+    ),
+    "pitot": Example(
+        "pitot",
+        json.dumps({name: value.tolist() for name, value in PITOT.items()}), "data.npz", {},
+        "2000000.0", "i_workload", turned=turned, packed=as_npz, given=lambda path: path.parent,
+    ),
+    "jobs": Example(
+        "jobs",
+        "job,node,start,end,workload,state\n" + "".join(JOBS), "a.csv", EDGES, f"{DAY}2:00:00", "end",
+        taken=LEFT_ASIDE, head=1, row=JOBS[1], twice=3,
+    ),
+    "sacct": Example(
+        "sacct",
+        SACCT_HEADER + "".join(SACCT), "a.txt", EDGES, f"{DAY}2:00:00", "NodeList", taken=LEFT_ASIDE, head=1,
+        parts="|", row=SACCT[1], twice=3,
+    ),
+    "kubernetes": Example(
+        "kubernetes",
+        json.dumps({"kind": "List", "items": ITEMS}, indent=1), "a.json", MARCH, "2026-03-01T08:45:00Z",
+        "items", taken=dict.fromkeys(NUMBERS, 5), turned=turned,
+    ),
+    "windows": Example(
+        "windows",
+        json.dumps(CHAT), "a.json", {"platform": "p"}, '"480.0"', '"result"', '"{}"',
+        dict.fromkeys(NOT_READ, 3), turned=turned, given=lambda path: (path,), refused=CHAT_WRONG,
+    ),
+    "prometheus": Example(
+        "prometheus",
+        json.dumps(PROMETHEUS), "a.json", NAMED, '"30"', '"result"', '"{}"', NOT_READ, turned=turned,
+        given=lambda path: (str(path),),
+    ),
+    "series": Example(
+        "series",
+        SERIES.decode(), "a.csv", NAMED | {"instance": "host"}, ",9,", "time", ",{},", NOT_READ | {"": 2},
+        head=1, given=lambda path: (path,), row="1767225600,b,3,1\n",
+    ),
+    "perf": Example("perf", LINES, "a.csv", NAMED, ",1000,", "instructions:u", ",{},", {"0": 1}),
+    "perf, listed": Example(
+        "perf",
+        MANIFEST.decode(), "a.csv", {"platform": "p"}, "0.02", "workload", taken={"": 3}, head=1,
+        rest=manifest_rest, row="alone.csv,0-1,c,,,\n",
+    ),
+    "profile": Example(
+        "profile",
+        NVPROF, "a.csv", {}, "20.0", '"Duration"', taken={"0": 3}, head=4,
+        row=NVPROF.splitlines(keepends=True)[5], twice=4,
+    ),
+}  # fmt: skip
+EVERY = pytest.mark.parametrize("name", EXAMPLES)
+
+
+def read(name: str, folder: Path, content: bytes) -> list[str]:
+    """Runs, samples or tasks, in an order of their own, without names that the importer makes."""
+    path = written(name, folder, content)
+    found = EXAMPLES[name].importer(path).read()
+    found = found.runs() if isinstance(found, ImportedLog) else found
+    found = found.runs if isinstance(found, Imported) else found
+    if isinstance(found, Runs):
+        table = found.table
+        free = {"run_id", "window_id", "source_row", "note", "colour"} & set(table.column_names)
+        rows = table.drop_columns(sorted(free)).to_pylist()
+    elif isinstance(found, Profile):
+        rows = found.tasks.drop_columns(["sequence"]).to_pylist()
+    else:
+        rows = []
+        for one in found:
+            counters = sorted((key, values.tolist()) for key, values in one.counters.items())
+            rows.append(
+                (one.workload, one.corunners, one.core, one.time_seconds.tolist(), counters)
+            )
+    return sorted(map(repr, rows))
+
+
+def written(name: str, folder: Path, content: bytes) -> Path:
+    EXAMPLES[name].rest(folder)
+    path = folder / EXAMPLES[name].file
+    path.write_bytes(content)
+    return path
+
+
+def refused(name: str, folder: Path, content: bytes) -> str:
+    """With a sentence, which is returned, that names the file and says what to do."""
+    with pytest.raises(JostleError) as caught:
+        read(name, folder, content)
+    assert Path(EXAMPLES[name].file).name in str(caught.value)
+    assert caught.value.fix
+    assert caught.value.exit_code in (2, 4)
+    return str(caught.value)
+
+
+def test_every_importer_has_an_example() -> None:
+    assert {example.name for example in EXAMPLES.values()} == set(importer_names())
+
+
+@EVERY
+def test_a_whole_file_is_read_alike_twice_in_any_order_with_what_is_not_known(
+    tmp_path: Path, name: str
+) -> None:
+    example = EXAMPLES[name]
+    content = example.packed(example.text)
+    rows = read(name, tmp_path, content)
+    assert rows == read(name, tmp_path, content)
+    assert (tmp_path / example.file).read_bytes() == content
+    if name != "perf":  # whose samples follow one another, and whose lines have no header
+        assert rows == read(name, tmp_path, example.packed(example.other_order()))
+        if name not in (
+            "gavel",
+            "perf, listed",
+        ):  # where every item is a GPU, or a column can mean a run
+            assert rows == read(name, tmp_path, example.packed(example.wider()))
+    if example.twice:
+        assert (
+            len(read(name, tmp_path, example.edited(example.row, 2 * example.row))) == example.twice
+        )
+    elif example.row:
+        refused(name, tmp_path, example.edited(example.row, 2 * example.row))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [(name, wrong) for name, one in EXAMPLES.items() for wrong in one.refused]
+)
+def test_what_else_is_wrong_is_told(tmp_path: Path, name: str, wrong: tuple[str, str, str]) -> None:
+    old, new, message = wrong
+    assert message in refused(name, tmp_path, EXAMPLES[name].edited(old, new))
+
+
+@EVERY
+def test_odd_numbers_are_refused_or_left_aside(tmp_path: Path, name: str) -> None:
+    example = EXAMPLES[name]
+    is_json = example.text.startswith("{") and example.cell == "{}" and ":" not in example.number
+    for number in NUMBERS:
+        try:
+            new = example.cell.format(AS_JSON.get(number, number) if is_json else number)
+            content = example.edited(example.number, new)
+        except ValueError:  # which no file of this kind can hold
+            continue
+        if number in example.taken:
+            assert len(read(name, tmp_path, content)) == example.taken[number], number
+        else:
+            refused(name, tmp_path, content)
+
+
+@EVERY
+def test_foreign_files_and_a_missing_column_are_refused(tmp_path: Path, name: str) -> None:
+    example = EXAMPLES[name]
+    for content in FOREIGN.values():
+        refused(name, tmp_path, content)
+    if name != "perf":
+        plain = example.column.strip('"')
+        refused(
+            name, tmp_path, example.edited(example.column, example.column.replace(plain, "red"))
+        )
+    if example.packed is str.encode:
+        refused(name, tmp_path, example.text.encode() + b"no \xff UTF-8\n")
+    path = written(name, tmp_path, b"")
+    path.unlink()
+    for make in (lambda: None, path.mkdir):  # there is none; it is a folder
+        make()
+        if name in (
+            "magus",
+            "magus, metrics",
+        ):  # profiles that are not there are features that are not known
+            continue
+        with pytest.raises(JostleError) as caught:
+            example.importer(path).read()
+        assert caught.value.fix
+        assert path.parent.name in str(caught.value)
+
+
+@EVERY
+def test_a_file_cut_off_anywhere_is_refused_or_known_in_part(tmp_path: Path, name: str) -> None:
+    example = EXAMPLES[name]
+    whole = example.packed(example.text)
+    every = Counter(read(name, tmp_path, whole))
+    is_log = name in ("jobs", "sacct")  # where company differs when a job is not known
+    for length in range(1, len(whole) - 1, max(1, len(whole) // 25)):
+        try:
+            rows = read(name, tmp_path, whole[:length])
+        except JostleError as error:
+            assert Path(example.file).name in str(error)  # noqa: PT017
+        else:
+            assert example.head or name == "perf", length  # else a file that is cut off can be told
+            assert len(rows) <= every.total()
+            assert is_log or (Counter(rows) - every).total() <= 1
+
+
+@EVERY
+def test_the_command_writes_all_or_nothing(tmp_path: Path, name: str) -> None:
+    example = EXAMPLES[name]
+    out, inside = tmp_path / "out", tmp_path / "in"
+    inside.mkdir()
+    whole = example.packed(example.text)
+    options = [
+        word
+        for key, value in example.options.items()
+        for one in (value if isinstance(value, tuple) else (value,))
+        for word in ("--" + key.replace("_", "-"), one)
+    ]
+    for content in (whole[: len(whole) // 3], b"\0\1", whole):
+        path = example.given(written(name, inside, content))
+        before = {file: file.read_bytes() for file in inside.rglob("*") if file.is_file()}
+        place = path[0] if isinstance(path, tuple) else path
+        done = jostle("import", example.name, place, *options, "-o", out, "--json")
+        assert (done.exit_code == 0) == (content is whole) == out.exists(), done.output
+        assert "Traceback" not in done.output
+        assert before == {file: file.read_bytes() for file in inside.rglob("*") if file.is_file()}
