@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jostle.traces import PrometheusImport, SeriesImport
+from jostle.traces import SeriesImport
 from jostle.traces.readers._manifest import read_manifest
 from tests.fuzz import samples
 from tests.traces.test_other_recordings import AGENTS, COPIES, KERNELS, STATS
@@ -26,14 +26,6 @@ MANIFEST = (
     b"file,cpu,workload,platform,window,runtime\nrun.csv,0,a,p,first,whole\nrun.csv,1,b,p,first,0.02\n"
     b"alone.csv,0-1,c,,,\n"
 )
-
-
-def prometheus(path: Path) -> object:
-    return PrometheusImport((str(path),), "api", "prod").read()
-
-
-def series(path: Path) -> object:
-    return SeriesImport((path,), "api", "prod", instance="host").read()
 
 
 def requests(path: Path) -> object:

@@ -39,12 +39,6 @@ PAIRS = (
     b"dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
     b"one,gpu,a,,b,,throughput,steps/s,4,2,2\none,gpu,b,small,a;b,x,time,ms,8,16,2\n"
 )
-GAVEL: Any = {
-    "k80": {
-        "LM (batch size 5)": {"null": 4.0, "LM (batch size 5)": [2.0, 2.0], "A3C": [1.0, 8.0]},
-        "A3C": {"null": 10.0, "LM (batch size 5)": [8.0, 1.0], "('A3C', 1)": [0.0, 0.0]},
-    }
-}
 PITOT: Any = {
     "i_platform": np.array([0, 1]),
     "i_workload": np.array([0, 2]),

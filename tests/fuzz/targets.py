@@ -31,7 +31,7 @@ class Target:
     file: str
     make: Make
     read: Callable[[Path], object]
-    prepare: Callable[[Path], None] = lambda _: None
+    prepare: Callable[[Path], object] = lambda _: None
 
     def tried(self, content: bytes, folder: Path) -> JostleError | None:
         """Read it; the error where it is refused. Raises what a reader should not; what only the net of
@@ -276,36 +276,16 @@ def _pairs(path: Path) -> object:
     return PairsImport(path, drop_bad=True).read()
 
 
-def _gavel(path: Path) -> object:
-    from jostle.runs import GavelImport
+def _as_in_the_contract(name: str) -> Target:
+    example = EXAMPLES[name]
 
-    return GavelImport(path, "oracle").read()
-
-
-def _example(name: str) -> Callable[[Path], object]:
     def read(path: Path) -> object:
-        found = EXAMPLES[name].importer(path).read()
+        found = example.importer(path).read()
         return found.runs() if isinstance(found, ImportedLog) else found
 
-    return read
-
-
-def _magus(path: Path) -> object:
-    from jostle.runs import MagusImport
-
-    return MagusImport(path.parent.parent).read()
-
-
-def _magus_rest(folder: Path) -> None:
-    from tests.runs.test_import_pairs import magus
-
-    magus(folder)
-
-
-def _magus_made(rng: random.Random, _: Path) -> bytes:
-    from tests.runs.test_import_pairs import TRACE
-
-    return _text(TRACE.encode())(rng, _)
+    is_json, text = example.file.endswith(".json"), example.text
+    make = _json(json.loads(text)) if is_json else _text(text.encode())
+    return Target(example.file, make, read, example.rest)
 
 
 def _journal(path: Path) -> object:
@@ -382,7 +362,9 @@ def _sysinfo_rest(folder: Path) -> None:
     (folder / "a.csv").write_bytes(samples.ROCPROF_TEXT)
 
 
+_SHARED = ("gavel", "magus", "magus, metrics", "jobs", "sacct", "kubernetes", "windows")
 TARGETS: dict[str, Target] = {
+    **{name: _as_in_the_contract(name) for name in (*_SHARED, "prometheus", "series")},
     "kineto": Target("a.json", _json(samples.KINETO), _profile("kineto")),
     "kineto_packed": Target("a.json.gz", _json(samples.KINETO, True), _profile("kineto")),
     "nvprof": Target("a.csv", _text(samples.NVPROF_TEXT), _profile("nvprof")),
@@ -400,8 +382,6 @@ TARGETS: dict[str, Target] = {
         recordings.rocprof_v3_rest,
     ),
     "nsys_stats": Target("a.csv", _text(recordings.NSYS_STATS), _profile("nsys")),
-    "prometheus": Target("a.json", _json(recordings.PROMETHEUS), recordings.prometheus),
-    "series": Target("a.csv", _text(recordings.SERIES), recordings.series),
     "requests": Target(
         "a.csv", _text(recordings.REQUESTS), recordings.requests, recordings.requests_rest
     ),
@@ -414,15 +394,7 @@ TARGETS: dict[str, Target] = {
     "features": Target("a.csv", _text(b"workload,x,y\na,1,z\nb,2,\nc,3,q\n"), _features),
     "parquet": Target("a.parquet", _parquet_made, _parquet),
     "pairs": Target("a.csv", _text(samples.PAIRS), _pairs),
-    "gavel": Target("oracle_throughputs.json", _json(samples.GAVEL), _gavel),
-    "magus": Target("traces/a_trace.csv", _magus_made, _magus, _magus_rest),
     "pitot": Target("data.npz", _npz, _pitot),
-    "jobs": Target("a.csv", _text(EXAMPLES["jobs"].text.encode()), _example("jobs")),
-    "sacct": Target("a.txt", _text(EXAMPLES["sacct"].text.encode()), _example("sacct")),
-    "kubernetes": Target(
-        "a.json", _json(json.loads(EXAMPLES["kubernetes"].text)), _example("kubernetes")
-    ),
-    "windows": Target("a.json", _json(json.loads(EXAMPLES["windows"].text)), _example("windows")),
     "dataset": Target("runs/a.parquet", _dataset_made, _dataset),
     "journal": Target("journal/c.jsonl", _journal_made, _journal, _journal_rest),
     "callgrind": Target("callgrind.out", _bytes(samples.CALLGRIND), _callgrind),

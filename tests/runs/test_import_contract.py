@@ -192,6 +192,11 @@ METRICS_WRONG = (
     ("80%", "80 %%", "line 14: avg is '80 %%', no number"),
     ('"k",2,"executed_ipc",1.5\n', "", "kernel 'k' has no 'executed"),
 )
+PODS_WRONG = (
+    ('"items": [', '"items": 3, "more": [', "no list of pods"),
+    ('"items": [', '"items": [3, ', "no list of pods"),
+    ('"items": [', '"items": [{"spec": {}}, ', "no list of pods"),
+)
 CHAT_WRONG = (
     ('"le": "0.1"', '"le": "soon"', "without a bound"),
     ('"le": "0.1"', '"le": "nan"', "up to NaN"),
@@ -258,7 +263,7 @@ EXAMPLES = {
     "kubernetes": Example(
         "kubernetes",
         json.dumps({"kind": "List", "items": ITEMS}, indent=1), "a.json", MARCH, "2026-03-01T08:45:00Z",
-        "items", taken=dict.fromkeys(NUMBERS, 5), turned=turned,
+        "items", taken=dict.fromkeys(NUMBERS, 5), turned=turned, refused=PODS_WRONG,
     ),
     "windows": Example(
         "windows",

@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from jostle.errors import UnreadableFile
 from jostle.runs import Dataset, KubernetesImport
 
 
@@ -93,14 +90,6 @@ def test_pods_are_runs_beside_whoever_was_on_their_node(tmp_path: Path) -> None:
     assert ok["etl/again"]["runtime_seconds"] == 44 * 60
     # An earlier life that ended badly, a pod that failed, and one that was killed are no measured runs.
     assert sorted(row["status"] for row in runs.table.to_pylist()) == ["failed"] * 3 + ["ok"] * 3
-
-
-@pytest.mark.parametrize(
-    "document", ["", "{", "[]", '{"items": 3}', '{"items": [3]}', '{"items": [{"spec": {}}]}']
-)
-def test_what_is_no_list_of_pods_is_told(tmp_path: Path, document: str) -> None:
-    with pytest.raises(UnreadableFile, match="no list of pods"):
-        imported(tmp_path, document)
 
 
 def told(kind: str, pod: str, value: float, until: str = "10:00", **labels: str) -> dict[str, Any]:

@@ -68,13 +68,9 @@ def test_both_sides_of_a_pair_share_a_window(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("one,gpu,a,,b,,t,steps/s,4,-2,2", "line 6: corun is -2"),
-        ("one,gpu,a,,b,,t,steps/s,nan,2,2", "line 6: solo is nan"),
-        ("one,gpu,a,,b,,t,steps/s,4,fast,2", "line 6: corun 'fast' is not a number"),
         ("one,gpu,a,,b,,t,parsecs,4,2,2", "line 6: unknown unit 'parsecs'"),
         ("one,gpu,a,,b,,t,ms,4,2,2", "line 6: slowdown is 2, but solo and corun make it 0.5"),
         ("one,,a,,b,,t,ms,4,8,2", "line 6: platform is empty"),
-        ("one,gpu,a,,,,t,ms,4,8,2", "line 6: the target or a co-runner has no name"),
         ("one,gpu,a,,b,,t,ms,4", "line 6: 9 cells where there are 11 columns"),
     ],
 )
@@ -95,10 +91,6 @@ def test_what_is_no_table_of_pairs(tmp_path: Path) -> None:
         PairsImport(table(tmp_path, "platform,target,corunner,unit,solo\ngpu,a,b,s,1\n")).read()
     with pytest.raises(UnknownName, match="dataset"):
         PairsImport(table(tmp_path, PAIRS), dataset="three").read()
-    with pytest.raises(BadData, match="no row holds a measurement"):
-        PairsImport(table(tmp_path, HEAD + "one,gpu,a,,b,,t,ms,0,0,\n")).read()
-    with pytest.raises(UnreadableFile, match="empty"):
-        PairsImport(table(tmp_path, "")).read()
 
 
 def test_origins_survive_a_dataset(tmp_path: Path) -> None:
@@ -183,9 +175,6 @@ def test_gavel_files(tmp_path: Path) -> None:
         GavelImport(tmp_path).read()
     with pytest.raises(UnknownName):
         GavelImport(tmp_path, campaign="other").read()
-    (tmp_path / "oracle_throughputs.json").write_text('{"k80":\n{"a": }}')
-    with pytest.raises(UnreadableFile, match=r"oracle_throughputs\.json: line 2"):
-        GavelImport(tmp_path, campaign="oracle").read()
 
 
 def run(*arguments: Any) -> Any:
@@ -221,21 +210,21 @@ ms,us,,MB,
 """
 
 
-def metrics(occupancy: str = "0.5") -> dict[str, str]:
+def metrics() -> dict[str, str]:
     mix = ["inst_fp_16", "inst_fp_64", "inst_bit_convert", "inst_control", "inst_misc"]
     values = dict.fromkeys([*mix, "inst_inter_thread_communication"], "0")
     values |= {"inst_fp_32": "60", "inst_integer": "20", "inst_compute_ld_st": "20"}
-    values |= {"achieved_occupancy": occupancy, "executed_ipc": "1.5", "sm_activity": "80%"}
+    values |= {"achieved_occupancy": "0.5", "executed_ipc": "1.5", "sm_activity": "80%"}
     values |= {"inst_issued": "10", "dram_read_transactions": "3"}
     return values | {"dram_write_transactions": "1"}
 
 
-def magus(folder: Path, trace: str = TRACE, occupancy: str = "0.5") -> Path:
+def magus(folder: Path) -> Path:
     (folder / "traces").mkdir(exist_ok=True)
     (folder / "metrics").mkdir(exist_ok=True)
     table(folder, HEAD + "r1,gpu,a,,b,,t,ms,100,200,2\nr1,gpu,b,,a,,t,ms,100,300,3\n")
-    (folder / "traces" / "a_trace.csv").write_text(trace)
-    lines = [f'"k",2,"{name}",{value}' for name, value in metrics(occupancy).items()]
+    (folder / "traces" / "a_trace.csv").write_text(TRACE)
+    lines = [f'"k",2,"{name}",{value}' for name, value in metrics().items()]
     (folder / "metrics" / "a_metrics.csv").write_text(
         '==1==\n"Kernel","Invocations","Metric Name","Avg"\n' + "\n".join(lines) + "\n"
     )
@@ -254,19 +243,6 @@ def test_magus_features(tmp_path: Path) -> None:
     assert first["dram_bytes"] == 2 * 4 * 32
     assert first["multiprocessors_active_ratio"] == pytest.approx(0.8)
     assert set(second.values()) == {None}  # not profiled
-
-
-def test_magus_names_the_line(tmp_path: Path) -> None:
-    with pytest.raises(BadRows, match=r"a_trace\.csv: line 5: duration is 'x'"):
-        MagusImport(magus(tmp_path, TRACE.replace("1500", "x"))).read()
-    with pytest.raises(
-        BadRows, match=r"a_trace\.csv: line 4: duration is '500', no number in unit 'years'"
-    ):
-        MagusImport(magus(tmp_path, TRACE.replace("ms,us", "ms,years"))).read()
-    with pytest.raises(BadRows, match=r"a_metrics\.csv: line 12: avg is 'much'"):
-        MagusImport(magus(tmp_path, occupancy="much")).read()
-    with pytest.raises(UnreadableFile, match=r"no pairs\.csv"):
-        MagusImport(tmp_path / "traces").read()
 
 
 @pytest.mark.data

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.errors import BadData, BadRows, UnreadableFile
+from jostle.errors import BadData, BadRows
 from jostle.runs import PitotImport, add_runs, split_rows
 
 MAIN: dict[str, Any] = {
@@ -113,19 +113,6 @@ def test_bad_values_are_named(folder: Callable[..., Path]) -> None:
         PitotImport(folder(two=pairs([(0, 0, 3, 1.0)]))).read()
     with pytest.raises(BadData, match=r"data\.npz.*'i_platform'"):
         PitotImport(folder({k: v for k, v in MAIN.items() if k != "i_platform"})).read()
-
-
-def test_damaged_files_are_named(folder: Callable[..., Path]) -> None:
-    path = folder()
-    whole = (path / "if2.npz").read_bytes()
-    for length in (0, 10, len(whole) // 2, len(whole) - 5):
-        (path / "if2.npz").write_bytes(whole[:length])
-        with pytest.raises(UnreadableFile, match=r"if2\.npz"):
-            PitotImport(path).read()
-    with pytest.raises(UnreadableFile, match="no Pitot"):
-        PitotImport(path.parent).read()
-    with pytest.raises(UnreadableFile, match="no such folder"):
-        PitotImport(path / "nowhere").read()
 
 
 def test_the_years_are_not_mixed(folder: Callable[..., Path]) -> None:

@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.errors import BadData, BadRows, JostleError, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadData, BadRows, JostleError, UnknownName, UsageError
 from jostle.runs import CsvImport, Dataset, Imported, ParquetImport, Runs, read_runs
 
 GOOD = """name,host,with,ms,note,round
@@ -253,10 +253,7 @@ def test_unicode_and_byte_order_mark() -> None:
         (GOOD, {"platform": None}, UsageError, "platform"),
         (GOOD, {"platform_name": "x"}, UsageError, "platform"),
         (GOOD, {"separator": ""}, UsageError, "separator"),
-        ("", {}, UnreadableFile, "empty"),
-        (b"name,host,with,ms\n\xff,p,,1\n", {}, UnreadableFile, "bench.csv"),
         ("name,name,host,with,ms\na,a,p,,1\n", {}, BadData, "more than once"),
-        (b"PAR1nonsense", {"format": "parquet"}, UnreadableFile, "bench.csv"),
     ],
 )
 def test_what_cannot_be_read(
@@ -264,10 +261,3 @@ def test_what_cannot_be_read(
 ) -> None:
     with pytest.raises(error, match=message):
         imported(content, **options)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match=r"nothing\.csv"):
-        CsvImport(
-            tmp_path / "nothing.csv", workload="w", platform_name="p", runtime="t", unit="s"
-        ).read()
