@@ -294,7 +294,7 @@ def test_times_alone_where_none_was_measured() -> None:
     few = runs.take(np.flatnonzero(np.arange(len(runs)) != 0))  # w0 beside others alone
     found, notes = times_alone(few, names, trace)
     assert found[0, 0] == pytest.approx(true[0, 0], abs=0.25)
-    assert "told by runs beside others" in notes[0]
+    assert "told by other runs" in notes[0]
     columns = runs.colocations.to_columns()
     without = [
         "w0" not in (w, *o) for w, o in zip(columns["workload"], columns["corunners"], strict=True)

@@ -1,4 +1,4 @@
-"""How long workloads take alone: measured, or told by runs beside others, or by the trace."""
+"""How long workloads take alone: measured, or told by other runs, or by the trace."""
 
 from __future__ import annotations
 
@@ -6,48 +6,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle.rules import solo_runtimes
 from jostle.runs import solo_medians
 
 if TYPE_CHECKING:
     from jostle.runs import Runs
 
-LOW = 0.1  # the quantile of runs beside others that stands for the least disturbed
-LEAST = 0.3  # of that, under which no time alone is answered
 FEWEST = 3  # workloads measured alone by which traces are related to times
 
 
 def times_alone(
     runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], trace_seconds: np.ndarray
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """((platforms, workloads) log seconds, notes): the median of what was measured; without that a low
-    quantile of the workload's runs beside others, less what others have more beside others; without these the
-    trace, as traces and times of others are related. trace_seconds: (workloads,) of the traces."""
+    """((platforms, workloads) log seconds, notes): the median of what was measured; without that what other
+    platforms and runs beside others suggest; without these the trace, as traces and times of others are
+    related. trace_seconds: (workloads,) of the traces."""
     measured = solo_medians(runs, *names)
-    alone_seconds = measured.copy()
-    c = runs.colocations
-    workload, platform, _ = c.recode(*names)
-    beside, seconds = c.number_of_corunners > 0, runs.runtime_seconds
-    guessed = traced = 0
-    for p in range(len(names[1])):
-        here = beside & (platform == p)
-        known = np.isfinite(measured[p])
-        extra = (seconds - np.exp(measured[p, workload]))[here & known[workload]]
-        typical = float(np.median(extra)) if len(extra) else 0.0
-        for w in np.flatnonzero(~known):
-            mine = seconds[here & (workload == w)]
-            if len(mine):
-                low = float(np.quantile(mine, LOW))
-                alone_seconds[p, w] = np.log(max(low - max(typical, 0.0), LEAST * low))
-                guessed += 1
-        left = ~np.isfinite(alone_seconds[p])
-        alone_seconds[p, left] = _by_traces(trace_seconds, alone_seconds[p])[left]
-        traced += int(left.sum())
+    known = np.where(np.isfinite(measured), measured, solo_runtimes(runs, names)[0])
+    guessed = int((np.isfinite(known) & ~np.isfinite(measured)).sum())
+    traced = int((~np.isfinite(known)).sum())
+    told = np.array([_by_traces(trace_seconds, here) for here in known]).reshape(known.shape)
     notes = []
     if guessed:
-        notes.append(f"{guessed} times alone are told by runs beside others, none was measured")
+        notes.append(f"{guessed} times alone are told by other runs, none was measured")
     if traced:
         notes.append(f"{traced} times alone are told by the traces, no run was measured")
-    return alone_seconds, tuple(notes)
+    return np.where(np.isfinite(known), known, told), tuple(notes)
 
 
 def idle_seconds(log_solo: np.ndarray, trace_seconds: np.ndarray) -> np.ndarray:

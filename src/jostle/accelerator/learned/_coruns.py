@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,16 +63,11 @@ class CoRuns:
         if not len(self):
             return self
         whole = np.column_stack([self.platform, self.session, self.target, self.beside])
-        cells_there, code = np.unique(whole, axis=0, return_inverse=True)
-        code = code.reshape(-1)
-        order = np.argsort(code, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(cells_there)))[:-1])
-        first = np.array([part[0] for part in parts], np.int64)
+        _, first, code = np.unique(whole, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(code.reshape(-1), kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(code.reshape(-1)))[:-1])
         medians = np.array([np.median(self.seconds[part]) for part in parts])
-        cells = self.take(first)
-        return CoRuns(
-            cells.target, cells.beside, cells.platform, cells.session, cells.solo, medians
-        )
+        return replace(self.take(first), seconds=medians)
 
 
 def asked_coruns(
@@ -101,5 +96,4 @@ def measured_coruns(
     sessions = together.table.column("campaign").to_pylist()
     known = {name: code for code, name in enumerate(sorted({s or "" for s in sessions}))}
     session = np.array([known[s or ""] for s in sessions], np.int64)
-    every = (coruns.target, coruns.beside, coruns.platform, session, coruns.solo)
-    return CoRuns(*every, together.runtime_seconds).cells()
+    return replace(coruns, session=session, seconds=together.runtime_seconds).cells()

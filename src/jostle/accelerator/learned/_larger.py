@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,8 +37,7 @@ def larger_sets(
         circle = (np.arange(degree)[:, None] + np.arange(most)) % degree
         beside = np.zeros((degree, row.beside.shape[1]))
         np.add.at(beside, (np.arange(degree)[:, None], others[circle]), 1)
-        sets = row.take(np.zeros(degree, int))
-        sets = CoRuns(sets.target, beside, sets.platform, sets.session, sets.solo, sets.seconds)
+        sets = replace(row.take(np.zeros(degree, int)), beside=beside)
         extra = np.expm1(answer(sets))
         total = extra.sum() / most
         if way is not None:
