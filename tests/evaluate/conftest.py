@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jostle.factorization import Factorization, FittedFactorization
-from jostle.factorization._embeddings import Form
 from jostle.methods import learn
 from jostle.models import Model, fit
 from jostle.runs import Dataset, Runs
@@ -89,4 +88,4 @@ def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:
         type_slot=np.array([0, 0, 1, 1]) if slots == 2 else np.arange(4),
         type_weight=np.full(4, 0.5),
     )
-    return replace(known, reading=Form(form), embeddings=embeddings)
+    return replace(known, reading=type(known.reading)(form), embeddings=embeddings)

@@ -13,7 +13,6 @@ import pytest
 from jostle.cli import exit_code
 from jostle.errors import UnknownName, UsageError
 from jostle.factorization import FittedFactorization
-from jostle.factorization._equation import FORMS
 from jostle.methods import runs_behind
 from jostle.models import Model
 from jostle.runs import Colocations, Runs
@@ -27,7 +26,7 @@ def one(workload: str, platform: str, *beside: str) -> Colocations:
     )
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=("paper", "product", "saturating"))
 def predictor(request: pytest.FixtureRequest, model: Model) -> FittedFactorization:
     return scrambled(model.predictor, request.param)
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.factorization import Factorization, FittedFactorization, _fit
 from jostle.factorization._embeddings import Form
-from jostle.factorization._equation import FORMS
 from jostle.factorization._fit import pad
 from jostle.factorization._fitted import far_of
 from jostle.factorization._spread import Spread
@@ -67,7 +66,7 @@ def some_colocations(n: int = 40) -> Colocations:
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["paper", "product", "saturating"])
 @pytest.mark.parametrize("grid", [True, False])
 def test_jax_and_numpy_agree(form: str, grid: bool) -> None:
     """The function that training differentiates and the one that answers give the same numbers."""

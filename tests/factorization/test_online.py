@@ -12,7 +12,6 @@ import pytest
 from jostle.factorization import Factorization, FittedFactorization
 from jostle.factorization._codes import Codes
 from jostle.factorization._embeddings import Embeddings, Form
-from jostle.factorization._equation import FORMS
 from jostle.factorization.online._names import with_names
 from jostle.factorization.online._prior import prior_of
 from jostle.factorization.online._slopes import (
@@ -68,7 +67,7 @@ CODES = Codes(
 )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["paper", "product", "saturating"])
 @pytest.mark.parametrize("kind", [WORKLOAD, PLATFORM])
 def test_slopes_are_those_of_finite_differences(form: str, kind: str) -> None:
     e = embeddings(form)

@@ -17,7 +17,6 @@ import jostle
 from jostle.errors import JostleError, NotPermitted, UnknownName, UnreadableFile, UsageError
 from jostle.models import Model, save_over, step_back, usual_questions
 from jostle.models.online import _update
-from jostle.models.online._versions import MOST_KEPT
 from jostle.probes import Probes
 from jostle.runs import Dataset, Runs, add_runs, runs_since
 from tests.command_line import jostle as command
@@ -214,14 +213,14 @@ def test_one_step_back(model: Model, parts: Parts, tmp_path: Path) -> None:
 
 def test_a_journal_of_models_to_go_back_in(model: Model, parts: Parts, tmp_path: Path) -> None:
     place, said = tmp_path / "model", []
-    for at in range(MOST_KEPT + 3):
+    for at in range(13):
         metadata = {**model.metadata, "fitted_at": str(at)}
         save_over(Model(model.predictor, model.calibration, metadata, model.usual), place)
     (place / ".previous-new").mkdir()  # of a writer that was killed
     with suppress(UsageError):
         while True:
             said.append(step_back(place).metadata["fitted_at"])
-    assert said == [str(at) for at in reversed(range(2, MOST_KEPT + 2))]
+    assert said == [str(at) for at in reversed(range(2, 12))]  # ten before the last
     assert jostle.load(place).metadata["fitted_at"] == "2"
     assert not any(path.is_dir() for path in place.iterdir())
 

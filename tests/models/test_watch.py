@@ -16,7 +16,6 @@ import jostle
 from jostle.bounds import DriftLevels
 from jostle.errors import UnreadableFile, UsageError
 from jostle.models import Model
-from jostle.models._usual import device_of
 from jostle.runs import Colocations, Runs
 from tests.command_line import jostle as command
 from tests.documents import read_parts, write_parts
@@ -80,7 +79,7 @@ def test_the_name_that_drifts_is_told_once(model: Model, kind: str, name: str, s
     runs = stream(5)
     platform = names_of(runs, "platform")
     inside = {
-        "device": np.array([device_of(one) == name for one in platform]),
+        "device": np.array([one.partition(":")[2] == name for one in platform]),
         "platform": platform == name,
         "workload": names_of(runs, "workload") == name,
         "fleet": np.ones(len(runs), bool),
@@ -105,7 +104,7 @@ def test_a_median_far_off_is_a_mean_that_moved_whichever_bet_won(
     told_by = DriftLevels.told_by
     monkeypatch.setattr(DriftLevels, "told_by", lambda *of: (family, told_by(*of)[1]))
     runs = stream(5, 1000)
-    inside = np.array([device_of(one) == "d2" for one in names_of(runs, "platform")])
+    inside = np.array([one.partition(":")[2] == "d2" for one in names_of(runs, "platform")])
     inside &= np.arange(len(runs)) >= START
     found = model.watch().update(times(runs, np.where(inside, 1.5, 1.0)))[0]
     assert (found.kind, found.name, found.change) == ("device", "d2", "mean")
@@ -114,7 +113,7 @@ def test_a_median_far_off_is_a_mean_that_moved_whichever_bet_won(
 
 def test_bounds_follow_where_something_drifted_and_only_there(model: Model) -> None:
     runs = stream(6)
-    drifted = np.array([device_of(one) == "d3" for one in names_of(runs, "platform")])
+    drifted = np.array([one.partition(":")[2] == "d3" for one in names_of(runs, "platform")])
     watch = model.watch(0.9)
     asked = runs.colocations
     assert (watch.bound(asked).seconds == model.bound(asked, 0.9).seconds).all()
@@ -141,7 +140,7 @@ def test_noise_that_widens_is_told_and_nothing_there_is_guaranteed(
     model: Model, change: str, law: Any
 ) -> None:
     runs, random = stream(5, 3000), np.random.default_rng(11)
-    inside = np.array([device_of(one) == "d2" for one in names_of(runs, "platform")])
+    inside = np.array([one.partition(":")[2] == "d2" for one in names_of(runs, "platform")])
     inside &= np.arange(len(runs)) >= START
     watch, static = model.watch(0.9), model.bound(runs.colocations, 0.9)
     noisy = times(runs, np.where(inside, law(random, len(runs)), 1.0))
@@ -168,7 +167,7 @@ def test_noise_that_widens_is_told_and_nothing_there_is_guaranteed(
 def test_the_first_sign_takes_the_guarantee_and_no_second(model: Model) -> None:
     """Bounds stay where they are until a drift is told; that they are guaranteed is no longer said."""
     runs = stream(5)
-    inside = np.array([device_of(one) == "d2" for one in names_of(runs, "platform")])
+    inside = np.array([one.partition(":")[2] == "d2" for one in names_of(runs, "platform")])
     watch, static = model.watch(0.9), model.bound(runs.colocations, 0.9)
     stepped, bounds = times(runs, np.where(inside, 1.3, 1.0)), static
     for place in range(len(runs)):

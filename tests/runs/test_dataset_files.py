@@ -30,7 +30,7 @@ def one(name: str = "a", **features) -> Runs:
 
 
 @given(some_runs(min_size=1))
-@settings(deadline=None)  # it waits for the disk
+@settings(max_examples=40, deadline=None)  # it waits for the disk
 def test_what_is_written_is_read(runs):
     with tempfile.TemporaryDirectory() as folder:
         Dataset(folder).write(runs)
@@ -41,7 +41,7 @@ def test_what_is_written_is_read(runs):
 
 
 @given(some_runs(min_size=1, prefix="x"), some_runs(min_size=1, prefix="y"))
-@settings(deadline=None)  # it waits for the disk
+@settings(max_examples=40, deadline=None)  # it waits for the disk
 def test_two_writes_are_read_one_after_the_other(first, second):
     second = Runs(second.table, first.workload_features, first.platform_features)
     with tempfile.TemporaryDirectory() as folder:
