@@ -17,6 +17,8 @@ sizes of their tensors. PyTorch is needed, and a GPU unless --device cpu is give
 out; without PyTorch it does so with NumPy, and without traces.
 
 `--scale 4` suits a large GPU, on which the smallest of these kernels are otherwise too short to be seen.
+`--workloads jobs` records twenty whole jobs instead (gpu_jobs.py): 20 bags of two copies, 30 of two that
+differ, 35 of three, 25 of four.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from typing import Any
 
 import numpy as np
 
+from studies.collect.gpu_jobs import JOBS
 from studies.collect.gpu_worker import KERNELS, NAMES, SIZES, bytes_of, worker
 
 MODES = ("mps", "time-sliced", "streams")
@@ -66,19 +69,20 @@ class KernelJob:
         return json.dumps([mode, self.kind, self.members, self.again, self.loads])
 
 
-def plan(seed: int = 0) -> list[KernelJob]:
+def plan(seed: int = 0, workloads: str = "kernels") -> list[KernelJob]:
     """All jobs of one mode, in an order in which the first hour's tenth is a smaller campaign of the same."""
     draw = random.Random(seed)
-    names = list(NAMES)
-    pairs = [(name, name) for name in names]
-    while len(pairs) < 100:
-        one, other = sorted(draw.sample(names, 2))
-        pair = one, other
-        if pair not in pairs:
-            pairs.append(pair)
-    bags = [KernelJob("bag", pair) for pair in pairs]
-    bags += [KernelJob("bag", tuple(sorted(draw.sample(names, 3 + n % 2)))) for n in range(10)]
-    for number in range(12):
+    names, pairs, larger = list(NAMES), 55, [3 + n % 2 for n in range(10)]
+    if workloads == "jobs":
+        names, pairs, larger = list(JOBS), 30, [3] * 35 + [4] * 25
+    sets = [(name, name) for name in names]
+    for size in [2] * pairs + larger:
+        members = tuple(sorted(draw.sample(names, size)))
+        while members in sets:
+            members = tuple(sorted(draw.sample(names, size)))
+        sets.append(members)
+    bags = [KernelJob("bag", members) for members in sets]
+    for number in range(12 if workloads == "kernels" else 0):
         service = f"{KERNELS[number % 5]}-{SIZES[0]}"
         beside = draw.sample(names, 1 + number % 2)
         loads = (0.3 if number % 3 else 0.6, *(None for _ in beside))
@@ -311,7 +315,9 @@ def record(options: Any) -> None:
         modes = [mode for mode in modes if mode != "mps"]
 
     plans = {
-        mode: _missing(plan(options.seed), mode, known, results["device"], options.most)
+        mode: _missing(
+            plan(options.seed, options.workloads), mode, known, results["device"], options.most
+        )
         for mode in modes
     }
     missing = {mode: list(jobs) for mode, jobs in plans.items()}
@@ -408,12 +414,14 @@ def write(options: Any) -> Path | None:
     target = options.output / "dataset"
     shutil.rmtree(target, ignore_errors=True)
     names, platforms, beside, seconds, windows = zip(*rows, strict=True)
-    features = {
-        "workload": list(NAMES),
-        "kernel": [name.rpartition("-")[0] for name in NAMES],
-        "batch": [int(name.rpartition("-")[2]) for name in NAMES],
-        "bytes_per_step": [bytes_of(name, options.scale) for name in NAMES],
+    listed = NAMES if options.workloads == "kernels" else JOBS
+    features: dict[str, list] = {
+        "workload": list(listed),
+        "kernel": [name.rpartition("-")[0] for name in listed],
+        "batch": [int(name.rpartition("-")[2]) for name in listed],
     }
+    if options.workloads == "kernels":
+        features["bytes_per_step"] = [bytes_of(name, options.scale) for name in listed]
     runs = jostle.Runs.from_columns(
         workload=names,
         platform=platforms,
@@ -439,12 +447,13 @@ def write(options: Any) -> Path | None:
     return target
 
 
-def _with_need(profile: Any, moved: float) -> Any:
-    """The profile of one step, with what its kernels move of the device's memory shared out by their time."""
+def _with_need(profile: Any, moved: float | None) -> Any:
+    """The profile of one step, with what its kernels move of the device's memory shared out by their time;
+    as it is where that is not known."""
     kernels = [row for row in profile.tasks.to_pylist() if row["kind"] == "kernel"]
     seconds = sum(row["duration_seconds"] for row in kernels)
     pes = next((gpu.pes for gpu in profile.gpus.values() if gpu), None)
-    if not seconds or pes is None:
+    if not seconds or pes is None or moved is None:
         return profile
     return profile.with_bandwidth({row["name"]: moved / seconds / pes for row in kernels})
 
@@ -458,6 +467,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--platform", help="instead of the device's name")
+    parser.add_argument("--workloads", choices=("kernels", "jobs"), default="kernels")
     parser.add_argument("--seconds", type=float, default=0.6, help="of each measurement")
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds at most")
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes")

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import gzip
 import statistics
-import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from studies.collect.gpu_jobs import JOBS, job_step
 
 KERNELS = (
     *("gemm", "stream", "convolution", "attention", "lookup"),
@@ -31,8 +33,11 @@ MARKED_STEPS = 5
 Step = Callable[[], Any]
 
 
-def bytes_of(name: str, scale: float) -> float:
-    """What one step moves of the device's memory, by the sizes of its tensors, each read or written once."""
+def bytes_of(name: str, scale: float) -> float | None:
+    """What one step moves of the device's memory, by the sizes of its tensors, each read or written once;
+    None of a job."""
+    if name in JOBS:
+        return None
     kernel, size = split(name)
     n = scale * size
     side = 1024 * scale**0.5
@@ -67,6 +72,8 @@ class TorchDevice:
     def step(self, name: str) -> Step:
         """One step of a workload, its tensors made."""
         torch = self.torch
+        if name in JOBS:
+            return job_step(torch, self.device, name, self.scale)
         functional = torch.nn.functional
         torch.manual_seed(0)
         kernel, size = split(name)
@@ -256,17 +263,10 @@ def _together(
     seed: int,
 ) -> list[list[float]]:
     """Every step on a stream and a thread of its own."""
-    results: list[list[float]] = [[] for _ in steps]
 
-    def one(number: int) -> None:
+    def one(number: int) -> list[float]:
         with device.stream():
-            results[number] = run_member(
-                device, steps[number], begin, seconds, rates[number], seed + number
-            )
+            return run_member(device, steps[number], begin, seconds, rates[number], seed + number)
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(len(steps))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    with ThreadPoolExecutor(len(steps)) as threads:  # what one of them raises is raised here
+        return list(threads.map(one, range(len(steps))))

@@ -20,7 +20,7 @@ from studies.one_model.made import WORLDS
 
 STUDIES = Path(__file__).resolve().parents[1]
 RECORDED = STUDIES / "alignment" / "recorded"
-KERNELS = STUDIES / "accelerator" / "recorded" / "h200"
+ON_GPUS = STUDIES / "accelerator" / "recorded"
 PLATFORMS = {"pitot": 6, "pitot-2023": 3}  # of the published ones, drawn once
 PROBES = "probe-"
 DEVICES = ("side-by-side", "time-slices", "caches", "one-by-one", "a-capacity")
@@ -100,10 +100,12 @@ def _magus() -> KnownData:
     return KnownData(data.runs.ok(), profiles)
 
 
-def _kernels() -> KnownData:
-    """45 kernels of PyTorch on one H200, under MPS and in time slices (studies.collect.gpu_pairs)."""
-    profiles = {p.workload: p for p in read_profiles(KERNELS).values()}
-    return KnownData(read_runs(KERNELS).ok(), profiles)
+def _on_a_gpu(folder: str) -> KnownData:
+    """Recorded by studies.collect.gpu_pairs under MPS and in time slices: 45 kernels of PyTorch on one H200,
+    or twenty whole jobs, alone and two to four at once, on an H100."""
+    runs = read_runs(ON_GPUS / folder).ok()
+    profiles = {p.workload: p for p in read_profiles(ON_GPUS / folder).values()}
+    return KnownData(runs, profiles)
 
 
 def _gavel_features() -> KnownData:
@@ -180,7 +182,8 @@ MEASURED: dict[str, Callable[[], KnownData]] = {
     "vision": lambda: KnownData(datasets.vision_bags().ok()),
     "shared-core": lambda: KnownData(datasets.shared_core_bags().ok()),
     "counters": _recorded,
-    "kernels": _kernels,
+    "kernels": partial(_on_a_gpu, "h200"),
+    "jobs": partial(_on_a_gpu, "h100-jobs"),
     "gavel-oracle": partial(_gavel, "oracle"),
     "gavel-simulation": partial(_gavel, "simulation"),
     "gavel-without-features": _gavel_features,
@@ -190,7 +193,7 @@ MEASURED: dict[str, Callable[[], KnownData]] = {
     "pitot-2023": partial(_pitot, "pitot-2023", "pitot/2023/two_way.npz"),
 }
 MADE_DEVICES = {f"device-{name}": partial(_device, number) for number, name in enumerate(DEVICES)}
-SHIPPED = ["sample", "vision", "shared-core", "counters", "kernels"]
+SHIPPED = ["sample", "vision", "shared-core", "counters", "kernels", "jobs"]
 KINDS = {
     "shipped": SHIPPED,
     "public": [name for name in MEASURED if name not in SHIPPED],

@@ -1,4 +1,4 @@
-"""KernelJob kernels on the CPU: it goes on where it was left, and loses nothing to members that die."""
+"""Recording kernels on the CPU: it goes on where it was left, and loses nothing to members that die."""
 
 from __future__ import annotations
 
@@ -27,6 +27,26 @@ def test_the_plan_is_as_large_as_it_must_be() -> None:
     assert sum(job.kind == "solo" and job.again > 0 for job in jobs) > 20
 
 
+def test_jobs_are_planned_in_sets_of_two_to_four_each_once() -> None:
+    jobs = recorder.plan(workloads="jobs")
+    assert len({job.key("mps") for job in jobs}) == len(jobs)
+    bags = [job.members for job in jobs if job.kind == "bag"]
+    assert [sum(len(bag) == size for bag in bags) for size in (2, 3, 4)] == [50, 35, 25]
+    assert {name for bag in bags for name in bag} == set(recorder.JOBS)
+    assert not any(job.kind == "service" for job in jobs)
+
+
+def test_a_member_that_fails_is_told_and_not_counted_as_no_steps() -> None:
+    from studies.collect import gpu_worker
+
+    def step() -> None:
+        raise MemoryError("none is left")
+
+    device = gpu_worker.NumpyDevice(0.001)
+    with pytest.raises(MemoryError, match="none is left"):
+        gpu_worker._together(device, [device.step("sort-1"), step], 0.0, 0.01, [None, None], 0)
+
+
 def test_it_goes_on_where_it_was_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -39,7 +59,7 @@ def test_it_goes_on_where_it_was_left(
         recorder.KernelJob("bag", ("nothing-1", "sort-1")),
         recorder.KernelJob("solo", ("stream-1",)),
     ]
-    monkeypatch.setattr(recorder, "plan", lambda seed: jobs)
+    monkeypatch.setattr(recorder, "plan", lambda seed, workloads: jobs)
     given = ["-o", str(tmp_path), *QUICK, "--modes", "time-sliced", "--budget", "60"]
     recorder.main([*given, "--most", "1"])
     assert "time-sliced: 1 measurements left, at most 0 minutes" in capsys.readouterr().out
