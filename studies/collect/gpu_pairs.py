@@ -75,7 +75,7 @@ def plan(seed: int = 0, workloads: str = "kernels") -> list[KernelJob]:
     names, pairs, larger = list(NAMES), 55, [3 + n % 2 for n in range(10)]
     if workloads == "jobs":
         names, pairs, larger = list(JOBS), 30, [3] * 35 + [4] * 25
-    sets = [(name, name) for name in names]
+    sets: list[tuple[str, ...]] = [(name, name) for name in names]
     for size in [2] * pairs + larger:
         members = tuple(sorted(draw.sample(names, size)))
         while members in sets:
