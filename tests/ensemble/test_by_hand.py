@@ -24,7 +24,7 @@ from jostle.ensemble._folds import (
     NOT_ASKED,
     TrialFold,
 )
-from jostle.ensemble._methods import FittedMethod, ProbesExpert
+from jostle.ensemble._methods import FittedMethod, PhasesExpert
 from jostle.ensemble._rules import RESTS
 from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
@@ -308,6 +308,9 @@ def test_a_method_learns_from_the_runs_of_a_part(
     class Method:
         needs = frozenset({"runs"})
 
+        def __init__(self, **settings: Any) -> None:
+            self.settings = settings
+
         def prepare(self, data: Data) -> Data:
             return data
 
@@ -325,12 +328,12 @@ def test_a_method_learns_from_the_runs_of_a_part(
         monkeypatch.setitem(campaign.shared, name, value)
     part = campaign.take(np.arange(len(campaign)) % 3 == 0)
     monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: OfProfiles)
-    assert ProbesExpert().labels(campaign) == ()
+    assert PhasesExpert().labels(campaign) == ()
     monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Method)
-    assert ProbesExpert().labels(campaign) == ("probes",)
+    assert PhasesExpert().labels(campaign) == ("phases",)
     for seed, kept in ((0, "fitted"), (1, None)):
-        found = ProbesExpert().fit(part, ("probes",), seed=seed)
-        assert (found.label, found.fitted, found.names) == ("probes", kept, campaign.names)
+        found = PhasesExpert().fit(part, ("phases",), seed=seed)
+        assert (found.label, found.fitted, found.names) == ("phases", kept, campaign.names)
         assert found.log_alone == pytest.approx(part.log_alone.ravel() + np.log(2))
         assert learned[-1].tolist() == runs.runtime_seconds[np.sort(part.origin)].tolist()
 
@@ -371,13 +374,13 @@ def test_sessions_are_told_by_all_runs_and_centred_on_each_platform(
 
 def test_a_method_that_could_not_learn_is_kept_without_an_answer(campaign: CanonicalRuns) -> None:
     names = tuple(map(tuple, campaign.names))
-    none = FittedMethod("probes", None, names, campaign.log_alone.ravel())  # type: ignore[arg-type]
+    none = FittedMethod("phases", None, names, campaign.log_alone.ravel())  # type: ignore[arg-type]
     arrays, document = none.to_arrays()
-    again = ProbesExpert.restore(arrays, document)
-    assert (again.label, again.fitted, again.names) == ("probes", None, names)
+    again = PhasesExpert.restore(arrays, document)
+    assert (again.label, again.fitted, again.names) == ("phases", None, names)
     assert np.isnan(again.log_slowdowns(campaign.rows, campaign.ground)).all()
     with pytest.raises(ValueError, match="names"):
-        ProbesExpert.restore(arrays, document | {"names": [["a"]]})
+        PhasesExpert.restore(arrays, document | {"names": [["a"]]})
 
 
 def test_a_method_that_learned_answers_alike_when_it_is_read(
@@ -386,9 +389,9 @@ def test_a_method_that_learned_answers_alike_when_it_is_read(
     runs = made_runs(programs=9, platforms=3, threes=20)
     names = runs.colocations.workload_names, runs.colocations.platform_names
     monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Levels)
-    one = FittedMethod("probes", learn(Levels(), runs), names, campaign.log_alone.ravel())
+    one = FittedMethod("phases", learn(Levels(), runs), names, campaign.log_alone.ravel())
     arrays, document = one.to_arrays()
-    again = ProbesExpert.restore(arrays, json.loads(json.dumps(document)))
+    again = PhasesExpert.restore(arrays, json.loads(json.dumps(document)))
     found, before = (each.log_slowdowns(campaign.rows, campaign.ground) for each in (again, one))
     assert np.isfinite(before).all()
     assert (found == before).all()

@@ -3,6 +3,7 @@ from ._expert import Expert as Expert
 from ._expert import FittedExpert as FittedExpert
 from ._expert import expert_named as expert_named
 from ._expert import expert_names as expert_names
+from ._fitted import EnsembleParts as EnsembleParts
 from ._fitted import FittedEnsemble as FittedEnsemble
 from ._method import Ensemble as Ensemble
 from ._method import OfExperts as OfExperts

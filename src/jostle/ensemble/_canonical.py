@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +19,14 @@ from jostle.rules import (
     SlowdownRows,
     design_of,
     ground_of,
+    members_key,
     solo_runtimes,
     trust_in,
     with_cores,
 )
-from jostle.runs import Runs, all_names
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
 
 USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
 HERE = 0.6  # weight in the design of what a workload has on one platform only
@@ -67,6 +70,17 @@ class CanonicalRuns:
         """(n,) numbers of co-runners."""
         return np.asarray(self.runs.colocations.number_of_corunners)
 
+    @property
+    def is_input(self) -> np.ndarray:
+        """(n,) bool: what experts read as features of workloads, and nobody is asked about."""
+        inputs = self.shared.get("inputs")
+        return np.zeros(len(self), bool) if inputs is None else inputs[self.place]
+
+    @property
+    def beside(self) -> np.ndarray:
+        """(n,) bool: beside others, without the inputs."""
+        return (self.degree > 0) & ~self.is_input
+
     @cached_property
     def cell(self) -> np.ndarray:
         """(n,) platform * workloads + workload."""
@@ -109,27 +123,28 @@ class CanonicalRuns:
         whole: CanonicalRuns = self.shared.get("whole", self)
         if whole is not self:
             return whole.believes_guesses
-        measured = self.ran_alone[self.cell[self.degree > 0]]
+        measured = self.ran_alone[self.cell[self.beside]]
         trust = float(trust_in(np.array(self.error_of_guesses)))
         return bool(trust * (~measured).sum() > measured.sum())
 
     @cached_property
     def is_learned(self) -> np.ndarray:
-        """(n,) bool: beside others, of what is known alone."""
+        """(n,) bool: beside others, of what is known alone, but no input."""
         known = np.isfinite(self.log_alone.ravel())
         if not self.believes_guesses:
             known &= self.ran_alone
-        return (self.degree > 0) & known[self.cell]
+        return self.beside & known[self.cell]
 
     @cached_property
     def sets_of_names(self) -> np.ndarray:
         """(workloads,) in how many sets each ran beside others, wherever."""
         workload, _, corunner = self.codes
-        beside = self.degree > 0
+        beside = self.beside
         row = np.repeat(np.arange(len(self)), self.degree)
         code = np.unique(self.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
-        name = np.concatenate([workload[beside], corunner])
-        pairs = np.unique(np.stack([name, np.concatenate([code[beside], code[row]])]), axis=1)
+        mine = beside[row]
+        name = np.concatenate([workload[beside], corunner[mine]])
+        pairs = np.unique(np.stack([name, np.concatenate([code[beside], code[row[mine]]])]), axis=1)
         return np.bincount(pairs[0], minlength=self.size[1])
 
     @cached_property
@@ -180,16 +195,11 @@ class CanonicalRuns:
         return mixed_bits(key if everywhere else key + mixed_bits(~platform.astype(np.uint64)))
 
 
-def members_key(workload: np.ndarray, corunner: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """(n,) uint64, equal for the same workloads together. row: (m,) whose the co-runners are."""
-    key = mixed_bits(workload.astype(np.uint64))
-    np.add.at(key, row, mixed_bits(corunner.astype(np.uint64)))
-    return key
-
-
 def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
     """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
     usual time). A row that repeats another to the last digit is taken once."""
+    from jostle.runs import all_names  # brings Arrow, which answering does without
+
     names, runs = all_names(runs), runs.ok()
     kept = _distinct(runs)
     part = runs.take(kept)
@@ -253,6 +263,8 @@ def _renamed(
     """Under numbers for names, in units of the usual time."""
     import pyarrow as pa
     import pyarrow.compute
+
+    from jostle.runs import Runs
 
     pc: Any = pyarrow.compute  # whose functions are made at run time
 

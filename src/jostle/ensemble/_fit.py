@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,11 @@ def fit(
         }
     )
     every = {expert.name: expert for expert in experts}
+    readers: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
+    inputs = {name: one.inputs(campaign) for name, one in readers.items()}
+    campaign.shared["inputs"] = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
     has_rows = bool(campaign.is_learned.any())
+    asked = {name for name in every if has_rows or (name in inputs and inputs[name].any())}
     folds = folds_of(campaign, seed)
     total, done = len(folds) + 2, 0
 
@@ -79,7 +84,9 @@ def fit(
         if progress:
             progress(done, total, float("nan"))
 
-    wanted = {name: expert.labels(campaign) if has_rows else () for name, expert in every.items()}
+    wanted = {
+        name: expert.labels(campaign) if name in asked else () for name, expert in every.items()
+    }
     if not has_rows and campaign.ground.takes_turns and "rules" in every:
         wanted["rules"] = (TURNS_ALONE,)
     tried = Tried(campaign, every, wanted, seed)
@@ -88,8 +95,10 @@ def fit(
         tick()
     labels, trial, share = tried.labels, tried.trial(), tried.share()
     most = int(campaign.degree.max(initial=0))
+    shown = campaign.take(~campaign.is_input)
+    of_shift = shown.cell, shown.log_runtime, shown.beside
     chance = either(
-        chance_of_shift(campaign.cell, campaign.log_runtime, campaign.degree > 0, seed),
+        chance_of_shift(*of_shift, seed),
         chance_of_identity(campaign.rows, campaign.sets(True)[campaign.is_learned], seed),
     )
     weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
@@ -174,7 +183,7 @@ class Learned:
         workload, platform = (
             [each[at] for at in one] for each, one in zip(self.names, order, strict=True)
         )
-        beside, campaign, ground = part.degree > 0, self.campaign, part.ground
+        beside, campaign, ground = part.beside, self.campaign, part.ground
         if not any(getattr(expert, "needs_design", False) for expert in experts.values()):
             ground = replace(ground, design=np.zeros((ground.cells, 0)))
         weighed = EnsembleParts(
@@ -188,7 +197,9 @@ class Learned:
             self.labels,
             self.weight,
             # Under the names that the runs came with.
-            RunCounts.of_coded(campaign.shared["source"].take(part.origin).colocations),
+            RunCounts.of_coded(
+                campaign.shared["source"].take(part.origin[~part.is_input]).colocations
+            ),
         )
         return FittedEnsemble(weighed, experts)
 
@@ -196,7 +207,8 @@ class Learned:
         """(platforms, workloads): measured, or what names and the network suggest."""
         by_names = part.log_alone
         if self.alike > 0:
-            every = closest_times(part.cell, part.log_runtime, by_names.size)
+            shown = ~part.is_input
+            every = closest_times(part.cell[shown], part.log_runtime[shown], by_names.size)
             every = every.reshape(by_names.shape)
             blend = self.alike * every + (1 - self.alike) * by_names
             by_names = np.where(np.isfinite(blend), blend, by_names)
@@ -258,7 +270,7 @@ def _notes(
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
     has_rows, labels = bool(campaign.is_learned.any()), fitted.weighed.labels
-    if not has_rows or is_of_nothing(labels):
+    if not labels or is_of_nothing(labels):
         why = "no evidence of interference" if has_rows else "no run with co-runners"
         what = (
             "slowdowns are turns on shared cores"
@@ -290,4 +302,5 @@ def _notes(
         notes.append(
             f"far off after {FIRST_ROWS} runs beside others, so dropped: {', '.join(far_off)}"
         )
-    return tuple(notes)
+    learned = (getattr(expert, "notes", ()) for expert in fitted.experts.values())
+    return (*notes, *(note for own in learned for note in own))

@@ -10,13 +10,12 @@ import numpy as np
 
 from jostle._tensors import Serializable
 from jostle.bounds import Candidates
-from jostle.ensemble._canonical import members_key
 from jostle.ensemble._expert import FittedExpert, expert_named
 from jostle.ensemble._folds import kinds_of
 from jostle.ensemble._sessions import Sessions
 from jostle.errors import UnknownName
 from jostle.methods import Evidence, RunCounts, mixed_bits
-from jostle.rules import Ground, LargerSets, Memory, SlowdownRows
+from jostle.rules import Ground, LargerSets, Memory, SlowdownRows, members_key
 
 if TYPE_CHECKING:
     from jostle._report import Report
@@ -36,7 +35,7 @@ class EnsembleParts(Serializable):
     as 1. log_alone: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
     ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
     of the answers; weight: (kinds, most + 1, k). memory: of co-locations that were
-    measured. more: what answers about more co-runners than any run had; None where every slowdown is 1.
+    measured. more: what answers about more co-runners than any run had; None where the experts do, too.
     sessions: in which all took longer or shorter, None where all runs are of one.
     """
 
@@ -115,6 +114,11 @@ class FittedEnsemble:
         """(n,) seconds; NaN where nothing tells how long the workload takes alone. Raises UnknownName."""
         alone, slowdown, _ = self._logs(asked)
         return np.exp(alone + slowdown)
+
+    def slowdown(self, asked: Colocations) -> np.ndarray:
+        """(n,) runtime over runtime alone, 1 without co-runners; NaN as in `predict`."""
+        alone, slowdown, _ = self._logs(asked)
+        return np.exp(np.where(np.isfinite(alone), slowdown, np.nan))
 
     def candidates(self, asked: Colocations) -> Candidates:
         """Ways to bound: the same offset everywhere, one that grows with the slowdown, or with how far the
@@ -196,7 +200,7 @@ class FittedEnsemble:
         """((n,) of rows beside others, (n,) how far the experts are apart)."""
         more = self.weighed.more
         if more is None:
-            return np.zeros(len(rows)), np.zeros(len(rows))
+            return self.known(rows)
         past = rows.degree > int(more.most)
         out, apart = np.empty(len(rows)), np.zeros(len(rows))
         if not past.all():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.ensemble._canonical import CanonicalRuns
 from jostle.rules import SlowdownRows
+
+if TYPE_CHECKING:
+    from jostle.ensemble._canonical import CanonicalRuns
 
 # What a question may be: of a set that ran on another platform, of one that never ran, with a name that ran
 # beside others in few sets, or in none; and of runs alone, where the
@@ -44,7 +47,7 @@ def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
     """Folds of sets, then folds of names; where that would leave too little to learn from beside others, of
     runs alone only."""
     random = np.random.default_rng([seed, 41])
-    beside, folds = campaign.degree > 0, []
+    beside, folds = campaign.beside, []
     if is_large(campaign):
         every = [_with_fewer_left(fold, random) for fold in _of_sets(campaign, random)]
         every.append(_of_names_in_some(campaign, random))
@@ -62,7 +65,7 @@ def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
 
 def is_large(campaign: CanonicalRuns) -> bool:
     """Whether there are so many runs that most are learned from by every fit."""
-    return bool((campaign.degree > 0).sum() > MANY_ROWS)
+    return bool(campaign.beside.sum() > MANY_ROWS)
 
 
 def _with_fewer_left(fold: TrialFold, random: np.random.Generator) -> TrialFold:
@@ -81,14 +84,14 @@ def _of_names_in_some(campaign: CanonicalRuns, random: np.random.Generator) -> T
     """Of very many runs that many alone: half beside others, and before other runs alone those of what ran
     there."""
     order = random.permutation(len(campaign))
-    beside = campaign.degree[order] > 0
+    beside = campaign.beside[order]
     drawn = order[beside][: MOST_OF_NAMES // 2]
-    alone = order[~beside]
+    alone = order[campaign.degree[order] == 0]
     is_of_drawn = np.isin(campaign.cell[alone], campaign.cell[drawn])
     alone = alone[np.argsort(~is_of_drawn, kind="stable")][: MOST_OF_NAMES - len(drawn)]
-    some = np.sort(np.concatenate([drawn, alone]))
-    keep = np.zeros(len(campaign), bool)
-    keep[some] = True
+    keep = campaign.is_input.copy()
+    keep[np.concatenate([drawn, alone])] = True
+    some = np.flatnonzero(keep)
     (fold,) = _of_names(campaign.take(keep), random, folds=1)
     kind, unit = np.full(len(campaign), NOT_ASKED), np.zeros(len(campaign), fold.unit.dtype)
     left_out = ~keep
@@ -99,7 +102,7 @@ def _of_names_in_some(campaign: CanonicalRuns, random: np.random.Generator) -> T
 def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[TrialFold]:
     everywhere = np.unique(campaign.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
     here = np.unique(campaign.sets(everywhere=False), return_inverse=True)[1].reshape(-1)
-    beside = campaign.degree > 0
+    beside = campaign.beside
     part = random.permutation(int(everywhere.max(initial=-1)) + 1)[everywhere] % SET_FOLDS
     again = _turn_of_repeats(campaign, random)
     on_several = _is_on_several(everywhere, campaign.codes[1])
@@ -140,9 +143,9 @@ def _of_names(
     campaign: CanonicalRuns, random: np.random.Generator, folds: int = NAME_FOLDS
 ) -> list[TrialFold]:
     workload, _, corunner = campaign.codes
-    beside = campaign.degree > 0
+    beside, is_alone = campaign.beside, campaign.degree == 0
     row = np.repeat(np.arange(len(campaign)), campaign.degree)
-    met = np.unique(np.concatenate([workload[beside], corunner]))
+    met = np.unique(np.concatenate([workload[beside], corunner[beside[row]]]))
     if len(met) < FEWEST_NAMES:
         met = met[:0]
     part, is_whole = np.full(campaign.size[1], -1), np.zeros(campaign.size[1], bool)
@@ -153,27 +156,28 @@ def _of_names(
     found = []
     for number in range(folds):
         of_target, of_corunner = part[workload] == number, part[corunner] == number
-        has_new = of_target & beside
+        has_new = of_target.copy()
         has_new[row[of_corunner]] = True
+        has_new &= beside
         # Of every other name one set stays.
         gone_names = is_whole & (campaign.size[0] > 1)
         gone = (is_whole[workload] & of_target) & beside
         gone[row[is_whole[corunner] & of_corunner]] = True
         stays = np.zeros(len(campaign), bool)
         for name in np.flatnonzero((part == number) & ~is_whole):
-            mine = (workload == name) & beside
+            mine = workload == name
             mine[row[corunner == name]] = True
-            own = np.unique(sets[mine & ~gone])
+            own = np.unique(sets[mine & beside & ~gone])
             if len(own):
                 stays |= sets == own[random.integers(len(own))]
         has_new &= ~stays
         kind = np.full(len(campaign), NOT_ASKED)
         cell_is_out = cell_fold[campaign.cell] == number
         kind[has_new & ~cell_is_out] = NEW_NAME
-        kind[cell_is_out & ~beside] = NEW_CELL
+        kind[cell_is_out & is_alone] = NEW_CELL
         # Of every name that is gone one run alone stays, by which there is an answer at all.
         alone = np.flatnonzero(
-            gone_names[workload] & (part[workload] == number) & ~beside & ~cell_is_out
+            gone_names[workload] & (part[workload] == number) & is_alone & ~cell_is_out
         )
         first = alone[np.unique(workload[alone], return_index=True)[1]]
         kind[np.setdiff1d(alone, first)] = HARDLY_ALONE

@@ -133,14 +133,6 @@ class AcceleratorExpert(MethodExpert):
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "profiles"})
 
 
-class ProbesExpert(MethodExpert):
-    """What each workload is beside stressors."""
-
-    name: ClassVar[str] = "probes"
-    method: ClassVar[str] = "probes"
-    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
-
-
 class PhasesExpert(MethodExpert):
     """Counters of runs alone, inside phases."""
 

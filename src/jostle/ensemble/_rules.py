@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jostle._tensors import Serializable
-from jostle.ensemble._canonical import CanonicalRuns
 from jostle.methods import Restores
 from jostle.rules import (
     NO_SLOWDOWN,
@@ -22,6 +21,9 @@ from jostle.rules import (
     turns_on_cores,
     value_of,
 )
+
+if TYPE_CHECKING:
+    from jostle.ensemble._canonical import CanonicalRuns
 
 RESTS = {
     f"effects and rest {number}": strength
@@ -79,8 +81,9 @@ class FittedRules(Serializable):
 
 @dataclass(frozen=True)
 class SimpleRules(Restores):
-    """What anybody would try first."""
+    """What anybody would try first. only: labels, where not all are to be tried."""
 
+    only: tuple[str, ...] = ()
     name: ClassVar[str] = "rules"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.ensemble._rules:FittedRules"
@@ -94,7 +97,8 @@ class SimpleRules(Restores):
             for name in names
             if not (many and name in RESTS) and (way != TURNS or takes_turns)
         ]
-        return (NO_SLOWDOWN, *([TURNS_ALONE] if takes_turns else []), *own)
+        every = (NO_SLOWDOWN, *([TURNS_ALONE] if takes_turns else []), *own)
+        return tuple(label for label in every if not self.only or label in self.only)
 
     def fit(
         self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False

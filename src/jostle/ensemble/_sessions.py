@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle._tensors import Serializable
-from jostle.ensemble._canonical import CanonicalRuns
 from jostle.rules import EffectsByKind, Side, nothing_but_noise, relative_error
 
 if TYPE_CHECKING:
+    from jostle.ensemble._canonical import CanonicalRuns
     from jostle.runs import Runs
 
 ROUNDS = 20

@@ -22,6 +22,7 @@ HARDLY_ANY = 0.05  # share of the runs, which a network that is kept need not ha
 AT_ONCE = frozenset({"network", "rules"})  # who learns from all of many runs, and who costs little
 FIRST_ROWS = 2_000  # beside others, from which all else learns first where there are many
 LEFT_AT_BEST = 0.5  # of that error: it halves at best with four times as many rows
+OTHER_DATA = frozenset({"profiles", "probes"})
 FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
 
 Experts = dict[str, Expert]
@@ -51,7 +52,7 @@ class Tried:
     def prior(self) -> np.ndarray:
         """(k,) how far each label is believed before any set was left out."""
         belief = {
-            label: OF_OTHER_DATA if "profiles" in self.experts[name].needs else 1.0
+            label: OF_OTHER_DATA if self.experts[name].needs & OTHER_DATA else 1.0
             for name, labels in self.wanted.items()
             for label in labels
         }
@@ -92,7 +93,7 @@ class Tried:
     def _first_look(self, fold: TrialFold, part: CanonicalRuns) -> dict[str, FittedExpert]:
         """Those that learn from all runs, or cost little. Of others go on who may matter, by what they say
         once they have learned from few rows."""
-        few = part.take((part.degree == 0) | _drawn(part.is_learned, FIRST_ROWS, self.seed))
+        few = part.take(~part.beside | _drawn(part.is_learned, FIRST_ROWS, self.seed))
         learned, labels, trials = [], [], []
         for at_once, whole in ((True, part), (False, few)):
             own = {n: each for n, each in self.wanted.items() if each and (n in AT_ONCE) == at_once}

@@ -23,7 +23,7 @@ from jostle.rules import (
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
 # Where too few sets are there to weigh anything by: the first of these of which any is there.
-USUAL = (("level of turns", "effects of turns"), ("level", "effects"))
+USUAL = (("mixture 1",), ("level of turns", "effects of turns"), ("level", "effects"))
 CLOSE = 1.08  # times the least error, up to which an answer goes on
 
 
@@ -118,7 +118,9 @@ def weights_of(
     pooled = every.weights_beside(usual_weights(labels), seed, prior, 1.0)
     if known.units >= FEWEST_TO_WEIGH:
         weight, gain = known.weighed(seed, prior)
-        if tells_nothing(chance, gain, known.log_slowdown, known.unit, known.target):
+        if nothing.any() and tells_nothing(
+            chance, gain, known.log_slowdown, known.unit, known.target
+        ):
             return np.tile(nothing, (len(KINDS), most + 1, 1))
         pooled = known.trust * weight + (1 - known.trust) * pooled
     out = np.tile(pooled, (len(KINDS), most + 1, 1))

@@ -16,6 +16,12 @@ _WORDS = {
     "product": "susceptibility times pressure",
     "process": "a Gaussian process",
     "process of effects": "a Gaussian process over additive effects",
+    "mixture": "a mixture of stressors",
+    "learned mixture": "products of what stressors show",
+    "mixture and effects": "a mixture of stressors and additive effects",
+    "learned mixture and effects": "products of what stressors show and additive effects",
+    "sensitivity": "what stressors cost the workload",
+    "pressure": "what the co-runners cost stressors",
     "network": "matrix factorization",
     "trees": "trees on features",
 }

@@ -1,4 +1,4 @@
-from ._fit import fit_probes as fit_probes
-from ._fitted import FittedProbes as FittedProbes
+from ._expert import FittedMixtures as FittedMixtures
+from ._expert import ProbesExpert as ProbesExpert
 from ._method import Probes as Probes
 from ._mixture import mixture_weights as mixture_weights

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from jostle.errors import UsageError
-from jostle.methods import Prepared, Restores, first_solo_runs
+import numpy as np
+
+from jostle.ensemble import OfExperts
+from jostle.errors import NotEnoughRuns, UsageError
+from jostle.methods import FitWithout, Prepared
 
 if TYPE_CHECKING:
+    from jostle.ensemble import Expert, FittedEnsemble
     from jostle.methods import Data
-    from jostle.probes._fitted import FittedProbes
     from jostle.progress import Progress
 
 
 @dataclass(frozen=True)
-class Probes(Restores):
+class Probes(OfExperts):
     """Slowdown beside anyone from runs beside stressors: a program presses as a mixture of them does."""
 
     stressors: Annotated[
@@ -28,42 +31,48 @@ class Probes(Restores):
     ] = True
 
     name: ClassVar[str] = "probes"
-    fitted: ClassVar[str] = "jostle.probes._fitted:FittedProbes"
-    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
-    fits_again: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.stressors or not all(name.strip() for name in self.stressors):
             raise UsageError("no stressors", fix="Name them, or a pattern such as 'probe-*'.")
+
+    def chosen_experts(self) -> list[Expert]:
+        from jostle.ensemble import SimpleRules
+        from jostle.probes._expert import ProbesExpert
+
+        mixtures = ProbesExpert(self.stressors, self.learn_weights)
+        return [SimpleRules(), mixtures] if self.learn_weights else [mixtures]
 
     def prepare(self, data: Data) -> Prepared:
         """Runs beside one stressor, and of stressors beside one workload, are inputs. Of each workload one
         run alone is required. Raises NotEnoughRuns where no workload is a stressor."""
         from jostle.probes._tables import is_probing, stressors_among
 
-        runs = data.runs_in_memory
-        stressors = stressors_among(runs, self.stressors)
-        return Prepared.of(
-            data,
-            runs,
-            inputs=is_probing(runs, stressors),
-            required=first_solo_runs(runs),
-            calibrate_by="together",
-        )
+        prepared, runs = super().prepare(data), data.runs_in_memory
+        inputs = is_probing(runs, stressors_among(runs, self.stressors))
+        return replace(prepared, inputs=inputs[runs.is_ok])
 
-    def fit(
+    def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> FittedProbes:
-        """Learn what each workload is a mixture of; runs of several programs weigh that beside plain rules.
-
-        Raises NotEnoughRuns.
-        """
-        from jostle.probes._fit import fit_probes
-        from jostle.probes._tables import stressors_among
+    ) -> tuple[FittedEnsemble, list[FitWithout]]:
+        """As `fit`, and what was learned without some of the runs; without `learn_weights`, without those of
+        several programs. Raises NotEnoughRuns where nothing ran beside a stressor."""
+        from jostle.probes._tables import is_probing, stressors_among
 
         runs = prepared.together()
         stressors = stressors_among(runs, self.stressors)
-        fitted = fit_probes(runs, stressors, learn_weights=self.learn_weights, seed=seed)
-        if progress is not None:
-            progress(1, 1, float("nan"))
-        return fitted
+        is_input = is_probing(runs, stressors)
+        if not is_input.any():
+            raise NotEnoughRuns(
+                f"nothing ran beside one of the stressors {', '.join(stressors)} alone, and alone",
+                fix="Measure beside probes (jostle measure).",
+            )
+        if self.learn_weights:
+            return super().fit_left_out(prepared, seed=seed, progress=progress)
+        asked = (runs.colocations.number_of_corunners > 0) & ~is_input
+        part = replace(prepared.take(np.arange(0)), validation=runs.take(~asked))
+        fitted, out = super().fit_left_out(part, seed=seed, progress=progress)
+        kept, others = np.flatnonzero(~asked), np.flatnonzero(asked)
+        out = [replace(one, runs=kept[one.runs]) for one in out]
+        unit = runs.units("together")[others]
+        return fitted, [*out, FitWithout(fitted, others, unit, is_of_names=False)]

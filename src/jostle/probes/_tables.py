@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.rules import variance_of_repeats
-from jostle.runs import Runs, solo_medians
+
+if TYPE_CHECKING:
+    from jostle.runs import Runs
 
 MOST_SUGGESTED = 4
 
@@ -65,6 +68,8 @@ class ProbeTables:
         cls, runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], stressors: Sequence[str]
     ) -> ProbeTables:
         """names: all that occur, sorted."""
+        from jostle.runs import solo_medians
+
         w, p = len(names[0]), len(names[1])
         log_solo = solo_medians(runs, *names)
         workload, platform, corunner = (

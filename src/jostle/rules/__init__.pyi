@@ -27,6 +27,7 @@ from ._members import no_level as no_level
 from ._members import value_of as value_of
 from ._memory import Memory as Memory
 from ._memory import fit_memory as fit_memory
+from ._memory import members_key as members_key
 from ._memory import variance_of_repeats as variance_of_repeats
 from ._rows import Ground as Ground
 from ._rows import RaggedRows as RaggedRows

@@ -63,3 +63,10 @@ def keys_of(rows: SlowdownRows) -> np.ndarray:
     beside = np.zeros(len(rows), np.uint64)
     np.add.at(beside, rows.row, mixed_bits(rows.corunner.astype(np.uint64)))
     return mixed_bits(mixed_bits(rows.target.astype(np.uint64) + np.uint64(1 << 40)) ^ beside)
+
+
+def members_key(workload: np.ndarray, corunner: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """(n,) uint64, equal for the same workloads together. row: (m,) whose the co-runners are."""
+    key = mixed_bits(workload.astype(np.uint64))
+    np.add.at(key, row, mixed_bits(corunner.astype(np.uint64)))
+    return key

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.alignment.learning._core import answers
+from jostle.alignment.learning._core import Core
 from jostle.alignment.learning._folds import folds_of, folds_of_sets
 from jostle.alignment.learning._learn import MOST_ROWS, MOST_ROWS_TO_CHOOSE, Learner, fit_learner
 from jostle.alignment.learning._rows import AlignedRows, Member
-from jostle.probes import FittedProbes
 from jostle.rules import (
     nothing_but_noise,
     relative_error,
@@ -42,14 +41,14 @@ class Blend:
     1 + parts) of the core and of each, by who is asked about; level: (3,) added to the log slowdown wherever
     anyone runs beside."""
 
-    core: FittedProbes
+    core: Core
     parts: tuple[tuple[Learner, tuple[int, ...]], ...]
     weight: np.ndarray
     level: np.ndarray
 
     def beside(self, member: Member) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The slowdown (n,) of (n, d) rates of a workload beside its co-runners."""
-        (log,), (known,) = answers(self.core, [member])
+        (log,), (known,) = self.core.answers([member])
         kind = UNHEARD if np.isnan(log) else KNOWN if known else NEW
         base = float(self.level[kind] + self.weight[kind, 0] * np.nan_to_num(log))
 
@@ -72,7 +71,7 @@ def log_level(rows: AlignedRows) -> float:
 def fit_blend(
     rows: AlignedRows,
     offers: Mapping[str, Counters],
-    fit_core: Callable[..., FittedProbes],
+    fit_core: Callable[[AlignedRows], Core],
     seed: int,
 ) -> tuple[Blend, Counters, str]:
     """(the blend, the counters that it needs, what weighs how much). offers: the counters of each learner."""
@@ -103,7 +102,7 @@ def fit_blend(
 def _weights(
     rows: AlignedRows,
     offers: Mapping[str, Counters],
-    fit_core: Callable[..., FittedProbes],
+    fit_core: Callable[[AlignedRows], Core],
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """((3, 1 + offers + 2) weights of the core, the learners, one level and none; (3,) levels)."""
@@ -111,12 +110,12 @@ def _weights(
     by_core = dict.fromkeys(numbers.tolist(), np.nan)
     for train, test in folds_of_sets(few, seed):
         some = _tested(few, test)
-        logs = answers(fit_core(few.take(train), trial=True), [few.members[i] for i in some])[0]
+        logs = fit_core(few.take(train)).answers([few.members[i] for i in some])[0]
         by_core.update(zip(some, logs.tolist(), strict=True))
     answered, measured, tested = [], [], []
     for train, test in folds_of(few, seed):
         learned, asked, some = few.take(train), few.take(test), _tested(few, test)
-        logs = [answers(fit_core(learned, trial=True), [few.members[i] for i in some])[0]]
+        logs = [fit_core(learned).answers([few.members[i] for i in some])[0]]
         for name, counters in offers.items():
             mine = learned.with_counters(counters).thinned(MOST_ROWS_TO_CHOOSE)
             model, theirs = fit_learner(mine, name, seed=seed), asked.with_counters(counters)

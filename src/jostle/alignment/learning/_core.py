@@ -1,4 +1,4 @@
-"""The core: whole runs beside stressors and beside each other, as `jostle.Probes` learns from them.
+"""The core: whole runs beside stressors and beside each other, weighed as `jostle.Probes` weighs them.
 
 What a program counts alone says little of how it suffers, and nothing of what no counter counts. So answers
 begin with what whole runs show: beside stressors, where there are some, and beside other programs. Without
@@ -10,21 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jostle.alignment.solo._index import SoloIndex
 from jostle.alignment.solo._probed import is_stressor
 from jostle.alignment.solo._tracks import INSTRUCTIONS
+from jostle.ensemble import EnsembleParts, FittedEnsemble, FittedRules, OfExperts, SimpleRules
 from jostle.errors import NotEnoughRuns
-from jostle.probes import FittedProbes
+from jostle.methods import learn
+from jostle.probes import FittedMixtures, ProbesExpert
 from jostle.runs import Colocations
 
 if TYPE_CHECKING:
     from jostle.alignment.learning._rows import AlignedRows, Member
+    from jostle.ensemble import Expert
     from jostle.runs import Runs
     from jostle.traces import Traces
+
+PLAIN = ("none", "level", "effects")  # rules that a few windows can tell of
 
 
 def traced_runs(traces: Traces, leave_out: Collection[str] = ()) -> Runs:
@@ -81,6 +87,54 @@ def _runs(rows: Sequence[tuple[dict, float]]) -> Runs:
 
 
 @dataclass(frozen=True, eq=False)
+class Core:
+    """What whole runs say, as experts: an ensemble that is saved as a part of a model."""
+
+    weighed: EnsembleParts
+    rules: FittedRules | None
+    mixtures: FittedMixtures | None
+
+    @cached_property
+    def ensemble(self) -> FittedEnsemble:
+        experts = {"rules": self.rules, "probes": self.mixtures}
+        return FittedEnsemble(
+            self.weighed, {n: one for n, one in experts.items() if one is not None}
+        )
+
+    def answers(self, members: Sequence[Member]) -> tuple[np.ndarray, np.ndarray]:
+        """((n,) log slowdowns, NaN for names that it does not know; (n,) bool: all ran beside others in what
+        it learned from, as a target or as a co-runner)."""
+        w = self.weighed
+        sets = dict(zip(w.workload_names, w.sets_of_names[w.workload_code].tolist(), strict=True))
+        known = np.array(
+            [min(sets.get(n, 0) for n in (name, *o)) > 0 for _, name, o in members], bool
+        )
+        at = [
+            i
+            for i, (platform, name, others) in enumerate(members)
+            if platform in w.platform_names and sets.keys() >= {name, *others}
+        ]
+        logs = np.full(len(members), np.nan)
+        if at:
+            asked = Colocations.from_columns(
+                workload=[members[i][1] for i in at],
+                platform=[members[i][0] for i in at],
+                corunners=[list(members[i][2]) for i in at],
+            )
+            logs[at] = np.log(self.ensemble.slowdown(asked))
+        return logs, known
+
+
+@dataclass(frozen=True)
+class _WholeRuns(OfExperts):
+    stressors: tuple[str, ...]
+    name: ClassVar[str] = "whole runs"
+
+    def chosen_experts(self) -> list[Expert]:
+        return [SimpleRules(PLAIN), ProbesExpert(self.stressors)]
+
+
+@dataclass(frozen=True, eq=False)
 class CoreRuns:
     """What cores are learned from beside rows: solos, and runs beside stressors."""
 
@@ -88,7 +142,7 @@ class CoreRuns:
     probing: Runs | None
     seed: int
 
-    def fit(self, rows: AlignedRows, trial: bool = False) -> FittedProbes:
+    def fit(self, rows: AlignedRows) -> Core:
         """From the runs that have rows, as long as these say."""
         from jostle.runs import Runs
 
@@ -107,34 +161,12 @@ class CoreRuns:
             corunners=[list(others) for *_, others in members],
             runtime_seconds=seconds,
         )
-        names: tuple[str, ...] = ()
+        stressors: tuple[str, ...] = ()
         if self.probing is not None:
             runs = Runs.concatenate([runs, self.probing])
             c = self.probing.colocations
             row = {c.row(int(i))[0] for i in np.flatnonzero(c.number_of_corunners == 0)}
-            names = tuple(sorted(row))
-        from jostle.probes import fit_probes
-
-        return fit_probes(runs, names, learn_weights=True, seed=self.seed, trial=trial)
-
-
-def answers(core: FittedProbes, members: Sequence[Member]) -> tuple[np.ndarray, np.ndarray]:
-    """((n,) log slowdowns, NaN for names that the core does not know; (n,) bool: all ran beside others in
-    what it learned from, as a target or as a co-runner)."""
-    workloads, platforms = set(core.workload_names), set(core.platform_names)
-    at = [
-        i
-        for i, (platform, name, others) in enumerate(members)
-        if platform in platforms and workloads.issuperset((name, *others))
-    ]
-    logs, known = np.full(len(members), np.nan), np.zeros(len(members), bool)
-    if at:
-        some = [members[i] for i in at]
-        asked = Colocations.from_columns(
-            workload=[name for _, name, _ in some],
-            platform=[platform for platform, _, _ in some],
-            corunners=[list(others) for *_, others in some],
-        )
-        logs[at] = np.log(core.slowdown(asked))
-        known[at] = core.has_met(asked)
-    return logs, known
+            stressors = tuple(sorted(row))
+        fitted = learn(_WholeRuns(stressors), runs, seed=self.seed)
+        experts: dict[str, Any] = dict(fitted.experts)
+        return Core(fitted.weighed, experts.get("rules"), experts.get("probes"))
