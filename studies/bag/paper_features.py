@@ -31,12 +31,13 @@ PAPER_FEATURES = (
 def paper_features(fitted: FittedBag) -> list[dict[str, Any]]:
     """A row for each: number, feature, description, columns, and over them the smallest and largest value
     (seconds for times, None where there is no column); last all that the data has besides."""
-    described = fitted.described
+    assert fitted.trees is not None
+    described, usual = fitted.trees.described, float(fitted.weighed.usual_seconds)
     values = {name: described.numbers[:, at] for at, name in enumerate(described.columns)}
     asked = [place for place in range(len(described.log_solo)) if place != described.cpu]
-    values["solo_time"] = np.exp(described.log_solo[asked]).ravel()
+    values["solo_time"] = usual * np.exp(described.log_solo[asked]).ravel()
     if described.cpu >= 0:
-        values["cpu_time"] = np.exp(described.log_solo[described.cpu])
+        values["cpu_time"] = usual * np.exp(described.log_solo[described.cpu])
     if described.has_core_share:
         values["core_share"] = described.core_share[asked].ravel()
     if described.has_fairness:

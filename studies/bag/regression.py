@@ -10,11 +10,11 @@ import numpy as np
 from jostle.bag import Bag
 from jostle.errors import MissingExtra
 from jostle.evaluate import Rival, RivalAnswers
+from jostle.runs import Colocations
 
 if TYPE_CHECKING:
     from jostle.methods import Data, Prepared
     from jostle.progress import Progress
-    from jostle.runs import Colocations
 
 LEAST = 0.05  # of the time alone, as for trees
 _RIDGES = np.logspace(-3, 4, 15)  # of which leaving one run out chooses
@@ -60,7 +60,9 @@ class FeatureRegression(Rival):
             solo[taken],
             runs.runtime_seconds[taken],
         )
-        known = np.where(x == described.unknown, np.nan, x)
+        trees = described.trees
+        assert trees is not None  # they stand alone here
+        known = np.where(x == trees.unknown, np.nan, x)
         with np.errstate(invalid="ignore"):
             typical = np.nan_to_num(np.nanmean(known, axis=0))
         x = np.where(np.isnan(known), typical, known)
@@ -89,7 +91,7 @@ class _RegressionAnswers(RivalAnswers):
             return solo
         typical, spread, middle, unit = self.scales
         x = self.described.features(query.take(beside))
-        x = np.where(x == self.described.unknown, typical, x)
+        x = np.where(x == self.described.trees.unknown, typical, x)
         y = middle + unit * self.learner.predict((x - typical) / spread)
         own = solo[beside]
         results = {"slowdown": own * np.exp(np.clip(y, -30, 30)), "extra": own + y}.get(
@@ -102,5 +104,6 @@ class _RegressionAnswers(RivalAnswers):
 
 def _solo(described: Any, query: Colocations) -> np.ndarray:
     """(n,) s alone."""
-    codes = query.codes_in(described.workload_names, described.platform_names)
-    return np.exp(described.described.log_solo[codes[1], codes[0]])
+    names = query.to_columns()
+    place = {name: names[name] for name in ("workload", "platform")}
+    return described.predict(Colocations.from_columns(**place, corunners=[[]] * len(query)))

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import jostle
 from jostle.bag import Bag, FittedBag
-from jostle.bag._features import describe
+from jostle.bag._features import fairness_of
 from jostle.bag._trees import Trees
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import learn
+from jostle.rules import Boosting, grow_forest
 from jostle.runs import Colocations, Runs, solo_medians
 from tests.bag.conftest import APPS, make_bags
 
@@ -35,7 +36,7 @@ def one(workload: str, beside: list[str], platform: str = "gpu") -> Colocations:
     return Colocations.from_columns(workload=[workload], platform=[platform], corunners=[beside])
 
 
-@pytest.mark.parametrize("kind", ["tree", "forest", "boosting"])
+@pytest.mark.parametrize("kind", ["tree", "forest"])
 def test_trees_answer_as_scikit_learn_does(kind: str) -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(80, 4)).astype(np.float32)
@@ -44,20 +45,30 @@ def test_trees_answer_as_scikit_learn_does(kind: str) -> None:
     learner: Any
     if kind == "tree":
         learner = DecisionTreeRegressor(random_state=0).fit(x, y, weight)
-        trees = Trees.of([learner.tree_], 1.0, 0.0)
+        trees = Trees.of([learner.tree_])
         path = learner.decision_path(ask).toarray()
         uses = np.zeros((50, 4), int)
         for node in np.flatnonzero(learner.tree_.feature >= 0):
             uses[:, learner.tree_.feature[node]] += path[:, node]
         assert np.array_equal(trees.uses(ask, 4), uses)
-    elif kind == "forest":
-        learner = RandomForestRegressor(7, random_state=0).fit(x, y, weight)
-        trees = Trees.of([tree.tree_ for tree in learner.estimators_], 1 / 7, 0.0)
     else:
-        learner = GradientBoostingRegressor(n_estimators=9, random_state=0).fit(x, y, weight)
-        base = float(np.average(y, weights=weight))
-        trees = Trees.of([tree.tree_ for tree in learner.estimators_[:, 0]], 0.1, base)
-    assert np.allclose(trees.predict(ask), learner.predict(ask), rtol=1e-12, atol=1e-12)
+        learner = RandomForestRegressor(7, random_state=0).fit(x, y, weight)
+        trees = Trees.of([tree.tree_ for tree in learner.estimators_])
+    assert np.allclose(trees.value(ask), learner.predict(ask), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_nodes_of_boosting_lead_to_its_answers(depth: int) -> None:
+    random = np.random.default_rng(1)
+    x, ask = (random.normal(size=(n, 3)).astype(np.float32).astype(float) for n in (60, 200))
+    y = x[:, 0] * x[:, 1] + random.normal(size=60)
+    forest = grow_forest(x, y, np.ones(60), Boosting(trees=9, depth=depth), 0)
+    assert np.isinf(forest.threshold).any() == (depth == 4)
+    nodes = Trees.as_nodes(forest)
+    assert np.allclose(9 * nodes.value(ask) + float(forest.base), forest.value(ask), atol=1e-12)
+    uses = nodes.uses(ask, 3).sum(1)
+    assert uses.max() <= 9 * depth
+    assert np.isfinite(nodes.threshold[nodes.left >= 0]).all()
 
 
 def test_features_of_a_bag_by_hand() -> None:
@@ -148,10 +159,12 @@ def test_it_learns_from_bags(bags: Runs, target: str) -> None:
     held = bags.take(test)
     fitted = learn(Bag(trees=40, learning_rate=0.2, target=target), bags.take(~test))
     error = np.abs(fitted.predict(held.colocations) / held.runtime_seconds - 1).mean()
-    solo = learn(Bag(learner="tree", groups=("mix",)), bags).described.log_solo[0]
-    names = bags.colocations.workload_names
-    own = np.array([names.index(held.colocations.row(i)[0]) for i in range(len(held))])
-    blind = np.abs(np.exp(solo[own]) / held.runtime_seconds - 1).mean()
+    solo = {
+        c.row(at)[0]: bags.runtime_seconds[at]
+        for at in np.flatnonzero(c.number_of_corunners == 0).tolist()
+    }
+    own = np.array([solo[held.colocations.row(i)[0]] for i in range(len(held))])
+    blind = np.abs(own / held.runtime_seconds - 1).mean()
     assert error < 0.35 * blind
 
 
@@ -193,9 +206,10 @@ def test_the_cpu_side_is_neither_answered_nor_calibrated_on() -> None:
     # Every bag on the CPU keeps its fairness, whatever was held out.
     beside = runs.take(on_cpu)
     bags = {tuple(sorted((w, *b))) for w, _, b in map(beside.colocations.row, range(len(beside)))}
-    assert isinstance(model.predictor, FittedBag)
+    trees = learn(Bag(learner="tree", cpu_platform="cpu"), runs).trees
     # Of copies alone, measured once, no fairness is known.
-    assert len(model.predictor.described.fairness) == sum(len(set(bag)) > 1 for bag in bags)
+    assert trees is not None
+    assert len(trees.described.fairness) == sum(len(set(bag)) > 1 for bag in bags)
 
 
 def test_what_it_refuses(bags: Runs) -> None:
@@ -234,10 +248,10 @@ def test_fairness_of_copies_is_that_of_the_copies() -> None:
             **columns,
         )
         names = ("x",), ("cpu",)
-        described = describe(runs, names, solo_medians(runs, *names), 0, ("fairness",))
-        assert described.fairness == pytest.approx([0.6])
+        found = fairness_of(runs, names, 0, solo_medians(runs, *names)[0])
+        assert found == {(0, 0): pytest.approx(0.6)}
     one = runs.take([0, 1])
-    assert not len(describe(one, names, solo_medians(one, *names), 0, ("fairness",)).fairness)
+    assert not fairness_of(one, names, 0, solo_medians(one, *names)[0])
 
 
 def without_features(most: int) -> Runs:
@@ -268,11 +282,15 @@ def test_names_stand_for_workloads_without_features() -> None:
     off = np.abs(model.predict(test.colocations) / test.runtime_seconds - 1).mean()
     constant = 2.0 + np.median(runs.runtime_seconds[beside] - 2.0)
     assert off < 0.3 * np.abs(constant / test.runtime_seconds - 1).mean()
-    assert any("names stand for them" in note for note in model.notes)
+    named = learn(Bag(learner="tree"), runs)
+    assert any("names stand for them" in note for note in named.notes)
+    asked = runs.colocations.take(held[:1])
+    names = [step.feature for step in named.explained(asked).path if "name=" in step.feature]
+    assert {name.rpartition("=")[2] for name in names} <= set("abcdefgh")
 
 
 def test_larger_bags_are_not_answered_as_pairs() -> None:
-    model = learn(Bag(trees=20, learning_rate=0.2), without_features(1))
+    model = learn(Bag(trees=20, learning_rate=0.2, rules=False), without_features(1))
     asked = Colocations.from_columns(
         workload=["a"] * 3, platform=["gpu"] * 3, corunners=[["h"], ["h", "g"], ["f", "g", "h"]]
     )

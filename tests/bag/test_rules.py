@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 
 from jostle.bag import Bag, FittedBag
-from jostle.bag._rules import KNOWN, NAMES, NEW
-from jostle.methods import learn
-from jostle.runs import Colocations, Runs
+from jostle.ensemble import weights_in_words
+from jostle.evaluate import AdditiveEffects
+from jostle.methods import Answers, Data, learn
+from jostle.runs import Colocations, Runs, all_names, solo_core_shares
 from tests.bag.conftest import make_bags
 
 # Rules are asked here, not trees: few of these, each of which counts for more.
@@ -53,17 +54,6 @@ def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs
     )
 
 
-def described(runs: Runs, kinds: list[str]) -> Runs:
-    """With a text for each of NAMES_HERE."""
-    columns = {"workload": list(NAMES_HERE), "kind": kinds}
-    named = runs.colocations.to_columns()
-    return Runs.from_columns(
-        **{name: named[name] for name in ("workload", "platform", "corunners")},
-        runtime_seconds=runs.runtime_seconds,
-        workload_features=columns,
-    )
-
-
 def without(runs: Runs, names: set[str]) -> tuple[Runs, Runs]:
     """(runs in which none of them is beside others, those in which one is)."""
     c = runs.colocations
@@ -71,7 +61,17 @@ def without(runs: Runs, names: set[str]) -> tuple[Runs, Runs]:
     return runs.take(~held), runs.take(held)
 
 
-def error(fitted: FittedBag, runs: Runs) -> float:
+def said(fitted: FittedBag, runs: Runs) -> dict[str, float]:
+    """What the first answer about runs beside others is made of."""
+    at = np.flatnonzero(runs.colocations.number_of_corunners > 0)[:1]
+    return weights_in_words(fitted.shares(runs.colocations.take(at))[0])
+
+
+def by_names(weights: dict[str, float]) -> float:
+    return sum(weight for words, weight in weights.items() if "effects" in words)
+
+
+def error(fitted: Answers, runs: Runs) -> float:
     return float(np.abs(fitted.predict(runs.colocations) / runs.runtime_seconds - 1).mean())
 
 
@@ -92,8 +92,7 @@ def test_where_members_take_turns_new_programs_are_answered_by_that_rule() -> No
 def test_where_nothing_disturbs_the_time_alone_stands() -> None:
     known, held = without(made("none"), set(NAMES_HERE[:3]))
     fitted = learn(QUICK, known)
-    assert fitted.rules is not None
-    assert fitted.rules.weight[:, NAMES.index("no slowdown")].tolist() == [1.0, 1.0]
+    assert said(fitted, held) == {"no slowdown": 1.0}
     c = held.colocations
     alone = Colocations.from_columns(
         workload=c.to_columns()["workload"], platform=["host"] * len(c), corunners=[[]] * len(c)
@@ -102,24 +101,15 @@ def test_where_nothing_disturbs_the_time_alone_stands() -> None:
 
 
 def test_weights_know_programs_that_ran_beside_others_from_new_ones() -> None:
-    runs = made("effects")
-    known, held = without(runs, {NAMES_HERE[0]})
+    known, held = without(made("effects"), {NAMES_HERE[0]})
     fitted = learn(QUICK, known)
-    assert fitted.rules is not None
-    assert np.allclose(fitted.rules.weight.sum(1), 1.0)
-    by_names = [NAMES.index(name) for name in NAMES if "effects" in name]
-    weight = fitted.rules.weight[:, by_names].sum(1)
-    assert weight[KNOWN] > 0.5
-    assert not np.array_equal(fitted.rules.weight[KNOWN], fitted.rules.weight[NEW])
-    first = fitted.explained(held.colocations.take([0]))
-    new = dict(zip(NAMES, fitted.rules.weight[NEW].tolist(), strict=True))
-    assert first.weights == {name: weight for name, weight in new.items() if weight > 0}
-    old = known.colocations.take([len(known) - 1])
-    assert old.number_of_corunners[0]
-    kept = dict(zip(NAMES, fitted.rules.weight[KNOWN].tolist(), strict=True))
-    assert fitted.explained(old).weights == {n: w for n, w in kept.items() if w > 0}
-    words = str(fitted.explain(old))
-    assert "the answer is made of" in words
+    new, old = said(fitted, held), said(fitted, known)
+    assert sum(new.values()) == pytest.approx(1.0)
+    assert by_names(old) > 0.5
+    assert new != old
+    first = held.colocations.take(np.zeros(1, np.int64))
+    assert fitted.explained(first).weights == new
+    assert "the answer is made of" in str(fitted.explain(first))
 
 
 def test_a_bag_that_was_measured_is_answered_by_its_own_runs() -> None:
@@ -145,9 +135,9 @@ def test_a_bag_that_was_measured_is_answered_by_its_own_runs() -> None:
 
 def test_the_papers_tree_stands_alone() -> None:
     runs = make_bags()
-    assert learn(Bag(learner="tree"), runs).rules is None
-    assert learn(Bag(learner="forest", trees=5), runs).rules is None
-    assert learn(Bag(learner="tree", rules=True), runs).rules is not None
+    for alone in (Bag(learner="tree"), Bag(learner="forest", trees=5), Bag(rules=False)):
+        assert set(learn(alone, runs).experts) == {"trees"}
+    assert "rules" in learn(Bag(learner="tree", rules=True), runs).experts
 
 
 @pytest.mark.parametrize("bags", [1, 2, 5])
@@ -161,36 +151,11 @@ def test_few_bags_are_enough_to_answer(bags: int) -> None:
     assert (fitted.predict(asked) > 0).all()
 
 
-def test_families_are_left_out_together() -> None:
-    """Copies of a program in three sizes are one family where a text says so."""
-    names = [f"{kind}-{size}" for kind in "abcdef" for size in (1, 2, 3)]
-    kinds = [name[0] for name in names]
-    pairs = list(combinations(names, 2))
-    runs = Runs.from_columns(
-        workload=[*names, *(one for one, _ in pairs)],
-        platform=["host"] * (len(names) + len(pairs)),
-        corunners=[*[[] for _ in names], *([two] for _, two in pairs)],
-        runtime_seconds=[*[1.0] * len(names), *[1.5] * len(pairs)],
-        workload_features={"workload": names, "kernel": kinds, "size": [int(n[-1]) for n in names]},
-    )
-    fitted = learn(QUICK, runs)
-    family = fitted.described.families()
-    told = [kinds[fitted.workload_names.index(name)] for name in fitted.workload_names]
-    assert len(np.unique(family)) == 6
-    for one, two in combinations(range(len(names)), 2):
-        assert (family[one] == family[two]) == (told[one] == told[two])
-
-
-def test_where_a_text_tells_hardly_any_apart_programs_are_left_out_one_by_one() -> None:
-    """Three kinds are too few to be left out in turn; new programs were then answered as known ones."""
-    runs = described(made("effects"), [("a", "b", "c")[at % 3] for at in range(len(NAMES_HERE))])
-    known, held = without(runs, set(NAMES_HERE[:3]))
+def test_new_programs_are_not_answered_as_known_ones() -> None:
+    """By their names nothing is known of them: trees alone are further off than what is usual."""
+    known, held = without(made("effects"), set(NAMES_HERE[:3]))
     fitted = learn(QUICK, known)
-    assert len(np.unique(fitted.described.families())) == 3
-    assert fitted.rules is not None
-    weight = dict(zip(NAMES, fitted.rules.weight.T.tolist(), strict=True))
-    by_names = [pair for name, pair in weight.items() if "effects" in name]
-    assert sum(new for _, new in by_names) < sum(old for old, _ in by_names)
+    assert by_names(said(fitted, held)) < by_names(said(fitted, known))
     assert error(fitted, held) < error(learn(replace(QUICK, rules=False), known), held)
 
 
@@ -200,8 +165,8 @@ def test_what_others_add_in_shares_of_the_time_alone_is_found() -> None:
     unit = runs.units("together")
     held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
     fitted = learn(QUICK, runs.take(~held))
-    assert fitted.rules is not None
-    assert fitted.rules.weight[KNOWN, NAMES.index("effects of the names on shares")] > 0.5
+    asked = said(fitted, runs.take(held))
+    assert asked["additive effects, in shares of the time alone"] > 0.5
     assert error(fitted, runs.take(held)) < 0.029  # noise alone is 0.024
 
 
@@ -210,12 +175,10 @@ def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
     unit = runs.units("together")
     held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
     fitted = learn(QUICK, runs.take(~held))
-    assert fitted.rules is not None
-    weight = np.zeros_like(fitted.rules.weight)
-    weight[:, NAMES.index("effects of the names")] = 1.0
-    arrays, document = fitted.to_arrays()
-    by_effects = Bag.restore({**arrays, "rules.weight": weight}, document)
-    assert error(fitted, runs.take(held)) < 0.6 * error(by_effects, runs.take(held))
+    at = fitted.weighed.labels
+    assert any(label.startswith("effects and") for label in at)
+    best = AdditiveEffects().fit(AdditiveEffects().prepare(Data(runs.take(~held))))
+    assert error(fitted, runs.take(held)) < 0.6 * error(best, runs.take(held))
 
 
 def on_one_core(seed: int, share: float = 1.0, told: bool = True) -> Runs:
@@ -260,19 +223,12 @@ def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_cor
         held = np.array([bool(r[2]) and bool(strange & {r[0], *r[2]}) for r in rows])
         fitted = learn(QUICK, runs.take(~held))
         found[told] = error(fitted, runs.take(held))
-        assert ("core_share" in fitted.feature_names) is told
+        turns = [word for word in said(fitted, runs.take(held)) if "turns" in word]
+        assert bool(turns) is told
         again = Bag.restore(*fitted.to_arrays())
         assert again.predict(c).tolist() == fitted.predict(c).tolist()
     assert found[True] < 0.03
     assert found[True] < 0.5 * found[False]
-
-
-def test_what_is_waited_of_the_time_wanted_at_once_is_learned_for_each_platform() -> None:
-    fitted = learn(QUICK, on_one_core(2, 0.7))
-    assert fitted.rules is not None
-    one, own = (fitted.platform_names.index(name) for name in ("one", "own"))
-    assert fitted.rules.turns.place[one, 1:] == pytest.approx(0.7, rel=0.1)
-    assert fitted.rules.turns.place[own, 1:] == pytest.approx(0.0, abs=0.05)
 
 
 def test_half_known_shares_are_no_obstacle() -> None:
@@ -286,11 +242,11 @@ def test_half_known_shares_are_no_obstacle() -> None:
     table = runs.table.set_column(at, "cpu_seconds", [cpu])
     runs = Runs(table, runs.workload_features, runs.platform_features)
     fitted = learn(QUICK, runs)
-    known = np.isfinite(fitted.described.core_share).sum(0)
-    names = fitted.workload_names
-    assert [
-        name for name, is_known in zip(names, known.tolist(), strict=True) if not is_known
-    ] == sorted(odd)
+    named = all_names(runs)
+    known = np.asarray(np.isfinite(solo_core_shares(runs, *named)).any(0))
+    assert {
+        name for name, is_known in zip(named[0], known.tolist(), strict=True) if not is_known
+    } == set(odd)
     assert np.isfinite(fitted.predict(runs.colocations)).all()
     assert error(fitted, runs.take(runs.colocations.number_of_corunners > 0)) < 0.05
 

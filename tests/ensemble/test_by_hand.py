@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.ensemble import CanonicalRuns, Ensemble, SimpleRules, fit_rules
+from jostle.ensemble import CanonicalRuns, Ensemble, SimpleRules
 from jostle.ensemble._explain import MOST_EXACT, shapley
 from jostle.ensemble._fit import Learned
 from jostle.ensemble._fitted import answers_of, in_parts
@@ -25,7 +25,7 @@ from jostle.ensemble._folds import (
     TrialFold,
 )
 from jostle.ensemble._methods import FittedMethod, PhasesExpert
-from jostle.ensemble._rules import RESTS
+from jostle.ensemble._rules import RESTS, fit_rules
 from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
 from jostle.ensemble._weights import (

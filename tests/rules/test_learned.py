@@ -89,7 +89,7 @@ def test_the_first_split_is_the_best_of_all(seed: int) -> None:
     binned = random.integers(0, bins, (n, 4))
     weight = random.uniform(0.5, 2, n) if seed else np.ones(n)
     slope, seen = random.normal(size=n) + (binned[:, 2] > 2), random.random(n) < 0.8
-    node, feature, place = _split(binned, (slope, weight), seen, 1, bins)
+    node, feature, place = _split(binned, (slope, weight), seen, Boosting(depth=1), bins)
 
     def squares(inside: np.ndarray) -> float:
         if inside.sum() < 3:

@@ -1,133 +1,172 @@
-"""Trees on features of a bag, and turns on shared cores, as an expert."""
+"""Trees on features of a bag as an expert."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jostle._tensors import Serializable
-from jostle.bag._features import BagFeatures, describe
-from jostle.bag._fit import unknown_of, weight_of
-from jostle.bag._rules import fit_turns, turns_of
-from jostle.bag._settings import GROUPS
+from jostle.bag._features import BagFeatures, describe, fairness_of
+from jostle.bag._grown import grown
+from jostle.bag._settings import BagSettings
 from jostle.bag._target import log_slowdown_of, target_of
+from jostle.bag._trees import Trees
 from jostle.ensemble import CanonicalRuns
 from jostle.methods import Restores
-from jostle.rules import Boosting, Forest, Ground, Level, SlowdownRows, grow_forest
+from jostle.rules import Forest, Ground, SlowdownRows, turns_on_cores
 from jostle.runs import Colocations
 
-TURNS, OVER_TURNS = "turns on shared cores", "trees over turns"
-TREES = {"trees of factors": "slowdown", "trees of seconds": "extra"}
-MOST_ROWS = 8_000  # that trees are grown on
+if TYPE_CHECKING:
+    from jostle.runs import Runs
+
+# What trees learn, and what theirs are called.
+TARGETS = {
+    "slowdown": "trees of factors",
+    "extra": "trees of seconds",
+    "runtime": "trees of runtimes",
+}
+OVER_TURNS = "trees over turns"
+MOST_ROWS = 8_000  # that trees are grown on where rules stand beside them
 MOST_COLUMNS = 400  # of features, which trees look at one by one
-TREE_SETTINGS = Boosting(trees=200, depth=3, rate=0.05)
 BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads
 
 
 @dataclass(frozen=True)
 class TreesMember:
-    """target: what the trees say; over turns where is_over."""
+    """target: what the trees say; over turns on shared cores where is_over."""
 
     label: str
     target: str
     is_over: bool
-    trees: Forest
+    trees: Forest | Trees
 
 
 @dataclass(frozen=True)
 class FittedTrees(Serializable):
-    """described: what features are made from. columns: (k,) those that trees ask about. unknown: (k,) what
-    stands there for an unknown number. turns: how much of the time for which cores are wanted at once is
-    waited, None where no run tells who is on a core. limits: (2,) log seconds alone between which seconds are
-    believed."""
+    """learner: as in the settings. described: what features are made from. columns: (k,) those that trees ask
+    about. unknown: (k,) what stands there for an unknown number. limits: (2,) log seconds alone between which
+    seconds are believed."""
 
+    learner: str
     described: BagFeatures
     columns: np.ndarray
     unknown: np.ndarray
     members: tuple[TreesMember, ...]
-    turns: Level | None
     limits: np.ndarray
 
     @property
     def labels(self) -> tuple[str, ...]:
-        own = tuple(member.label for member in self.members)
-        return own if self.turns is None else (*own, TURNS)
+        return tuple(member.label for member in self.members)
 
     def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(k, n)."""
-        alone, x = self.features(rows)
-        turns = np.zeros(len(rows)) if self.turns is None else self.by_turns(rows, ground)
-        out = []
-        for member in self.members:
+        x, alone = self.features(rows), self.described.log_solo.ravel()[rows.target]
+        turns = np.zeros(len(rows))
+        if any(member.is_over for member in self.members):
+            turns = turns_on_cores(rows, ground)
+        out = np.empty((len(self.members), len(rows)))
+        for at, member in enumerate(self.members):
             over = alone + turns if member.is_over else alone
             near = np.clip(over, *self.limits) if member.target == "extra" else over
             scale = float(self.described.time_scale)
-            more = log_slowdown_of(member.trees.value(x), near, member.target, scale)
-            out.append(more + turns if member.is_over else more)
-        return np.stack([*out, turns] if self.turns is not None else out)
+            out[at] = log_slowdown_of(member.trees.value(x), near, member.target, scale)
+            if member.is_over:
+                out[at] += turns
+        return out
 
-    def by_turns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
-        """(n,) log slowdowns."""
-        assert self.turns is not None
-        return turns_of(self.turns, rows, ground, np.nan_to_num(self.described.core_share).ravel())
-
-    def features(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
-        """((n,) log seconds alone, (n, k))."""
-        colocations, codes = _asked(rows, *self.described.log_solo.shape)
-        x = self.described.rows(colocations, codes)[:, self.columns]
-        alone = self.described.log_solo[codes[1], codes[0]]
-        return alone, np.where(np.isnan(x), self.unknown, x)
+    def features(self, rows: SlowdownRows) -> np.ndarray:
+        """(n, k)."""
+        x = self.described.rows(*_asked(rows, *self.described.log_solo.shape))[:, self.columns]
+        return np.where(np.isnan(x), self.unknown, x)
 
 
 @dataclass(frozen=True)
 class TreesExpert(Restores):
-    """Boosted trees on what is known of each application (Moolchandani et al.), and turns on shared cores."""
+    """Trees on what is known of each application (Moolchandani et al.). settings: by default boosting, which
+    steps back where there are very many features. company: runs beside others on the CPU platform, under
+    their own names and in seconds."""
 
+    settings: BagSettings | None = None
+    company: Runs | None = None
     name: ClassVar[str] = "trees"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.bag._expert:FittedTrees"
 
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
-        described = describe(campaign.runs, campaign.names, campaign.log_alone, None, GROUPS)
-        if len(described.columns) > MOST_COLUMNS:
+        how = self._how
+        if not how.has_rules:
+            return (TARGETS[how.target],)
+        if self.settings is None and len(self._described(campaign).columns) > MOST_COLUMNS:
             return ()
-        return (*TREES, *((OVER_TURNS, TURNS) if described.has_core_share else ()))
+        own = [TARGETS[target] for target in ("slowdown", "extra")]
+        if how.target == "runtime":
+            own.append(TARGETS["runtime"])
+        return (*own, *([OVER_TURNS] if campaign.shared["whole"].ground.takes_turns else []))
+
+    @property
+    def _how(self) -> BagSettings:
+        return self.settings or BagSettings()
+
+    def _described(self, campaign: CanonicalRuns) -> BagFeatures:
+        names, alone, cpu, fairness = campaign.shared["names"], campaign.log_alone, -1, {}
+        if self._how.cpu_platform is not None:
+            cpu = names[1].index(self._how.cpu_platform)
+        if self.company is not None:
+            seconds = alone[cpu] + np.log(campaign.shared["usual"])
+            fairness = fairness_of(self.company, names, cpu, seconds)
+        groups, side = self._how.groups, {"cpu": cpu, "fairness": fairness}
+        return describe(campaign.runs, campaign.names, alone, groups, shown=names[0], **side)
 
     def fit(
         self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedTrees:
-        described = describe(campaign.runs, campaign.names, campaign.log_alone, None, GROUPS)
-        rows = campaign.rows.drawn(MOST_ROWS, [seed, 19])
-        colocations, codes = _asked(rows, *campaign.size)
-        every = described.rows(colocations, codes)
-        differs = np.array([len(np.unique(c[~np.isnan(c)])) > 1 for c in every.T], bool)
-        differs |= np.isnan(every).any(0) & ~np.isnan(every).all(0)
-        columns = np.flatnonzero(differs) if differs.any() else np.zeros(1, np.int64)
-        unknown = unknown_of(every[:, columns])
-        x = np.where(np.isnan(every[:, columns]), unknown, every[:, columns])
-        own = described.log_solo[codes[1], codes[0]]
-        ground, share = campaign.ground, np.nan_to_num(described.core_share).ravel()
-        turns, by_turns = None, np.zeros(len(rows))
-        if {OVER_TURNS, TURNS} & set(wanted):
-            turns = fit_turns(rows, ground, share)
-            by_turns = turns_of(turns, rows, ground, share)
-        members = []
-        targets = {name: (target, False) for name, target in TREES.items()}
-        for label, (target, is_over) in (targets | {OVER_TURNS: ("slowdown", True)}).items():
+        how, described, rows = self._how, self._described(campaign), campaign.rows
+        if how.has_rules:
+            rows = rows.drawn(MOST_ROWS, [seed, 19])
+        x = described.rows(*_asked(rows, *campaign.size))
+        columns = _columns_of(x, described.feature_groups(), how.groups)
+        x = x[:, columns]
+        unknown = _unknown_of(x)
+        x = np.where(np.isnan(x), unknown, x)
+        own, scale = described.log_solo.ravel()[rows.target], float(described.time_scale)
+        log_runtime, members = own + rows.log_slowdown, []
+        plain = [(label, target, False) for target, label in TARGETS.items()]
+        for label, target, is_over in [*plain, (OVER_TURNS, "slowdown", True)]:
             if label in wanted:
-                log_runtime = own + rows.log_slowdown
-                y = target_of(
-                    *(log_runtime, own + by_turns if is_over else own),
-                    *(target, float(described.time_scale)),
-                )
-                trees = grow_forest(x, y, weight_of(log_runtime, target), TREE_SETTINGS, seed)
+                over = own + turns_on_cores(rows, campaign.ground) if is_over else own
+                y = target_of(log_runtime, over, target, scale)
+                trees = grown(how, x, y, _weight_of(log_runtime, target), seed)
                 members.append(TreesMember(label, target, is_over, trees))
         low, high = (own.min(), own.max()) if len(own) else (0.0, 0.0)
         limits = np.array([low - np.log(BEYOND), high + np.log(BEYOND)])
-        return FittedTrees(described, columns, unknown, tuple(members), turns, limits)
+        return FittedTrees(how.learner, described, columns, unknown, tuple(members), limits)
+
+
+def _columns_of(x: np.ndarray, groups: tuple[str, ...], chosen: tuple[str, ...]) -> np.ndarray:
+    """(k,) int64: features of the chosen groups that differ between rows."""
+    is_chosen = np.array([group in (*chosen, "always") for group in groups])
+    differs = np.array([len(np.unique(c[~np.isnan(c)])) > 1 for c in x.T], bool)
+    differs |= np.isnan(x).any(0) & ~np.isnan(x).all(0)
+    places = np.flatnonzero(is_chosen & differs)
+    # A tree of nothing to ask about is the mean; one constant column keeps the shapes whole.
+    return places if len(places) else np.flatnonzero(is_chosen)[:1]
+
+
+def _unknown_of(x: np.ndarray) -> np.ndarray:
+    """(k,) a number under all known ones of each feature."""
+    low = np.nanmin(np.where(np.isnan(x), np.inf, x), axis=0, initial=np.inf)
+    low = np.where(np.isfinite(low), low, 0.0)
+    return low - 1.0 - np.abs(low)
+
+
+def _weight_of(log_runtime: np.ndarray, target: str) -> np.ndarray:
+    """(n,) of mean 1. What is reported is relative to the runtime, so errors of seconds weigh by its inverse
+    square; the paper's own target is learned as the paper does, unweighted."""
+    weight = np.exp(-2 * log_runtime) if target == "extra" else np.ones(len(log_runtime))
+    return weight / weight.mean() if len(weight) else weight
 
 
 def _asked(

@@ -20,7 +20,6 @@ tree can set it apart; a sum or maximum with an unknown part is unknown.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.bag._mix import NATIVE, OPCODE, instruction_mix
-from jostle.rules import Ground, SlowdownRows
+from jostle.bag._settings import GROUPS
 from jostle.runs import solo_core_shares
 
 if TYPE_CHECKING:
@@ -120,43 +119,6 @@ class BagFeatures:
             parts.append(np.eye(len(self.log_solo))[platform])
         return np.concatenate(parts, axis=1)
 
-    def ground(self) -> Ground:
-        """What simple rules are told of the workloads: how many there are, and how long each takes alone."""
-        platforms, workloads = self.log_solo.shape
-        with warnings.catch_warnings():  # a platform where nothing ran alone has no mean
-            warnings.simplefilter("ignore", RuntimeWarning)
-            away = self.log_solo - np.nanmean(self.log_solo, axis=1, keepdims=True)
-        level = np.nan_to_num(away).ravel()
-        level = level / max(float(level.std()), 1e-9)
-        return Ground(platforms, workloads, np.zeros((len(level), 0)), level)
-
-    def slowdown_rows(
-        self,
-        codes: tuple[np.ndarray, ...],
-        number_of_corunners: np.ndarray,
-        log_slowdown: np.ndarray,
-    ) -> SlowdownRows:
-        """Rows as simple rules see them. codes: as in `rows`; log_slowdown: (n,), zeros where it is asked."""
-        workload, platform, _ = codes
-        scale = float(self.time_scale) / np.exp(self.log_solo[platform, workload])
-        many = self.log_solo.shape[1]
-        return SlowdownRows.coded(codes, number_of_corunners, many, log_slowdown, scale)
-
-    def families(self) -> np.ndarray:
-        """(w,) codes, equal for workloads that one text describes alike (as a kernel in several sizes); each
-        workload its own where there is no such text. Of several, the one that tells most apart."""
-        texts: dict[str, list[int]] = {}
-        for at, column in enumerate(self.columns):
-            if "=" in column and not column.startswith(NAME):
-                texts.setdefault(column.partition("=")[0], []).append(at)
-        workloads, best = len(self.numbers), np.arange(len(self.numbers))
-        known = 0
-        for columns in texts.values():
-            values = self.numbers[:, columns]
-            if known < len(columns) < workloads and (values.sum(1) == 1).all():
-                known, best = len(columns), values.argmax(1)
-        return best
-
     def _fairness_of(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
         """(n,) fairness of the bag on the CPU platform: 1 alone, NaN where it never ran there."""
         members = self.fairness_codes.tolist()
@@ -185,20 +147,24 @@ def describe(
     runs: Runs,
     names: tuple[tuple[str, ...], tuple[str, ...]],
     log_solo: np.ndarray,
-    cpu: int | None,
-    groups: tuple[str, ...],
+    groups: tuple[str, ...] = GROUPS,
+    *,
+    shown: tuple[str, ...] | None = None,
+    cpu: int = -1,
+    fairness: dict[tuple[int, ...], float] | None = None,
 ) -> BagFeatures:
-    """log_solo: (platforms, workloads). cpu: number of the CPU platform. Only what `groups` name is kept."""
-    columns, kinds, numbers = _numbers_of(runs, names[0])
-    time_scale = _range(np.exp(log_solo if cpu is None else log_solo[cpu]))
-    if cpu is not None:
+    """log_solo: (platforms, workloads). Only what `groups` name is kept. shown: the workloads' names for who
+    reads, by default those of the runs. cpu, fairness: of the CPU side, by sorted codes of members."""
+    columns, kinds, numbers = _numbers_of(runs, names[0], shown or names[0])
+    time_scale = _range(np.exp(log_solo if cpu < 0 else log_solo[cpu]))
+    if cpu >= 0:
         columns, kinds = ("cpu_time", *columns), ("cpu", *kinds)
         numbers = np.concatenate([np.exp(log_solo[cpu])[:, None] / time_scale, numbers], axis=1)
     keep = [at for at, kind in enumerate(kinds) if kind in groups]
     share = solo_core_shares(runs, *names)
     if "solo" not in groups:
         share[:] = np.nan
-    fairness = {} if cpu is None else _fairness(runs, names, cpu, log_solo[cpu])
+    fairness = fairness or {}
     bags = sorted(fairness)
     degree = runs.colocations.number_of_corunners
     return BagFeatures(
@@ -213,7 +179,7 @@ def describe(
         core_share=share,
         has_fairness=bool(bags) and "fairness" in groups,
         pooled_twice=bool(degree.max(initial=0) > 1),
-        cpu=-1 if cpu is None else cpu,
+        cpu=cpu,
     )
 
 
@@ -224,7 +190,7 @@ def _range(seconds: np.ndarray) -> float:
 
 
 def _numbers_of(
-    runs: Runs, workload_names: tuple[str, ...]
+    runs: Runs, workload_names: tuple[str, ...], shown: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
     """(columns, groups, (w, k) numbers) of the workload features."""
     known, table = runs.features_of("workload")
@@ -247,7 +213,7 @@ def _numbers_of(
     columns = _distinct(_with_mix(columns))
     if not columns and len(workload_names) <= MOST_NAMES:
         every = np.eye(len(workload_names))
-        columns = {f"{NAME}{name}": every[at] for at, name in enumerate(workload_names)}
+        columns = {f"{NAME}{name}": every[at] for at, name in enumerate(shown)}
     matrix = np.stack(list(columns.values()), axis=1) if columns else None
     groups = tuple(_group(name) for name in columns)
     return tuple(columns), groups, np.zeros((len(workload_names), 0)) if matrix is None else matrix
@@ -276,12 +242,12 @@ def _distinct(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: found[name] for name in distinct.values()}
 
 
-def _fairness(
+def fairness_of(
     runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], cpu: int, log_solo: np.ndarray
 ) -> dict[tuple[int, ...], float]:
-    """min over ordered pairs (i, j) of slowdown_i / slowdown_j, of every bag that ran on the CPU platform
-    with each of its members measured: the ratio of the IPC shared to the IPC alone of one program is that
-    of its time alone to its time shared, because the instructions are the same.
+    """By sorted codes, min over ordered pairs (i, j) of slowdown_i / slowdown_j, of every bag that ran on the
+    CPU platform with each of its members measured: the ratio of the IPC shared to the IPC alone of one
+    program is that of its time alone to its time shared, because the instructions are the same.
 
     Members are told apart by window, where one holds them all. Elsewhere runs of a program are means; of
     copies, of which no run says which it was, as many means of the shortest, the next, and so on."""

@@ -2,45 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from jostle.bag._settings import BagSettings
-from jostle.methods import Data, Prepared, Restores, first_solo_runs
+from jostle.ensemble import OfExperts
+from jostle.errors import NotEnoughRuns, UnknownName
+from jostle.methods import Data, FitWithout, Prepared, first_solo_runs
 
 if TYPE_CHECKING:
     from jostle.bag._fitted import FittedBag
+    from jostle.ensemble import Expert, FittedEnsemble
     from jostle.progress import Progress
+    from jostle.runs import Runs
 
 
 @dataclass(frozen=True)
-class Bag(BagSettings, Restores):
+class Bag(BagSettings, OfExperts):
     """Run time of a bag of applications from features of each, by trees (Moolchandani et al.)."""
 
     name: ClassVar[str] = "bag"
     fitted: ClassVar[str] = "jostle.bag._fitted:FittedBag"
-    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
-    fits_again: ClassVar[bool] = True
+
+    def chosen_experts(self, company: Runs | None = None) -> list[Expert]:
+        from jostle.bag._expert import TreesExpert
+        from jostle.ensemble import SimpleRules
+
+        trees = TreesExpert(self, company)
+        return [SimpleRules(), trees] if self.has_rules else [trees]
 
     def prepare(self, data: Data) -> Prepared:
         """The runs of the data. Those on the CPU platform are inputs: features are made of them, bounds are
         not. Answers are relative to the runtime alone, so one such run of each is required."""
         runs = data.runs_in_memory
+        inputs, required = self._is_on_cpu(runs), first_solo_runs(runs)
+        return Prepared.of(data, runs, inputs=inputs, required=required, calibrate_by="together")
+
+    def _is_on_cpu(self, runs: Runs) -> np.ndarray:
+        """(n,) bool."""
         c = runs.colocations
-        inputs = None
-        if self.cpu_platform in c.platform_names:
-            inputs = c.platform == c.platform_names.index(self.cpu_platform)
-        alone = first_solo_runs(runs)
-        return Prepared.of(data, runs, inputs=inputs, required=alone, calibrate_by="together")
+        return np.array([name == self.cpu_platform for name in c.platform_names], bool)[c.platform]
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedBag:
-        """Learn from all runs with co-runners; those alone give the solo times.
+        """As `fit_left_out`, the first of what it gives."""
+        return self.fit_left_out(prepared, seed=seed, progress=progress)[0]
+
+    def fit_left_out(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> tuple[FittedBag, list[FitWithout]]:
+        """As `fit`, and what was learned without some of the runs; nothing of trees alone.
 
         Raises NotEnoughRuns, UnknownName for a cpu_platform without runs, and MissingExtra where
-        scikit-learn is not installed.
+        scikit-learn is wanted and not installed.
         """
-        from jostle.bag._fit import fit
+        from jostle.bag._fitted import FittedBag
 
-        return fit(self, prepared.together(), seed, progress)
+        runs = prepared.in_memory
+        c, cpu = runs.colocations, self.cpu_platform
+        if cpu is not None and cpu not in c.platform_names:
+            raise UnknownName("platform", cpu, c.platform_names)
+        beside = c.number_of_corunners > 0
+        is_company = self._is_on_cpu(runs) & beside
+        if not (beside & ~is_company).any():
+            raise NotEnoughRuns(
+                "no run with co-runners",
+                fix="Measure every application alone and some bags of them.",
+            )
+        kept = np.flatnonzero(~is_company)
+        company = runs.take(is_company) if is_company.any() else None
+        experts, alone = self.chosen_experts(company), not self.has_rules
+        every, left_out = self._learned(experts, prepared.take(kept), seed, progress, alone)
+        place = np.concatenate([kept, len(runs) + np.arange(len(prepared.validation))])
+        named = () if cpu is None else (cpu,)
+
+        def as_bag(one: FittedEnsemble) -> FittedBag:
+            return FittedBag(one.weighed, one.experts, None, named)
+
+        fitted = as_bag(every)
+        notes = (*fitted.notes, *fitted.notes_of(self.groups))
+        return as_bag(fitted.with_weighed(notes=notes)), [
+            replace(one, fitted=as_bag(one.fitted), runs=place[one.runs]) for one in left_out
+        ]

@@ -7,11 +7,6 @@ import numpy as np
 LEAST = 0.05  # of the solo runtime: no answer is shorter
 
 
-def second_target(target: str, has_turns: bool) -> str:
-    """What the second trees learn, beside those of a target. has_turns: what turns on shared cores leave."""
-    return "extra" if target == "slowdown" and not has_turns else "slowdown"
-
-
 def target_of(
     log_runtime: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
 ) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Regression trees as arrays, answered by NumPy.
 
 Nodes of all trees stand in one set of arrays. A row goes left where its number, in single precision as
-scikit-learn compares it, is at most the node's threshold; a leaf has -1 for its children. The answer is
-`base` plus the weighted sum of the leaves' values.
+scikit-learn compares it, is at most the node's threshold; a node without questions has -1 for its children.
+The answer is the mean of the leaves' values.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from jostle.rules import Forest
+
 
 @dataclass(frozen=True)
 class Trees:
-    """feature, left, right: (nodes,) int32; threshold, value: (nodes,) float64; root: (trees,) int32 the
-    first node of each; weight: (trees,) float64; base: () float64."""
+    """feature, left, right: (nodes,) int32; threshold, leaf: (nodes,) float64; root: (trees,) int32 the first
+    node of each."""
 
     feature: np.ndarray
     threshold: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    value: np.ndarray
+    leaf: np.ndarray
     root: np.ndarray
-    weight: np.ndarray
-    base: np.ndarray
 
     @classmethod
-    def of(cls, fitted: list[Any], weight: float, base: float) -> Trees:
+    def of(cls, fitted: list[Any]) -> Trees:
         """fitted: scikit-learn's `tree_` objects of single-output regressors."""
         start = np.cumsum([0, *(tree.node_count for tree in fitted)])
 
@@ -49,16 +49,38 @@ class Trees:
             moved("children_right"),
             joined("value").astype(np.float64),
             start[:-1].astype(np.int32),
-            np.full(len(fitted), float(weight)),
-            np.array(float(base)),
         )
 
-    def predict(self, x: np.ndarray) -> np.ndarray:
+    @classmethod
+    def as_nodes(cls, grown: Forest | Trees) -> Trees:
+        """The same questions. Where all of a full tree's rows go left, nothing is asked."""
+        if isinstance(grown, Trees):
+            return grown
+        trees, inner = grown.feature.shape
+        at, first = np.arange(2 * inner + 1), (2 * inner + 1) * np.arange(trees)[:, None]
+        every = np.zeros((3, trees, 2 * inner + 1))
+        every[0, :, :inner], every[1, :, :inner] = grown.feature, grown.threshold
+        every[2, :, inner:] = grown.leaf
+        below = first + np.where(at < inner, 2 * at + 1, -1 - first)
+        left, right = below, np.where(below < 0, -1, below + 1)
+        for node in range(inner - 1, -1, -1):  # from the lowest up
+            is_none = ~np.isfinite(grown.threshold[:, node])
+            child = left[is_none, node] - first[is_none, 0]
+            for part in (left, right, *every):
+                part[is_none, node] = part[is_none, child]
+        feature, threshold, leaf = (part.ravel() for part in every)
+        nodes = (left.ravel().astype(np.int32), right.ravel().astype(np.int32))
+        return cls(
+            *(feature.astype(np.int32), threshold.astype(np.float32).astype(np.float64)),
+            *(*nodes, leaf, first[:, 0].astype(np.int32)),
+        )
+
+    def value(self, x: np.ndarray) -> np.ndarray:
         """(n,) from (n, features)."""
-        out = np.full(len(x), float(self.base))
-        for tree, weight in enumerate(self.weight):
-            out += weight * self.value[self._leaves(x, tree)]
-        return out
+        out = np.zeros(len(x))
+        for tree in range(len(self.root)):
+            out += self.leaf[self._leaves(x, tree)]
+        return out / len(self.root)
 
     def uses(self, x: np.ndarray, features: int) -> np.ndarray:
         """(n, features) how many questions about each feature a row meets, over all trees."""

@@ -9,4 +9,4 @@ from ._method import Ensemble as Ensemble
 from ._method import OfExperts as OfExperts
 from ._rules import FittedRules as FittedRules
 from ._rules import SimpleRules as SimpleRules
-from ._rules import fit_rules as fit_rules
+from ._words import weights_in_words as weights_in_words

@@ -46,9 +46,15 @@ from jostle.runs import Runs
 
 
 def fit(
-    experts: Sequence[Expert], data: Data, runs: Runs, seed: int, progress: Progress | None
+    experts: Sequence[Expert],
+    data: Data,
+    runs: Runs,
+    seed: int,
+    progress: Progress | None,
+    is_alone: bool = False,
 ) -> tuple[FittedEnsemble, list[FitWithout]]:
-    """(what is learned from all runs, what was learned without some). Raises NotEnoughRuns."""
+    """(what is learned from all runs, what was learned without some). is_alone: whether there is one answer,
+    which needs no trial. Raises NotEnoughRuns."""
     campaign, names, usual = campaign_of(runs)
     if not len(campaign):
         raise NotEnoughRuns(
@@ -75,7 +81,7 @@ def fit(
     campaign.shared["inputs"] = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
     has_rows = bool(campaign.is_learned.any())
     asked = {name for name in every if has_rows or (name in inputs and inputs[name].any())}
-    folds = folds_of(campaign, seed)
+    folds = [] if is_alone else folds_of(campaign, seed)
     total, done = len(folds) + 2, 0
 
     def tick() -> None:
@@ -112,7 +118,9 @@ def fit(
     whole = Learned(campaign, every, used, weight, share, names, usual, tried.ready, alike)
     fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
     tick()
-    if used == (TURNS_ALONE,):
+    if is_alone:
+        fitted = fitted.with_weighed(more=LargerSets.of_sums(most, campaign.ground))
+    elif used == (TURNS_ALONE,):
         fitted = fitted.with_weighed(more=LargerSets.of_turns(most, campaign.ground))
     elif has_rows and not is_nothing:
         fitted = whole.finished(fitted, trial, labels, seed)

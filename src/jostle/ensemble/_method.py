@@ -50,11 +50,21 @@ class OfExperts(Restores):
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> tuple[FittedEnsemble, list[FitWithout]]:
         """As `fit`, and what was learned without some of the runs, by which answers can be calibrated."""
+        return self._learned(self.chosen_experts(), prepared, seed, progress)
+
+    def _learned(
+        self,
+        experts: list[Expert],
+        prepared: Prepared,
+        seed: int,
+        progress: Progress | None,
+        is_alone: bool = False,
+    ) -> tuple[FittedEnsemble, list[FitWithout]]:
+        """is_alone: whether an expert with one answer is to be learned without a trial."""
         try:
             from jostle.ensemble._fit import fit
 
-            runs = prepared.together()
-            return fit(self.chosen_experts(), prepared.data, runs, seed, progress)
+            return fit(experts, prepared.data, prepared.together(), seed, progress, is_alone)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.startswith("jostle"):
                 raise

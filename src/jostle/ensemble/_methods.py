@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -150,10 +149,3 @@ class StretchesExpert(MethodExpert):
     method: ClassVar[str] = "alignment"
     settings: ClassVar[Mapping[str, Any]] = {"learner": "mixture"}
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})
-
-
-def __getattr__(name: str) -> Any:
-    """The expert that stood here before, for copies whose entry points were installed then."""
-    if name != "ProbesExpert":
-        raise AttributeError(name)
-    return import_module("jostle.probes._expert").ProbesExpert

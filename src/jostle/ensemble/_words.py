@@ -24,9 +24,11 @@ _WORDS = {
     "pressure": "what the co-runners cost stressors",
     "network": "matrix factorization",
     "trees": "trees on features",
+    "trees over turns": "trees on features beyond turns on shared cores",
 }
 _UNITS = {
     " of seconds": ", in seconds",
+    " of runtimes": ", as run times",
     " of turns": " beyond turns on shared cores",
     " of shares": ", in shares of the time alone",
     " of factors": "",

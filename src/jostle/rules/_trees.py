@@ -15,18 +15,18 @@ from jostle.rules._weights import weighted_median
 
 MOST_BINS, ROWS_IN_BIN = 32, 8
 QUANTILE = 0.9  # of the residuals' sizes, where the loss turns linear
-FEWEST = 3  # rows in a leaf
 ROWS_AT_ONCE = 1_024
 
 
 @dataclass(frozen=True)
 class Boosting:
-    """How trees are grown. share: of the rows that each tree sees."""
+    """How trees are grown. share: of the rows that each tree sees. fewest: rows in a leaf."""
 
     trees: int = 100
     depth: int = 4
     rate: float = 0.1
     share: float = 0.7
+    fewest: int = 3
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ def grow_forest(
         size = np.abs(rest)
         edge = max(float(np.partition(size, last)[last]), 1e-12)
         drawn = random.random(len(y)) < how.share if how.share < 1 else np.ones(len(y), bool)
-        if drawn.sum() < 2 * FEWEST:
+        if drawn.sum() < 2 * how.fewest:
             drawn[:] = True
         robust = weight * np.minimum(1.0, edge / np.maximum(size, 1e-300))
         clipped = np.clip(rest, -edge, edge)
-        node, feature[tree], at = _split(binned, (clipped, weight), drawn, how.depth, bins)
+        node, feature[tree], at = _split(binned, (clipped, weight), drawn, how, bins)
         threshold[tree] = np.where(at < 0, np.inf, thresholds[feature[tree], np.maximum(at, 0)])
         inside = np.bincount(node[drawn], robust[drawn], inner + 1)
         total = np.bincount(node[drawn], (robust * rest)[drawn], inner + 1)
@@ -140,7 +140,7 @@ def _split(
     binned: np.ndarray,
     pull: tuple[np.ndarray, np.ndarray],
     drawn: np.ndarray,
-    depth: int,
+    how: Boosting,
     bins: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """((n,) leaf of every row, (inner,) features, (inner,) the last bin that goes left, -1 where all do).
@@ -153,7 +153,7 @@ def _split(
     offset = np.arange(columns) * bins
     inside = np.flatnonzero(drawn)
     mine = binned[inside] + offset
-    for level in range(depth):
+    for level in range(how.depth):
         nodes = 2**level
         key = (node[inside, None] * (columns * bins) + mine).ravel()
         size = nodes * columns * bins
@@ -170,7 +170,7 @@ def _split(
         whole, every = total[:, :, -1:], count[:, :, -1:]
         with np.errstate(invalid="ignore", divide="ignore"):
             gain = total**2 / count + (whole - total) ** 2 / (every - count) - whole**2 / every
-        allowed = (rows >= FEWEST) & (rows[:, :, -1:] - rows >= FEWEST)
+        allowed = (rows >= how.fewest) & (rows[:, :, -1:] - rows >= how.fewest)
         gain = np.where(allowed & np.isfinite(gain), gain, -1.0).reshape(nodes, -1)
         best = np.argmax(gain, axis=1)
         feature = best // bins

@@ -85,6 +85,15 @@ class LargerSets:
         none = np.zeros((0, 3)), np.zeros(0), np.zeros(ground.cells)
         return cls(np.array(most), *none, np.ones(ground.platforms), np.ones(ground.platforms))
 
+    @classmethod
+    def of_sums(cls, most: int, ground: Ground) -> LargerSets:
+        """Where nothing was tried: what each co-runner adds alone, added up."""
+        rule, one = np.array([[POOL, 1.0, 0.0]]), np.ones(ground.platforms)
+        return cls(
+            *(np.array(most), rule, np.ones(1), np.zeros(ground.cells), one, one),
+            stays=np.array(True),
+        )
+
     def log_slowdown(
         self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
