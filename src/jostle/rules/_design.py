@@ -38,7 +38,10 @@ def design_of(
     if w * p > MANY_CELLS:
         return design_of_names(w, p, log_solo, here)
     everywhere, place = np.tile(np.eye(w), (p, 1)), np.eye(p)
-    level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
+    is_known = np.isfinite(log_solo)
+    mean = log_solo.sum(axis=1, keepdims=True, where=is_known)
+    mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)  # nothing may be known of a platform
+    level = np.where(is_known, log_solo - mean, 0.0)
     level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
     blocks = [OWN * everywhere, here * np.eye(p * w), SOLO * level]
     if p > 1:  # what is the same for all on one platform, such as taking turns
