@@ -71,6 +71,13 @@ def _convolution(torch: Any, inward: int, outward: int, size: int, **options: An
     )
 
 
+def _around(torch: Any, inward: int, outer: int, stride: int) -> Any:
+    """The way round a block, which changes the number of channels where the block does."""
+    if inward == outer:
+        return torch.nn.Identity()
+    return _convolution(torch, inward, outer, 1, stride=stride)
+
+
 def _of_blocks(torch: Any, stem: Any, blocks: list[tuple[Any, Any]], width: int) -> Any:
     """A classifier of images of residual blocks, each with its way round."""
 
@@ -102,10 +109,7 @@ def _resnet(torch: Any, count: int, scale: float) -> tuple[Any, tuple]:
                 _convolution(torch, inner, inner, 3, stride=stride),
                 _convolution(torch, inner, outer, 1),
             )
-            around = torch.nn.Identity()
-            if inward != outer:
-                around = _convolution(torch, inward, outer, 1, stride=stride)
-            blocks.append((block, around))
+            blocks.append((block, _around(torch, inward, outer, stride)))
             inward = outer
     return _of_blocks(torch, stem, blocks, 2048), _images(torch, count, scale)
 
@@ -121,10 +125,7 @@ def _mobilenet(torch: Any, count: int, scale: float) -> tuple[Any, tuple]:
                 _convolution(torch, wide, wide, 3, stride=stride, groups=wide),
                 _convolution(torch, wide, outer, 1),
             )
-            around = torch.nn.Identity()
-            if inward != outer:
-                around = _convolution(torch, inward, outer, 1, stride=stride)
-            blocks.append((block, around))
+            blocks.append((block, _around(torch, inward, outer, stride)))
             inward = outer
     stem = _convolution(torch, 3, 32, 3, stride=2)
     return _of_blocks(torch, stem, blocks, 160), _images(torch, count, scale)

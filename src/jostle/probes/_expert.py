@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from jostle._tensors import Serializable
 from jostle.methods import Restores
 from jostle.probes._mixture import coupling_of, mixtures_of
-from jostle.probes._tables import ProbeTables, is_probing
+from jostle.probes._tables import ProbeTables, fits, is_probing
 from jostle.rules import Ground, RandomEffects, SlowdownRows, fit_effects, relative_error
 
 if TYPE_CHECKING:
@@ -107,9 +106,7 @@ class ProbesExpert(Restores):
         """Of the stressors that ran, as the campaign calls them."""
         real, ran = campaign.shared["names"][0], np.unique(campaign.shared["whole"].codes[0])
         return tuple(
-            campaign.names[0][code]
-            for code in ran.tolist()
-            if any(fnmatchcase(real[code], one) for one in self.stressors)
+            campaign.names[0][code] for code in ran.tolist() if fits(real[code], self.stressors)
         )
 
     def inputs(self, campaign: CanonicalRuns) -> np.ndarray:

@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 MOST_SUGGESTED = 4
 
 
+def fits(name: str, wanted: Sequence[str]) -> bool:
+    """Whether it is one of these names, or fits one of these patterns."""
+    return any(fnmatchcase(name, one) for one in wanted)
+
+
 def stressors_among(runs: Runs, wanted: Sequence[str]) -> tuple[str, ...]:
     """Names of workloads that ran and fit a name or pattern, sorted. Raises NotEnoughRuns for none."""
     colocations = runs.colocations
     ran = sorted({colocations.workload_names[code] for code in np.unique(colocations.workload)})
-    stressors = tuple(name for name in ran if any(fnmatchcase(name, one) for one in wanted))
+    stressors = tuple(name for name in ran if fits(name, wanted))
     if stressors:
         return stressors
     single = np.flatnonzero(colocations.number_of_corunners == 1)

@@ -10,7 +10,6 @@ from ._design import design_of as design_of
 from ._design import ground_of as ground_of
 from ._effects import RandomEffects as RandomEffects
 from ._effects import fit_effects as fit_effects
-from ._effects import no_effects as no_effects
 from ._encoded import Encoded as Encoded
 from ._encoded import fit_encoded as fit_encoded
 from ._evidence import chance_of_identity as chance_of_identity
@@ -23,7 +22,6 @@ from ._members import Level as Level
 from ._members import SimpleRule as SimpleRule
 from ._members import fit_level as fit_level
 from ._members import fit_simple_rules as fit_simple_rules
-from ._members import no_level as no_level
 from ._members import value_of as value_of
 from ._memory import Memory as Memory
 from ._memory import fit_memory as fit_memory

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jostle.methods import encode_features
-from jostle.rules._rows import Ground, design_of_names
+from jostle.rules._rows import Ground, design_of_names, level_here
 
 OWN, SOLO, CATEGORY, NUMBER = 0.3, 0.3, 1.0, 0.5  # weights of the other parts
 MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out
@@ -17,14 +17,13 @@ MOST_COLUMNS = 2_000  # of the design as it is made
 def ground_of(design: Any, log_solo: np.ndarray) -> Ground:
     """log_solo: (platforms, workloads)."""
     platforms, workloads = log_solo.shape
+    level = np.nan_to_num(log_solo - np.nanmean(log_solo)).ravel()
     if design.shape[0] > MANY_CELLS:
-        level = np.nan_to_num(log_solo - np.nanmean(log_solo)).ravel()
         return Ground(platforms, workloads, design, level)
     squared = (design**2).sum(1)
     apart = squared[:, None] + squared[None] - 2 * design @ design.T
     apart = apart[apart > 1e-12]
     design = design / np.sqrt(np.median(apart)) if len(apart) else design
-    level = np.nan_to_num(log_solo - np.nanmean(log_solo)).ravel()
     return Ground(platforms, workloads, design, level)
 
 
@@ -38,11 +37,7 @@ def design_of(
     if w * p > MANY_CELLS:
         return design_of_names(w, p, log_solo, here)
     everywhere, place = np.tile(np.eye(w), (p, 1)), np.eye(p)
-    is_known = np.isfinite(log_solo)
-    mean = log_solo.sum(axis=1, keepdims=True, where=is_known)
-    mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)  # nothing may be known of a platform
-    level = np.where(is_known, log_solo - mean, 0.0)
-    level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
+    level = level_here(log_solo)
     blocks = [OWN * everywhere, here * np.eye(p * w), SOLO * level]
     if p > 1:  # what is the same for all on one platform, such as taking turns
         blocks += [np.ones((p * w, 1)), np.kron(place, np.ones((w, 1)))]

@@ -48,13 +48,6 @@ def grown(degree: np.ndarray, power: np.ndarray | float) -> np.ndarray:
     return degree**power if power > 0 else np.log(degree)
 
 
-def no_effects(platforms: int, cells: int) -> RandomEffects:
-    """Nothing, whoever runs beside whom."""
-    nothing = np.zeros(cells)
-    level = np.zeros((platforms, 2)), np.zeros(platforms)
-    return RandomEffects(*level, nothing, nothing, nothing, np.array(0.0))
-
-
 def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.ndarray]:
     """(effects, (n,) Huber's weights of the rows)."""
     degree = rows.degree

@@ -164,6 +164,16 @@ def looked_up(
     return np.where(key[place] == query, value[place], default)
 
 
+def level_here(log_solo: np.ndarray) -> np.ndarray:
+    """(cells, 1) of (platforms, workloads) log times alone: beyond the platform's mean, over their spread; 0
+    where unknown."""
+    is_known = np.isfinite(log_solo)
+    mean = log_solo.sum(axis=1, keepdims=True, where=is_known)
+    mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)  # nothing may be known of a platform
+    level = np.where(is_known, log_solo - mean, 0.0)
+    return (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
+
+
 def design_of_names(
     workloads: int, platforms: int, log_solo: np.ndarray, here: float = HERE
 ) -> Any:
@@ -172,8 +182,7 @@ def design_of_names(
     from scipy.sparse import csr_matrix, hstack, identity, kron
 
     w, p = workloads, platforms
-    level = np.nan_to_num(log_solo - np.nanmean(log_solo, axis=1, keepdims=True))
-    level = (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
+    level = level_here(log_solo)
     blocks = [
         OWN * kron(np.ones((p, 1)), identity(w)),
         here * identity(p * w),

@@ -230,9 +230,8 @@ def _check(series: list[Series], where: str) -> None:
     for labels, pairs in series:
         wrong = "is below 0, which no count is" if any(value < 0 for _, value in pairs) else ""
         try:
-            wrong = (
-                "has a bucket up to NaN" if math.isnan(float_of(labels.get("le", "0"))) else wrong
-            )
+            if math.isnan(float_of(labels.get("le", "0"))):
+                wrong = "has a bucket up to NaN"
         except ValueError as error:
             wrong = f"has a bucket without a bound: {error}"
         if wrong:
