@@ -1,5 +1,6 @@
 """Whole jobs on a GPU, for gpu_pairs.py: classifiers of images, language models, recommenders and their like,
-trained or asked, with weights drawn at random. One step is one batch, and ends when it is done."""
+trained or asked, with weights drawn at random. One step is one batch, and ends when it is done. On a GPU all
+kernels of a step are launched at once, as one graph, so that times do not tell how busy the host was."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ VOCABULARY, WIDTH, HEADS = 32_000, 768, 12
 TOKENS, CACHED = 128, 1024  # of an encoder's text, and read before the one that a decoder writes
 TABLES, ROWS = 26, 200_000  # of a recommender
 NODES, EDGES = 200_000, 2_000_000
+STEPS_BEFORE = 3  # the graph: what is made in the first steps is not captured
 
 
 def job_step(torch: Any, device: str, name: str, scale: float) -> Step:
@@ -28,9 +30,25 @@ def job_step(torch: Any, device: str, name: str, scale: float) -> Step:
     torch.manual_seed(0)
     with torch.device(device):
         model, data = FAMILIES[family](torch, int(size), scale)
-        if mode != "train":
-            return _asked(torch, model.eval(), data)
-        return _trained(torch, model.train(), data)
+        is_trained = mode == "train"
+        step = (_trained if is_trained else _asked)(torch, model.train(is_trained), data)
+        return step if device == "cpu" else _captured(torch, step)
+
+
+def _captured(torch: Any, step: Step) -> Step:
+    """The same kernels as a graph, which PyTorch captures once several steps have run on a stream of their
+    own."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(STEPS_BEFORE):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def _asked(torch: Any, model: Any, data: tuple) -> Step:
@@ -59,8 +77,7 @@ def _trained(torch: Any, model: Any, data: tuple) -> Step:
 
 def _images(torch: Any, count: int, scale: float) -> tuple:
     side = max(32, round(224 * min(1.0, scale)) // 32 * 32)
-    images = torch.randn(count, 3, side, side)
-    return (images.contiguous(memory_format=torch.channels_last),)
+    return (torch.randn(count, 3, side, side),)
 
 
 def _convolution(torch: Any, inward: int, outward: int, size: int, **options: Any) -> Any:
@@ -93,7 +110,7 @@ def _of_blocks(torch: Any, stem: Any, blocks: list[tuple[Any, Any]], width: int)
                 x = block(x) + around(x)
             return self.classes(x.mean((2, 3)))
 
-    return Classifier().to(memory_format=torch.channels_last)
+    return Classifier()
 
 
 def _resnet(torch: Any, count: int, scale: float) -> tuple[Any, tuple]:
@@ -111,7 +128,10 @@ def _resnet(torch: Any, count: int, scale: float) -> tuple[Any, tuple]:
             )
             blocks.append((block, _around(torch, inward, outer, stride)))
             inward = outer
-    return _of_blocks(torch, stem, blocks, 2048), _images(torch, count, scale)
+    by_channel = torch.channels_last
+    (images,) = _images(torch, count, scale)
+    model = _of_blocks(torch, stem, blocks, 2048).to(memory_format=by_channel)
+    return model, (images.contiguous(memory_format=by_channel),)
 
 
 def _mobilenet(torch: Any, count: int, scale: float) -> tuple[Any, tuple]:
