@@ -98,6 +98,21 @@ def test_pairs_of_which_none_gets_more_done_than_one_alone_tell_of_turns(
         assert found == pytest.approx(law(asked))
 
 
+def test_who_simulates_is_believed_about_larger_sets_as_about_pairs() -> None:
+    pairs = rows_of([(i, [j]) for i in range(4) for j in range(4) if i != j])
+    pairs = replace(pairs, log_slowdown=sum_of_parts(pairs))
+    asked = rows_of([(0, [1, 2]), (3, [0, 1, 2])])
+    by_weight = [
+        fit_extrapolation(
+            *(pairs, GROUND, sum_of_parts, sum_of_parts(pairs), lambda keep: (sum_of_parts, None)),
+            simulated=np.array([0.0, weight]),
+        ).log_slowdown(asked, GROUND, sum_of_parts, lambda q: np.ones((2, len(q))) * [[9.0], [1.5]])
+        for weight in (0.0, 0.7, 1.0)
+    ]
+    assert by_weight[1] == pytest.approx(0.3 * by_weight[0] + 0.7 * 1.5)
+    assert by_weight[2] == pytest.approx(1.5)
+
+
 def test_growth_is_from_the_mean_of_smaller_sets() -> None:
     asked = rows_of([(0, [3, 1, 2]), (0, [1, 2, 3])])
     found = larger(2, [GROW, 0.5, 2]).log_slowdown(asked, GROUND, sum_of_parts, None)

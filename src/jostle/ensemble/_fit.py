@@ -261,11 +261,19 @@ class Learned:
             return (lambda query: some.known(query)[0]), some.answers
 
         grows = np.array([label.startswith("effects") for label in self.labels], bool)
-        growing = np.where(grows, self.weight[NEW_SET, -1], 0.0)
+        simulates = {
+            label
+            for name, expert in fitted.experts.items()
+            if getattr(self.known[name], "simulates", False)
+            for label in expert.labels
+        }
+        simulated = np.array([label in simulates for label in self.labels], bool)
+        weight = self.weight[NEW_SET, -1]
         more = fit_extrapolation(
             *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
             usual=ANY_OF_PAIRS,
-            growing=growing,
+            growing=np.where(grows, weight, 0.0),
+            simulated=np.where(simulated, weight, 0.0),
         )
         return fitted.with_weighed(more=more)
 

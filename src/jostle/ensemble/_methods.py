@@ -78,6 +78,7 @@ class MethodExpert:
     name: ClassVar[str]
     method: ClassVar[str]
     settings: ClassVar[Mapping[str, Any]] = {}
+    simulates: ClassVar[bool] = True
 
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
         """Its own name where the data have what it needs."""

@@ -12,7 +12,7 @@ Three kinds of rules, on what is answered about sets no larger than those seen, 
 Pairs alone also tell whether members take turns at something: then two of them get no more done side by side
 than one alone, whoever they are, and three wait for each other, too, however alike all co-runners cost.
 `gain`, what the second of a pair adds at most, over what one does alone, says how far that is believed, and
-then what co-runners cost adds up.
+then what co-runners cost adds up. Parts that simulate how members share what they run on answer themselves.
 
 Where sets of more than one co-runner ran, no answer is below the mean of what is answered about sets as
 large as the largest of these, unless larger sets that were left out are closer without that.
@@ -107,11 +107,12 @@ class LargerSets:
             whole = parts(rows) - turns
         alone = answer(_pairs(rows))
         answers, least = self.by_rule(rows, ground, answer, alone, whole)
-        total = self.weight @ answers
         if self.most == 1:
             gain = self.gain[rows.target // ground.workloads]
-            added = np.bincount(rows.row, np.expm1(alone), len(rows))
-            total += (1 - gain) ** DOUBT * (np.log1p(np.maximum(added, -0.9)) - total)
+            added = np.log1p(np.maximum(np.bincount(rows.row, np.expm1(alone), len(rows)), -0.9))
+            by_pairs = self.rule[:, 0] != PART
+            answers[by_pairs] += (1 - gain) ** DOUBT * (added - answers[by_pairs])
+        total = self.weight @ answers
         return np.maximum(turns + total, least) if self.stays else turns + total
 
     def by_rule(
@@ -174,12 +175,14 @@ def fit_extrapolation(
     noise: float = np.nan,
     usual: Sequence[Rule] = (USUAL,),
     growing: np.ndarray | None = None,
+    simulated: np.ndarray | None = None,
 ) -> LargerSets:
     """answer: what is weighed. within: (n,) what that says of rows not seen, NaN where unknown. fewer: fits
     on some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
     variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
     no larger sets are known to tell. growing: (k,) weights of parts that learn from two numbers of co-runners
-    how effects grow, which pairs alone cannot try."""
+    how effects grow, which pairs alone cannot try. simulated: (k,) weights of parts that say how members share
+    what they run on: these are believed about larger sets as far as about pairs."""
     most, turns = int(rows.degree.max()), turns_on_cores(rows, ground)
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
     answer, within = _without_turns(answer, ground), within - turns
@@ -187,6 +190,10 @@ def fit_extrapolation(
     gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
+    if most == 1 and simulated is not None:
+        places = np.flatnonzero(simulated)
+        rules += [Rule(PART, 0.0, at) for at in places.tolist()]
+        weight = np.append(weight * (1 - simulated.sum()), simulated[places])
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
         known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
         smaller, parts = fewer(~highest)
