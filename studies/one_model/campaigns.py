@@ -101,8 +101,8 @@ def _magus() -> KnownData:
 
 
 def _on_a_gpu(folder: str) -> KnownData:
-    """Recorded by studies.collect.gpu_pairs under MPS and in time slices: 45 kernels of PyTorch on one H200,
-    or twenty whole jobs, alone and two to four at once, on an H100."""
+    """Recorded by studies.collect.gpu_pairs: 45 kernels of PyTorch on one H200, under MPS and in time slices,
+    or twenty whole jobs on an H100 under MPS; alone and two to four at once."""
     runs = read_runs(ON_GPUS / folder).ok()
     profiles = {p.workload: p for p in read_profiles(ON_GPUS / folder).values()}
     return KnownData(runs, profiles)
