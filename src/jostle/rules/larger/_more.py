@@ -181,8 +181,8 @@ def fit_extrapolation(
     on some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
     variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
     no larger sets are known to tell. growing: (k,) weights of parts that learn from two numbers of co-runners
-    how effects grow, which pairs alone cannot try. simulated: (k,) weights of parts that say how members share
-    what they run on: these are believed about larger sets as far as about pairs."""
+    how effects grow, which pairs alone cannot try. simulated: (k,) weights of parts that say how members
+    share what they run on: these are believed about larger sets as far as about pairs."""
     most, turns = int(rows.degree.max()), turns_on_cores(rows, ground)
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
     answer, within = _without_turns(answer, ground), within - turns
