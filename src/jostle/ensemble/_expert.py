@@ -35,8 +35,8 @@ class Expert(Protocol):
     """Frozen settings of one idea. needs: of `runs`, `traces`, `profiles` and `probes`, those that it reads.
     May have `inputs(campaign)`: (n,) bool, runs that it reads as features of workloads. Nobody is asked about
     these, and others do not learn from them; where there are some, it is asked though no other run is
-    beside others. May be one that `simulates` how members share what they run on, and is believed about larger
-    sets than any that ran. What it has learned may have `notes`."""
+    beside others. May be one that `simulates` how members share what they run on, and is believed about
+    larger sets than any that ran. What it has learned may have `notes`."""
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]
