@@ -105,7 +105,7 @@ def test_who_simulates_is_believed_about_larger_sets_as_about_pairs() -> None:
     by_weight = [
         fit_extrapolation(
             *(pairs, GROUND, sum_of_parts, sum_of_parts(pairs), lambda keep: (sum_of_parts, None)),
-            simulated=np.array([0.0, weight]),
+            untried=np.array([0.0, weight]),
         ).log_slowdown(asked, GROUND, sum_of_parts, lambda q: np.ones((2, len(q))) * [[9.0], [1.5]])
         for weight in (0.0, 0.7, 1.0)
     ]

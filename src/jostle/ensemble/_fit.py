@@ -260,20 +260,20 @@ class Learned:
             some = self.ensemble(self.experts(part, seed, best=False), part)
             return (lambda query: some.known(query)[0]), some.answers
 
-        grows = np.array([label.startswith("effects") for label in self.labels], bool)
-        simulates = {
+        simulate = {
             label
             for name, expert in fitted.experts.items()
             if getattr(self.known[name], "simulates", False)
             for label in expert.labels
         }
-        simulated = np.array([label in simulates for label in self.labels], bool)
-        weight = self.weight[NEW_SET, -1]
+        of_pairs = rows.degree.max() == 1
+        untried = [
+            label in simulate if of_pairs else label.startswith("effects") for label in self.labels
+        ]
         more = fit_extrapolation(
             *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
             usual=ANY_OF_PAIRS,
-            growing=np.where(grows, weight, 0.0),
-            simulated=np.where(simulated, weight, 0.0),
+            untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
         )
         return fitted.with_weighed(more=more)
 

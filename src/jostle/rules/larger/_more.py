@@ -174,15 +174,14 @@ def fit_extrapolation(
     fewer: Callable[[np.ndarray], tuple[Answer, Parts | None]],
     noise: float = np.nan,
     usual: Sequence[Rule] = (USUAL,),
-    growing: np.ndarray | None = None,
-    simulated: np.ndarray | None = None,
+    untried: np.ndarray | None = None,
 ) -> LargerSets:
     """answer: what is weighed. within: (n,) what that says of rows not seen, NaN where unknown. fewer: fits
     on some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
     variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
-    no larger sets are known to tell. growing: (k,) weights of parts that learn from two numbers of co-runners
-    how effects grow, which pairs alone cannot try. simulated: (k,) weights of parts that say how members
-    share what they run on: these are believed about larger sets as far as about pairs."""
+    no larger sets are known to tell. untried: (k,) weights of parts that say themselves how
+    effects grow, which pairs alone cannot try; of pairs, those that simulate how members share: these are
+    believed about larger sets as far as about pairs."""
     most, turns = int(rows.degree.max()), turns_on_cores(rows, ground)
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
     answer, within = _without_turns(answer, ground), within - turns
@@ -190,10 +189,10 @@ def fit_extrapolation(
     gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
-    if most == 1 and simulated is not None:
-        places = np.flatnonzero(simulated)
+    if most == 1 and untried is not None:
+        places = np.flatnonzero(untried)
         rules += [Rule(PART, 0.0, at) for at in places.tolist()]
-        weight = np.append(weight * (1 - simulated.sum()), simulated[places])
+        weight = np.append(weight * (1 - untried.sum()), untried[places])
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
         known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
         smaller, parts = fewer(~highest)
@@ -210,9 +209,9 @@ def fit_extrapolation(
         least = least - waited - held.log_slowdown
         lost = relative_error(np.maximum(away, least)) - relative_error(away)
         stays = np.array(nothing_but_noise(lost, held.sets()))
-        if before == 1 and whole is not None and growing is not None:
-            weight *= 1 - UNTRIED * growing.sum()
-            weight[: len(growing)] += UNTRIED * growing
+        if before == 1 and whole is not None and untried is not None:
+            weight *= 1 - UNTRIED * untried.sum()
+            weight[: len(untried)] += UNTRIED * untried
         # What grew from the largest sets then known grows from the largest known now.
         rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
         rules = [rule for rule, w in zip(rules, weight, strict=True) if w > 0]
