@@ -259,9 +259,9 @@ def test_parts_that_are_right_about_the_largest_answer_larger_ones() -> None:
     nothing, asked = np.full(160, np.nan), drawn(40, 4, most=4, least=3)
     plain, grown = (
         fit_extrapolation(
-            *(rows, GROUND, answer, nothing, lambda _: (answer, parts)), growing=growing
+            *(rows, GROUND, answer, nothing, lambda _: (answer, parts)), untried=untried
         )
-        for growing in (None, np.array([1.0, 0.0]))
+        for untried in (None, np.array([1.0, 0.0]))
     )
     truth = answer(asked)
     assert plain.log_slowdown(asked, GROUND, answer, parts) == pytest.approx(truth)
