@@ -365,11 +365,14 @@ def test_sessions_are_told_by_all_runs_and_centred_on_each_platform(
     assert found is not None
     assert (gains[0] != 0).mean() > 0.9
     session = [found.names.index(name) for name in campaign.runs.table["campaign"].to_pylist()]
-    count = np.zeros_like(found.effect)
-    np.add.at(count, (campaign.codes[1], np.array(session)), 1)
-    assert (found.effect * count).sum(1) == pytest.approx(np.zeros(campaign.size[0]))
+    every, beside = np.zeros_like(found.effect), np.zeros_like(found.effect)
+    np.add.at(every, (campaign.codes[1], np.array(session)), 1)
+    np.add.at(beside, (campaign.codes[1], np.array(session)), campaign.degree > 0)
+    none = pytest.approx(np.zeros(campaign.size[0]))
+    assert (found.alone * every).sum(1) == none
+    assert ((found.effect - found.alone) * beside).sum(1) == none
     off = np.abs(np.expm1(found.effect))
-    assert found.cost == pytest.approx(np.average(off, weights=count > 0))
+    assert found.cost == pytest.approx(np.average(off, weights=every > 0))
 
 
 def test_a_method_that_could_not_learn_is_kept_without_an_answer(campaign: CanonicalRuns) -> None:

@@ -63,6 +63,21 @@ def test_a_platform_of_one_session_says_nothing_of_it() -> None:
     ] == pytest.approx(0, abs=1e-9)
 
 
+def test_a_session_in_which_runs_beside_others_alone_take_longer_moves_no_time_alone() -> None:
+    runs = in_sessions(np.zeros(2))
+    columns = runs.colocations.to_columns()
+    slow = np.where(runs.colocations.number_of_corunners > 0, np.exp(0.1), 1.0)
+    both = Runs.from_columns(
+        **{name: [*column, *column] for name, column in columns.items()},
+        runtime_seconds=np.concatenate([runs.runtime_seconds, runs.runtime_seconds * slow]),
+        campaign=["one"] * len(runs) + ["other"] * len(runs),
+    )
+    found = fit_sessions(campaign_of(both)[0], seed=0)
+    assert found is not None
+    assert found.alone == pytest.approx(np.zeros(found.alone.shape), abs=0.005)
+    assert np.diff(found.effect, axis=1) == pytest.approx(np.full((2, 1), 0.1), abs=0.01)
+
+
 def test_one_session_is_none(runs: Runs, of_rules: Model) -> None:
     assert fit_sessions(campaign_of(runs)[0], seed=0) is None
     assert of_rules.session_cost == 0

@@ -197,7 +197,7 @@ class CanonicalRuns:
 
 def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
     """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
-    usual time). A row that repeats another to the last digit is taken once."""
+    usual time). A row that repeats another of its session to the last digit is taken once."""
     from jostle.runs import all_names  # brings Arrow, which answering does without
 
     names, runs = all_names(runs), runs.ok()
@@ -219,10 +219,13 @@ def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple
 
 
 def _distinct(runs: Runs) -> np.ndarray:
-    """Rows without those that repeat another to the last digit."""
+    """Rows without those that repeat another of their session to the last digit."""
     if not len(runs):
         return np.zeros(0, np.int64)
-    key = np.stack([runs.colocations.group, np.asarray(runs.runtime_seconds).view(np.int64)])
+    labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
+    session = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    time = np.asarray(runs.runtime_seconds).view(np.int64)
+    key = np.stack([runs.colocations.group, time, session])
     return np.sort(np.unique(key, axis=1, return_index=True)[1])
 
 

@@ -185,7 +185,8 @@ class FittedEnsemble:
         alone = w.log_alone.ravel()[rows.target] + np.log(float(w.usual_seconds))
         if self.session is None or w.sessions is None:
             return alone
-        return alone + w.sessions.effect[rows.target // w.log_alone.shape[1], self.session]
+        platform = rows.target // w.log_alone.shape[1]
+        return alone + w.sessions.of(platform, self.session, rows.degree == 0)
 
     def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""

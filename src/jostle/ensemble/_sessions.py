@@ -2,15 +2,16 @@
 
     log(runtime) = alone + what co-runners add + what the set itself adds + session + session on the platform
 
-Sessions count only where runs that were left out are closer by them, and are centred on each platform: a
-question that names none is answered for the usual session there.
+What a session adds to runs beside others alone is told apart from what it adds to all. Sessions count only
+where runs that were left out are closer by them, and are centred on each platform: a question that names
+none is answered for the usual session there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,19 +30,27 @@ EVIDENCE = 2.0  # standard errors by which answers must be closer with sessions
 
 @dataclass(frozen=True)
 class Sessions(Serializable):
-    """names: sorted, of campaigns. effect: (platforms, sessions) log of their factor, 0 where sessions tell
-    nothing. cost: () mean relative error of who takes a session for the usual one."""
+    """names: sorted, of campaigns. effect: (platforms, sessions) log of their factor beside others, alone: of
+    that of runs alone, 0 where sessions tell nothing. cost: () mean relative error of who takes a session
+    for the usual one."""
 
     names: tuple[str, ...]
     effect: np.ndarray
+    alone: np.ndarray
     cost: np.ndarray
+
+    def of(self, platform: np.ndarray, session: Any, is_alone: np.ndarray) -> np.ndarray:
+        """(n,) logs. session: (n,) or one for all. is_alone: (n,) bool."""
+        return np.where(is_alone, self.alone[platform, session], self.effect[platform, session])
 
     def taken_off(self, runs: Runs, platform: np.ndarray) -> Runs:
         """The same runs, as long as they would have taken in the usual session. platform: (n,) codes."""
         place = {name: at for at, name in enumerate(self.names)}
-        every = np.column_stack([self.effect, np.zeros(len(self.effect))])  # the last: never met
-        session = [place.get(name or "", -1) for name in runs.table.column("campaign").to_pylist()]
-        return runs.with_one_company(runs.runtime_seconds / np.exp(every[platform, session]))
+        labels = runs.table.column("campaign").to_pylist()
+        session = np.array([place.get(name or "", -1) for name in labels], np.int64)
+        log = self.of(platform, session, runs.colocations.number_of_corunners == 0)
+        # Of a session never met nothing is known.
+        return runs.with_one_company(runs.runtime_seconds / np.exp(np.where(session < 0, 0.0, log)))
 
 
 def fit_sessions(campaign: CanonicalRuns, seed: int) -> Sessions | None:
@@ -58,7 +67,8 @@ def fit_sessions(campaign: CanonicalRuns, seed: int) -> Sessions | None:
     part = campaign.take(np.isin(np.arange(len(campaign)), known))
     place = {name: at for at, name in enumerate(names)}
     session = np.array([place[labels[at]] for at in known], np.int64)
-    nothing = Sessions(names, np.zeros((platforms, len(names))), np.array(0.0))
+    none = np.zeros((platforms, len(names)))
+    nothing = Sessions(names, none, none, np.array(0.0))
     if len(np.unique(session)) < 2:
         return nothing
     rows = _SessionRows.of(part, session, len(names))
@@ -76,13 +86,20 @@ def fit_sessions(campaign: CanonicalRuns, seed: int) -> Sessions | None:
         gain[asked] = off[0] - off[1]
     if nothing_but_noise(gain, unit, EVIDENCE):
         return nothing
-    effect = rows.effects(platforms, len(names))
-    count = np.zeros_like(effect)
+    alone, more = rows.effects(len(names))
+    beside, count = part.degree > 0, np.zeros_like(alone)
     np.add.at(count, (part.codes[1], session), 1)
-    usual = (effect * count).sum(1) / np.maximum(count.sum(1), 1)
-    effect = effect - usual[:, None]
+    of_beside = np.zeros_like(alone)
+    np.add.at(of_beside, (part.codes[1][beside], session[beside]), 1)
+    alone = _centred(alone, count)
+    effect = alone + _centred(more, of_beside)
     cost = np.average(np.abs(np.expm1(effect)), weights=(count > 0) + 1e-12)
-    return Sessions(names, effect, np.array(cost)) if cost >= LEAST else nothing
+    return Sessions(names, effect, alone, np.array(cost)) if cost >= LEAST else nothing
+
+
+def _centred(effect: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """(platforms, sessions) about the mean of each platform's runs."""
+    return effect - ((effect * count).sum(1) / np.maximum(count.sum(1), 1))[:, None]
 
 
 @dataclass(frozen=True)
@@ -113,23 +130,26 @@ class _SessionRows:
             (own, here, beside, int(here.max(initial=0)) + 1),
             (own, session, one, sessions),
             (own, platform * sessions + session, one, p * sessions),
+            (own, session, beside, sessions),
+            (own, platform * sessions + session, beside, p * sessions),
         )
         value = part.log_runtime - part.log_alone.ravel()[part.cell]
         return cls(value, sides)
 
     def answers(self, inside: np.ndarray, asked: np.ndarray, by_session: bool) -> np.ndarray:
         """(k,) of the rows that are asked, learned from those inside."""
-        sides = self.sides if by_session else self.sides[:-2]
+        sides = self.sides if by_session else self.sides[:-4]
         learned = self._learned(inside, sides)
         out = np.full(len(self.value), learned.mean)
         for effect, (at, code, weight, _) in zip(learned.parts(), sides, strict=True):
             np.add.at(out, at, effect[code] * weight)
         return out[asked]
 
-    def effects(self, platforms: int, sessions: int) -> np.ndarray:
-        """(platforms, sessions)."""
-        parts = self._learned(np.arange(len(self.value)), self.sides).parts()
-        return parts[-2][None] + parts[-1].reshape(platforms, sessions)
+    def effects(self, sessions: int) -> tuple[np.ndarray, np.ndarray]:
+        """(platforms, sessions) of all runs, and what those beside others add to that."""
+        parts = self._learned(np.arange(len(self.value)), self.sides).parts()[-4:]
+        every, here, more, more_here = (each.reshape(-1, sessions) for each in parts)
+        return every + here, more + more_here
 
     def _learned(self, inside: np.ndarray, sides: Sequence[Side]) -> EffectsByKind:
         place = np.full(len(self.value), -1)
