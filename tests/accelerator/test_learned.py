@@ -19,6 +19,7 @@ from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, w
 from jostle.accelerator.learned._members import CoRunRecipe
 from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
 from jostle.accelerator.learned._stack import _believed as believed_of
+from jostle.ensemble import NEW_SET
 from jostle.errors import UnknownName
 from jostle.methods import Data, learn
 from jostle.runs import Colocations, Runs
@@ -161,8 +162,11 @@ def test_of_ten_pairs_the_way_to_share_has_nearly_all_weight() -> None:
     kept = np.random.default_rng(0).permutation(np.unique(units[beside]))[:10]
     known = runs.take(np.flatnonzero(~beside | np.isin(units, kept)))
     stack = learn(Accelerator(), Data(known, profiles=profiles())).stacks[""]
-    assert stack.weights.sum(axis=1) == pytest.approx(1.0)
-    assert stack.weights[0][[member.recipe.way == WAY for member in stack.members]].sum() > 0.9
+    assert stack.weights.sum(axis=-1) == pytest.approx(1.0)
+    assert (
+        stack.weights[NEW_SET, -1][[member.recipe.way == WAY for member in stack.members]].sum()
+        > 0.9
+    )
 
 
 def test_no_scale_is_beyond_belief() -> None:

@@ -5,8 +5,12 @@ from ._expert import expert_named as expert_named
 from ._expert import expert_names as expert_names
 from ._fitted import EnsembleParts as EnsembleParts
 from ._fitted import FittedEnsemble as FittedEnsemble
+from ._folds import NEW_NAME as NEW_NAME
+from ._folds import NEW_SET as NEW_SET
 from ._method import Ensemble as Ensemble
 from ._method import OfExperts as OfExperts
 from ._rules import FittedRules as FittedRules
 from ._rules import SimpleRules as SimpleRules
+from ._weights import Trial as Trial
+from ._weights import weights_of as weights_of
 from ._words import weights_in_words as weights_in_words

@@ -62,18 +62,21 @@ class Trial:
         """In weights of their own."""
         return trust_in_units(self.units)
 
-    def weighed(self, seed: int, prior: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        """See weights_of_unseen. Few units tell many answers apart the less by their own errors."""
+    def weighed(
+        self, seed: int, prior: np.ndarray | float, is_sharp: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """See weights_of_unseen. Few units tell many answers apart the less by their own errors, unless it
+        is sharp."""
         about = self.answer, self.log_slowdown, self.unit, seed, prior
-        return weights_of_unseen(*about, SHARPNESS * self.trust)
+        return weights_of_unseen(*about, SHARPNESS if is_sharp else SHARPNESS * self.trust)
 
     def weights_beside(
-        self, others: np.ndarray, seed: int, prior: np.ndarray | float, share: float
+        self, others: np.ndarray, share: float, seed: int, prior: np.ndarray | float, is_sharp: bool
     ) -> np.ndarray:
         """(k,) this share their own, and others' for the rest and where few were left out."""
         if self.units < FEWEST_TO_WEIGH:
             return others
-        return share * self.weighed(seed, prior)[0] + (1 - share) * others
+        return share * self.weighed(seed, prior, is_sharp)[0] + (1 - share) * others
 
     @staticmethod
     def concatenate(parts: list[Trial]) -> Trial:
@@ -109,15 +112,18 @@ def weights_of(
     chance: float,
     seed: int,
     prior: np.ndarray | float = 1.0,
+    is_sharp: bool = False,
 ) -> np.ndarray:
     """(kinds, most + 1, k) weights of sum 1. chance: of chance_of_shift. prior: (k,) how far each is believed
-    before any set was left out."""
+    before any set was left out. is_sharp: whether what is left out was so in closed form, from all that was
+    learned at one set of strengths, so that few units tell answers apart."""
     nothing = np.array([float(label == of_nothing(labels)) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
-    pooled = every.weights_beside(usual_weights(labels), seed, prior, 1.0)
+    how = seed, prior, is_sharp
+    pooled = every.weights_beside(usual_weights(labels), 1.0, *how)
     if known.units >= FEWEST_TO_WEIGH:
-        weight, gain = known.weighed(seed, prior)
+        weight, gain = known.weighed(*how)
         if nothing.any() and tells_nothing(
             chance, gain, known.log_slowdown, known.unit, known.target
         ):
@@ -127,11 +133,11 @@ def weights_of(
     for kind in KINDS:
         mine = trial.of(kind)
         share = 1.0 if kind == NEW_NAME else mine.trust
-        out[kind] = own = mine.weights_beside(pooled, seed, prior, share)
+        out[kind] = own = mine.weights_beside(pooled, share, *how)
         degrees = np.unique(mine.degree).tolist()
         for degree in degrees if len(degrees) > 1 else []:
             part = mine.take(np.flatnonzero(mine.degree == degree))
-            out[kind, degree] = part.weights_beside(own, seed, prior, part.trust)
+            out[kind, degree] = part.weights_beside(own, part.trust, *how)
     return without_light(out)
 
 

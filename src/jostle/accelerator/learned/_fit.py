@@ -22,7 +22,6 @@ from jostle.accelerator.learned._delays import (
 from jostle.accelerator.learned._process import drawn_sets
 from jostle.accelerator.learned._stack import (
     CoRunStack,
-    LeftOutErrors,
     fit_corun_stack,
     simulation_alone,
 )
@@ -89,9 +88,9 @@ def learn_coruns(
         features = trace_features(delays.applications, np.mean(known, axis=0))
         columns = np.column_stack(list(features.values()))
         sample = mine.take(drawn_sets(mine.together, MOST_ROWS, seed))
-        stack, errors = fit_corun_stack(sample, delays, possible, columns, seed)
+        stack, told = fit_corun_stack(sample, delays, possible, columns, seed)
         stacks[place], most[place] = stack, int(sample.degree.max())
-        notes = (*notes, *_notes_of(place, (len(sample), len(mine)), stack, errors))
+        notes = (*notes, *_notes_of(place, (len(sample), len(mine)), stack, told))
         without += _without(place, mine, sample, stack, seed)
     return LearnedCoRuns(log_solo, stacks, most, notes, tuple(without))
 
@@ -111,27 +110,16 @@ def _without(
     ]
 
 
-def _notes_of(
-    place: str, kept: tuple[int, int], stack: CoRunStack, errors: LeftOutErrors
-) -> tuple[str, ...]:
+def _notes_of(place: str, kept: tuple[int, int], stack: CoRunStack, told: str) -> tuple[str, ...]:
     """What its user should know of a platform's stack."""
-    where = place or "all platforms"
-    notes = []
+    where, notes = place or "all platforms", [told]
     if kept[0] < kept[1]:
-        notes.append(f"{where}: learned from {kept[0]} of {kept[1]} co-runs, whole sets of them")
-    if np.isnan(errors.stack):
-        return (*notes, f"{where}: one set of workloads, too few to weigh what it says")
-    notes.append(
-        f"{where}: sets of workloads left out are missed by {errors.stack:.1%} in the mean, by "
-        f"{errors.without_simulation:.1%} without simulation, and by {errors.simple:.1%} by the best simple "
-        f"rule ({errors.simple_name})"
-    )
-    if stack.main_way is not None:
-        way = stack.main_way
+        notes.insert(0, f"learned from {kept[0]} of {kept[1]} co-runs, whole sets of them")
+    if (way := stack.main_way) is not None:
         notes.append(
-            f"{where}: as if kernels shared {way.sharing}, the bus {way.bus}, co-runners {way.corunners}"
+            f"as if kernels shared {way.sharing}, the bus {way.bus}, co-runners {way.corunners}"
         )
-    return tuple(notes)
+    return tuple(f"{where}: {note}" for note in notes)
 
 
 def _parts(rows: CoRuns, platforms: Sequence[str]) -> dict[str, CoRuns]:

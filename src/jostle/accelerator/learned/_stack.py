@@ -1,7 +1,7 @@
 """The members weighed by how well they say co-runs that they have not seen.
 
-Weights are found twice: for co-runs of workloads that were measured beside others, leaving out sets of
-workloads, and for those of others, leaving out workloads, as all methods weigh what they know (jostle.rules).
+Sets of workloads are left out, and workloads, each in closed form, so that there are as many trials as sets
+and workloads; what the members say then is weighed as all experts are (jostle.ensemble).
 """
 
 from __future__ import annotations
@@ -30,13 +30,8 @@ from jostle.accelerator.learned._members import (
     learned_of,
 )
 from jostle.accelerator.learned._process import CoRunProcess
-from jostle.rules import (
-    FEWEST_TO_WEIGH,
-    greedy_weights,
-    relative_error,
-    weights_of_unseen,
-    without_light,
-)
+from jostle.ensemble import NEW_NAME, NEW_SET, Trial, weights_of
+from jostle.rules import relative_error
 
 KEPT_WAYS = {SECONDS: 2, LOG: 1, SHARES: 1}  # to share, that processes are fitted on
 KEPT_OF_FEW = 5  # in seconds, with fewer sets than can tell
@@ -48,8 +43,8 @@ LEAST_BELIEVED = 1e-3  # a scale, however plain the evidence, which sets left ou
 
 @dataclass(frozen=True, eq=False)
 class CoRunStack:
-    """members. weights: (2, members), for workloads measured beside others, and where one of them was not.
-    seen: (w,) bool, which were."""
+    """members. weights: (kinds, most + 1, members), of questions of each kind beside so many. seen: (w,)
+    bool, who was measured beside others."""
 
     members: tuple[CoRunMember, ...]
     weights: np.ndarray
@@ -64,7 +59,8 @@ class CoRunStack:
     def main_way(self) -> Sharing | None:
         """The way to share that has most weight for workloads measured beside others."""
         total: dict[Sharing, float] = {}
-        for member, weight in zip(self.members, self.weights[0].tolist(), strict=True):
+        weights = self.weights[NEW_SET, -1].tolist()
+        for member, weight in zip(self.members, weights, strict=True):
             if member.recipe.way is not None:
                 total[member.recipe.way] = total.get(member.recipe.way, 0.0) + weight
         return max(total, key=lambda way: (total[way], way)) if total else None
@@ -83,27 +79,15 @@ class CoRunStack:
         simulated = Simulated.of(rows, delays, self.ways)
         answers = np.stack([member.log_slowdown(rows, simulated) for member in self.members])
         is_new = ((rows.members > 0) & ~self.seen).any(axis=1)
-        return (self.weights[is_new.astype(int)].T * answers).sum(axis=0)
-
-
-@dataclass(frozen=True)
-class LeftOutErrors:
-    """Mean relative errors on sets of workloads left out: by the stack, by one without simulation, and by
-    the best of the simple rules, named. NaN where too few sets are known."""
-
-    stack: float
-    without_simulation: float
-    simple: float
-    simple_name: str
-
-
-UNKNOWN_ERRORS = LeftOutErrors(float("nan"), float("nan"), float("nan"), NOTHING)
+        kind = np.where(is_new, NEW_NAME, NEW_SET)
+        degree = np.minimum(rows.degree, self.weights.shape[1] - 1)
+        return (self.weights[kind, degree].T * answers).sum(axis=0)
 
 
 def fit_corun_stack(
     rows: CoRuns, delays: Delays, ways: Sequence[Sharing], features: np.ndarray, seed: int
-) -> tuple[CoRunStack, LeftOutErrors]:
-    """rows: one of each cell. features: (w, f) of the traces."""
+) -> tuple[CoRunStack, str]:
+    """(what answers, a note on sets left out). rows: one of each cell. features: (w, f) of the traces."""
     simulated = Simulated.of(rows, delays, set(ways))
     recipes = [CoRunRecipe(NOTHING)]
     for scale in SCALES:
@@ -119,17 +103,16 @@ def fit_corun_stack(
             # Few sets say little of what counts at all, so what is expected of it is tried in two ways.
             more += [CoRunRecipe(PROCESS, scale, way, is_wide=True) for way in best[:1]]
         members += [fit_member(recipe, rows, simulated, features, seed) for recipe in more]
-    weights, errors = _weighed(members, rows, simulated, seed)
-    members_used = np.flatnonzero((weights > 0).any(axis=0))
-    is_member = np.any(rows.members > 0, axis=0)
-    kept_weights = np.ascontiguousarray(weights[:, members_used])
-    return CoRunStack(tuple(members[k] for k in members_used), kept_weights, is_member), errors
+    weights, note = _weighed(members, rows, simulated, seed)
+    used = np.flatnonzero((weights > 0).any(axis=(0, 1)))
+    kept, is_member = np.ascontiguousarray(weights[..., used]), rows.members.sum(axis=0) > 0
+    return CoRunStack(tuple(members[k] for k in used), kept, is_member), note
 
 
 def simulation_alone(way: Sharing, workloads: int) -> CoRunStack:
     """The slowdown as simulated, where no run says otherwise."""
     member = CoRunMember(CoRunRecipe(NOTHING, LOG, way), None, 1.0, float("inf"))
-    return CoRunStack((member,), np.ones((2, 1)), np.zeros(workloads, bool))
+    return CoRunStack((member,), np.ones((NEW_NAME + 1, 1, 1)), np.zeros(workloads, bool))
 
 
 def _best_ways(
@@ -166,51 +149,49 @@ def _best_ways(
 
 def _weighed(
     members: Sequence[CoRunMember], rows: CoRuns, simulated: Simulated, seed: int
-) -> tuple[np.ndarray, LeftOutErrors]:
-    """((2, members) weights, errors on sets left out)."""
-    true = np.log(rows.seconds / rows.solo)
-    codes = rows.together
-    sets = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    if len(sets) < FEWEST_TO_WEIGH:
-        usual = _usual(members)
-        return np.stack([usual, usual]), UNKNOWN_ERRORS
-    order = np.concatenate(sets)
-    believed = _believed(members, rows)
-
-    def weights_by(answers: np.ndarray, true: np.ndarray, part: np.ndarray) -> np.ndarray:
-        return without_light(weights_of_unseen(answers, true, part, seed, believed)[0])
-
-    answers = np.stack([answers_left_out(m, rows, simulated, sets) for m in members])
-    weight = for_new = weights_by(answers, true[order], codes[order])
-    workloads = np.flatnonzero((rows.members > 0).any(axis=0))
-    by_name = [np.flatnonzero(rows.members[:, name] > 0) for name in workloads]
-    if len(by_name) >= FEWEST_TO_WEIGH and max(map(len, by_name)) < len(rows):
-        place = np.concatenate(by_name)
-        of_name = np.repeat(workloads, list(map(len, by_name)))
-        new = np.stack([answers_left_out(m, rows, simulated, by_name) for m in members])
-        for_new = weights_by(new, true[place], of_name)
-    error = _error_of(answers, true[order])
-    plain = np.array([m.recipe.way is None for m in members])
-    bare, _ = greedy_weights(answers[plain], true[order], codes[order], seed)
-    simple = [k for k, m in enumerate(members) if m.recipe.rest != PROCESS and plain[k]]
-    best = min(simple, key=lambda k: error[k])
-    return np.stack([weight, for_new]), LeftOutErrors(
-        float(_error_of(weight @ answers, true[order])),
-        float(_error_of(bare @ answers[plain], true[order])),
-        float(error[best]),
-        members[best].recipe.label,
+) -> tuple[np.ndarray, str]:
+    """((kinds, most + 1, members) weights, a note on sets left out)."""
+    sets = [np.flatnonzero(rows.together == code) for code in np.unique(rows.together)]
+    by_name = [np.flatnonzero(column > 0) for column in rows.members.T if column.any()]
+    # Without all rows nothing is known that could be weighed.
+    parts = [part for part in (*sets, *by_name) if len(part) < len(rows)]
+    count = sum(len(part) < len(rows) for part in sets)
+    order = np.concatenate([np.zeros(0, np.int64), *parts])
+    unit = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    trial = Trial(
+        np.stack([answers_left_out(m, rows, simulated, parts) for m in members]),
+        np.log(rows.seconds / rows.solo)[order],
+        unit,
+        np.where(unit < count, NEW_SET, NEW_NAME),
+        rows.degree[order],
+        order,
+        rows.platform[order] * rows.beside.shape[1] + rows.target[order],
     )
+    most, believed = int(rows.degree.max()), _believed(members, rows)
+    of_sets = trial.of(NEW_SET)
 
+    def weights_of_some(kept: np.ndarray) -> np.ndarray:
+        mine = [members[k].recipe for k in kept]
+        labels = tuple("level" if r.rest == LEVEL else r.label for r in mine)
+        about = replace(trial, answer=trial.answer[kept])
+        return weights_of(labels, about, most, float("nan"), seed, believed[kept], is_sharp=True)
 
-def _error_of(answers: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """(members,) mean relative errors of log slowdowns (members, n), or of one (n,)."""
-    return np.maximum(relative_error(answers - true).mean(axis=-1), 1e-9)
+    def missed(weight: np.ndarray, kept: np.ndarray) -> float:
+        answer = (weight[NEW_SET, of_sets.degree].T * of_sets.answer[kept]).sum(axis=0)
+        return float(relative_error(answer - of_sets.log_slowdown).mean())
 
-
-def _usual(members: Sequence[CoRunMember]) -> np.ndarray:
-    """Weights where nothing could be tried: all to the levels."""
-    weights = np.array([float(m.recipe.rest == LEVEL) for m in members])
-    return weights / weights.sum()
+    every = np.arange(len(members))
+    weight = weights_of_some(every)
+    if not count:
+        return weight, "one set of workloads, too few to weigh what it says"
+    plain = [k for k in every.tolist() if members[k].recipe.way is None]
+    each = relative_error(of_sets.answer - of_sets.log_slowdown).mean(axis=1)
+    best = min((k for k in plain if members[k].recipe.rest != PROCESS), key=lambda k: each[k])
+    bare = missed(weights_of_some(np.array(plain)), np.array(plain))
+    return weight, (
+        f"sets of workloads left out are missed by {missed(weight, every):.1%} in the mean, by {bare:.1%} "
+        f"without simulation, and by {each[best]:.1%} by the best simple rule ({members[best].recipe.label})"
+    )
 
 
 def _believed(members: Sequence[CoRunMember], rows: CoRuns) -> np.ndarray:
