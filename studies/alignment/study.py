@@ -68,7 +68,7 @@ class AlignmentStudy:
     folds: Annotated[int | None, "Folds at most.", Limits(least=1)] = None
     learner: Annotated[
         Literal["auto", "ridge", "phases", "mixture"],
-        "What learns; auto weighs probes of whole runs, their mixture, phases, one level and none; ridge is "
+        "What learns; auto weighs plain rules, probes of whole runs, their mixture and phases; ridge is "
         "the paper's.",
     ] = "auto"
     corunners: Annotated[

@@ -106,7 +106,7 @@ def test_no_interference_is_no_slowdown_whatever_disturbs(kind: str) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what learns inside phases, which takes longest."""
-    monkeypatch.setattr("jostle.alignment._fit.LEAST_INSIDE", 2.0)
+    monkeypatch.setattr("jostle.alignment._expert.LEAST_INSIDE", 2.0)
 
 
 @pytest.mark.usefixtures("quick")
@@ -238,6 +238,29 @@ def test_known_programs_are_told_apart_where_counters_do_not() -> None:
     )
     asked = jostle.Colocations.from_columns(workload=["w0"], platform=["p"], corunners=[["w1"]])
     assert again.predict(asked)[0] == fitted.predict(asked)[0]
+
+
+@pytest.mark.usefixtures("quick")
+def test_bounds_rest_on_windows_left_out_and_new_names_are_as_others() -> None:
+    every = Traces.from_traces(a_pair_law(3))
+    model = jostle.fit(every, Alignment(corunners="loop"), seed=0)
+    asked = jostle.Colocations.from_columns(
+        workload=["w0", "w1"], platform=["p"] * 2, corunners=[["w1"], ["w0"]]
+    )
+    bound = model.bound(asked, 0.8)
+    assert set(bound.outcome) == {"cross_validated"}
+    assert (bound.seconds >= model.predict(asked)).all()
+    alone = a_trace([5e5] * 60, interval=PERIOD, workload="new", run_id="new")
+    assert isinstance(model.predictor, FittedAlignment)
+    wider = model.predictor.with_solo(Traces.from_traces([alone]))
+    stranger = jostle.Colocations.from_columns(workload=["new"], platform=["p"], corunners=[["w1"]])
+    others = jostle.Colocations.from_columns(
+        workload=[f"w{i}" for i in (0, 2, 3, 4, 5, 6, 7)],
+        platform=["p"] * 7,
+        corunners=[["w1"]] * 7,
+    )
+    known = wider.predict(others)
+    assert known.min() < wider.predict(stranger)[0] < known.max()
 
 
 def test_small_gaps_add_nothing_and_a_long_sample_hides_no_end() -> None:

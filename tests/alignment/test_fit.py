@@ -25,7 +25,6 @@ from jostle.alignment import (
     traced_runs,
     traced_windows,
 )
-from jostle.alignment.learning import _blend
 from jostle.alignment.learning._select import distances
 from jostle.alignment.learning._windows import executed_and_took
 from jostle.alignment.solo._offered import offered_counters
@@ -321,31 +320,6 @@ def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert exit_code(["fit", "alignment", data, "-o", output, "--learner", "tree"]) == 2
     assert exit_code(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4
     assert exit_code(["fit", "alignment", str(tmp_path / "none"), "-o", output]) == 4
-
-
-@pytest.mark.parametrize("told", ["all", "too low", "nothing"])
-def test_weights_go_to_what_tells_and_one_level_is_learned(told: str) -> None:
-    """Twenty targets: an answer that is right, one that is 8% too low throughout, one that is chance."""
-    random = np.random.default_rng(3)
-    belongs = np.repeat(np.arange(20), 4)
-    truth = 0.3 + random.normal(0, 0.1, len(belongs))
-    first = {
-        "all": truth + random.normal(0, 0.005, len(truth)),
-        "too low": truth - 0.08 + random.normal(0, 0.005, len(truth)),
-        "nothing": 0.3 + random.normal(0, 0.3, len(truth)),
-    }[told]
-    constants = [np.full(len(truth), 0.3), np.zeros(len(truth))]
-    weights, level = _blend._chosen(np.stack([first, *constants]), truth, belongs, 0)
-    assert weights.sum() == pytest.approx(1)
-    error = np.abs(np.expm1(weights @ np.stack([first, *constants]) + level - truth)).mean()
-    plain = np.abs(np.expm1(constants[0] - truth)).mean()
-    if told == "nothing":
-        assert weights[0] < 0.2
-        assert error < 1.1 * plain
-    else:
-        assert weights[0] > 0.5
-        assert error < 0.6 * plain
-    assert (level > 0) == (told == "too low")
 
 
 def test_beside_more_than_was_seen_losses_are_added_up_at_most(traces: Traces) -> None:

@@ -24,7 +24,7 @@ from jostle.ensemble._folds import (
     NOT_ASKED,
     TrialFold,
 )
-from jostle.ensemble._methods import FittedMethod, PhasesExpert
+from jostle.ensemble._methods import AcceleratorExpert, FittedMethod
 from jostle.ensemble._rules import RESTS, fit_rules
 from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
@@ -191,7 +191,7 @@ def test_the_networks_share_of_times_alone_is_the_one_closest_to_those_left_out(
     assert 0.75 in SHARES
     tried.experts = {"p": SimpleNamespace(needs={"profiles"}), "r": SimpleNamespace(needs={"runs"})}  # type: ignore[dict-item]
     tried.wanted = {"r": ("a",), "p": ("b", "c")}
-    assert tried.prior.tolist() == [1.0, OF_OTHER_DATA, OF_OTHER_DATA]
+    assert tried.prior.tolist() == [1.0, OF_OTHER_DATA / 2, OF_OTHER_DATA / 2]
 
 
 def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:
@@ -328,12 +328,12 @@ def test_a_method_learns_from_the_runs_of_a_part(
         monkeypatch.setitem(campaign.shared, name, value)
     part = campaign.take(np.arange(len(campaign)) % 3 == 0)
     monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: OfProfiles)
-    assert PhasesExpert().labels(campaign) == ()
+    assert AcceleratorExpert().labels(campaign) == ()
     monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Method)
-    assert PhasesExpert().labels(campaign) == ("phases",)
+    assert AcceleratorExpert().labels(campaign) == ("accelerator",)
     for seed, kept in ((0, "fitted"), (1, None)):
-        found = PhasesExpert().fit(part, ("phases",), seed=seed)
-        assert (found.label, found.fitted, found.names) == ("phases", kept, campaign.names)
+        found = AcceleratorExpert().fit(part, ("accelerator",), seed=seed)
+        assert (found.label, found.fitted, found.names) == ("accelerator", kept, campaign.names)
         assert found.log_alone == pytest.approx(part.log_alone.ravel() + np.log(2))
         assert learned[-1].tolist() == runs.runtime_seconds[np.sort(part.origin)].tolist()
 
@@ -377,13 +377,13 @@ def test_sessions_are_told_by_all_runs_and_centred_on_each_platform(
 
 def test_a_method_that_could_not_learn_is_kept_without_an_answer(campaign: CanonicalRuns) -> None:
     names = tuple(map(tuple, campaign.names))
-    none = FittedMethod("phases", None, names, campaign.log_alone.ravel())  # type: ignore[arg-type]
+    none = FittedMethod("accelerator", None, names, campaign.log_alone.ravel())  # type: ignore[arg-type]
     arrays, document = none.to_arrays()
-    again = PhasesExpert.restore(arrays, document)
-    assert (again.label, again.fitted, again.names) == ("phases", None, names)
+    again = AcceleratorExpert.restore(arrays, document)
+    assert (again.label, again.fitted, again.names) == ("accelerator", None, names)
     assert np.isnan(again.log_slowdowns(campaign.rows, campaign.ground)).all()
     with pytest.raises(ValueError, match="names"):
-        PhasesExpert.restore(arrays, document | {"names": [["a"]]})
+        AcceleratorExpert.restore(arrays, document | {"names": [["a"]]})
 
 
 def test_a_method_that_learned_answers_alike_when_it_is_read(
@@ -392,9 +392,9 @@ def test_a_method_that_learned_answers_alike_when_it_is_read(
     runs = made_runs(programs=9, platforms=3, threes=20)
     names = runs.colocations.workload_names, runs.colocations.platform_names
     monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Levels)
-    one = FittedMethod("phases", learn(Levels(), runs), names, campaign.log_alone.ravel())
+    one = FittedMethod("accelerator", learn(Levels(), runs), names, campaign.log_alone.ravel())
     arrays, document = one.to_arrays()
-    again = PhasesExpert.restore(arrays, json.loads(json.dumps(document)))
+    again = AcceleratorExpert.restore(arrays, json.loads(json.dumps(document)))
     found, before = (each.log_slowdowns(campaign.rows, campaign.ground) for each in (again, one))
     assert np.isfinite(before).all()
     assert (found == before).all()

@@ -12,9 +12,8 @@ from jostle.methods import Restores
 
 if TYPE_CHECKING:
     from jostle.alignment._fitted import FittedAlignment
-    from jostle.methods import Data, Prepared
+    from jostle.methods import Data, FitWithout, Prepared
     from jostle.progress import Progress
-    from jostle.traces import Traces
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,12 @@ class Alignment(AlignmentSettings, Restores):
 
         Raises NotEnoughRuns where none was traced beside others.
         """
-        from jostle.alignment.learning._core import traced_runs
+        from jostle.alignment._ground import traces_of
+        from jostle.alignment.learning._runs import traced_runs
         from jostle.alignment.solo._index import solo_run_ids
         from jostle.methods import Prepared
 
-        traces = self._traces(data)
+        traces = traces_of(self, data)
         inputs = solo_run_ids(traces)
         runs = data.runs_in_memory if data.has_given_runs else traced_runs(traces, inputs)
         is_input = np.array([name in inputs for name in runs.table.column("run_id").to_pylist()])
@@ -46,29 +46,16 @@ class Alignment(AlignmentSettings, Restores):
     ) -> FittedAlignment:
         """Learn from the windows of the runs.
 
-        Raises NotEnoughRuns, BadData.
+        Raises NotEnoughRuns, BadData, MissingExtra.
         """
-        from jostle.alignment._fit import fit
+        return self.fit_left_out(prepared, seed=seed, progress=progress)[0]
 
-        return fit(self, self._traces(prepared.data, probes=False), prepared, seed, progress)
+    def fit_left_out(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> tuple[FittedAlignment, list[FitWithout]]:
+        """As `fit`, and what was learned without some of the windows; nothing of one learner alone."""
+        from jostle.alignment._fit import fit_all, fit_one
 
-    def _traces(self, data: Data, *, probes: bool = True) -> Traces:
-        """As they are learned from; probes: those of programs alone, with what stressors showed. Raises
-        NotEnoughRuns where no program ran beside the stressors named."""
-        from jostle.alignment.solo._axis import with_instructions
-        from jostle.alignment.solo._probed import EVERY_STRESSOR, LOST, with_probes
-        from jostle.errors import NotEnoughRuns
-        from jostle.traces import all_without_waiting
-
-        traces = with_instructions(data.traces)
-        traces = all_without_waiting(traces) if self.own_cores else traces
-        if not probes:
-            return traces
-        probed = with_probes(traces, self.stressors)
-        counted = {name for trace in probed for name in trace.counters}
-        if self.stressors != EVERY_STRESSOR and not any(n.startswith(LOST) for n in counted):
-            raise NotEnoughRuns(
-                f"no program was traced beside {', '.join(self.stressors)}",
-                fix="Trace beside stressors (`probes` of jostle trace), or leave `stressors` away.",
-            )
-        return probed
+        if self.learner != "auto":
+            return fit_one(self, prepared, seed), []
+        return fit_all(self, prepared, seed, progress)

@@ -16,8 +16,8 @@ class AlignmentSettings:
 
     learner: Annotated[
         Literal["auto", "phases", "mixture"],
-        "What learns; auto weighs probes of whole runs, their mixture stretch by stretch, counters inside "
-        "phases, one level and none.",
+        "What learns; auto weighs plain rules and probes of whole runs, their mixture stretch by stretch and "
+        "counters inside phases.",
     ] = "auto"
     counters: Annotated[
         tuple[str, ...] | None,

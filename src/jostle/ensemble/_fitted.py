@@ -11,7 +11,7 @@ import numpy as np
 from jostle._tensors import Serializable
 from jostle.bounds import Candidates
 from jostle.ensemble._expert import FittedExpert, expert_named
-from jostle.ensemble._folds import kinds_of
+from jostle.ensemble._folds import NEW_NAME, kinds_of
 from jostle.ensemble._sessions import Sessions
 from jostle.errors import UnknownName
 from jostle.methods import Evidence, RunCounts, mixed_bits
@@ -163,6 +163,22 @@ class FittedEnsemble:
         from jostle.ensemble._explain import explained
 
         return explained(self, asked, runs)
+
+    def apart_from(
+        self, asked: Colocations, labels: tuple[str, ...], is_new: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """((n,) log slowdowns by all answers but those called so, as far as they weigh, with what was
+        measured of the set; (k, n) weights of those). is_new: whether one of the names was never met."""
+        rows, _ = self._rows(asked)
+        w, degree = self.weighed, np.minimum(rows.degree, self.weighed.weight.shape[1] - 1)
+        weight = w.weight[NEW_NAME, degree].T if is_new else self._weight_of(rows)
+        others = np.array([label not in labels for label in w.labels], bool)
+        log = np.einsum("kn,kn->n", weight[others], self.answers(rows)[others])
+        if w.memory is not None and not is_new:
+            log = log + w.memory.of(rows)
+        own = dict(zip(w.labels, weight, strict=True))
+        none = np.zeros(len(rows))
+        return log, np.array([own.get(label, none) for label in labels]).reshape(-1, len(rows))
 
     def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         w = self.weighed

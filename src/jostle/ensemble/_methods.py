@@ -132,21 +132,3 @@ class AcceleratorExpert(MethodExpert):
     name: ClassVar[str] = "accelerator"
     method: ClassVar[str] = "accelerator"
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "profiles"})
-
-
-class PhasesExpert(MethodExpert):
-    """Counters of runs alone, inside phases."""
-
-    name: ClassVar[str] = "phases"
-    method: ClassVar[str] = "alignment"
-    settings: ClassVar[Mapping[str, Any]] = {"learner": "phases"}
-    needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})
-
-
-class StretchesExpert(MethodExpert):
-    """What stressors showed of each stretch of a run, a mixture of them."""
-
-    name: ClassVar[str] = "stretches"
-    method: ClassVar[str] = "alignment"
-    settings: ClassVar[Mapping[str, Any]] = {"learner": "mixture"}
-    needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})

@@ -50,13 +50,15 @@ class Tried:
 
     @property
     def prior(self) -> np.ndarray:
-        """(k,) how far each label is believed before any set was left out."""
-        belief = {
-            label: OF_OTHER_DATA if self.experts[name].needs & OTHER_DATA else 1.0
+        """(k,) how far each label is believed before any set was left out; those of an expert of other data
+        share what is believed of it."""
+        belief = [
+            np.full(len(labels), OF_OTHER_DATA / max(len(labels), 1))
+            if self.experts[name].needs & OTHER_DATA
+            else np.ones(len(labels))
             for name, labels in self.wanted.items()
-            for label in labels
-        }
-        return np.array([belief[label] for label in self.labels])
+        ]
+        return np.concatenate([*belief, np.zeros(0)])
 
     def fit(self, fold: TrialFold) -> None:
         part = self.campaign.take(~fold.left_out)

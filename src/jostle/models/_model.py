@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # experts); model/v9 (turns on shared cores); model/v8 (what pairs get done); model/v7 (usual levels as normal
 # scores); model/v6 (parts by the fields of their classes, see _tensors);
 # before that each had its own form.
-SCHEMA = "model/v11"
+SCHEMA = "model/v12"  # alignment as experts
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),

@@ -22,7 +22,7 @@ from jostle.alignment import (
     ground_of,
     roll,
     traced_windows,
-    with_probes,
+    traces_of,
 )
 from jostle.errors import UsageError
 from jostle.methods import RunCounts
@@ -76,7 +76,7 @@ class RidgeAlignment(Alignment):
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedRidge:
         """Validation chooses the counters. Raises what Alignment raises."""
-        traces = with_probes(self._traces(prepared.data, probes=False), self.stressors)
+        traces = traces_of(self, prepared.data)
         runs, kind = prepared.in_memory, laid(self.alignment)
         ground = ground_of(self, traces, runs, **kind)
         rows, selection, chosen = ground.rows, None, ground.offered

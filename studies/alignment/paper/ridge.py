@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment import FASTEST, SLOWEST, AlignedRows, folds_of, limits_of, scale_of
+from jostle.alignment import FASTEST, SLOWEST, AlignedRows, limits_of, scale_of
 from jostle.errors import NotEnoughRuns
+from studies.alignment.paper.row_folds import folds_of
 
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # of ridge, times the number of rows
 MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly

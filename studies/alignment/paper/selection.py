@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment import INSTRUCTIONS, AlignedRows, folds_of
+from jostle.alignment import INSTRUCTIONS, AlignedRows
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
 from studies.alignment.paper.ridge import fit_ridge, per_sample_error, ridge
+from studies.alignment.paper.row_folds import folds_of
 
 CUTS = (0.4, 0.15, 0.02)  # the paper's, and finer ones for hosts that count few things
 MOST_ROWS = 4_000

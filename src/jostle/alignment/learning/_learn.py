@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.alignment.learning._folds import FEWEST_SETS
 from jostle.alignment.learning._mixture import ProbedMixture, fit_mixture
 from jostle.alignment.learning._network import PhaseNetwork, train
 from jostle.alignment.learning._ranges import BEYOND, FASTEST, SLOWEST, limits_of
@@ -14,6 +13,7 @@ from jostle.errors import NotEnoughRuns
 Learner = PhaseNetwork | ProbedMixture
 MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
 MOST_ROWS_TO_CHOOSE = 8_000
+FEWEST_SETS = 6  # of which the second of what they reached is taken
 FEWEST_INSIDE = 200  # periods inside phases that are worth learning from
 
 

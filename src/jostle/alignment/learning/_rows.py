@@ -5,7 +5,7 @@ Source: Saeed et al., MLCAD 2021, Algorithm 1, lines 8 to 17.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,11 @@ from jostle.alignment.solo._quiet import quiet_weights
 
 Member = tuple[str, str, tuple[str, ...]]  # platform, workload, co-runners
 KEPT_SHARE = 1 / 3  # of the repeats of a stretch that is learned from
+
+
+def member_of(workload: str, platform: str, corunners: Iterable[str]) -> Member:
+    """Of a run, its co-runners sorted."""
+    return platform, workload, tuple(sorted(corunners))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,12 @@ import numpy as np
 from jostle.alignment.solo._phases import change_points
 from jostle.alignment.solo._tracks import INSTRUCTIONS, track_of
 from jostle.errors import BadData, UnknownName
+from jostle.probes import fits
 
 if TYPE_CHECKING:
     from jostle.traces import Trace, Traces
 
-PREFIX = "probe-"  # how the names of stressors begin
-EVERY_STRESSOR = (f"{PREFIX}*",)
+EVERY_STRESSOR = ("probe-*",)
 LOST, TAKEN = "seconds_lost_beside_", "seconds_taken_from_"
 STRETCH_SAMPLES = 10  # that a loss is measured over at most; it is spread evenly inside
 
@@ -32,7 +31,7 @@ STRETCH_SAMPLES = 10  # that a loss is measured over at most; it is spread evenl
 def is_stressor(name: str, wanted: Sequence[str] = EVERY_STRESSOR) -> bool:
     """Whether a workload is one of the stressors that come with Jostle, or called like them, or as one of
     these names or patterns."""
-    return name.startswith(PREFIX) or any(fnmatchcase(name, one) for one in wanted)
+    return fits(name, (*EVERY_STRESSOR, *wanted))
 
 
 def only_stressors(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Traces:
@@ -43,9 +42,9 @@ def only_stressors(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Tr
     if not stressors:
         return traces
     for one in wanted:
-        if not any(fnmatchcase(name, one) for name in stressors):
+        if not any(fits(name, (one,)) for name in stressors):
             raise UnknownName("stressor", one, tuple(stressors))
-    other = {name for name in stressors if not any(fnmatchcase(name, one) for one in wanted)}
+    other = {name for name in stressors if not fits(name, wanted)}
     if not other:
         return traces
     return type(traces).from_traces(

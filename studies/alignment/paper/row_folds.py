@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.alignment.learning._rows import AlignedRows
+from jostle.alignment import AlignedRows
 
 FOLDS = 4
 FEWEST_SETS = 6  # with all members left out, for them to be what is chosen on
