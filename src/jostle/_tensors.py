@@ -142,7 +142,8 @@ def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError("not a JSON object")
     if document.get("schema") != schema:
-        raise BadData(f"schema {document.get('schema')!r} is not {schema}", where=str(path))
+        what = f"schema {document.get('schema')!r} is not {schema}"
+        raise BadData(what, where=str(path), fix=fix)
     digest = str(document["sha256"])
     if hashlib.sha256(text.replace(digest.encode(), _BLANK.encode(), 1)).hexdigest() != digest:
         raise _changed(path, fix)

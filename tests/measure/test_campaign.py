@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.errors import UnknownName, UnreadableFile, UsageError
+from jostle.errors import UnknownName, UsageError
 from jostle.measure import Campaign, command_workload, find_workloads, probe_workloads
 from jostle.measure.campaign._journal import Journal
 
@@ -172,47 +172,6 @@ def test_rows_become_files_now_and_then_and_at_the_end(tmp_path: Path) -> None:
             journal.append([row(f"w{number}")])
     assert [len(batch) for batch in dataset.batches] == [6, 6]
     assert dataset.batches[0][0] == row("w0")
-
-
-def test_what_a_killed_process_left_is_written_once(tmp_path: Path) -> None:
-    dataset = Dataset()
-    journal = dataset.journal(tmp_path)
-    journal.append([row("a"), row("a")])
-    journal.append([row("b")])
-    file = tmp_path / "journal" / "c.jsonl"
-    left = file.read_bytes()
-    assert dataset.batches == []
-    # Killed here: the lock goes with the process, the journal stays, its last line is cut off.
-    journal.pending.clear()
-    journal.close()
-    file.write_bytes(left + b'{"rows": [{"window_id": "c", "mea')
-    again = dataset.journal(tmp_path)
-    assert dataset.batches == [[row("a"), row("a"), row("b")]]
-    again.append([row("d")])
-    again.close()
-    assert dataset.batches[1:] == [[row("d")]]
-    # Killed between writing the file and emptying the journal: nothing is doubled.
-    file.write_bytes(left)
-    dataset.journal(tmp_path).close()
-    assert len(dataset.batches) == 2
-
-
-def test_one_process_at_a_time_measures_a_campaign(tmp_path: Path) -> None:
-    dataset = Dataset()
-    with dataset.journal(tmp_path), pytest.raises(UsageError, match="another process"):
-        dataset.journal(tmp_path)
-
-
-def test_a_dataset_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UnreadableFile, match="could not write"):
-        Dataset().journal(tmp_path / "file")
-    journal = Dataset().journal(tmp_path)
-    os.close(journal._file)
-    journal._file = os.open("/dev/full", os.O_WRONLY)
-    with pytest.raises(UnreadableFile, match="make room"):
-        journal.append([row("a")])
-    os.close(journal._file)
 
 
 def test_chosen_sets_are_measured_first_in_their_order_and_apart_from_others() -> None:

@@ -20,7 +20,6 @@ import pytest
 from jostle.errors import NotPermitted
 from jostle.kernels import child_environment
 from jostle.measure import FleetOptions, MeasureOptions, command_workload, measure_fleet
-from jostle.measure.campaign._fleet import _Fleet, _Task, _Worker
 from jostle.measure.campaign._worker import _unpacked, pack
 from jostle.runs import Dataset
 
@@ -280,30 +279,6 @@ def test_hosts_are_cut_off_and_die_and_no_run_is_lost(
     assert 1 <= summary.lost <= 5
     assert sum(one.planned for one in summary.campaigns) == 64
     assert_each_window_is_there_once(data, 64)
-
-
-def test_a_worker_that_dies_before_its_result_is_fetched_is_given_up(tmp_path: Path) -> None:
-    """The future says finished, but the data went with the worker: fetching it would never end."""
-
-    class Gone:
-        status, cancelled, waited = "finished", False, 0.0
-
-        def result(self, timeout: float | None = None) -> None:
-            assert timeout is not None
-            self.waited = timeout
-            raise TimeoutError
-
-        def cancel(self) -> None:
-            self.cancelled = True
-
-    options = MeasureOptions(timeout_seconds=2.0)
-    fleet = _Fleet(None, tmp_path, {}, options, FleetOptions(), None, time.monotonic)
-    future = Gone()
-    worker = _Worker("tcp://one", "one", task=_Task(future, deadline=float("inf")))
-    fleet._look_at(worker)
-    assert worker.task is None
-    assert future.cancelled
-    assert 2 < future.waited < 120
 
 
 def test_without_a_scheduler_it_says_so(tmp_path: Path) -> None:

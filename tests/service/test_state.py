@@ -143,17 +143,6 @@ def test_counts_are_running_sums(service: Running) -> None:
     assert all("ORDER BY jostle_runs.number DESC" in one for one in whole)  # the last one alone
 
 
-def test_the_client_sends_runs(service: Running) -> None:
-    runs = jostle.Runs.from_columns(
-        workload=["a", "b"],
-        platform=["x", "x"],
-        corunners=[["b"], ["a"]],
-        runtime_seconds=[1.0, 2.0],
-    )
-    assert service.client.add_runs(runs) == ["stored", "stored"]
-    assert service.client.add_runs(runs) == ["already_stored", "already_stored"]
-
-
 def test_a_placement_is_a_tenant_until_it_ends(service: Running) -> None:
     client = service.client
     until = client.put_placement("job/1", "w05@9x", "west", ttl_seconds=60)

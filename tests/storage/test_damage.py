@@ -25,7 +25,7 @@ from jostle.traces import (
     write_traces,
 )
 
-from .test_settling import a_trace
+from .carriers import a_trace
 
 FLIPS = 60  # in each file
 

@@ -2,178 +2,21 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import fcntl
 import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from jostle import _files, _tensors
-from jostle._tensors import read_document, write_document
-from jostle.errors import BadRows, NotPermitted
-from jostle.runs import Dataset, Runs, add_runs, read_runs
-from jostle.traces import Traces, read_traces, write_traces
-
-from .test_settling import a_trace, runs_of
-
-CALLS = ("fsync", "link", "replace", "mkdir", "write")
-
-
-class Full:
-    """Every call that needs room, counted; the call number `at` and all later ones fail."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, at: int, error: int) -> None:
-        self.calls, self.at, self.error = 0, at, error
-        for name in ("fsync", "link", "replace", "mkdir"):
-            patch.setattr(os, name, self._counted(getattr(os, name)))
-        patch.setattr(_files, "open", self._opened, raising=False)
-
-    def _counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            self.calls += 1
-            if self.calls > self.at:
-                raise OSError(self.error, os.strerror(self.error))
-            return real(*arguments, **named)
-
-        return call
-
-    def _opened(self, path: Any, mode: str = "r", *more: Any) -> Any:
-        if "x" not in mode:
-            return builtins.open(path, mode, *more)
-        # Opening needs room for a name, and so does what is written.
-        file = self._counted(builtins.open)(path, mode, *more)
-        test = self
-
-        class Counted:
-            def write(self, data: Any) -> int:
-                return test._counted(file.write)(data)
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(file, name)
-
-            def __iter__(self) -> Any:
-                return iter(file)
-
-        return Counted()
-
-
-def add(folder: Path, name: str) -> None:
-    runs = runs_of(
-        name,
-        workload_features={"workload": [name], "size": [1]},
-        platform_features={"platform": ["p"], "cores": [4]},
-    )
-    add_runs(folder, runs, "times.csv", pa.table({"row": [1], "reason": [name]}))
-
-
-def ids(folder: Path) -> set[str]:
-    return {*read_runs(folder).table.column("run_id").to_pylist()}
-
-
-def save(folder: Path, name: str) -> None:
-    write_document(folder, "thing", "thing/v1", {"name": name}, {"x": np.arange(5.0)})
-
-
-def saved(folder: Path) -> set[str]:
-    return {read_document(folder, "thing", "thing/v1", fix="Save it again.")[0]["name"]}
-
-
-def trace(folder: Path, name: str) -> None:
-    write_traces(folder, Traces.from_traces([a_trace(name, 1.0)]))
-
-
-def traced(folder: Path) -> set[str]:
-    return {*read_traces(folder).run_ids}
-
-
-WRITERS = {"dataset": (add, ids), "document": (save, saved), "traces": (trace, traced)}
-
-
-@pytest.mark.parametrize(
-    ("kind", "error"),
-    [
-        ("dataset", errno.ENOSPC),
-        ("traces", errno.EDQUOT),
-        ("document", errno.ENOSPC),
-        ("document", errno.EROFS),
-    ],
-)
-def test_a_disk_that_is_full_from_any_call_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: int
-) -> None:
-    write, read = WRITERS[kind]
-    write(tmp_path, "before")
-    is_full = error in (errno.ENOSPC, errno.EDQUOT)
-    at = 0
-    for at in range(100):
-        with monkeypatch.context() as patch:
-            disk = Full(patch, at, error)
-            try:
-                write(tmp_path, "after")
-            except NotPermitted as caught:
-                text = str(caught)
-            except BadRows:  # all was visible, when only the last fsync of a folder had failed
-                assert read(tmp_path) == {"before", "after"}
-                break
-            else:
-                break
-        assert ("the disk is full" if is_full else os.strerror(error)) in text
-        assert str(tmp_path) in text
-        assert disk.calls > at
-        # The old or the new, never neither, and nothing half-written beside it.
-        assert read(tmp_path) & {"before", "after"}
-        assert kind == "document" or "before" in read(tmp_path)
-        assert not list(tmp_path.rglob(".*.tmp"))
-    assert at > 5
-    assert "after" in read(tmp_path)
-
-
-def test_a_limit_of_the_system(tmp_path: Path) -> None:
-    """The system refuses to write beyond some bytes in a file, as a disk does that runs full."""
-    for kind, (write, _) in WRITERS.items():
-        write(tmp_path / kind, "before")
-    program = """
-import resource, signal, sys
-from pathlib import Path
 from jostle.errors import NotPermitted
-from tests.storage.test_obstacles import WRITERS
+from jostle.runs import Dataset, Runs
 
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-for kind, (write, _) in WRITERS.items():
-    for size in (0, 30, 200):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-        try:
-            write(Path(sys.argv[1]) / kind, "after")
-            text = "written"
-        except NotPermitted as error:
-            text = str(error)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        print(kind, text)
-"""
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = done.stdout.splitlines()
-    assert len(lines) == 9
-    assert all("File too large" in line for line in lines)
-    for kind, (_, read) in WRITERS.items():
-        assert read(tmp_path / kind) == {"before"}
-    assert not list(tmp_path.rglob(".*.tmp"))
+from .carriers import Ending, add, added, runs_of, save, saved, trace, traced
+
+WRITERS = {"dataset": (add, added), "document": (save, saved), "traces": (trace, traced)}
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -273,7 +116,7 @@ def test_one_of_two_importers_of_the_same_file_fails(
     add(tmp_path, "a")
     (kept,) = (tmp_path / "rejected").iterdir()
     with monkeypatch.context() as patch:
-        Full(patch, 25, errno.ENOSPC)
+        Ending(patch, 25, lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
         with pytest.raises(NotPermitted):
             add(tmp_path, "b")
     assert kept.exists()

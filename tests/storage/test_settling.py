@@ -7,7 +7,6 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from jostle.errors import BadData, BadRows
 from jostle.runs import Dataset, Runs, StoredRuns, read_runs
 from jostle.traces import (
     GPUS,
-    Trace,
     Traces,
     read_profiles,
     read_traces,
@@ -26,15 +24,7 @@ from jostle.traces import (
 )
 from tests.command_line import jostle as command
 
-
-def runs_of(name: str, **more: Any) -> Runs:
-    columns: dict[str, Any] = {
-        "workload": [name],
-        "platform": ["p"],
-        "runtime_seconds": [float(len(name))],
-        "run_id": [name],
-    }
-    return Runs.from_columns(**columns | more)
+from .carriers import a_trace, runs_of
 
 
 def at_once(folder: Path, *parts: Runs) -> list[Path]:
@@ -229,21 +219,6 @@ def test_features_of_a_damaged_file_do_not_keep_measurements_out(tmp_path: Path)
     assert len(found) == 2
     assert found.workload_features is not None
     assert found.workload_features.column("size").to_pylist() == [1, None]
-
-
-def a_trace(run_id: str, value: float, n: int = 3) -> Trace:
-    return Trace(
-        run_id=run_id,
-        core=0,
-        workload="w",
-        platform="p",
-        corunners=(),
-        window_id=None,
-        runtime_seconds=float(n),
-        time_seconds=1.0 + np.arange(n),
-        interval_seconds=np.ones(n),
-        counters={"x": np.full(n, value)},
-    )
 
 
 def test_samples_of_a_killed_writer_are_not_taken_for_those_of_the_next(

@@ -19,7 +19,7 @@ from jostle.errors import NotPermitted, UnreadableFile
 from jostle.measure.campaign._worker import _modules
 from jostle.runs import Dataset, StoredRuns, has_runs, read_runs
 from tests.documents import read_parts, write_parts
-from tests.storage.test_settling import runs_of
+from tests.storage.carriers import runs_of
 
 
 @pytest.fixture

@@ -108,6 +108,8 @@ def from_document(kind: Any, document: Any) -> Any:
         if origin is tuple and parts[-1] is not ...:
             return tuple(from_document(p, one) for p, one in zip(parts, document, strict=True))
         return tuple(from_document(parts[0], one) for one in document)
+    if origin in (tuple, list):
+        raise TypeError(f"{document!r} is no list")
     if kind is float:
         return math.nan if document is None else float(document)
     return Path(document) if kind is Path else document

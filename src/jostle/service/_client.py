@@ -187,7 +187,7 @@ class Client:
 
     def _answer(self, verb: Verb, items: list[Any], body: dict[str, Any]) -> Any:
         document = self._call("POST", f"/v1/{verb.name}", {"items": items, **body})
-        return from_document(verb.answer, document)
+        return self._read(verb.answer, document)
 
     def limit(
         self, peaks: Peaks, confidence: float = DEFAULT_CONFIDENCE, over: float | None = None
@@ -205,8 +205,21 @@ class Client:
             parts = {name: quote(values.pop(name), safe="") for name in names}
             path = operation.path.format(**parts)
             document = self._call(operation.method, path, values or None)
-            answers.append(from_document(operation.answer, document))
+            answers.append(self._read(operation.answer, document))
         return answers
+
+    def _read(self, kind: Any, document: dict[str, Any]) -> Any:
+        schema = document.get("schema")
+        try:
+            if schema == kind.schema:
+                return from_document(kind, document)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass
+        raise NotPermitted(
+            f"what it answers, {str(schema)[:80]!r}, cannot be read as {kind.schema!r}",
+            where=self.url,
+            fix="Have the same Jostle there as here.",
+        )
 
     @property
     def is_ready(self) -> bool:
@@ -230,20 +243,23 @@ class Client:
             ) from None
         try:
             document = response.json()
-        except ValueError:
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
             raise NotPermitted(
-                f"not an answer of a service: {response.text[:80]!r}", where=self.url
-            ) from None
+                f"not an answer of a service: {response.text[:80]!r}",
+                where=self.url,
+                fix="See that a service of Jostle runs there.",
+            )
         if response.status_code != 200:
             raise _error_of(document, response.status_code, self.url)
-        if label := document.get("model"):
+        if isinstance(label := document.get("model"), dict):
             self.model = dict(label)
         return document
 
 
-def _error_of(document: Any, status: int, where: str) -> JostleError:
+def _error_of(problem: dict[str, Any], status: int, where: str) -> JostleError:
     """A problem document as the error that the library would raise."""
-    problem: dict[str, Any] = document if isinstance(document, dict) else {}
     sentence = str(problem.get("detail") or f"the service answers with status {status}")
     kind = _KINDS.get(str(problem.get("error")), BadData)
     return (NotPermitted if status in (401, 403) or status >= 500 else kind)(sentence, where=where)

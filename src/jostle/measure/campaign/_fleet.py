@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from jostle._cluster import PATIENCE_SECONDS, connected
+from jostle._version import VERSION
 from jostle.errors import JostleError
+from jostle.kernels import reason_of
 from jostle.measure.campaign._campaign import PlannedWindow
 from jostle.measure.campaign._journal import Journal
 from jostle.measure.campaign._session import Session
@@ -35,9 +37,11 @@ from jostle.measure.campaign._summary import (
     interrupts,
 )
 from jostle.measure.campaign._worker import Order, WorkerReport, describe, measure_window, pack
+from jostle.measure.window._assess import WindowResult
 from jostle.measure.window._jobs import has_jobs
 
 _LOOK_EVERY_SECONDS = 0.05
+_SAME = "Install the same Jostle there as here."
 
 
 @dataclass(frozen=True)
@@ -198,15 +202,16 @@ class _Fleet:
                 # It must report what it is before it is trusted with a window again.
                 worker.kind = None
             return
+        from distributed import KilledWorker
+
         if status != "finished":
             error = task.future.exception() if status == "error" else None
             if isinstance(error, JostleError):
-                worker.refused = True
-                self.refused.append(f"{worker.name}: {error}")
+                self._refuse(worker, str(error))
+            elif error is not None and not isinstance(error, KilledWorker):
+                self._refuse(worker, f"it cannot take part: {reason_of(error)}. {_SAME}")
             self._give_up(worker)
             return
-        from distributed import KilledWorker
-
         try:
             result = task.future.result(
                 self.patience_seconds + self.options.repetition_timeout_seconds
@@ -216,16 +221,27 @@ class _Fleet:
             self._give_up(worker)
             worker.kind = None
             return
+        if not isinstance(result, WorkerReport if task.planned is None else WindowResult):
+            self._refuse(worker, f"it answers with {type(result).__name__}. {_SAME}")
+            self._give_up(worker)
+            return
         worker.task = None
-        if task.planned is None:
+        if isinstance(result, WorkerReport):
+            if (has := getattr(result, "version", "another")) != VERSION:
+                self._refuse(worker, f"it has Jostle {has}, here is {VERSION}. {_SAME}")
+                return
             worker.kind = self._kind_of(result)
             if worker.name not in self.names:
                 self.names.append(worker.name)
-        elif worker.kind is not None:
+        elif worker.kind is not None and task.planned is not None:
             kind = worker.kind
             kind.session.accept(kind.journal, task.planned, task.attempt, result)
             if not kind.session.waiting and not self._in_flight(kind):
                 kind.journal.flush()
+
+    def _refuse(self, worker: _Worker, why: str) -> None:
+        worker.refused = True
+        self.refused.append(f"{worker.name}: {why}")
 
     def _employ(self, worker: _Worker) -> None:
         """Let it report what it is, or measure the next window of its kind."""

@@ -104,8 +104,11 @@ class Journal:
             self._write(self.pending)
         self.pending, self._oldest = [], None
         # Emptied, not removed: the lock is on this file.
-        os.ftruncate(self._file, 0)
-        os.fsync(self._file)
+        try:
+            os.ftruncate(self._file, 0)
+            os.fsync(self._file)
+        except OSError as error:  # its rows are known by their windows when they are read again
+            raise _cannot_write(error, self._path) from error
 
     def close(self) -> None:
         """Write what is pending and let the journal go."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jostle._version import VERSION
 from jostle.errors import NotPermitted
 from jostle.measure.campaign._campaign import Campaign
 from jostle.measure.campaign._slot_pool import SlotPool
@@ -39,10 +40,11 @@ Packed = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """What a worker found: its campaign, and the rows of its platforms' features."""
+    """What a worker found: its campaign, the rows of its platforms' features, and the Jostle that it has."""
 
     campaign: Campaign
     platforms: list[dict[str, Any]]
+    version: str  # without a default: an older worker's report would seem to have it
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def describe(packed: Packed, name: str) -> WorkerReport:
     for member in campaign.members:
         _ = member.digest
     _ = campaign.identity
-    return WorkerReport(campaign, platform_rows(campaign))
+    return WorkerReport(campaign, platform_rows(campaign), VERSION)
 
 
 def measure_window(packed: Packed, name: str, order: Order) -> WindowResult:

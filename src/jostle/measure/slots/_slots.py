@@ -231,7 +231,7 @@ class Slot:
         if not newline:
             return None
         self._received = rest
-        return json.loads(line)
+        return self._message(line)
 
     def lines(self) -> list[dict[str, Any]]:
         """All messages that have come whole; {"failed": why} when the process has ended."""
@@ -239,7 +239,17 @@ class Slot:
         if not data:
             return [{"failed": self._how_it_ended()}]
         *whole, self._received = (self._received + data).split(b"\n")
-        return [json.loads(line) for line in whole]
+        return [self._message(line) for line in whole]
+
+    def _message(self, line: bytes) -> dict[str, Any]:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            self.kill()
+            return {"failed": f"the process says what is no message: {line[:80]!r}"}
+        return message
 
     def kill(self) -> None:
         """End the process at once, and what it has started; the next use starts another."""

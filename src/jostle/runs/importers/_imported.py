@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +61,7 @@ class Imported:
 
         Raises what :func:`add_runs` raises; then nothing is written.
         """
-        files = add_runs(path, self.runs, self.source, self.rejected, self.apart)
-        if self.aside:
-            reason = "a co-runner that is never a workload"
-            files += Dataset(path).set_aside(self.aside, reason, at=datetime.now(UTC))
-        return files
+        return add_runs(path, self.runs, self.source, self.rejected, self.apart, self.aside)
 
 
 def rejected_rows(

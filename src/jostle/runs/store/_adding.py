@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from jostle._files import errors_explained, make_folder, sweep, write_whole
+from jostle._files import errors_explained, make_folder, staged, sweep, write_whole
 from jostle._tables.arrow import pc
 from jostle.errors import BadData, BadRows
 from jostle.runs._check import SHOWN
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
+from jostle.runs.store._aside import SET_ASIDE, aside_table
 from jostle.runs.store._dataset import Dataset
 
 
@@ -25,12 +28,14 @@ def add_runs(
     source: str,
     rejected: pa.Table | None = None,
     apart: str | None = None,
+    aside: Sequence[str] = (),
 ) -> list[Path]:
     """Write runs into the dataset in folder `path`; returns the files written.
 
     source: what the runs come from, for errors and for the name of `rejected/<name>-<hash>.csv`,
     where rows that were not taken are kept. apart: how the names of campaigns begin of which the dataset
-    may hold no other. Raises BadRows where run_ids are in the dataset already, and BadData where features
+    may hold no other. aside: run_ids of co-runners that are no workloads, which are
+    set aside. Raises BadRows where run_ids are in the dataset already, and BadData where features
     or the type of a free column disagree with what is there, or for another campaign; then nothing is
     written.
     """
@@ -41,9 +46,14 @@ def add_runs(
             _require_one_campaign(there, runs, str(dataset.path), apart)
         _require_fits(there, runs, str(dataset.path), source)
     with dataset.ready_to_add(runs) as publish:
-        # Rejected rows first: were they lost in a crash, a second import could not bring them.
-        rejected_files = [] if rejected is None else [_keep(dataset.path, rejected, source)]
-        return [*rejected_files, *publish()]
+        # These first: were they lost in a crash, a second import could not bring them.
+        before = [] if rejected is None else [_keep(dataset.path, rejected, source)]
+        if aside:
+            reason = "a co-runner that is never a workload"
+            table = aside_table(aside, reason, datetime.now(UTC), back=False)
+            with staged(table, dataset.path / SET_ASIDE) as ready:
+                before += filter(None, [ready.publish()])
+        return [*before, *publish()]
 
 
 def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:

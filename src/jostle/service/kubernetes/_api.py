@@ -40,10 +40,20 @@ class ApiServer:
         try:
             response = await self._client.get(f"/api/v1/{kind}", headers=headers, params=query)
         except httpx.HTTPError as error:
-            raise NotPermitted(f"the API server does not answer: {type(error).__name__}") from error
+            raise self._error(f"the API server does not answer: {type(error).__name__}") from error
         if response.status_code >= 300:
-            raise NotPermitted(f"the API server does not list {kind}: {response.text[:200]}")
-        return list(response.json().get("items") or [])
+            raise self._error(f"the API server does not list {kind}: {response.text[:200]}")
+        try:
+            items = response.json()["items"]
+            return list(items or [])
+        except (KeyError, RecursionError, TypeError, ValueError):
+            raise self._error(f"the API server answers with no list of {kind}") from None
+
+    def _error(self, what: str) -> NotPermitted:
+        where = str(self._client.base_url)
+        return NotPermitted(
+            what, where=where, fix="Check the address, and what the account may do."
+        )
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -72,7 +72,9 @@ def open_engine(state: str) -> sa.Engine:
     except exc.SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise NotPermitted(
-            f"the state cannot be opened: {reason}", where=_without_password(state)
+            f"the state cannot be opened: {reason}",
+            where=_without_password(state),
+            fix="See that it is there, may be written and has room.",
         ) from None
     return engine
 

@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def _posted(url: str, words: Mapping[str, Any], token: str | None) -> Any:
                 where=place,
                 fix="Check address and token.",
             ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise NotPermitted(
             f"it does not answer: {error}", where=place, fix="Check the address, or give files."
         ) from None
