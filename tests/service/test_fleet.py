@@ -13,13 +13,21 @@ import pytest
 from jostle.answers import KnownNames
 from jostle.errors import BadData, NotPermitted, UsageError
 from jostle.placement import Node, Request, Standard
-from jostle.service.state._archive import as_runs
-from jostle.service.state._fleet import LiveFleet, NodeKinds
-from jostle.service.state._living import Learning
-from jostle.service.state._observed import ObservedStay, ObservedStays
-from jostle.service.state._placing import LivePlaces
-from jostle.service.state._served import ModelFolder, Served
-from jostle.service.state._store import FORGOTTEN_AFTER_SECONDS, ObservedRun, PlacementRow, Store
+from jostle.service.state import (
+    FORGOTTEN_AFTER_SECONDS,
+    Learning,
+    LiveFleet,
+    LivePlaces,
+    ModelFolder,
+    NodeKinds,
+    ObservedRun,
+    ObservedStay,
+    ObservedStays,
+    PlacementRow,
+    Served,
+    Store,
+    as_runs,
+)
 from tests.service.conftest import FLEET, FakeClock
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from jostle.service.state._archive import as_runs
+from jostle.service.state import as_runs
 from tests.service.conftest import Running, Start
 
 NODES = ["east", "west", "south"]

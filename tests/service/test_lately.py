@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jostle.service.answers._about_model import predict_items
-from jostle.service.state._served import Lately, Served, read_served
+from jostle.service.state import Lately, Served, read_served
 
 ITEMS: list[Any] = [
     {"workload": "w01", "platform": "p0", "corunners": ["w02", "w03"]},

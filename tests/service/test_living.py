@@ -13,8 +13,7 @@ import pytest
 import jostle
 from jostle.errors import JostleError
 from jostle.service.answers._apart import Worker
-from jostle.service.state._archive import as_runs
-from jostle.service.state._living import learn_apart
+from jostle.service.state import as_runs, learn_apart
 from tests.service.conftest import Running, Start
 
 

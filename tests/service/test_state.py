@@ -18,9 +18,7 @@ from jostle.errors import UnreadableFile, UsageError
 from jostle.placement import Node, Standard
 from jostle.placement.sets._parts import Parts
 from jostle.runs import Dataset
-from jostle.service.state._archive import Archive
-from jostle.service.state._placing import NOT_MEASURED, LivePlaces
-from jostle.service.state._served import read_served
+from jostle.service.state import NOT_MEASURED, Archive, LivePlaces, read_served
 from jostle.service.state._tables import _without_password
 from tests.service.conftest import FLEET, Running, Start
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jostle.answers import predictions, read_items, with_timelines
 from jostle.bounds import ADAPTING
-from jostle.service.state._served import Served
+from jostle.service.state import Served
 
 
 def predict_items(served: Served, items: Sequence[Any], confidence: float) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from jostle._verbs import load_verb
 from jostle.errors import NotPermitted
 from jostle.placement import Fleet, Placement, Requests, SetBounds, Standard
-from jostle.service.state._served import Served
+from jostle.service.state import Served
 
 _START_SECONDS = 20.0
 _model: Any = None  # of the process that searches

@@ -11,8 +11,7 @@ from jostle.errors import UnknownName
 from jostle.placement import Fleet, Node, Placement, Request, Requests, Standard
 
 if TYPE_CHECKING:
-    from jostle.service.state._placing import LivePlaces
-    from jostle.service.state._served import Served
+    from jostle.service.state import LivePlaces, Served
 
 REQUEST_KEYS = frozenset({one.name for one in fields(Request)} | {"deadline", "memory"})
 TWICE = (("deadline", "deadline_seconds"), ("deadline", "slowdown"), ("memory", "memory_bytes"))

@@ -28,7 +28,7 @@ from jostle.service.http._schemas import openapi
 from jostle.service.http._service import Serving
 from jostle.service.http._verbs import Handler, fleet_verbs, forecast_verbs, model_verbs
 from jostle.service.page._page import page_handlers
-from jostle.service.state._archive import Archive
+from jostle.service.state import Archive
 
 
 def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) -> Starlette:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.service.state._served import Served
+from jostle.service.state import Served
 
 ItemsAnswer = Callable[[Served, list[Any], float], Sequence[Any]]
 

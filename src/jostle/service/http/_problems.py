@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from jostle._verbs.documents import shortened
 from jostle.errors import BadData, JostleError, NotEnoughRuns, NotPermitted, UnknownName, UsageError
-from jostle.service.state._placing import NoPlace
+from jostle.service.state import NoPlace
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"

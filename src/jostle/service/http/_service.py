@@ -17,12 +17,17 @@ from jostle.service.answers._apart import Worker
 from jostle.service.http._callers import Callers
 from jostle.service.http._metrics import Metrics
 from jostle.service.http._problems import HttpProblem
-from jostle.service.state._archive import as_runs
-from jostle.service.state._fleet import LiveFleet
-from jostle.service.state._living import DriftsNow, Learning, learn_apart
-from jostle.service.state._placing import LivePlaces
-from jostle.service.state._served import ModelFolder, Served
-from jostle.service.state._store import Store
+from jostle.service.state import (
+    DriftsNow,
+    Learning,
+    LiveFleet,
+    LivePlaces,
+    ModelFolder,
+    Served,
+    Store,
+    as_runs,
+    learn_apart,
+)
 
 _LOG = logging.getLogger("jostle.service")
 _T = TypeVar("_T")

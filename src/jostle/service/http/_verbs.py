@@ -23,7 +23,7 @@ from jostle.service.http._gather import Gatherer
 from jostle.service.http._problems import answered
 from jostle.service.http._reading import confidence_of, items_of, json_of, only, rows_of
 from jostle.service.http._service import Serving
-from jostle.service.state._served import Served
+from jostle.service.state import Served
 
 MOST_GATHERED = 32  # items of one request
 STANDARD = tuple(served_options(Standard))

@@ -24,9 +24,7 @@ from jostle.service.kubernetes import _scores as scoring
 from jostle.service.kubernetes._api import ApiServer
 from jostle.service.kubernetes._pods import Pod, node_names, node_of, pod_of
 from jostle.service.operations._runs import AddRuns, add_runs
-from jostle.service.state._observed import ObservedStays
-from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
-from jostle.service.state._served import Lately, Served
+from jostle.service.state import Lately, LivePlaces, NoPlace, ObservedStays, Served, WantedPlacement
 
 _LOG = logging.getLogger("jostle.service")
 

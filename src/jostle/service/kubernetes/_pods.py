@@ -11,7 +11,7 @@ from typing import Any
 
 from jostle.errors import JostleError, UsageError
 from jostle.placement import Node, Request, Requests
-from jostle.service.state._observed import ObservedStay
+from jostle.service.state import ObservedStay
 
 PREFIX = "jostle/"
 # What an annotation or a label of the pod may say, as a row of a table of requests.

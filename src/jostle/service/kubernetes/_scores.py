@@ -11,8 +11,7 @@ import numpy as np
 from jostle._report import finite
 from jostle.placement import REASONS, FleetBounds, Request, Standard
 from jostle.service.kubernetes._pods import Pod
-from jostle.service.state._placing import LivePlaces
-from jostle.service.state._served import Served
+from jostle.service.state import LivePlaces, Served
 
 HIGHEST = 10  # score of an extender
 UNREADABLE = "jostle: the annotations of the pod cannot be read"

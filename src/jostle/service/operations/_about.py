@@ -14,8 +14,7 @@ from jostle.service.operations._operation import Nothing, Question, StateAnswer,
 
 if TYPE_CHECKING:
     from jostle.service.http._service import Serving
-    from jostle.service.state._placing import LivePlaces
-    from jostle.service.state._served import Served
+    from jostle.service.state import LivePlaces, Served
 
 MOST_BOUNDED = 2000  # tenants whose bounds are looked up
 _SHOWN = ("name", "platform", "slots", "free_slots", "memory_bytes", "free_bytes", "labels", "price_per_hour",

@@ -98,7 +98,7 @@ async def put_placement(service: Serving, question: PutPlacement) -> PlacementCh
 
     Raises UsageError where the node does not take it.
     """
-    from jostle.service.state._placing import WantedPlacement
+    from jostle.service.state import WantedPlacement
 
     where, standard = question.where, Standard(service.settings.confidence)
     stay = where.ttl_seconds or service.settings.stay_seconds

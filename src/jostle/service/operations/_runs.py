@@ -15,7 +15,7 @@ from jostle.service.operations._operation import Question, StateAnswer, checked_
 
 if TYPE_CHECKING:
     from jostle.service.http._service import Serving
-    from jostle.service.state._served import Served
+    from jostle.service.state import Served
 
 AT_ONCE = 2000  # runs in one request of a client
 MOST_ROWS = 1000
@@ -152,7 +152,7 @@ async def add_runs(service: Serving, question: AddRuns) -> RunsAdded:
 
 def _added(service: Serving, served: Served | None, items: list[Any]) -> list[dict[str, Any]]:
     """Store what can be stored; a status for each."""
-    from jostle.service.state._store import ObservedRun
+    from jostle.service.state import ObservedRun
 
     runs: dict[int, SentRun] = {}
     answers: list[Any] = [None] * len(items)

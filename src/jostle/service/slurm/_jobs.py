@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from jostle.errors import JostleError, UsageError
 from jostle.placement import Node, Requests
 from jostle.service.operations import Question, StateAnswer
-from jostle.service.state._observed import ObservedStay, ObservedStays
+from jostle.service.state import ObservedStay, ObservedStays
 
 _WORKLOAD = re.compile(r"jostle\s(?:.*\s)?workload=(\S+)")
 _LATE_SECONDS = 60.0

@@ -26,8 +26,7 @@ from jostle.placement import (
 )
 from jostle.service.answers._requests import CONFIDENCE, LIMIT, NULL, VISIBLE
 from jostle.service.operations import Question, StateAnswer
-from jostle.service.state._placing import LivePlaces, NoPlace, WantedPlacement
-from jostle.service.state._served import Served
+from jostle.service.state import LivePlaces, NoPlace, Served, WantedPlacement
 
 _ATTEMPTS = 5
 _NEVER = ("bad_node", "not_allowed", "pinned_elsewhere", "labels")  # reasons that stay
