@@ -92,7 +92,10 @@ def test_a_fold_never_learns_what_it_is_asked(
     whole, parts = left_out
     c = runs.colocations
     sets = [frozenset([w, *k]) for w, k in zip(*names_of(c), strict=True)]
-    by_sets = [one for one in parts if not one.is_of_names]
+    by_sets = [one for one in parts if not (one.is_of_names or one.is_larger)]
+    (largest,) = (one for one in parts if one.is_larger)
+    assert sorted(largest.runs.tolist()) == np.flatnonzero(c.number_of_corunners == 2).tolist()
+    assert (largest.fitted.evidence(c.take(largest.runs)).same_set == 0).all()
     seen: list[int] = []
     for one in by_sets:
         counts = one.fitted.evidence(c.take(one.runs)).same_set
@@ -200,6 +203,36 @@ def test_bounds_are_cross_validated(runs: Runs, of_rules: jostle.Model) -> None:
     assert not bounds.is_guaranteed.any()
     own = of_rules.calibration.runs
     assert len(own.take(np.flatnonzero(~own.held_out))) == len(of_rules.kept.calibration)  # type: ignore[union-attr]
+
+
+def test_more_co_runners_than_any_run_had_are_bounded_as_far_as_sets_left_out_went_beyond(
+    runs: Runs, of_rules: jostle.Model, tmp_path: Path
+) -> None:
+    names = [f"program {n}" for n in range(8)]
+    four = [list(names[k : k + 4]) for k in range(5)]
+    asked = Colocations.from_columns(
+        workload=[one[0] for one in four],
+        platform=["machine 0"] * 5,
+        corunners=[one[1:] for one in four],
+    )
+    turned = replace(asked, corunner=asked.corunner.reshape(5, 3)[:, ::-1].ravel())
+    six = Colocations.from_columns(
+        workload=names[:1], platform=["machine 0"], corunners=[names[1:6]]
+    )
+    levels = (0.5, 0.8, 0.9)
+    seconds = np.stack([of_rules.bound(asked, level).seconds for level in levels])
+    assert set(of_rules.bound(asked, 0.8).outcome.tolist()) == {"larger_sets"}
+    assert not of_rules.bound(asked, 0.8).is_calibrated.any()
+    assert (np.diff(seconds, axis=0) >= 0).all()
+    assert (seconds[-1] >= of_rules.predict(asked)).all()
+    assert of_rules.bound(turned, 0.8).seconds == pytest.approx(seconds[1])
+    # Sets of two co-runners were answered by a fit to pairs: four are as far beyond two, five are further.
+    assert of_rules.bound(six, 0.8).outcome.tolist() == ["unseen_group"]
+    of_rules.save(tmp_path / "model")
+    again = jostle.load(tmp_path / "model").bound(asked, 0.8)
+    assert np.array_equal(again.seconds, seconds[1])
+    pairs = jostle.fit(runs.take(runs.colocations.number_of_corunners < 2), QUICK, seed=0)
+    assert set(pairs.bound(asked, 0.8).outcome.tolist()) == {"unseen_group"}
 
 
 def test_bounds_of_sets_held_out_are_guaranteed() -> None:

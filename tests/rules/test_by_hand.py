@@ -230,7 +230,7 @@ def test_larger_sets_follow_the_law_of_those_known(law: str, largest: int) -> No
         kept.append(keep)
         return (lambda query: by_law(law, query)), None
 
-    found = fit_extrapolation(
+    found, _ = fit_extrapolation(
         rows, GROUND, lambda query: by_law(law, query), np.full(len(rows), np.nan), fewer
     )
     assert found.most == largest
@@ -260,7 +260,7 @@ def test_parts_that_are_right_about_the_largest_answer_larger_ones() -> None:
     plain, grown = (
         fit_extrapolation(
             *(rows, GROUND, answer, nothing, lambda _: (answer, parts)), untried=untried
-        )
+        )[0]
         for untried in (None, np.array([1.0, 0.0]))
     )
     truth = answer(asked)
@@ -276,7 +276,10 @@ def test_weights_of_larger_sets_are_of_their_rules() -> None:
     pairs, asked = drawn(60, 4, most=1), drawn(30, 5, most=4, least=2)
     pairs = with_log(pairs, by_law("sum", pairs))
     nothing = np.full(60, np.nan)
-    one = fit_extrapolation(pairs, GROUND, lambda q: by_law("sum", q), nothing, lambda _: never())
+    one, tried = fit_extrapolation(
+        pairs, GROUND, lambda q: by_law("sum", q), nothing, lambda _: never()
+    )
+    assert tried is None
     free = {"low": np.zeros(P * W), "gain": np.ones(P)}
     both = replace(one, rule=rules, weight=np.array([0.25, 0.75]), **free)
     found = both.log_slowdown(asked, GROUND, lambda query: by_law("sum", query))

@@ -90,7 +90,7 @@ def test_pairs_of_which_none_gets_more_done_than_one_alone_tell_of_turns(
 
     pairs = rows_of([(i, [j]) for i in range(4) for j in range(4) if i != j])
     pairs = replace(pairs, log_slowdown=law(pairs))
-    more = fit_extrapolation(pairs, GROUND, law, law(pairs), lambda keep: (law, None))
+    more, _ = fit_extrapolation(pairs, GROUND, law, law(pairs), lambda keep: (law, None))
     asked = rows_of([(0, [1, 2]), (3, [0, 1, 2])])
     found = more.log_slowdown(asked, GROUND, law)
     assert more.gain == pytest.approx([most])
@@ -106,7 +106,9 @@ def test_who_simulates_is_believed_about_larger_sets_as_about_pairs() -> None:
         fit_extrapolation(
             *(pairs, GROUND, sum_of_parts, sum_of_parts(pairs), lambda keep: (sum_of_parts, None)),
             untried=np.array([0.0, weight]),
-        ).log_slowdown(asked, GROUND, sum_of_parts, lambda q: np.ones((2, len(q))) * [[9.0], [1.5]])
+        )[0].log_slowdown(
+            asked, GROUND, sum_of_parts, lambda q: np.ones((2, len(q))) * [[9.0], [1.5]]
+        )
         for weight in (0.0, 0.7, 1.0)
     ]
     assert by_weight[1] == pytest.approx(0.3 * by_weight[0] + 0.7 * 1.5)
@@ -141,8 +143,14 @@ def test_larger_sets_left_out_say_whether_more_company_costs_less(helps: bool) -
 
     rows = rows_of(drawn)
     rows = rows_of(drawn, (law(rows) + 0.01 * random.normal(size=len(rows))).tolist())
-    found = fit_extrapolation(rows, GROUND, law, law(rows), lambda keep: (law, None))
+    found, tried = fit_extrapolation(rows, GROUND, law, law(rows), lambda keep: (law, None))
     assert bool(found.stays) != helps
+    assert tried is not None
+    assert (tried.most, found.most) == (2, 3)
+    near = tried.log_slowdown(rows.take(rows.degree == 3), GROUND, law) - law(
+        rows.take(rows.degree == 3)
+    )
+    assert np.abs(near).max() < 0.1
 
 
 def test_what_was_measured_is_remembered_as_far_as_it_repeats() -> None:

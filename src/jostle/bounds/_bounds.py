@@ -24,6 +24,8 @@ OUTCOMES = {
     "known or to come as here: no exact theorem",
     "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
     "as those resemble them and the fits this one; no exact theorem",
+    "larger_sets": "calibrated on the largest sets that ran, as answered by a fit that had left out all of "
+    "that size: for more co-runners than any run had, as far as costs go on alike; no exact theorem",
     "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
     "scores; as good as that law, and no theorem",
     "adapting": "a name has drifted, or seems to: the bound follows the runs since that was told, and "
@@ -43,6 +45,7 @@ OUTCOMES = {
     "disconnected": "the method has no answer: no chain of runs connects this workload with this platform, "
     "or what it needs was not measured; calibration runs without an answer count for no other bound",
 }
+LARGER_SETS = "larger_sets"
 ADAPTING = "adapting"
 OUTSIDE_MIX = "outside_mix"
 CROSS_VALIDATED = "cross_validated"

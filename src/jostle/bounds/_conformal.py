@@ -11,7 +11,8 @@ holds, and it never falls as confidence rises.
 A question is bounded by the calibration runs with as many co-runners and of its own evidence class. Where
 they are too few, runs of the next weaker classes join, step by step; then, beside others, runs with other
 numbers of co-runners; then runs of names that were left out of further fits, where there are any. A run of
-a stronger class never bounds a weaker one.
+a stronger class never bounds a weaker one. More co-runners than any run had are bounded by the largest sets,
+left out of one more fit, as far as these were beyond what that had learned from.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from jostle.bounds._bounds import (
     CHANGED_COMPANY,
     CROSS_VALIDATED,
     GUARANTEED,
+    LARGER_SETS,
     OUTSIDE_MIX,
     Bounds,
 )
@@ -164,7 +166,8 @@ class Calibration(Serializable):
     keep hardly more than is asked for: then in a pool of fewer than FEW_UNITS one run stands for each unit.
     is_crossed: whether the calibration runs were answered by fits that had left them out, not by the
     predictor. is_reckoned:
-    whether some of them changed company, and were reckoned for one.
+    whether some of them changed company, and were reckoned for one. larger: the runs with the most
+    co-runners, as scored by a fit that had left out all of these.
     """
 
     names: tuple[str, ...]
@@ -176,6 +179,7 @@ class Calibration(Serializable):
     is_close: bool = False
     is_crossed: bool = False
     is_reckoned: bool = False
+    larger: CalibrationRuns | None = None
     _chains: dict[tuple[int, ...], list[Pool]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -222,6 +226,12 @@ class Calibration(Serializable):
         kind = np.array([held_out_kind(grades) for grades in runs.grades], dtype="<U40")
         ways = {str(name): part.way(kind == name) for name in np.unique(kind)}
         return replace(self, runs=self.runs.joined(runs), ways=self.ways | ways, mix=None)
+
+    def with_larger(self, runs: CalibrationRuns, part: Selection) -> Calibration:
+        """With runs of the most co-runners that a further fit has scored, which had left out all of these;
+        part: the same runs, to choose the way to bound."""
+        ways = {LARGER_SETS: part.way(np.ones(len(runs), bool))}
+        return replace(self, larger=runs, ways=self.ways | ways)
 
     def over(self, mix: NameMix) -> Calibration:
         """The same runs, but bounds that hold over another mix than they were drawn from."""
@@ -315,7 +325,8 @@ class Calibration(Serializable):
             outcome[np.isin(outcome, GUARANTEED)] = CROSS_VALIDATED
         if self.is_reckoned:
             outcome[np.isin(outcome, (*GUARANTEED, CROSS_VALIDATED))] = CHANGED_COMPANY
-        finite = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY, "held_out_names", "model_based")
+        finite = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY)
+        finite += ("held_out_names", LARGER_SETS, "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
         unanswered = ~np.isfinite(candidates.centre[0])
@@ -338,7 +349,7 @@ class Calibration(Serializable):
     def _make_chain(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
         r = self.runs
         if degree not in r.degree:
-            return []
+            return self._chain_beyond(degree, grades, group)
         usable = (r.grades <= grades).all(1) & (r.group == group) & r.is_answered
         steps = (grades - r.grades).sum(1)
         own, mine = pool_of(degree), usable & (r.degree == degree) & ~r.held_out
@@ -364,6 +375,18 @@ class Calibration(Serializable):
             self._pool(HELD_OUT, "held_out_names", way, left & (steps <= step), mix)
             for step in np.unique(steps[left])
         ]
+
+    def _chain_beyond(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
+        """Of more co-runners than any run had: no further beyond, by their ratio, than the sets left out."""
+        r = self.larger
+        if r is None or self.mix is not None:
+            return []
+        most, fewer = int(r.degree.max()), self.runs.degree[self.runs.degree < r.degree.max()]
+        if not most < degree <= most**2 / max(int(fewer.max(initial=0)), 1):
+            return []
+        at = np.flatnonzero((r.grades <= grades).all(1) & (r.group == group))
+        about = self.ways[LARGER_SETS], r.scores[:, at], r.unit[at]
+        return [Pool.of(LARGER_SETS, LARGER_SETS, *about)] if len(at) else []
 
     def _pool(
         self, name: str, outcome: str, way: str, inside: np.ndarray, mix: NameMix | None

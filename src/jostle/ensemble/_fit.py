@@ -82,7 +82,7 @@ def fit(
     has_rows = bool(campaign.is_learned.any())
     asked = {name for name in every if has_rows or (name in inputs and inputs[name].any())}
     folds = [] if is_alone else folds_of(campaign, seed)
-    total, done = len(folds) + 2, 0
+    total, done, largest = len(folds) + 2, 0, None
 
     def tick() -> None:
         nonlocal done
@@ -123,11 +123,17 @@ def fit(
     elif used == (TURNS_ALONE,):
         fitted = fitted.with_weighed(more=LargerSets.of_turns(most, campaign.ground))
     elif has_rows and not is_nothing:
-        fitted = whole.finished(fitted, trial, labels, seed)
+        fitted, largest = whole.finished(fitted, trial, labels, seed)
     tick()
     fitted = fitted.with_weighed(sessions=sessions)
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
-    return fitted, _left_out(tried, whole, fitted)
+    left_out = _left_out(tried, whole, fitted)
+    if largest is not None:
+        asked = np.flatnonzero(campaign.is_learned & (campaign.degree == most))
+        own = largest.with_weighed(sessions=sessions)
+        unit = campaign.sets(everywhere=True)[asked]
+        left_out.append(FitWithout(own, campaign.origin[asked], unit, False, is_larger=True))
+    return fitted, left_out
 
 
 def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
@@ -233,8 +239,9 @@ class Learned:
 
     def finished(
         self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...], seed: int
-    ) -> FittedEnsemble:
-        """With what was measured of sets themselves, and what answers about larger ones."""
+    ) -> tuple[FittedEnsemble, FittedEnsemble | None]:
+        """(with what was measured of sets themselves, and what answers about larger ones; the same without
+        the largest sets, None where these were not left out)."""
         campaign, ground = self.campaign, fitted.weighed.ground
         rows = campaign.rows
         of_run = np.full(len(campaign), np.nan)
@@ -253,11 +260,14 @@ class Learned:
         alone = campaign.degree == 0
         noise = variance_of_repeats(campaign.cell[alone], campaign.log_runtime[alone])
 
+        without: list[FittedEnsemble] = []
+
         def fewer(keep: np.ndarray) -> tuple[Answer, Answer]:
             is_kept = np.ones(len(campaign), bool)
             is_kept[np.flatnonzero(campaign.is_learned)[~keep]] = False
             part = campaign.take(is_kept)
             some = self.ensemble(self.experts(part, seed, best=False), part)
+            without.append(some)
             return (lambda query: some.known(query)[0]), some.answers
 
         simulate = {
@@ -270,12 +280,13 @@ class Learned:
         untried = [
             label in simulate if of_pairs else label.startswith("effects") for label in self.labels
         ]
-        more = fit_extrapolation(
+        more, tried = fit_extrapolation(
             *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
             usual=ANY_OF_PAIRS,
             untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
         )
-        return fitted.with_weighed(more=more)
+        largest = None if tried is None else without[0].with_weighed(more=tried)
+        return fitted.with_weighed(more=more), largest
 
 
 def _notes(

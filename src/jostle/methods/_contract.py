@@ -168,12 +168,13 @@ class LeavesOut(Protocol):
 class FitWithout:
     """What was learned without some runs: it answers about them as it would about new ones. runs: (t,)
     numbers of those runs. unit: (t,) what was left out as one. is_of_names: whether names were left out, not
-    sets."""
+    sets. is_larger: whether all sets of as many were, the largest that there are."""
 
     fitted: Any
     runs: np.ndarray
     unit: np.ndarray
     is_of_names: bool
+    is_larger: bool = False
 
 
 @runtime_checkable

@@ -257,7 +257,7 @@ def _doubt(
         if not counts["beside"]:
             return f"{workload} was measured alone only", f"runs of {here} beside others"
         return f"nothing was measured beside others on {platform}", f"runs of {here} beside others"
-    if outcome == "unseen_group":
+    if outcome in ("unseen_group", "larger_sets"):
         return (
             f"no run to check against had {len(corunners)} co-runners",
             f"sets of {len(corunners) + 1} measured together",

@@ -189,10 +189,11 @@ def _larger_sets(
         known
     )
     answer: Answer = fitted.log_slowdown
-    return fit_extrapolation(
+    more, _ = fit_extrapolation(
         *(rows, fitted.ground, answer, within[known], lambda keep: (answer, None)),
         _noise(seen, fitted),
     )
+    return more
 
 
 def _noise(seen: Seen, fitted: FittedFactorization) -> float:

@@ -95,20 +95,23 @@ def _calibrated(
 ) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:
     """(by errors of what was left out, None where there is too little; what was learned without sets, and the
     numbers of the runs that it answered about). as_asked: the runs of each."""
-    own, names = [], []
+    own, names, larger = [], [], []
     without: list[tuple[Any, np.ndarray]] = []
     for one in left_out:
         scores, part, known = CalibrationRuns.of_answered(
             one.fitted, as_asked(one), one.unit, groups=groups, held_out=one.is_of_names
         )
-        (names if one.is_of_names else own).append((scores, part))
-        if not one.is_of_names:
+        of_kind = names if one.is_of_names else larger if one.is_larger else own
+        of_kind.append((scores, part))
+        if of_kind is own:
             without.append((one.fitted, one.runs[known]))
     if not any(len(scores) for scores, _ in own):
         return None, without
     calibration = Calibration.crossed(*_joined(own), groups, is_close=is_close)
     if any(len(scores) for scores, _ in names) and groups is None:
         calibration = calibration.with_held_out(*_joined(names))
+    if any(len(scores) for scores, _ in larger):
+        calibration = calibration.with_larger(*_joined(larger))
     return calibration, without
 
 

@@ -175,13 +175,15 @@ def fit_extrapolation(
     noise: float = np.nan,
     usual: Sequence[Rule] = (USUAL,),
     untried: np.ndarray | None = None,
-) -> LargerSets:
-    """answer: what is weighed. within: (n,) what that says of rows not seen, NaN where unknown. fewer: fits
-    on some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
+) -> tuple[LargerSets, LargerSets | None]:
+    """(what answers, what was tried on the largest sets, learned from the others; None where these are few).
+
+    answer: what is weighed. within: (n,) what that says of rows not seen, NaN where unknown. fewer: fits on
+    some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
     variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
-    no larger sets are known to tell. untried: (k,) weights of parts that say themselves how
-    effects grow, which pairs alone cannot try; of pairs, those that simulate how members share: these are
-    believed about larger sets as far as about pairs."""
+    no larger sets are known to tell. untried: (k,) weights of parts that say themselves how effects grow,
+    which pairs alone cannot try; of pairs, those that simulate how members share: these are believed about
+    larger sets as far as about pairs."""
     most, turns = int(rows.degree.max()), turns_on_cores(rows, ground)
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
     answer, within = _without_turns(answer, ground), within - turns
@@ -189,6 +191,7 @@ def fit_extrapolation(
     gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
+    tried = None
     if most == 1 and untried is not None:
         places = np.flatnonzero(untried)
         rules += [Rule(PART, 0.0, at) for at in places.tolist()]
@@ -209,14 +212,16 @@ def fit_extrapolation(
         least = least - waited - held.log_slowdown
         lost = relative_error(np.maximum(away, least)) - relative_error(away)
         stays = np.array(nothing_but_noise(lost, held.sets()))
+        tried = replace(trial, rule=np.array(rules, float), weight=weight, stays=stays)
         if before == 1 and whole is not None and untried is not None:
-            weight *= 1 - UNTRIED * untried.sum()
+            weight = weight * (1 - UNTRIED * untried.sum())
             weight[: len(untried)] += UNTRIED * untried
-        # What grew from the largest sets then known grows from the largest known now.
-        rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
         rules = [rule for rule, w in zip(rules, weight, strict=True) if w > 0]
         weight = weight[weight > 0]
-    return LargerSets(np.array(most), np.array(rules, float), weight, low, rho, gain, stays)
+        # What grew from the largest sets then known grows from the largest known now.
+        rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
+    more = LargerSets(np.array(most), np.array(rules, float), weight, low, rho, gain, stays)
+    return more, tried
 
 
 def _without_turns(answer: Answer, ground: Ground) -> Answer:

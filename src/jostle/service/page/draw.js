@@ -26,6 +26,7 @@ const OUTCOMES = {
   guaranteed: ["good", "guaranteed"],
   guaranteed_pooled: ["good", "guaranteed, over a wider pool"],
   held_out_names: ["none", "calibrated on names left out"],
+  larger_sets: ["none", "calibrated on fewer co-runners"],
   new_name: ["bad", "never measured"],
   new_beside_others: ["bad", "never measured beside others"],
   new_corunner: ["bad", "co-runner never measured beside others"],
