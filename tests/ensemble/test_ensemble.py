@@ -16,9 +16,8 @@ from jostle.ensemble._folds import LEFT_SHARE, NEW_NAME, NEW_SET, NOT_ASKED, fol
 from jostle.ensemble._tried import Tried
 from jostle.ensemble._weights import Trial, weights_of
 from jostle.errors import NotEnoughRuns, UnknownName
-from jostle.evaluate import OwnPairs
 from jostle.extend import Table
-from jostle.methods import Data, FitWithout, default_method, learn
+from jostle.methods import Data, FitWithout, default_method
 from jostle.runs import Colocations, Runs
 from tests.ensemble.conftest import QUICK, campaign_of, made_runs
 from tests.limits import assert_closer, errors_of
@@ -203,36 +202,6 @@ def test_bounds_are_cross_validated(runs: Runs, of_rules: jostle.Model) -> None:
     assert not bounds.is_guaranteed.any()
     own = of_rules.calibration.runs
     assert len(own.take(np.flatnonzero(~own.held_out))) == len(of_rules.kept.calibration)  # type: ignore[union-attr]
-
-
-def test_more_co_runners_than_any_run_had_are_bounded_as_far_as_sets_left_out_went_beyond(
-    runs: Runs, of_rules: jostle.Model, tmp_path: Path
-) -> None:
-    names = [f"program {n}" for n in range(8)]
-    four = [list(names[k : k + 4]) for k in range(5)]
-    asked = Colocations.from_columns(
-        workload=[one[0] for one in four],
-        platform=["machine 0"] * 5,
-        corunners=[one[1:] for one in four],
-    )
-    turned = replace(asked, corunner=asked.corunner.reshape(5, 3)[:, ::-1].ravel())
-    six = Colocations.from_columns(
-        workload=names[:1], platform=["machine 0"], corunners=[names[1:6]]
-    )
-    levels = (0.5, 0.8, 0.9)
-    seconds = np.stack([of_rules.bound(asked, level).seconds for level in levels])
-    assert set(of_rules.bound(asked, 0.8).outcome.tolist()) == {"larger_sets"}
-    assert not of_rules.bound(asked, 0.8).is_calibrated.any()
-    assert (np.diff(seconds, axis=0) >= 0).all()
-    assert (seconds[-1] >= of_rules.predict(asked)).all()
-    assert of_rules.bound(turned, 0.8).seconds == pytest.approx(seconds[1])
-    # Sets of two co-runners were answered by a fit to pairs: four are as far beyond two, five are further.
-    assert of_rules.bound(six, 0.8).outcome.tolist() == ["unseen_group"]
-    of_rules.save(tmp_path / "model")
-    again = jostle.load(tmp_path / "model").bound(asked, 0.8)
-    assert np.array_equal(again.seconds, seconds[1])
-    pairs = jostle.fit(runs.take(runs.colocations.number_of_corunners < 2), QUICK, seed=0)
-    assert set(pairs.bound(asked, 0.8).outcome.tolist()) == {"unseen_group"}
 
 
 def test_bounds_of_sets_held_out_are_guaranteed() -> None:
@@ -424,52 +393,6 @@ def test_slowdowns_are_learned_where_the_time_alone_was_measured() -> None:
     assert (only.is_learned == (only.degree > 0)).all()
     assert only.rows.error is not None
     assert (only.rows.error > 0).all()
-
-
-def test_larger_sets_than_known_are_answered(runs: Runs) -> None:
-    pairs = runs.take(runs.colocations.number_of_corunners < 2)
-    three = runs.take(runs.colocations.number_of_corunners == 2)
-    fitted = fitted_to(pairs)
-    two = fitted.predict(pairs.colocations)
-    assert np.isfinite(two).all()
-    error = np.abs(fitted.predict(three.colocations) / three.runtime_seconds - 1)
-    solo = Colocations.from_columns(
-        workload=names_of(three.colocations)[0],
-        platform=list(three.colocations.to_columns()["platform"]),
-    )
-    without = np.abs(fitted.predict(solo) / three.runtime_seconds - 1)
-    assert error.mean() < without.mean()
-
-
-def test_what_company_costs_once_and_what_adds_go_on_beyond_the_largest_set() -> None:
-    """Pairs alone cannot tell a price paid once from one paid for each co-runner; larger sets can."""
-    random, names = np.random.default_rng(0), [f"w{n}" for n in range(8)]
-    press = random.uniform(0.05, 0.5, 8)
-    sets = [
-        (i, tuple(random.integers(0, 8, d)))
-        for d in (1, 2, 3, 4)
-        for i in range(8)
-        for _ in range(8)
-    ]
-    sets += [(i, ()) for i in range(8)]
-    made = Runs.from_columns(
-        workload=[names[i] for i, _ in sets],
-        platform=["p"] * len(sets),
-        corunners=[[names[j] for j in beside] for _, beside in sets],
-        runtime_seconds=[
-            1 + (0.4 + press[list(beside)].sum() if beside else 0) for _, beside in sets
-        ],
-    )
-    degree = made.colocations.number_of_corunners
-    asked = made.take(degree > 2)
-    mine, *rules = (
-        errors_of(
-            learn(one, made.take(degree <= 2)).predict(asked.colocations), asked.runtime_seconds
-        )
-        for one in (QUICK, OwnPairs("sum"), OwnPairs("worst"), OwnPairs("mean"))
-    )
-    for rule in rules:
-        assert_closer(mine, rule)
 
 
 def test_many_names_on_several_platforms_are_saved(
