@@ -242,8 +242,24 @@ def test_known_programs_are_told_apart_where_counters_do_not() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_bounds_rest_on_windows_left_out_and_new_names_are_as_others() -> None:
-    every = Traces.from_traces(a_pair_law(3))
+    threes = [
+        a_trace(
+            [5e5] * 60,
+            interval=PERIOD * 1.5,
+            workload=f"w{own}",
+            run_id=f"t{number}{core}",
+            corunners=tuple(f"w{one}" for one in members if one != own),
+            window_id=f"t{number}",
+            core=core,
+        )
+        for number, members in enumerate(([0, 1, 2], [3, 4, 5], [0, 6, 7], [1, 3, 6]))
+        for core, own in enumerate(members)
+    ]
+    beside = [one for one in (*a_pair_law(3), *threes) if one.corunners]
+    every = Traces.from_traces([*a_pair_law(3), *threes])
     model = jostle.fit(every, Alignment(corunners="loop"), seed=0)
+    scored = model.calibration.runs
+    assert (~scored.held_out).sum() <= len(beside)  # each was left out once
     asked = jostle.Colocations.from_columns(
         workload=["w0", "w1"], platform=["p"] * 2, corunners=[["w1"], ["w0"]]
     )
