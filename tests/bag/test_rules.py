@@ -214,8 +214,8 @@ def on_one_core(seed: int, share: float = 1.0, told: bool = True) -> Runs:
 def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_core(
     share: float,
 ) -> None:
-    """The error of its noise alone where runs tell their CPU time, and more than twice it without; where half
-    of it is waited, less than without."""
+    """The error of its noise alone where runs tell their CPU time, and more than twice it without where all
+    of it is waited."""
     found = {}
     for told in (True, False):
         runs = on_one_core(1, share, told)
@@ -229,9 +229,8 @@ def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_cor
         assert bool(turns) is told
         again = Bag.restore(*fitted.to_arrays())
         assert again.predict(c).tolist() == fitted.predict(c).tolist()
-    assert found[True] < found[False]
+    assert found[True] < min(0.03, found[False])
     if share == 1:
-        assert found[True] < 0.03
         assert found[True] < 0.5 * found[False]
 
 

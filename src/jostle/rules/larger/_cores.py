@@ -50,7 +50,9 @@ def turns_on_cores(rows: SlowdownRows, ground: Ground) -> np.ndarray:
         if at.any():
             mine = own[at], beside[at[rows.row]], rows.take(at).row
             out[at] = _log_slowdown(*mine, cores[at], many)
-    return out
+    if ground.waited is None:
+        return out
+    return np.log1p(ground.waited[rows.target // ground.workloads] * np.expm1(out))
 
 
 def _threads(share: np.ndarray) -> np.ndarray:
@@ -120,14 +122,16 @@ def with_cores(
         return ground
     share = _filled(share)
     stated = _stated_cores(runs, names[1])
-    cores = np.full(ground.platforms, NO_TURNS)
+    cores, waited = np.full(ground.platforms, NO_TURNS), np.ones(ground.platforms)
     rows = rows.drawn(MOST_ROWS, [MOST_ROWS])
     place, sets = rows.target // ground.workloads, rows.sets()
     for p in np.flatnonzero(here):
-        part, gains = rows.take(place == p), {}
+        part, gains, shares = rows.take(place == p), {}, {}
         for number in (stated[p],) if stated[p] > 0 else range(1, MOST_CORES + 1):
             only = np.where(np.arange(len(cores)) == p, number, NO_TURNS)
             tried = turns_on_cores(part, replace(ground, core_share=share.ravel(), cores=only))
+            shares[number] = _waited(tried, part.log_slowdown, sets[place == p])
+            tried = np.log1p(shares[number] * np.expm1(tried))
             gain = relative_error(-part.log_slowdown) - relative_error(tried - part.log_slowdown)
             gains[number] = np.where(tried > 0, gain, np.nan)
         best = max(gains, key=lambda number: float(np.nansum(gains[number])))
@@ -135,10 +139,28 @@ def with_cores(
         is_so = np.nansum(gain) >= 0 or not is_told
         if stated[p] <= 0:
             is_so = is_told and not nothing_but_noise(gain, sets[place == p], PLAINLY)
-        cores[p] = best if is_so else NO_TURNS
+        cores[p], waited[p] = (best, shares[best]) if is_so else (NO_TURNS, 1.0)
     if not np.isfinite(cores).any():
         return ground
-    return replace(ground, core_share=share.ravel(), cores=cores)
+    return replace(ground, core_share=share.ravel(), cores=cores, waited=waited)
+
+
+def _waited(turns: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray) -> float:
+    """How much of the turns (n,) is really waited for: the slope of the extra time over theirs, where that is
+    plainly closer than all of them, each beside a level of its own; else 1."""
+    took_turns = turns > 0
+    turns, log_slowdown, sets = turns[took_turns], log_slowdown[took_turns], sets[took_turns]
+    if len(turns) < FEWEST:
+        return 1.0
+    extra, weight = np.expm1(turns), np.exp(-2 * turns)  # errors are relative to what it takes
+    beyond = extra - np.average(extra, weights=weight)
+    spread = float((weight * beyond**2).sum())
+    if spread <= 0:
+        return 1.0
+    slope = float(np.clip((weight * beyond * np.exp(log_slowdown)).sum() / spread, 0.0, 1.0))
+    left = [np.log1p(share * extra) - log_slowdown for share in (1.0, slope)]
+    whole, part = (relative_error(one - np.median(one)) for one in left)
+    return 1.0 if nothing_but_noise(whole - part, sets, PLAINLY) else slope
 
 
 def _filled(share: np.ndarray) -> np.ndarray:
