@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
@@ -68,7 +69,7 @@ class FittedLearner(Serializable):
 
 
 @dataclass(frozen=True)
-class _LearnerExpert(Restores):
+class _LearnerExpert(Restores, ABC):
     """settings: of what is traced. ground: what was laid already, of which is asked how fast workloads are
     while all run; by default that of the data, whose runs may go on alone."""
 
@@ -78,9 +79,9 @@ class _LearnerExpert(Restores):
     learner: ClassVar[str]
     fitted: ClassVar[str] = "jostle.alignment._expert:FittedLearner"
 
+    @abstractmethod
     def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
         """Those that are learned from; none where there are not."""
-        raise NotImplementedError
 
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
         ground = self._ground(campaign)

@@ -73,18 +73,17 @@ class FittedMethod:
 
 
 class MethodExpert:
-    """A method that learns from more than runs. method: its name; settings: of it."""
+    """A method that learns from more than runs. method: its name."""
 
     name: ClassVar[str]
     method: ClassVar[str]
-    settings: ClassVar[Mapping[str, Any]] = {}
     simulates: ClassVar[bool] = True
 
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
         """Its own name where the data have what it needs."""
         data: Data = campaign.shared["data"]
         try:
-            method = method_named(self.method)(**self.settings)
+            method = method_named(self.method)()
             if "profiles" in method.needs and not data.profiles:
                 return ()
             method.prepare(data)
@@ -103,7 +102,7 @@ class MethodExpert:
         """What it cannot learn from is no reason to go without the others."""
         source = campaign.shared["source"]
         data: Data = campaign.shared["data"]
-        method = method_named(self.method)(**self.settings)
+        method = method_named(self.method)()
         try:
             part = data.with_runs(source.take(np.sort(campaign.origin)))
             fitted = method.fit(method.prepare(part), seed=seed)

@@ -52,7 +52,12 @@ def turns_on_cores(rows: SlowdownRows, ground: Ground) -> np.ndarray:
             out[at] = _log_slowdown(*mine, cores[at], many)
     if ground.waited is None:
         return out
-    return np.log1p(ground.waited[rows.target // ground.workloads] * np.expm1(out))
+    return _part_of(out, ground.waited[rows.target // ground.workloads])
+
+
+def _part_of(turns: np.ndarray, waited: np.ndarray | float) -> np.ndarray:
+    """(n,) log slowdown of who waits for so much of the turns (n,)."""
+    return np.log1p(waited * np.expm1(turns))
 
 
 def _threads(share: np.ndarray) -> np.ndarray:
@@ -131,7 +136,7 @@ def with_cores(
             only = np.where(np.arange(len(cores)) == p, number, NO_TURNS)
             tried = turns_on_cores(part, replace(ground, core_share=share.ravel(), cores=only))
             shares[number] = _waited(tried, part.log_slowdown, sets[place == p])
-            tried = np.log1p(shares[number] * np.expm1(tried))
+            tried = _part_of(tried, shares[number])
             gain = relative_error(-part.log_slowdown) - relative_error(tried - part.log_slowdown)
             gains[number] = np.where(tried > 0, gain, np.nan)
         best = max(gains, key=lambda number: float(np.nansum(gains[number])))
@@ -158,7 +163,7 @@ def _waited(turns: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray) -> fl
     if spread <= 0:
         return 1.0
     slope = float(np.clip((weight * beyond * np.exp(log_slowdown)).sum() / spread, 0.0, 1.0))
-    left = [np.log1p(share * extra) - log_slowdown for share in (1.0, slope)]
+    left = [_part_of(turns, share) - log_slowdown for share in (1.0, slope)]
     whole, part = (relative_error(one - np.median(one)) for one in left)
     return 1.0 if nothing_but_noise(whole - part, sets, PLAINLY) else slope
 
