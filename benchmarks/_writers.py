@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -12,7 +13,10 @@ import numpy as np
 import jostle
 from jostle.errors import BadData
 from jostle.runs import Dataset, Runs, StoredRuns, read_runs
-from jostle.traces import Trace, Traces, read_traces, write_traces
+from jostle.traces import Traces, read_traces, write_traces
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where the studies lie
+from studies.traces import plain_trace
 
 VARIANTS = 4
 Meanwhile = Callable[[], object]
@@ -122,21 +126,9 @@ class Recordings:
         if meanwhile:
             meanwhile()
         mine = f"{writer}-{turn}"
-        times = 1.0 + np.arange(3 + turn % 5)
         traces = [
             # The second run_id comes from every writer, with other samples.
-            Trace(
-                run_id=run_id,
-                core=0,
-                workload="w",
-                platform="p",
-                corunners=(),
-                window_id=mine,
-                runtime_seconds=float(times[-1]),
-                time_seconds=times,
-                interval_seconds=np.ones(len(times)),
-                counters={"x": np.full(len(times), value)},
-            )
+            plain_trace({"x": [value] * (3 + turn % 5)}, run_id=run_id, window_id=mine)
             for run_id, value in ((mine, float(turn)), (f"disputed-{turn}", float(os.getpid())))
         ]
         try:

@@ -17,6 +17,7 @@ import numpy as np
 
 from jostle.errors import UnreadableFile
 from jostle.traces import Trace, Traces
+from studies.traces import plain_trace
 
 COUNTERS = ("instructions", "llc-requests", "llc-misses")
 UNITS = np.array([2e9, 5e6, 1e6])  # typical rates per second
@@ -111,17 +112,15 @@ def made_trace(
 ) -> Trace:
     """One run on one core: rates (T, 3) of COUNTERS in samples that end at the times, and more counts."""
     counters = {name: rates[:, i] * INTERVAL_SECONDS for i, name in enumerate(COUNTERS)}
-    return Trace(
+    return plain_trace(
+        counters | dict(more),
+        INTERVAL_SECONDS,
         run_id=f"run-{run:05d}",
         core=core,
         workload="made",
         platform="none",
-        corunners=(),
-        window_id=None,
         runtime_seconds=float(max(end, time[-1])),
         time_seconds=time,
-        interval_seconds=np.full(len(time), INTERVAL_SECONDS),
-        counters=counters | {name: np.asarray(each, np.float64) for name, each in more.items()},
     )
 
 

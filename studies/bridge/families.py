@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from jostle.errors import UnknownName
-from jostle.traces import Trace, Traces
+from jostle.traces import Traces
 from studies.bridge.data import COUNTERS, UNITS
+from studies.traces import plain_trace
 
 SAMPLES, INTERVAL_SECONDS = 150, 0.02
 TIME = INTERVAL_SECONDS * np.arange(1, SAMPLES + 1)
@@ -31,20 +32,9 @@ def made_family(name: str, runs: int, *, seed: int = 0) -> Traces:
     for run in range(runs):
         levels = draw(np.random.default_rng([seed, 11, number, run])) * UNITS
         counts = {name: levels[:, i] * INTERVAL_SECONDS for i, name in enumerate(COUNTERS)}
-        traces.append(
-            Trace(
-                run_id=f"run-{run:05d}",
-                core=0,
-                workload="made",
-                platform="none",
-                corunners=(),
-                window_id=None,
-                runtime_seconds=LENGTH,
-                time_seconds=TIME,
-                interval_seconds=np.full(SAMPLES, INTERVAL_SECONDS),
-                counters=counts,
-            )
-        )
+        facts = {"runtime_seconds": LENGTH, "time_seconds": TIME}
+        facts |= {"run_id": f"run-{run:05d}", "workload": "made", "platform": "none"}
+        traces.append(plain_trace(counts, INTERVAL_SECONDS, **facts))
     return Traces.from_traces(traces)
 
 

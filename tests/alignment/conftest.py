@@ -11,6 +11,7 @@ from jostle.alignment import SoloCounters
 from jostle.traces import Trace, Traces
 from studies.alignment.machine import Machine
 from studies.alignment.simulated import draw_programs, simulate_campaign
+from studies.traces import plain_trace
 
 
 def a_trace(
@@ -25,23 +26,10 @@ def a_trace(
     runtime: float | None = None,
     **counters: Sequence[float],
 ) -> Trace:
-    steps = np.broadcast_to(np.asarray(interval, float), len(instructions)).astype(float)
-    times = np.cumsum(steps)
-    return Trace(
-        run_id=run_id,
-        core=core,
-        workload=workload,
-        platform="p",
-        corunners=corunners,
-        window_id=window_id,
-        runtime_seconds=float(times[-1]) if runtime is None else runtime,
-        time_seconds=times,
-        interval_seconds=steps,
-        counters={
-            "instructions": np.asarray(instructions, float),
-            **{name: np.asarray(values, float) for name, values in counters.items()},
-        },
-    )
+    facts = {"workload": workload, "run_id": run_id, "corunners": corunners}
+    facts |= {"window_id": window_id, "core": core}
+    facts |= {} if runtime is None else {"runtime_seconds": runtime}
+    return plain_trace({"instructions": instructions, **counters}, interval, **facts)
 
 
 def a_solo(counts: np.ndarray, tau: float = 1.0, *, name: str = "w", slot: int = 0) -> SoloCounters:

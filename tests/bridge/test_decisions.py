@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,16 @@ import jostle
 from jostle.bridge import Snapshots
 from jostle.cli import exit_code
 from jostle.traces import Trace, Traces, write_traces
+from studies.traces import plain_trace
 
 
 def steady(name: str, rates: list[float], *, runs: str = "", **changes: Any) -> list[Trace]:
     """One run per rate, ten samples of a tenth of a second."""
     return [
-        replace(
-            Trace(
-                run_id=f"{name}{runs}-{number}",
-                core=0,
-                workload=name,
-                platform="p",
-                corunners=(),
-                window_id=None,
-                runtime_seconds=1.0,
-                time_seconds=0.1 * np.arange(1, 11),
-                interval_seconds=np.full(10, 0.1),
-                counters={"events": np.full(10, 0.1 * rate), "lost": np.full(10, np.nan)},
-            ),
-            **changes,
+        plain_trace(
+            {"events": [0.1 * rate] * 10, "lost": [np.nan] * 10},
+            0.1,
+            **{"run_id": f"{name}{runs}-{number}", "workload": name} | changes,
         )
         for number, rate in enumerate(rates)
     ]

@@ -19,22 +19,19 @@ from studies.alignment.truth import (
     spread_metrics,
     unsteady_of,
 )
+from studies.traces import plain_trace
 
 
 def a_run(workload: str, number: int, slow: list[float], beside: str | None = None) -> Trace:
     """A tenth of a second of equal instructions each, every stretch so many times slower."""
     steps = np.repeat(0.1 * np.array(slow) / 100, 100)
-    return Trace(
+    return plain_trace(
+        {"instructions": np.full(len(steps), 7.0)},
+        steps,
         run_id=f"{workload}-{beside}-{number}",
-        core=0,
         workload=workload,
-        platform="p",
         corunners=() if beside is None else (beside,),
         window_id=None if beside is None else f"w{number}",
-        runtime_seconds=float(steps.sum()),
-        time_seconds=np.cumsum(steps),
-        interval_seconds=steps,
-        counters={"instructions": np.full(len(steps), 7.0)},
     )
 
 

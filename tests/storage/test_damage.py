@@ -24,8 +24,7 @@ from jostle.traces import (
     write_profiles,
     write_traces,
 )
-
-from .carriers import a_trace
+from studies.traces import plain_trace
 
 FLIPS = 60  # in each file
 
@@ -95,7 +94,9 @@ def test_datasets(tmp_path: Path, reader: str) -> None:
 
 
 def test_traces_and_profiles(tmp_path: Path) -> None:
-    write_traces(tmp_path / "traces", Traces.from_traces([a_trace("a", 1.0)]))
+    write_traces(
+        tmp_path / "traces", Traces.from_traces([plain_trace({"x": [1.0] * 3}, run_id="a")])
+    )
     rows = [{"kind": "kernel", "start_seconds": 0.0, "duration_seconds": 1.0, "name": "k"}]
     write_profiles(tmp_path / "profiles", [tasks_from_rows(rows, run_id="a", gpu=GPUS["T4"])])
     for name, read in (("traces", read_traces), ("profiles", read_profiles)):

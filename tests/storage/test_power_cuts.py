@@ -16,7 +16,8 @@ from jostle._tensors import read_document, write_document
 from jostle.errors import UnreadableFile
 from jostle.measure.campaign._journal import Journal
 from jostle.runs import Dataset, Runs, add_runs, read_runs
-from jostle.traces import Trace, Traces, read_traces, write_traces
+from jostle.traces import Traces, read_traces, write_traces
+from studies.traces import plain_trace
 
 from .power import Recorder
 
@@ -137,18 +138,7 @@ def test_rejected_rows_are_there_before_the_others(cut: Any) -> None:
 def test_traces(cut: Any) -> None:
     recorder, root, check = cut
     for name in ("a", "b"):
-        trace = Trace(
-            run_id=name,
-            core=0,
-            workload="w",
-            platform="p",
-            corunners=(),
-            window_id=None,
-            runtime_seconds=2.0,
-            time_seconds=np.array([1.0, 2.0]),
-            interval_seconds=np.ones(2),
-            counters={"x": np.array([1.0, 2.0])},
-        )
+        trace = plain_trace({"x": [1.0, 2.0]}, run_id=name)
         write_traces(root / "fleet", Traces.from_traces([trace]))
         recorder.acknowledge(name)
 

@@ -22,9 +22,10 @@ from jostle.traces import (
     write_profiles,
     write_traces,
 )
+from studies.traces import plain_trace
 from tests.command_line import jostle as command
 
-from .carriers import a_trace, runs_of
+from .carriers import runs_of
 
 
 def at_once(folder: Path, *parts: Runs) -> list[Path]:
@@ -236,16 +237,19 @@ def test_samples_of_a_killed_writer_are_not_taken_for_those_of_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", killed)
         with pytest.raises(KeyboardInterrupt):
-            write_traces(tmp_path, Traces.from_traces([a_trace("a", 1.0, n=5)]))
+            write_traces(tmp_path, Traces.from_traces([plain_trace({"x": [1.0] * 5}, run_id="a")]))
     assert list((tmp_path / "traces").glob("*.parquet"))
-    write_traces(tmp_path, Traces.from_traces([a_trace("a", 2.0)]))
+    write_traces(tmp_path, Traces.from_traces([plain_trace({"x": [2.0] * 3}, run_id="a")]))
     found = read_traces(tmp_path)
     assert found.of("a").counters["x"].tolist() == [2.0] * 3
 
 
 def test_a_traced_run_of_two_writers(tmp_path: Path) -> None:
     for place, value, names in (("one", 1.0, "ab"), ("two", 2.0, "bc")):
-        write_traces(tmp_path / place, Traces.from_traces([a_trace(n, value) for n in names]))
+        write_traces(
+            tmp_path / place,
+            Traces.from_traces([plain_trace({"x": [value] * 3}, run_id=n) for n in names]),
+        )
     for file in (tmp_path / "two").rglob("*.parquet"):
         target = tmp_path / "one" / file.parent.name / file.name.replace("00000001", "00000002")
         target.write_bytes(file.read_bytes())
@@ -264,7 +268,9 @@ def test_traces_that_name_no_samples(tmp_path: Path) -> None:
     """Files of other tools, and of Jostle before it did so: all samples of a run are taken."""
     import pyarrow.parquet as pq
 
-    traces = Traces.from_traces([a_trace("a", 1.0), a_trace("b", 2.0)])
+    traces = Traces.from_traces(
+        [plain_trace({"x": [1.0] * 3}, run_id="a"), plain_trace({"x": [2.0] * 3}, run_id="b")]
+    )
     for folder, table in (("traces", traces.samples), ("traced_runs", traces.traced)):
         (tmp_path / folder).mkdir()
         half = table.num_rows // 2

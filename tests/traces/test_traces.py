@@ -14,26 +14,16 @@ from hypothesis import strategies as st
 
 from jostle.errors import BadData, BadRows, NotPermitted, UnknownName, UnreadableFile
 from jostle.traces import Trace, Traces, read_traces, write_traces
+from studies.traces import plain_trace
 
 
 def a_trace(run_id: str = "r0", core: int = 0, n: int = 5, **changes: Any) -> Trace:
-    interval = np.full(n, 0.01)
-    trace = Trace(
-        run_id=run_id,
-        core=core,
-        workload="w",
-        platform="p",
-        corunners=("b", "a"),
-        window_id=None,
-        runtime_seconds=1.0,
-        time_seconds=np.cumsum(interval),
-        interval_seconds=interval,
-        counters={
-            "instructions": np.arange(n) * 10.0,
-            "misses": np.where(np.arange(n) == 2, np.nan, 1.0),
-        },
-    )
-    return replace(trace, **changes)
+    counters = {
+        "instructions": np.arange(n) * 10.0,
+        "misses": np.where(np.arange(n) == 2, np.nan, 1.0),
+    }
+    facts = {"run_id": run_id, "core": core, "corunners": ("b", "a"), "runtime_seconds": 1.0}
+    return replace(plain_trace(counters, 0.01, **facts), **changes)
 
 
 def assert_same(one: Trace, two: Trace) -> None:

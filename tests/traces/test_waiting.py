@@ -11,25 +11,12 @@ from hypothesis import strategies as st
 
 from jostle.errors import BadData
 from jostle.traces import Trace, Traces, all_without_waiting, without_waiting
+from studies.traces import plain_trace
 
 
 def a_trace(waited: list[float], instructions: list[float] | None = None) -> Trace:
-    n = len(waited)
-    return Trace(
-        run_id="r",
-        core=0,
-        workload="w",
-        platform="p",
-        corunners=(),
-        window_id=None,
-        runtime_seconds=0.01 * n,
-        time_seconds=0.01 * np.arange(1, n + 1),
-        interval_seconds=np.full(n, 0.01),
-        counters={
-            "instructions": np.array([5.0] * n if instructions is None else instructions),
-            "run_delay_seconds": np.array(waited),
-        },
-    )
+    counted = [5.0] * len(waited) if instructions is None else instructions
+    return plain_trace({"instructions": counted, "run_delay_seconds": waited}, 0.01)
 
 
 def test_what_was_waited_is_left_out() -> None:
