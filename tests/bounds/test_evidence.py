@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.bounds import OUTCOMES, Calibration, CalibrationRuns, Candidates, Selection, grades_of
+from jostle.bounds import (
+    OUTCOMES,
+    Calibration,
+    CalibrationRuns,
+    Candidates,
+    Selection,
+    grades_of,
+    grades_without_own,
+)
+from jostle.methods import Evidence, RunCounts
 from jostle.runs import Colocations, Runs
 from tests.limits import mean_limits
 
@@ -78,6 +87,33 @@ def test_grades_by_hand() -> None:
     assert beside[:, 2].tolist() == [0, 1]
     assert beside[:, 4].tolist() == [0, 0]
     assert grades_of(object(), asked("w0")).tolist() == [[5, 5, 1, 1, 4]]
+
+
+def test_a_run_left_out_is_graded_as_if_its_own_unit_were_not_known() -> None:
+    """As loops over the runs of other units count them, which is how a new set is graded."""
+    random = np.random.default_rng(0)
+    sets = [random.integers(0, 5, size=int(random.integers(1, 4))) for _ in range(60)]
+    rows = [
+        (number, members, at) for number, members in enumerate(sets) for at in range(len(members))
+    ]
+    c = Colocations.from_columns(
+        workload=[f"w{members[at]}" for _, members, at in rows],
+        platform=[f"p{number % 2}" for number, *_ in rows],
+        corunners=[[f"w{j}" for j in np.delete(members, at)] for _, members, at in rows],
+    )
+    unit = np.array([number for number, *_ in rows])
+    found = grades_without_own(Counted(RunCounts.of_coded(c)), c, unit)
+    for row, own in enumerate(unit.tolist()):
+        rest = RunCounts.of_coded(c.take(np.flatnonzero(unit != own)))
+        assert found[row].tolist() == grades_of(Counted(rest), c.take(np.array([row])))[0].tolist()
+
+
+class Counted:
+    def __init__(self, counts: RunCounts) -> None:
+        self.counts = counts
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        return self.counts.evidence(asked)
 
 
 def test_a_stronger_class_never_bounds_a_weaker_one() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from jostle.ensemble import CanonicalRuns, Ensemble, SimpleRules
 from jostle.ensemble._explain import MOST_EXACT, shapley
-from jostle.ensemble._fit import Learned
+from jostle.ensemble._fit import Learned, _with_levels
 from jostle.ensemble._fitted import answers_of, in_parts
 from jostle.ensemble._folds import (
     ELSEWHERE,
@@ -38,6 +38,7 @@ from jostle.ensemble._words import in_words, weights_in_words
 from jostle.errors import MissingExtra, NotEnoughRuns
 from jostle.methods import Data, learn
 from jostle.rules import HALF_TRUSTED, LEAST_WEIGHT, OF_OTHER_DATA
+from jostle.rules._memory import keys_of
 from jostle.runs import Colocations
 from tests.ensemble.conftest import DAYS, campaign_of, in_sessions, made_runs, members_of
 from tests.models.levels import Levels
@@ -219,6 +220,30 @@ def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:
         campaign.shared["source"] = runs
         ground = whole.ensemble(dict(zip("ab", mine, strict=False)), part).weighed.ground
         assert (ground.design.shape[1] > 0) == kept
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.3])
+def test_what_never_ran_alone_is_told_by_its_runs_beside_others(noise: float) -> None:
+    """As far as cells differ by more than their runs do."""
+    random, every = np.random.default_rng(0), made_runs(programs=12, threes=0)
+    c = every.colocations
+    runs = every.take((c.number_of_corunners > 0) | (c.platform == 0))
+    part = campaign_of(runs)[0]
+    alone = part.log_runtime[0] + random.normal(size=part.size)
+    level, rest = 0.2 * random.normal(size=part.size), noise * random.normal(size=len(part))
+    slow = part.log_runtime - (alone + level).ravel()[part.cell] - rest
+    place = {key: at for at, key in enumerate(keys_of(part.every_row).tolist())}
+
+    def known(rows: Any) -> Any:
+        return np.array([slow[place[key]] for key in keys_of(rows).tolist()]), np.zeros(len(rows))
+
+    weighed = SimpleNamespace(log_alone=alone, labels=("x",))
+    moved = _with_levels(SimpleNamespace(weighed=weighed, known=known), part) - alone  # type: ignore[arg-type]
+    never = ~part.ran_alone.reshape(part.size)
+    assert never.sum() == 12
+    assert (moved[~never] == 0).all()
+    left = np.abs(moved - level)[never].mean() / np.abs(level[never]).mean()
+    assert left < (0.1 if noise < 0.1 else 1.0)
 
 
 def test_canonical_runs_are_in_units_of_their_own(campaign: CanonicalRuns) -> None:

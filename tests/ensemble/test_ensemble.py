@@ -85,6 +85,15 @@ def test_copies_of_every_row_change_nothing(runs: Runs, fitted: FittedEnsemble) 
     assert np.abs(fitted_to(many).predict(runs.colocations) / before - 1).max() < ROUNDING
 
 
+def test_runs_that_took_as_long_to_the_second_are_all_learned_from(runs: Runs) -> None:
+    rounded = Runs.from_columns(
+        **runs.colocations.to_columns(), runtime_seconds=np.ceil(runs.runtime_seconds)
+    )
+    assert len(campaign_of(rounded)[0]) == len(runs)
+    thrice = rewritten(rounded, np.repeat(np.arange(len(runs)), 3), {})
+    assert len(campaign_of(thrice)[0]) == len(runs)
+
+
 def test_a_fold_never_learns_what_it_is_asked(
     runs: Runs, left_out: tuple[FittedEnsemble, list[FitWithout]]
 ) -> None:

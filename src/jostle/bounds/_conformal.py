@@ -90,9 +90,10 @@ class CalibrationRuns:
         groups: Groups | None = None,
         held_out: bool = False,
         part: Selection | None = None,
+        grades: np.ndarray | None = None,
     ) -> CalibrationRuns:
         """runs: all with status ok; unit: (n,) codes of what was drawn as one; part: the same runs as the
-        predictor answers them, where that is known already."""
+        predictor answers them, where that is known already; grades: by default what it knows of them."""
         part = Selection.of(predictor, runs) if part is None else part
         degree = part.degree
         group = np.zeros(len(degree), np.int64)
@@ -101,7 +102,7 @@ class CalibrationRuns:
         return cls(
             part.scores,
             degree,
-            grades_of(predictor, runs.colocations),
+            grades_of(predictor, runs.colocations) if grades is None else grades,
             np.asarray(unit, np.int64),
             group,
             np.full(len(degree), held_out),

@@ -9,6 +9,7 @@ runs of a weaker one, never by those of a stronger one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -36,7 +37,35 @@ def grades_of(predictor: Any, asked: Any) -> np.ndarray:
     grades = np.tile(HIGHEST, (len(degree), 1))
     if not isinstance(predictor, CountsRuns) or not len(degree):
         return grades
-    evidence = predictor.evidence(asked)
+    return _grades(grades, predictor.evidence(asked), degree)
+
+
+def grades_without_own(predictor: Any, asked: Any, unit: np.ndarray) -> np.ndarray:
+    """The same of runs that it learned from, each as if those of its own unit (n,) were not known: what is
+    asked about is graded alike. Of a run alone, that run itself."""
+    degree = np.asarray(asked.number_of_corunners)
+    grades = np.tile(HIGHEST, (len(degree), 1))
+    if not isinstance(predictor, CountsRuns) or not len(degree):
+        return grades
+    evidence, beside = predictor.evidence(asked), degree > 0
+
+    def less(count: np.ndarray, code: np.ndarray) -> np.ndarray:
+        key = np.stack([unit, code])
+        _, at, own = np.unique(key, axis=1, return_inverse=True, return_counts=True)
+        return np.maximum(count - np.where(beside, own[at.reshape(-1)], 1), 0)
+
+    own = replace(
+        evidence,
+        workload=less(evidence.workload, asked.workload),
+        beside=less(evidence.beside, asked.workload),
+        platform=less(evidence.platform, asked.platform),
+        platform_beside=less(evidence.platform_beside, asked.platform),
+        corunner=less(evidence.corunner, np.zeros(len(unit))),
+    )
+    return _grades(grades, own, degree)
+
+
+def _grades(grades: np.ndarray, evidence: Any, degree: np.ndarray) -> np.ndarray:
     grades[:, WORKLOAD] = np.searchsorted(FEWEST_RUNS, evidence.workload, side="right")
     grades[:, PLATFORM] = np.searchsorted(FEWEST_RUNS, evidence.platform, side="right")
     alone = degree == 0

@@ -197,7 +197,7 @@ class CanonicalRuns:
 
 def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
     """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
-    usual time). A row that repeats another of its session to the last digit is taken once."""
+    usual time). Where every row stands there as many times, it is taken once."""
     from jostle.runs import all_names  # brings Arrow, which answering does without
 
     names, runs = all_names(runs), runs.ok()
@@ -219,14 +219,19 @@ def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple
 
 
 def _distinct(runs: Runs) -> np.ndarray:
-    """Rows without those that repeat another of their session to the last digit."""
+    """Rows, each once where all stand there as many times. Repeats of some are runs that took as long to the
+    last digit, as in logs of whole seconds."""
     if not len(runs):
         return np.zeros(0, np.int64)
     labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
     session = np.unique(labels, return_inverse=True)[1].reshape(-1)
     time = np.asarray(runs.runtime_seconds).view(np.int64)
     key = np.stack([runs.colocations.group, time, session])
-    return np.sort(np.unique(key, axis=1, return_index=True)[1])
+    _, at, count = np.unique(key, axis=1, return_inverse=True, return_counts=True)
+    at = at.reshape(-1)
+    order = np.argsort(at, kind="stable")
+    turn = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+    return np.sort(order[turn < (count // np.gcd.reduce(count))[at[order]]])
 
 
 def _order_of_names(

@@ -215,7 +215,8 @@ class Learned:
                 campaign.shared["source"].take(part.origin[~part.is_input]).colocations
             ),
         )
-        return FittedEnsemble(weighed, experts)
+        fitted = FittedEnsemble(weighed, experts)
+        return fitted.with_weighed(log_alone=_with_levels(fitted, part))
 
     def log_alone(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
         """(platforms, workloads): measured, or what names and the network suggest."""
@@ -287,6 +288,31 @@ class Learned:
         )
         largest = None if tried is None else without[0].with_weighed(more=tried)
         return fitted.with_weighed(more=more), largest
+
+
+def _with_levels(fitted: FittedEnsemble, part: CanonicalRuns) -> np.ndarray:
+    """(platforms, workloads) log seconds alone: what ran beside others alone is moved by what is left there
+    of its own runs, as far as cells differ by more than those do."""
+    alone = fitted.weighed.log_alone
+    asked = part.beside & ~part.ran_alone[part.cell] & np.isfinite(alone.ravel()[part.cell])
+    if not (asked.any() and fitted.weighed.labels):
+        return alone
+    rows = part.rows_over(alone, part.unit_seconds).take(asked)
+    left = rows.log_slowdown - in_parts(fitted.known, rows)[0]
+    moved = closest_times(rows.target, left, alone.size)
+    count = np.bincount(rows.target, minlength=alone.size)
+    repeated = count[rows.target] > 1
+    noise = _variance((left - moved[rows.target])[repeated] if repeated.any() else left)
+    between = _variance(moved[count > 0])
+    beyond = max(between - noise * float(np.mean(1 / count[count > 0])), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = beyond / (beyond + noise / count)
+    return alone + np.nan_to_num(share * moved).reshape(alone.shape)
+
+
+def _variance(values: np.ndarray) -> float:
+    """About 0, of most of them."""
+    return float(np.median(np.abs(values)) * 1.4826) ** 2
 
 
 def _notes(

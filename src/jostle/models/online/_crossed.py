@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection
+from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection, grades_without_own
 from jostle.methods import FitWithout, LeavesOut, Prepared
 from jostle.models._usual import Usual
 from jostle.models.online._kept import Kept
@@ -74,12 +74,12 @@ def fit_crossed(
         return some if taken_by is None else taken_by(one.fitted, some)
 
     how, of_sessions = (groups, prepared.is_close), None
-    calibration, without = _calibrated(left_out, as_asked, *how)
+    calibration, without = _calibrated(fitted, left_out, as_asked, *how)
     if calibration is None:
         return None
     if getattr(fitted, "session_cost", 0.0):
         of_sessions, _ = _calibrated(
-            left_out, lambda one: one.fitted.in_usual_session(as_asked(one)), *how
+            fitted, left_out, lambda one: one.fitted.in_usual_session(as_asked(one)), *how
         )
     index = np.concatenate([asked for _, asked in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
@@ -88,18 +88,23 @@ def fit_crossed(
 
 
 def _calibrated(
+    fitted: Any,
     left_out: Sequence[FitWithout],
     as_asked: Callable[[FitWithout], Runs],
     groups: Groups | None,
     is_close: bool,
 ) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:
     """(by errors of what was left out, None where there is too little; what was learned without sets, and the
-    numbers of the runs that it answered about). as_asked: the runs of each."""
+    numbers of the runs that it answered about). fitted: to all. as_asked: the runs of each."""
     own, names, larger = [], [], []
     without: list[tuple[Any, np.ndarray]] = []
     for one in left_out:
+        some, grades = as_asked(one), None
+        if not (one.is_of_names or one.is_larger):
+            # By what a fold learned from, names with few runs would be of a class that nobody asks about.
+            grades = grades_without_own(fitted, some.colocations, one.unit)
         scores, part, known = CalibrationRuns.of_answered(
-            one.fitted, as_asked(one), one.unit, groups=groups, held_out=one.is_of_names
+            one.fitted, some, one.unit, grades=grades, groups=groups, held_out=one.is_of_names
         )
         of_kind = names if one.is_of_names else larger if one.is_larger else own
         of_kind.append((scores, part))

@@ -104,9 +104,10 @@ def _updated_crossed(
     again = learner_of(model.metadata)
     assert isinstance(again, Again)
     assert isinstance(again.method, LeavesOut)
+    asked = _once(kept.calibration, model.calibration.runs.unit[: len(kept.calibration)])
     # Of copies of one run the first is learned from: what calibrates comes before what does not.
-    every = kept.calibration.joined(kept.learned).joined(new)
-    free = np.repeat([True, False], [len(kept.calibration), len(kept.learned)])
+    every = asked.joined(kept.learned).joined(new)
+    free = np.repeat([True, False], [len(asked), len(kept.learned)])
     of_new = ~(runs.ok().is_chosen | chosen)
     crossed = fit_crossed(
         again.method,
@@ -124,6 +125,14 @@ def _updated_crossed(
     added = {"learned": len(new), "calibration": max(more, 0)}
     metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
     return crossed.model(type(model), metadata)
+
+
+def _once(runs: KeptRuns, unit: np.ndarray) -> KeptRuns:
+    """Without what stands there as part of another unit (n,), too: a run may have been asked about twice, of
+    its set and of its platform."""
+    key = np.stack([runs.colocations.group, np.asarray(runs.runtime_seconds).view(np.int64)])
+    _, first, at = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    return runs.take(np.flatnonzero(unit == unit[first][at.reshape(-1)]))
 
 
 def _metadata(
