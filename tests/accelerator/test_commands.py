@@ -65,6 +65,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def model_folder(fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As the command fits it to the fleet."""
+    folder = tmp_path_factory.mktemp("fitted") / "model"
+    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(folder)]) == 0
+    return folder
+
+
 def test_fit_learns_the_offset_and_bounds_hold(fleet: Path, tmp_path: Path) -> None:
     runs = jostle.read_runs(fleet)
     model = jostle.fit(fleet, jostle.Accelerator(), seed=1, calibrate_by="window")
@@ -198,10 +206,8 @@ def test_safe_at_a_rate(fleet: Path, capsys) -> None:
     assert "at least 1010" in capsys.readouterr().out
 
 
-def test_safe_with_measured_bounds(fleet: Path, tmp_path: Path, capsys) -> None:
-    model = tmp_path / "model"
-    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(model)]) == 0
-    capsys.readouterr()
+def test_safe_with_measured_bounds(fleet: Path, model_folder: Path, capsys) -> None:
+    model = model_folder
     ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--platform", "v100", "--json"]
     code = exit_code([*ask, "--model", str(model), "--objective", "1.5x", "--confidence", "0.9"])
     document = json.loads(capsys.readouterr().out)
@@ -256,16 +262,14 @@ def model_way(model: Path) -> str:
 
 
 def test_safe_answers_in_measured_seconds_as_the_model_predicts(
-    fleet: Path, tmp_path: Path, capsys
+    fleet: Path, model_folder: Path, capsys
 ) -> None:
     """Measured runs take 1.1 times the trace: prediction, bound and limit are all of them."""
-    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(tmp_path / "model")]) == 0
-    capsys.readouterr()
     ask = ["safe", str(fleet), "--service", "bp", "--batch", "md", "--json", "--most", "2"]
-    ask += ["--model", str(tmp_path / "model"), "--objective", "9x"]
+    ask += ["--model", str(model_folder), "--objective", "9x"]
     assert exit_code(ask) == 0
     document = json.loads(capsys.readouterr().out)
-    model = jostle.load(tmp_path / "model")
+    model = jostle.load(model_folder)
     asked = jostle.Colocations.from_columns(
         workload=["bp"] * 3, platform=["v100"] * 3, corunners=[["md"] * n for n in range(3)]
     )
@@ -286,12 +290,12 @@ def test_safe_answers_in_measured_seconds_as_the_model_predicts(
     assert queued == pytest.approx(1.5 * expected[0], rel=0.1)
 
 
-def test_safe_learns_from_the_runs_of_its_folder(fleet: Path, tmp_path: Path, capsys) -> None:
-    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(tmp_path / "model")]) == 0
-    capsys.readouterr()
+def test_safe_learns_from_the_runs_of_its_folder(
+    fleet: Path, model_folder: Path, tmp_path: Path, capsys
+) -> None:
     ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--most", "2", "--json"]
     documents = []
-    for more in ([], ["--model", str(tmp_path / "model")], RAW):
+    for more in ([], ["--model", str(model_folder)], RAW):
         exit_code([*ask, *more])
         documents.append(json.loads(capsys.readouterr().out))
     learned, saved, raw = documents
@@ -316,17 +320,17 @@ def test_safe_learns_from_the_runs_of_its_folder(fleet: Path, tmp_path: Path, ca
     assert again["mixes"] == raw["mixes"]
 
 
-def test_sets_are_bounded_where_runs_were_measured(fleet: Path, tmp_path: Path, capsys) -> None:
-    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(tmp_path / "model")]) == 0
-    capsys.readouterr()
+def test_sets_are_bounded_where_runs_were_measured(
+    fleet: Path, model_folder: Path, tmp_path: Path, capsys
+) -> None:
     table = tmp_path / "tenants.csv"
     table.write_text("name,workload,slowdown\na,asr,3\nb,pf,3\nc,md,9\nd,hw,9\n")
-    ask = ["safe", str(fleet), "--tenants", str(table), "--model", str(tmp_path / "model")]
+    ask = ["safe", str(fleet), "--tenants", str(table), "--model", str(model_folder)]
     assert (
         exit_code([*ask, "--json"]) == 1
     )  # all four keep their limits, two were measured together
     document = json.loads(capsys.readouterr().out)
-    model = jostle.load(tmp_path / "model")
+    model = jostle.load(model_folder)
     sets = {tuple(one["members"]): one for one in [*document["fitting"], *document["others"]]}
     assert sets["a", "b", "c", "d"]["guaranteed"] is False
     assert {t["outcome"] for t in sets["a", "b", "c", "d"]["times"]} == {"unseen_group"}

@@ -22,10 +22,11 @@ BURN = "import time; list(iter(lambda: time.time() < 0, True))"
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """Runs of 30 samples of 0.1 s in which half use the processor all the time, and half hardly."""
+    """Runs of 30 samples of 0.1 s in which half use the processor all the time, and half hardly; too few for
+    regressions, which take longer to learn than what is tested here."""
     random = np.random.default_rng(0)
     made = []
-    for number in range(24):
+    for number in range(6):
         use = 0.1 * (1.0 if number % 2 else 0.02)
         counts = use * random.uniform(0.9, 1.1, 30)
         made.append(a_trace(number, {"cpu_seconds": counts.tolist()}, seconds=0.1))
@@ -58,13 +59,13 @@ def test_another_program_is_said_to_be_unlike(
     """Recorded runs that use the processor all the time, and one that sleeps; few counters are shown."""
     random, made = np.random.default_rng(0), []
     for number in range(19):
-        counters = {"cpu_seconds": (0.02 * random.uniform(0.9, 1.1, 40)).tolist()}
-        counters |= {f"other_{n}": [1.0] * 40 for n in range(12)}
-        made.append(a_trace(number, counters, seconds=0.02))
+        counters = {"cpu_seconds": (0.08 * random.uniform(0.9, 1.1, 10)).tolist()}
+        counters |= {f"other_{n}": [1.0] * 10 for n in range(12)}
+        made.append(a_trace(number, counters, seconds=0.08))
     write_traces(tmp_path / "past", Traces.from_traces(made))
     sleep = shlex.join([sys.executable, "-S", "-c", "import time; time.sleep(9)"])
-    words = ["forecast", str(tmp_path / "past"), "--component", "cpu_seconds", "--ran", "0.4"]
-    words += ["--ahead", "0.04", "--follow", sleep, "--limit", "cpu_seconds=0.5", "--steps", "6"]
+    words = ["forecast", str(tmp_path / "past"), "--component", "cpu_seconds", "--ran", "0.2"]
+    words += ["--ahead", "0.08", "--follow", sleep, "--limit", "cpu_seconds=0.5", "--steps", "4"]
     assert exit_code([*words, "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert "unlike the 19 recorded runs" in lines[-1]["unlike"]

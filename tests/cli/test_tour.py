@@ -44,7 +44,7 @@ def test_the_tour_measures_learns_and_checks(
     # A second tour of the same folder goes on from the first; how it learns was tried by that one.
     quick = jostle.Factorization(steps=60)
     monkeypatch.setattr("jostle.tour._learning.tour_method", lambda *_: quick)
-    assert run(["tour", "-o", str(folder), *SHORT, "--json"]) == 0
+    assert run(["tour", "-o", str(folder), *SHORT, "--sets", "4", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "tour/v1"
     more = jostle.read_runs(folder / "dataset")

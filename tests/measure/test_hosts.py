@@ -326,10 +326,10 @@ def test_a_full_disk_leaves_a_readable_dataset(tmp_path: Path, quick) -> None:
         free = os.statvfs(disk)
         (disk / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - 12288))
         with pytest.raises((UnreadableFile, NotPermitted), match=r"(?i)space|disk is full"):
-            measure(quick(sets=80), disk / "data", MeasureOptions())
+            measure(quick(sets=24), disk / "data", MeasureOptions())
         assert rows(disk / "data") == before
         (disk / "ballast").unlink()
-        summary = measure(quick(sets=80), disk / "data", MeasureOptions())
+        summary = measure(quick(sets=24), disk / "data", MeasureOptions())
         # What the journal held when the disk was full is not measured again.
         assert summary.finished
         assert summary.already >= len({r["window_id"] for r in before if r["status"] == "ok"}) > 0

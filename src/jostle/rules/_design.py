@@ -68,7 +68,7 @@ def _thin(design: np.ndarray) -> np.ndarray:
     alone: the search ends sooner in the wide form, and gave answers that are a little closer."""
     if design.shape[1] <= max(MOST_COLUMNS, design.shape[0]):
         return design
-    return np.asarray(np.linalg.qr(design.T)[1]).T
+    return np.asarray(np.linalg.qr(design.T, mode="r")).T
 
 
 def _inside(one: np.ndarray, column: np.ndarray) -> np.ndarray:

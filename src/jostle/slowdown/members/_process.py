@@ -243,12 +243,14 @@ def _pooled(values: np.ndarray, one: Cells, other: Cells) -> np.ndarray:
 
 def _rows_pooled(values: np.ndarray, cells: Cells) -> np.ndarray:
     """(n, k) means over the co-runners of each row."""
-    n = len(cells.target)
-    if len(cells.row) == n and (cells.row == np.arange(n)).all():
+    from scipy.sparse import csr_array
+
+    n, m, degree = len(cells.target), len(cells.row), cells.degree
+    if m == n and (cells.row == np.arange(n)).all():
         return values
-    total = np.zeros((n, values.shape[1]))
-    np.add.at(total, cells.row, values)
-    return total / np.maximum(cells.degree, 1)[:, None]
+    ends = np.concatenate([[0], np.cumsum(degree)])
+    total = csr_array((np.ones(m), np.arange(m), ends), shape=(n, m)) @ values
+    return total / np.maximum(degree, 1)[:, None]
 
 
 def _apart(x: np.ndarray, y: np.ndarray) -> np.ndarray:
