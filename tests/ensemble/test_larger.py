@@ -85,6 +85,9 @@ def test_more_co_runners_than_any_run_had_are_bounded_as_far_as_sets_left_out_we
     assert of_rules.bound(turned, 0.8).seconds == pytest.approx(seconds[1])
     # Sets of two co-runners were answered by a fit to pairs: four are as far beyond two, five are further.
     assert of_rules.bound(six, 0.8).outcome.tolist() == ["unseen_group"]
+    (listed,) = [p for p in of_rules.calibration.summary() if p.pool == "more co-runners"]
+    assert np.isfinite(of_rules.bound(asked, listed.highest - 1e-6).seconds).all()
+    assert np.isinf(of_rules.bound(asked, (listed.highest + 1) / 2).seconds).all()
     of_rules.save(tmp_path / "model")
     again = jostle.load(tmp_path / "model").bound(asked, 0.8)
     assert np.array_equal(again.seconds, seconds[1])

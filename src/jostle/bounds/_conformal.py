@@ -253,18 +253,23 @@ class Calibration(Serializable):
         return pools
 
     def summary(self) -> list[PoolSummary]:
-        """Every class that calibration runs have, those with the most runs first."""
-        r = self.runs.take(np.flatnonzero(self.runs.is_answered))
-        keys = np.column_stack([r.degree, r.grades, r.group])
+        """Every class that calibration runs have, those with the most runs first; of more co-runners than
+        any run had, what bounds one more."""
         summaries = []
-        for key in np.unique(keys, axis=0):
-            n = int((keys == key).all(1).sum())
-            chain = self._chain(int(key[0]), key[1:-1], int(key[-1]))
-            highest = max(pool.highest_confidence for pool in chain)
-            group = self.groups.label(int(key[-1])) if self.groups else ""
-            summaries.append(
-                PoolSummary(pool_of(int(key[0])), text_of(key[1:-1]), group, n, highest)
-            )
+        for runs, beyond in ((self.runs, 0), (self.larger, 1)):
+            if runs is None:
+                continue
+            r = runs.take(np.flatnonzero(runs.is_answered))
+            keys = np.column_stack([r.degree + beyond, r.grades, r.group])
+            for key in np.unique(keys, axis=0):
+                n = int((keys == key).all(1).sum())
+                chain = self._chain(int(key[0]), key[1:-1], int(key[-1]))
+                if beyond and not any(pool.name == LARGER_SETS for pool in chain):
+                    continue
+                highest = max(pool.highest_confidence for pool in chain)
+                group = self.groups.label(int(key[-1])) if self.groups else ""
+                name = "more co-runners" if beyond else pool_of(int(key[0]))
+                summaries.append(PoolSummary(name, text_of(key[1:-1]), group, n, highest))
         return sorted(summaries, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
 
     def bound(
