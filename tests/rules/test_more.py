@@ -143,14 +143,23 @@ def test_larger_sets_left_out_say_whether_more_company_costs_less(helps: bool) -
 
     rows = rows_of(drawn)
     rows = rows_of(drawn, (law(rows) + 0.01 * random.normal(size=len(rows))).tolist())
-    found, tried = fit_extrapolation(rows, GROUND, law, law(rows), lambda keep: (law, None))
+    half = rows.sets() % 2 == 1
+    about = GROUND, law, law(rows), lambda keep: (law, None)
+    found, tried = fit_extrapolation(rows, *about, half=half)
     assert bool(found.stays) != helps
-    assert tried is not None
-    assert (tried.most, found.most) == (2, 3)
-    near = tried.log_slowdown(rows.take(rows.degree == 3), GROUND, law) - law(
-        rows.take(rows.degree == 3)
+    assert [one.most for one in (*tried, found)] == [2, 2, 3]
+    largest = rows.take(rows.degree == 3)
+    for one in tried:
+        assert np.abs(one.log_slowdown(largest, GROUND, law) - law(largest)).max() < 0.1
+    # What answers about the sets of one half has not seen them.
+    moved = rows.log_slowdown + 2.0 * ((rows.degree == 3) & half)
+    _, again = fit_extrapolation(replace(rows, log_slowdown=moved), *about, half=half)
+    blind, seeing = (
+        np.stack([one.log_slowdown(largest, GROUND, law) for one in (tried[at], again[at])])
+        for at in (1, 0)
     )
-    assert np.abs(near).max() < 0.1
+    assert (blind[0] == blind[1]).all()
+    assert (seeing[0] != seeing[1]).any()
 
 
 def test_what_was_measured_is_remembered_as_far_as_it_repeats() -> None:

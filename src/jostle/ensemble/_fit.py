@@ -82,7 +82,7 @@ def fit(
     has_rows = bool(campaign.is_learned.any())
     asked = {name for name in every if has_rows or (name in inputs and inputs[name].any())}
     folds = [] if is_alone else folds_of(campaign, seed)
-    total, done, largest = len(folds) + 2, 0, None
+    total, done, largest = len(folds) + 2, 0, []
 
     def tick() -> None:
         nonlocal done
@@ -128,11 +128,12 @@ def fit(
     fitted = fitted.with_weighed(sessions=sessions)
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
     left_out = _left_out(tried, whole, fitted)
-    if largest is not None:
+    if largest:
         asked = np.flatnonzero(campaign.is_learned & (campaign.degree == most))
-        own = largest.with_weighed(sessions=sessions)
-        unit = campaign.sets(everywhere=True)[asked]
-        left_out.append(FitWithout(own, campaign.origin[asked], unit, False, is_larger=True))
+        unit, half = campaign.sets(everywhere=True)[asked], halves_of(campaign)[asked]
+        for own, mine in zip(largest, (~half, half), strict=True):
+            one = own.with_weighed(sessions=sessions), campaign.origin[asked[mine]], unit[mine]
+            left_out.append(FitWithout(*one, False, is_larger=True))
     return fitted, left_out
 
 
@@ -240,9 +241,9 @@ class Learned:
 
     def finished(
         self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...], seed: int
-    ) -> tuple[FittedEnsemble, FittedEnsemble | None]:
+    ) -> tuple[FittedEnsemble, list[FittedEnsemble]]:
         """(with what was measured of sets themselves, and what answers about larger ones; the same without
-        the largest sets, None where these were not left out)."""
+        the largest sets, for either half of these, none where these were not left out)."""
         campaign, ground = self.campaign, fitted.weighed.ground
         rows = campaign.rows
         of_run = np.full(len(campaign), np.nan)
@@ -285,8 +286,9 @@ class Learned:
             *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
             usual=ANY_OF_PAIRS,
             untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
+            half=halves_of(campaign)[campaign.is_learned],
         )
-        largest = None if tried is None else without[0].with_weighed(more=tried)
+        largest = [without[0].with_weighed(more=one) for one in tried]
         return fitted.with_weighed(more=more), largest
 
 
@@ -313,6 +315,14 @@ def _with_levels(fitted: FittedEnsemble, part: CanonicalRuns) -> np.ndarray:
 def _variance(values: np.ndarray) -> float:
     """About 0, of most of them."""
     return float(np.median(np.abs(values)) * 1.4826) ** 2
+
+
+def halves_of(campaign: CanonicalRuns) -> np.ndarray:
+    """(n,) bool, in which half of the largest sets each run's set is."""
+    largest, half = campaign.degree == campaign.degree.max(), np.zeros(len(campaign), bool)
+    sets = campaign.sets(everywhere=True)[largest]
+    half[largest] = np.unique(sets, return_inverse=True)[1].reshape(-1) % 2 == 1
+    return half
 
 
 def _notes(

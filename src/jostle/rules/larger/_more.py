@@ -175,15 +175,17 @@ def fit_extrapolation(
     noise: float = np.nan,
     usual: Sequence[Rule] = (USUAL,),
     untried: np.ndarray | None = None,
-) -> tuple[LargerSets, LargerSets | None]:
-    """(what answers, what was tried on the largest sets, learned from the others; None where these are few).
+    half: np.ndarray | None = None,
+) -> tuple[LargerSets, list[LargerSets]]:
+    """(what answers, what answers the largest sets of either half, learned from smaller sets and weighed on
+    the other half; none where the largest are few).
 
     answer: what is weighed. within: (n,) what that says of rows not seen, NaN where unknown. fewer: fits on
     some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
     variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
     no larger sets are known to tell. untried: (k,) weights of parts that say themselves how effects grow,
     which pairs alone cannot try; of pairs, those that simulate how members share: these are believed about
-    larger sets as far as about pairs."""
+    larger sets as far as about pairs. half: (n,) bool, which half of the sets each row is of."""
     most, turns = int(rows.degree.max()), turns_on_cores(rows, ground)
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
     answer, within = _without_turns(answer, ground), within - turns
@@ -191,28 +193,31 @@ def fit_extrapolation(
     gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
-    tried = None
+    tried: list[LargerSets] = []
     if most == 1 and untried is not None:
         places = np.flatnonzero(untried)
         rules += [Rule(PART, 0.0, at) for at in places.tolist()]
         weight = np.append(weight * (1 - untried.sum()), untried[places])
     if most > 1 and min(highest.sum(), (~highest).sum()) >= FEWEST:
-        known, held = rows.take(~highest), rows.take(highest).drawn(MOST_HELD, [MOST_HELD])
+        known = rows.take(~highest)
+        is_held = highest.copy()
+        order = np.random.default_rng([MOST_HELD]).permutation(np.flatnonzero(highest))
+        is_held[order[MOST_HELD:]] = False
+        held = rows.take(is_held)
         smaller, parts = fewer(~highest)
         smaller, waited = _without_turns(smaller, ground), turns_on_cores(held, ground)
         before = int(known.degree.max())
         whole = None if parts is None else parts(held) - waited
         rules = _rules(before, 0 if whole is None else len(whole))
-        low_known = _low(known, ground, smaller)
-        trial = LargerSets(np.array(before), np.array(rules), weight, low_known, rho, gain, stays)
-        alone = smaller(_pairs(held))
-        answers, least = trial.by_rule(held, ground, smaller, alone, whole)
-        weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
-        away = weight @ answers - held.log_slowdown
-        least = least - waited - held.log_slowdown
-        lost = relative_error(np.maximum(away, least)) - relative_error(away)
-        stays = np.array(nothing_but_noise(lost, held.sets()))
-        tried = replace(trial, rule=np.array(rules, float), weight=weight, stays=stays)
+        own = _low(known, ground, smaller), explained(known, ground, within[~highest], noise)
+        trial = LargerSets(np.array(before), np.array(rules), weight, *own, gain, stays)
+        answers, least = trial.by_rule(held, ground, smaller, smaller(_pairs(held)), whole)
+        weight, stays = _weighed(answers, least - waited, held)
+        mine = np.zeros(len(held), bool) if half is None else half[is_held]
+        for other in (mine, ~mine) if mine.any() and not mine.all() else ():
+            about = answers[:, other], (least - waited)[other], held.take(other)
+            own, still = _weighed(*about)
+            tried.append(replace(trial, rule=np.array(rules, float), weight=own, stays=still))
         if before == 1 and whole is not None and untried is not None:
             weight = weight * (1 - UNTRIED * untried.sum())
             weight[: len(untried)] += UNTRIED * untried
@@ -222,6 +227,16 @@ def fit_extrapolation(
         rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
     more = LargerSets(np.array(most), np.array(rules, float), weight, low, rho, gain, stays)
     return more, tried
+
+
+def _weighed(
+    answers: np.ndarray, least: np.ndarray, held: SlowdownRows
+) -> tuple[np.ndarray, np.ndarray]:
+    """((k,) weights of what rules answer (k, n), () whether the least (n,) is to hold)."""
+    weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
+    away, least = weight @ answers - held.log_slowdown, least - held.log_slowdown
+    lost = relative_error(np.maximum(away, least)) - relative_error(away)
+    return weight, np.array(nothing_but_noise(lost, held.sets()))
 
 
 def _without_turns(answer: Answer, ground: Ground) -> Answer:
