@@ -30,7 +30,6 @@ from jostle.errors import NotEnoughRuns
 from jostle.methods import CLOSE_CALIBRATION, Data, FitWithout, RunCounts
 from jostle.progress import Progress
 from jostle.rules import (
-    ANY_OF_PAIRS,
     Answer,
     LargerSets,
     chance_of_identity,
@@ -284,7 +283,6 @@ class Learned:
         ]
         more, tried = fit_extrapolation(
             *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
-            usual=ANY_OF_PAIRS,
             untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
             half=halves_of(campaign)[campaign.is_learned],
         )

@@ -53,7 +53,6 @@ from ._weights import weights_of_unseen as weights_of_unseen
 from ._weights import without_light as without_light
 from .larger._cores import turns_on_cores as turns_on_cores
 from .larger._cores import with_cores as with_cores
-from .larger._more import ANY_OF_PAIRS as ANY_OF_PAIRS
 from .larger._more import Answer as Answer
 from .larger._more import LargerSets as LargerSets
 from .larger._more import fit_extrapolation as fit_extrapolation

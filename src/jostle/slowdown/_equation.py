@@ -54,6 +54,11 @@ class Sizes:
         return out
 
     @property
+    def random_size(self) -> int:
+        """Of what starts at random: the numbers of S and G, which stand first."""
+        return sum(int(np.prod(self.shapes()[name])) for name in ("s", "g", "both"))
+
+    @property
     def size(self) -> int:
         return sum(int(np.prod(shape)) for shape in self.shapes().values())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from jostle.ensemble import CanonicalRuns
 from jostle.methods import Restores
 from jostle.rules import Ground, RandomEffects, SlowdownRows, fit_effects
 from jostle.slowdown._equation import Sizes
-from jostle.slowdown.members._form import SlowdownForm, fit_form
+from jostle.slowdown.members._form import SlowdownForm, fit_forms
 from jostle.slowdown.members._process import MOST_ROWS, Cells, Kernels, Process, fit_process, tuned
 
 PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
@@ -97,13 +98,11 @@ class ProductExpert(Restores):
                 *(platforms, workloads, self.rank, campaign.design),
                 *(exponents, is_timed, ALIKE_IN_SECONDS if is_timed else 0.0),
             )
-            mine = _rows_of(some, is_timed)
-            for penalty in PENALTIES:
-                label = f"{text} {penalty:g}"
-                if label in wanted:
-                    starts = self.starts if best else 1
-                    form = fit_form(mine, sizes, penalty, seed, starts, self.steps)
-                    members.append(ProductMember(label, is_timed, form))
+            about = _rows_of(some, is_timed)
+            mine = {label: each for each in PENALTIES if (label := f"{text} {each:g}") in wanted}
+            starts = self.starts if best else 1
+            forms = fit_forms(about, sizes, list(mine.values()), seed, starts, self.steps)
+            members += [ProductMember(*one) for one in zip(mine, repeat(is_timed), forms)]
         processes = [name for name in PROCESSES if name in wanted]
         if processes:
             members += _processes(campaign, processes, seed)

@@ -26,7 +26,7 @@ rules are weighed by how close they are on the highest, learned from the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -173,7 +173,6 @@ def fit_extrapolation(
     within: np.ndarray,
     fewer: Callable[[np.ndarray], tuple[Answer, Parts | None]],
     noise: float = np.nan,
-    usual: Sequence[Rule] = (USUAL,),
     untried: np.ndarray | None = None,
     half: np.ndarray | None = None,
 ) -> tuple[LargerSets, list[LargerSets]]:
@@ -182,16 +181,17 @@ def fit_extrapolation(
 
     answer: what is weighed. within: (n,) what that says of rows not seen, NaN where unknown. fewer: fits on
     some of the rows, (n,) bool, and gives the answer and its parts, if these answer larger sets. noise:
-    variance of the log runtime of repeated runs alone, NaN where unknown. usual: rules that weigh alike where
-    no larger sets are known to tell. untried: (k,) weights of parts that say themselves how effects grow,
-    which pairs alone cannot try; of pairs, those that simulate how members share: these are believed about
-    larger sets as far as about pairs. half: (n,) bool, which half of the sets each row is of."""
+    variance of the log runtime of repeated runs alone, NaN where unknown. untried: (k,) weights of parts that
+    say themselves how effects grow, which pairs alone cannot try; of pairs, those that simulate how members
+    share: these are believed about larger sets as far as about pairs. None where there is one answer, of
+    USUAL. half: (n,) bool, which half of the sets each row is of."""
     most, turns = int(rows.degree.max()), turns_on_cores(rows, ground)
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
     answer, within = _without_turns(answer, ground), within - turns
     rho, low = explained(rows, ground, within, noise), _low(rows, ground, answer)
     gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
+    usual = (USUAL,) if untried is None else ANY_OF_PAIRS
     rules, weight = list(usual), np.full(len(usual), 1 / len(usual))
     tried: list[LargerSets] = []
     if most == 1 and untried is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from jostle.rules import Ground, SlowdownRows
 from jostle.slowdown._equation import SHIFT, FormLoss, Sizes, positive, softplus
 
 START = 0.3  # spread of the starting numbers
+ENOUGH = 1e-7  # share of the loss, under which a step gains nothing that other rows would know of
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,28 @@ class SlowdownForm:
         return np.expm1(log) / rows.scale if rows.timed else log
 
 
-def fit_form(
-    rows: SlowdownRows, sizes: Sizes, penalty: float, seed: int, starts: int, steps: int
-) -> SlowdownForm:
-    """penalty: of the ridge, in units of the variance of the rows' log slowdown."""
-    strength = penalty * spread_of(rows) if len(rows) else penalty
-    fits = [_start(rows, sizes, strength, seed + 1000 * number, steps) for number in range(starts)]
+def fit_forms(
+    rows: SlowdownRows,
+    sizes: Sizes,
+    penalties: Sequence[float],
+    seed: int,
+    starts: int,
+    steps: int,
+) -> list[SlowdownForm]:
+    """One for each of the penalties, from weak to strong: of the ridge, in units of the variance of the rows'
+    log slowdown. The strongest starts at random, each weaker one where the one before has ended: it ends
+    sooner and higher up than from chance."""
+    spread = spread_of(rows) if len(rows) else 1.0
+    found: list[list[np.ndarray]] = [[] for _ in penalties]
+    for number in range(starts):
+        x = _random_start(sizes, seed + 1000 * number)
+        for at in reversed(range(len(penalties))):
+            x = _fitted(rows, sizes, penalties[at] * spread, x, steps)
+            found[at].append(x)
+    return [_form_of(sizes, fits) for fits in found]
+
+
+def _form_of(sizes: Sizes, fits: list[np.ndarray]) -> SlowdownForm:
     fields: dict[str, list[np.ndarray]] = {name: [] for name in SlowdownForm.__dataclass_fields__}
     p, w = sizes.platforms, sizes.workloads
     for x in fits:
@@ -64,31 +82,36 @@ def spread_of(rows: SlowdownRows) -> float:
     return max(float(np.clip(y, low, high).var()), 1e-8)
 
 
-def _start(rows: SlowdownRows, sizes: Sizes, strength: float, seed: int, steps: int) -> np.ndarray:
-    """The numbers of one fit, from a random start."""
+def _random_start(sizes: Sizes, seed: int) -> np.ndarray:
+    x = np.zeros(sizes.size)
+    size = sizes.random_size
+    x[:size] = START * np.random.default_rng(seed).normal(size=size)
+    return x
+
+
+def _fitted(
+    rows: SlowdownRows, sizes: Sizes, strength: float, start: np.ndarray, steps: int
+) -> np.ndarray:
+    """The numbers of one fit."""
     from scipy.optimize import minimize
     from scipy.sparse import issparse
 
-    random = np.random.default_rng(seed)
-    x = np.zeros(sizes.size)
-    random_part = (3 if sizes.alike else 2) * sizes.design.shape[1] * sizes.rank
-    x[:random_part] = START * random.normal(size=random_part)
     if len(rows) == 0:
-        return x
+        return start
     design: Any = sizes.design
-    few, at = sizes, np.arange(len(x))
+    few, at = sizes, np.arange(len(start))
     if issparse(design):  # a step costs what all of them are, and of most no row tells
         columns = np.unique(design[np.union1d(rows.target, rows.corunner)].indices)
         few = replace(sizes, design=design[:, columns])
-        of_columns = np.arange(random_part).reshape(-1, design.shape[1], sizes.rank)
-        at = np.append(of_columns[:, columns].ravel(), at[random_part:])
+        of_columns = np.arange(sizes.random_size).reshape(-1, design.shape[1], sizes.rank)
+        at = np.append(of_columns[:, columns].ravel(), at[sizes.random_size :])
     solution = minimize(
         FormLoss(few, rows, strength),
-        x[at],
+        start[at],
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": steps},
+        options={"maxiter": steps, "ftol": ENOUGH},
     )
-    x = np.zeros(len(x))  # what no row tells of
+    x = np.zeros(len(start))  # what no row tells of
     x[at] = solution.x
     return x
