@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,7 @@ def test_the_way_with_the_least_margin_is_taken(seed: int) -> None:
         random.normal(size=n) * sizes[int(random.integers(4))] * 0.3,
         random.integers(0, 2, n),
         np.zeros(n),
+        np.arange(n),
     )
     inside = random.random(n) < 0.97
     found = part.way(inside)
@@ -206,13 +208,29 @@ def test_the_way_with_the_least_margin_is_taken(seed: int) -> None:
     assert both.way(inside) == found
 
 
+def test_a_way_that_few_units_would_blow_up_is_not_taken() -> None:
+    """Two runs in a hundred, far off where the scale is small, count by runs for little; of ten units they
+    are two, and the rank of a bound for a new unit reaches one of them."""
+    scale = np.stack([np.ones(100), np.linspace(0.3, 1.0, 100)])
+    scale[1, :2] = 0.02
+    error = 0.1 * scale[1]
+    error[:2] = 0.15
+    unit = np.concatenate([[0, 1], 2 + np.arange(98) % 8])
+    candidates = Candidates(("same", "with the slowdown"), np.zeros((2, 100)), scale)
+    part = Selection(candidates, error, np.zeros(100, int), np.zeros(100), np.arange(100))
+    inside = np.ones(100, bool)
+    assert part.way(inside).stages == (1,)
+    assert replace(part, unit=unit).way(inside).stages == (0,)
+
+
 def test_too_few_to_choose_take_the_first_way() -> None:
     """Of 49 runs the first way is taken, whatever its margin; of 50 the better one."""
     random = np.random.default_rng(0)
     for n, expected in ((49, (0,)), (50, (1,))):
         scale = np.stack([np.exp(random.normal(size=n)), np.ones(n)])
         candidates = Candidates(("wild", "same"), np.zeros((2, n)), scale)
-        part = Selection(candidates, random.normal(size=n) * 0.1, np.zeros(n, int), np.zeros(n))
+        rest = np.zeros(n, int), np.zeros(n), np.arange(n)
+        part = Selection(candidates, random.normal(size=n) * 0.1, *rest)
         assert part.way(np.ones(n, bool)).stages == expected
 
 
@@ -220,9 +238,8 @@ def test_a_way_without_answers_is_not_taken() -> None:
     n = 80
     centre = np.stack([np.full(n, np.nan), np.zeros(n)])
     candidates = Candidates(("none", "same"), centre, np.ones((2, n)))
-    part = Selection(
-        candidates, np.random.default_rng(0).normal(size=n), np.zeros(n, int), np.zeros(n)
-    )
+    rest = np.zeros(n, int), np.zeros(n), np.arange(n)
+    part = Selection(candidates, np.random.default_rng(0).normal(size=n), *rest)
     assert part.way(np.ones(n, bool)).stages == (1,)
 
 

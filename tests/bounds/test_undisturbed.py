@@ -21,7 +21,7 @@ def bounds_of(off: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     """Of calibration runs as they are, and with their errors taken off: what they are off by at the rank."""
     n = len(off)
     one = Candidates(("answer",), np.zeros((1, n)), np.ones((1, n)))
-    part = Selection(one, off, np.zeros(n, np.int64), error)
+    part = Selection(one, off, np.zeros(n, np.int64), error, np.arange(n))
     rank = int(np.ceil(CONFIDENCE * (n + 1))) - 1
     plain, taken = (np.sort(each.scores[0])[rank] for each in (part, part.undisturbed()))
     return float(plain), float(taken)

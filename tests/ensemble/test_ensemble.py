@@ -101,9 +101,13 @@ def test_a_fold_never_learns_what_it_is_asked(
     c = runs.colocations
     sets = [frozenset([w, *k]) for w, k in zip(*names_of(c), strict=True)]
     by_sets = [one for one in parts if not (one.is_of_names or one.is_larger)]
-    (largest,) = (one for one in parts if one.is_larger)
-    assert sorted(largest.runs.tolist()) == np.flatnonzero(c.number_of_corunners == 2).tolist()
-    assert (largest.fitted.evidence(c.take(largest.runs)).same_set == 0).all()
+    halves = [one for one in parts if one.is_larger]
+    largest = np.concatenate([half.runs for half in halves])
+    assert sorted(largest.tolist()) == np.flatnonzero(c.number_of_corunners == 2).tolist()
+    for half in halves:
+        assert (half.fitted.evidence(c.take(half.runs)).same_set == 0).all()
+    one, other = ({sets[row] for row in half.runs.tolist()} for half in halves)
+    assert not one & other
     seen: list[int] = []
     for one in by_sets:
         counts = one.fitted.evidence(c.take(one.runs)).same_set

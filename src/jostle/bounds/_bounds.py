@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle._report import Glance, duration
-from jostle.bounds._rank import conformal_rank
+from jostle.bounds._rank import conformal_rank, rank_by_weight, window_weights
 
 OUTCOMES = {
     "guaranteed": "holds with the stated confidence, over runs like those it was calibrated on: as many "
@@ -133,10 +133,20 @@ def coverage(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:
     )
 
 
-def margin_of_errors(error: np.ndarray, scale: np.ndarray, confidence: float) -> float:
+def margin_of_errors(
+    error: np.ndarray, scale: np.ndarray, confidence: float, unit: np.ndarray | None = None
+) -> float:
     """The margin of bounds whose log lies in proportion to the scale above the prediction, calibrated on
-    these very errors. error: (n,) log runtime minus predicted; scale: (n,) above 0. n at least 1."""
-    rank = min(conformal_rank(len(error), confidence), len(error))
-    offset = np.sort(error / scale)[rank - 1]
+    these very errors, or at the largest where they are too few. error: (n,) log runtime minus predicted;
+    scale: (n,) above 0; unit: (n,) codes of what was drawn as one, where not every run was drawn by itself.
+    n at least 1."""
+    score = error / scale
+    order = np.argsort(score, kind="stable")
+    if unit is None:
+        rank = conformal_rank(len(error), confidence)
+    else:
+        weight, total = window_weights(unit)
+        rank = rank_by_weight(np.cumsum(weight[order]), total, confidence)
+    offset = score[order[min(rank, len(error)) - 1]]
     over = np.expm1(np.minimum(scale * offset - error, 20.0))
     return float(np.maximum(over, 0.0).mean())

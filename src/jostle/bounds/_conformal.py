@@ -115,7 +115,7 @@ class CalibrationRuns:
     ) -> tuple[CalibrationRuns, Selection, np.ndarray]:
         """(those that have an answer, the same to choose a way to bound on, their numbers): what has none is
         another kind of question, not a late run. options: as of `of`."""
-        part = Selection.of(fitted, runs)
+        part = Selection.of(fitted, runs, unit)
         scores = cls.of(fitted, runs, unit, part=part, **options)
         known = np.flatnonzero(scores.is_answered)
         return scores.take(known), part.take(known), known

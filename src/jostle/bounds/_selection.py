@@ -20,21 +20,24 @@ FEWEST_TO_CHOOSE = 50
 @dataclass(frozen=True)
 class Selection:
     """n runs that the ways to bound are compared on. log_runtime: (n,) measured; degree: (n,) co-runners.
-    error: (n,) standard errors of log_runtime."""
+    error: (n,) standard errors of log_runtime. unit: (n,) codes, equal for what was drawn as one."""
 
     candidates: Candidates
     log_runtime: np.ndarray
     degree: np.ndarray
     error: np.ndarray
+    unit: np.ndarray
 
     @classmethod
-    def of(cls, predictor: Any, runs: Any) -> Selection:
+    def of(cls, predictor: Any, runs: Any, unit: np.ndarray | None = None) -> Selection:
+        """unit: of the runs with status ok; where it is left out every run was drawn by itself."""
         runs = runs.ok()
         return cls(
             candidates_of(predictor, runs.colocations),
             np.log(runs.runtime_seconds),
             np.asarray(runs.colocations.number_of_corunners),
             runs.runtime_error_ratio,
+            np.arange(len(runs)) if unit is None else np.asarray(unit, np.int64),
         )
 
     @staticmethod
@@ -60,7 +63,7 @@ class Selection:
     def take(self, index: np.ndarray) -> Selection:
         c = self.candidates
         candidates = Candidates(c.names, c.centre[:, index], c.scale[:, index], c.until)
-        rest = (one[index] for one in (self.log_runtime, self.degree, self.error))
+        rest = (one[index] for one in (self.log_runtime, self.degree, self.error, self.unit))
         return Selection(candidates, *rest)
 
     def way(self, inside: np.ndarray) -> Way:
@@ -87,5 +90,6 @@ class Selection:
 
     def _log_margin(self, place: int, level: float, inside: np.ndarray) -> float:
         error = self.log_runtime[inside] - self.candidates.centre[place, inside]
-        margin = margin_of_errors(error, self.candidates.scale[place, inside], level)
+        scale = self.candidates.scale[place, inside]
+        margin = margin_of_errors(error, scale, level, self.unit[inside])
         return float(np.log(np.maximum(margin, 1e-12)))
