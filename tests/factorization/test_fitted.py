@@ -24,6 +24,7 @@ from jostle.methods import Baseline, Features, Fitted, RunCounts, fit_baseline, 
 from jostle.runs import Colocations, Runs
 
 from .conftest import PLATFORMS, WORKLOADS, make_world
+from .reference import log_runtime_in_jax
 
 QUICK = Factorization(
     form="paper", types=2, type_rank=4, rank=8, hidden=16, steps=60, learning_rate=7e-3
@@ -189,6 +190,20 @@ def test_quantile_heads_are_ordered_on_average(fitted: FittedFactorization, worl
     assert low < much  # trained for a half and for nine tenths
     assert (centre[names.index("quantile 0.9")] - median).mean() > 0
     assert (scale > 0).all()
+
+
+@pytest.mark.parametrize("form", ["paper", "product", "saturating"])
+def test_jax_answers_the_same_equations(
+    fitted: FittedFactorization, world: Runs, form: str
+) -> None:
+    model = replace(fitted, reading=Form(form, quantiles=fitted.reading.quantiles))
+    codes = model.codes(world.colocations)
+    padded = pad(codes.corunner, world.colocations.corunner_offsets)
+    network = log_runtime_in_jax(
+        model.embeddings, model.reading, codes.workload, codes.platform, padded
+    )
+    expected = model.predict_log(codes) - model.beyond_alone(codes)
+    assert np.allclose(network, expected, rtol=1e-4, equal_nan=True)
 
 
 def test_unknown_names_are_named(fitted: FittedFactorization) -> None:

@@ -14,9 +14,8 @@ from jostle.alignment import Alignment
 from jostle.bag import Bag
 from jostle.bounds import Candidates
 from jostle.ensemble import Ensemble
-from jostle.factorization import Factorization, FittedFactorization
+from jostle.factorization import Factorization
 from jostle.methods import (
-    AnswersInJax,
     ContractBroken,
     Data,
     FromCounts,
@@ -47,7 +46,7 @@ ON_RUNS: dict[str, Method[Any]] = {
 
 @pytest.mark.parametrize("method", ON_RUNS.values(), ids=ON_RUNS.keys())
 def test_methods_that_learn_from_runs(method: Method[Any], runs: Runs) -> None:
-    assert len(check(method, runs)) >= 16
+    assert len(check(method, runs)) >= 15
 
 
 def test_the_method_that_learns_from_profiles(runs: Runs) -> None:
@@ -58,7 +57,7 @@ def test_the_method_that_learns_from_profiles(runs: Runs) -> None:
         kernel = {"kind": "kernel", "start_seconds": 0.4, "duration_seconds": 0.5 + 0.1 * number}
         rows = [copy, {**kernel, **shape}]
         profiles[name] = tasks_from_rows(rows, run_id=name, gpu=GPUS["V100"])
-    assert len(check(Accelerator(), Data(runs, profiles=profiles))) >= 16
+    assert len(check(Accelerator(), Data(runs, profiles=profiles))) >= 15
 
 
 traces = simulated.traces
@@ -66,7 +65,7 @@ traces = simulated.traces
 
 def test_the_method_that_learns_from_traces(traces: Traces) -> None:
     method = Alignment(learner="phases", counters=COUNTERS)
-    assert len(check(method, Data(traces=traces))) >= 16
+    assert len(check(method, Data(traces=traces))) >= 15
 
 
 def test_the_method_that_learns_from_probes() -> None:
@@ -79,7 +78,6 @@ def test_every_installed_method_is_found_and_tried() -> None:
     for name in method_names():
         assert method_named(name).name == name
     assert tried == set(method_names())
-    assert issubclass(FittedFactorization, AnswersInJax)  # whose two ways the suite compares
 
 
 class Median(FromCounts):

@@ -98,20 +98,6 @@ class FittedFactorization(FromCounts):
         met = self.counts.runs_of_workloads(self.workload_names) > 0
         return np.sqrt(far_of(self.embeddings.workload_main, met))
 
-    def predict_in_jax(self, colocations: Colocations) -> np.ndarray:
-        """(n,) seconds by the same equations in JAX, which is an extra; what stands beside the network is
-        NumPy's."""
-        from jostle.factorization.training._reference import log_runtime_in_jax
-
-        codes = self.codes(colocations)
-        counts = colocations.number_of_corunners
-        padded = np.full((len(colocations), max(int(counts.max(initial=0)), 1)), -1)
-        padded[np.arange(padded.shape[1]) < counts[:, None]] = codes.corunner
-        network = log_runtime_in_jax(
-            self.embeddings, self.reading, codes.workload, codes.platform, padded
-        )
-        return np.exp(network + self._answer(codes)[0] - self._log_runtime(codes))
-
     def spread_rows(self, codes: Codes) -> SpreadRows:
         """What the spread of the errors depends on."""
         log_runtime, slowdown = self._answer(codes)

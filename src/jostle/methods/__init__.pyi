@@ -4,7 +4,6 @@ from ._check import ContractBroken as ContractBroken
 from ._check import check as check
 from ._contract import Answers as Answers
 from ._contract import AnswersEverywhere as AnswersEverywhere
-from ._contract import AnswersInJax as AnswersInJax
 from ._contract import Explains as Explains
 from ._contract import FitsAgain as FitsAgain
 from ._contract import Fitted as Fitted

@@ -23,7 +23,7 @@ import numpy as np
 from jostle._tensors import write_document
 from jostle.bounds import Calibration
 from jostle.errors import JostleError, UnknownName
-from jostle.methods._contract import AnswersInJax, Fitted, Method
+from jostle.methods._contract import Fitted, Method
 from jostle.methods._data import Data
 from jostle.methods._prepared import HeldOut, Prepared, hold_out
 from jostle.runs import Colocations, Runs
@@ -253,11 +253,6 @@ def _rows_held_out_change_no_answer(trial: _Trial) -> None:
     _same(fitted.predict(trial.asked), trial.fitted.predict(trial.asked), 0.0)
 
 
-def _numpy_and_jax_agree(trial: _Trial) -> None:
-    if isinstance(trial.fitted, AnswersInJax):
-        _same(trial.fitted.predict_in_jax(trial.asked), trial.fitted.predict(trial.asked), 1e-4)
-
-
 PARTS: dict[str, Callable[[_Trial], None]] = {
     part.__name__.strip("_").replace("_", " "): part
     for part in (
@@ -276,7 +271,6 @@ PARTS: dict[str, Callable[[_Trial], None]] = {
         _bounds_grow_with_confidence,
         _evidence_counts_what_was_learned_from,
         _rows_held_out_change_no_answer,
-        _numpy_and_jax_agree,
     )
 }
 

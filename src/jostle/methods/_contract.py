@@ -258,12 +258,3 @@ class AnswersEverywhere(Protocol):
     def log_alone_everywhere(self, workload: int) -> np.ndarray:
         """(platforms,) log seconds of the answer alone, of a workload's code; NaN where there is none."""
         ...
-
-
-@runtime_checkable
-class AnswersInJax(Protocol):
-    """Something fitted whose equations are also written in JAX, to check one against the other."""
-
-    def predict_in_jax(self, asked: Colocations, /) -> np.ndarray:
-        """(n,) seconds by the equations that were trained."""
-        ...
