@@ -37,6 +37,10 @@ class Short:
     flag: str
 
 
+# A field of what is asked about one bound.
+Confidence = typing.Annotated[float, "How sure the bound is, under 1.", Short("-c")]
+
+
 @dataclass(frozen=True)
 class Flag:
     """Marks a field whose option is not called as the field is: Flag("--budget"), Flag("--on/--off")."""

@@ -73,10 +73,8 @@ class Selection:
         return Way(stages, tuple(self.candidates.ends_at(place) for place in stages))
 
     def _stages(self, inside: np.ndarray) -> tuple[int, ...]:
-        ways, inside = (
-            self.candidates.staged(),
-            inside & np.isfinite(self.candidates.centre).any(axis=0),
-        )
+        ways = self.candidates.staged()
+        inside = inside & np.isfinite(self.candidates.centre).any(axis=0)
         if int(inside.sum()) < FEWEST_TO_CHOOSE or len(ways) == 1:
             return ways[0]
         cost = [

@@ -33,9 +33,6 @@ class CorunnerCost:
     without_seconds: float
     itself_ratio: float
 
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -83,7 +80,7 @@ class Why:
         return own | {
             "bound_seconds": self.bound_seconds,
             "confidence": self.confidence,
-            "corunners": [one.to_json() for one in self.corunners],
+            "corunners": [dict(vars(one)) for one in self.corunners],
             "nearest": None if self.nearest is None else vars(self.nearest),
         }
 

@@ -201,10 +201,8 @@ class Colocations:
 
         -1 where the other vocabulary does not know the name.
         """
-        workload, platform = (
-            (self.workload_names, workload_names),
-            (self.platform_names, platform_names),
-        )
+        workload = (self.workload_names, workload_names)
+        platform = (self.platform_names, platform_names)
         return (
             _recoded(self.workload, *workload),
             _recoded(self.platform, *platform),

@@ -19,9 +19,8 @@ from jostle.slowdown.members._process import MOST_ROWS, Cells, Kernels, Process,
 
 PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 IN_SECONDS = PENALTIES[1::2]
-ALIKE_IN_SECONDS = (
-    0.9  # how far S and G share their numbers: jobs that take turns wait alike for each other
-)
+# How far S and G share their numbers: jobs that take turns wait alike for each other.
+ALIKE_IN_SECONDS = 0.9
 BY_EFFECTS = "process of effects"
 PROCESSES = ("process", BY_EFFECTS)
 MOST_FORM_ROWS = 6_000  # that forms are learned from

@@ -104,10 +104,8 @@ class TablePair:
         ]
         files = {content_of(file): file for file in distinct_files(folder / self.parts_folder)}
         named = {_parts_of(table) for _, table in heads}
-        found_heads, found_parts = (
-            [self.heads.schema.empty_table()],
-            [self.parts.schema.empty_table()],
-        )
+        found_heads = [self.heads.schema.empty_table()]
+        found_parts = [self.parts.schema.empty_table()]
         unnamed = [content for content in files if content not in named]
         known: dict[str, Path] = {}
         parts: dict[str, pa.Table] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle._options import Limits, Positional, Short
+from jostle._options import Confidence, Limits, Positional
 from jostle._report import Report
 from jostle._tables import cells
 from jostle.answers.devices._fits import one_answer, table_answer
@@ -60,9 +60,7 @@ class FitQuestion:
         "runs, where it has some]",
     ] = None
     platform: Annotated[str | None, "Of the measured runs.  [default: their only one]"] = None
-    confidence: Annotated[float, "How sure the bound is, under 1.", Short("-c")] = (
-        DEFAULT_CONFIDENCE
-    )
+    confidence: Confidence = DEFAULT_CONFIDENCE
 
     def answer(
         self,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._options import Short
+from jostle._options import Confidence, Short
 from jostle._report import Report, Table, duration
 from jostle._verbs.documents import Record, Unanswered, VerbAnswer
 from jostle.answers._items import KnownNames, is_timed, read_items, read_timeline
@@ -28,9 +28,7 @@ class ExplainQuestion(SessionQuestion):
     """What a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt and what
     would remove it; with --full what its method makes it of, and what is near."""
 
-    confidence: Annotated[float, "How sure the bound is, under 1.", Short("-c")] = (
-        DEFAULT_CONFIDENCE
-    )
+    confidence: Confidence = DEFAULT_CONFIDENCE
     dataset: Annotated[
         Path | None,
         "The runs it was fitted on, to find what was measured most like it.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._options import Short
+from jostle._options import Confidence
 from jostle._report import Report, Table, duration, finite
 from jostle._verbs.documents import Record, Unanswered, VerbAnswer, answered
 from jostle.answers._items import KnownNames, is_timed, read_items, read_timeline
@@ -33,9 +33,7 @@ class PredictQuestion(SessionQuestion):
     answered, saying why.
     """
 
-    confidence: Annotated[float, "How sure the bound is, under 1.", Short("-c")] = (
-        DEFAULT_CONFIDENCE
-    )
+    confidence: Confidence = DEFAULT_CONFIDENCE
     tail: Annotated[
         bool,
         "Beyond what calibration runs can promise, read a bound from the law of their largest errors "

@@ -9,4 +9,3 @@ from jostle._options import Positional, Short
 
 Model = Annotated[Path, "The model: a folder written by jostle fit.", Positional()]
 DatasetOutput = Annotated[Path, "The dataset: a folder, made if need be.", Short("-o")]
-Confidence = Annotated[float, "How sure the bound is, under 1.", Short("-c")]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle._options import Positional, Short
+from jostle._options import Confidence, Positional, Short
 from jostle._report import Report
-from jostle.cli.console._fields import Confidence, Model
+from jostle.cli.console._fields import Model
 from jostle.errors import NotPermitted
 
 

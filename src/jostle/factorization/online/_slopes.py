@@ -93,9 +93,7 @@ def slopes_of(
         )
         gradient = _slopes(e, form, some, kind, basis)
         parts.append(replace(gradient, row=gradient.row + start))
-    return Slopes(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS),
-    )
+    return Slopes(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
 
 
 _FIELDS = ("log_runtime", "slopes", "name", "row")

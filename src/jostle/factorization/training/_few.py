@@ -33,10 +33,8 @@ Arrays = dict[str, np.ndarray]
 
 def is_for(data: TrainingData, shape: Shape, schedule: TrainingSchedule) -> bool:
     """Whether training is short enough that it is over before a program would be compiled."""
-    runs, cells = (
-        len(data.solo) + len(data.corun),
-        len(data.workload.numeric) * len(data.platform.numeric),
-    )
+    runs = len(data.solo) + len(data.corun)
+    cells = len(data.workload.numeric) * len(data.platform.numeric)
     return (
         (shape.form, schedule.objective) == (FORM, OBJECTIVE)
         and runs <= min(MOST_RUNS, schedule.batch)

@@ -18,10 +18,8 @@ from jostle.factorization.training._rows import RowSource, arrays_of
 from jostle.methods import Features
 
 PENALTIES = (0.003, 0.03, 0.3)
-OWN, COMMON = (
-    0.5,
-    0.1,
-)  # variance of what is a name's own, and of what all names share, over the features'
+# Variance of what is a name's own, and of what all names share, over the features'.
+OWN, COMMON = 0.5, 0.1
 RANK = 32
 ITERATIONS, TRIAL_ITERATIONS = 60, 30
 HELD_OUT = 8  # one cell in so many

@@ -147,10 +147,8 @@ def foreign_to_jobs(
     nothing can be told. member_seconds: CPU time of members, of all that they started, and of
     what runs them.
     """
-    with_member, kernel = (
-        set(used) - set(unseen),
-        elapsed.after.kernel_seconds - elapsed.before.kernel_seconds,
-    )
+    with_member = set(used) - set(unseen)
+    kernel = elapsed.after.kernel_seconds - elapsed.before.kernel_seconds
     busy = sum(elapsed.busy(core) for core in with_member) - member_seconds
     inside = busy + elapsed.busy_beyond_house(set(cores) - set(used))
     ours = elapsed.own_seconds + kernel

@@ -16,10 +16,8 @@ import numpy as np
 
 TOLERANCE = 1e-9
 MOST_SWEEPS = 2000
-MOST_PULL, LEAST_PULL = (
-    0.3,
-    1e-3,
-)  # in runs, by the evidence, which a first fit with FIRST_PULL gives
+# In runs, by the evidence, which a first fit with FIRST_PULL gives.
+MOST_PULL, LEAST_PULL = 0.3, 1e-3
 FIRST_PULL = 0.01
 USUAL_REST = 0.1  # variance of the log runtime beyond both effects, where the data cannot say
 

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 HELD_SHARE = 0.2  # of new windows, on which bounds are calibrated
 NAMES = ("workload", "platform")
 KNOWN_WELL = 20  # runs of each name in a window, from which it may be spared for that
-MOST_CALIBRATION = (
-    10_000  # of each number of co-runners, the last ones; of groups ten times as many
-)
+# Of each number of co-runners, the last ones; of groups ten times as many.
+MOST_CALIBRATION = 10_000
 MOST_UPDATES = 100  # that are remembered
 AGAIN = "Fit it again with jostle fit."
 

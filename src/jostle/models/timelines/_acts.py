@@ -174,10 +174,8 @@ def told_by(
     width = int(number.max(initial=0)) + 1
     members, left = np.full((len(rows), width), -1), np.full((len(rows), width), np.nan)
     members[:, 0], left[:, 0] = workload, 1 - done
-    row, column = (
-        np.repeat(np.arange(len(rows)), number),
-        np.concatenate([np.arange(k) for k in number] or [np.zeros(0, int)]),
-    )
+    row = np.repeat(np.arange(len(rows)), number)
+    column = np.concatenate([np.arange(k) for k in number] or [np.zeros(0, int)])
     members[row, column + 1] = corunner
     if now.beside_done is not None:
         offsets = c.corunner_offsets
@@ -247,10 +245,8 @@ class Ages:
         names = runs.colocations.workload
         pairs: list[tuple[int, int, float]] = []  # place in done, run, age
         for n, (row, last) in enumerate(zip(rows.tolist(), asked.last.tolist(), strict=True)):
-            low, high = (
-                np.searchsorted(key, self.node[row]),
-                np.searchsorted(key, self.node[row], "right"),
-            )
+            low = np.searchsorted(key, self.node[row])
+            high = np.searchsorted(key, self.node[row], "right")
             mine = self.order[low:high]
             mine = mine[: np.searchsorted(self.start[mine], when[n], "right")][-50:]
             age = (when[n] - self.start[mine]) / 1e6

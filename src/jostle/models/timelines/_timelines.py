@@ -147,10 +147,8 @@ class Timelines:
 
     def to_columns(self) -> dict[str, list[Any]]:
         """As questions are sent: with the stretches of each as a list of objects."""
-        now, companies = (
-            self.colocations.take(self.last).to_columns(),
-            self.colocations.to_columns(),
-        )
+        now = self.colocations.take(self.last).to_columns()
+        companies = self.colocations.to_columns()
         stretches: list[list[dict[str, Any]]] = [[] for _ in range(len(self))]
         beside = companies["corunners"]
         for row, start, names in zip(

@@ -299,10 +299,8 @@ class SetBounds:
         self, platform: np.ndarray, members: np.ndarray, confidence: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """(predicted seconds, outcomes of the bounds), both (n, k)."""
-        (rows, at), outcome = (
-            self._colocations(platform, members),
-            np.full(members.shape, "", object),
-        )
+        rows, at = self._colocations(platform, members)
+        outcome = np.full(members.shape, "", object)
         outcome[members >= 0] = self.model.bound(rows, confidence).outcome[at]
         seconds = np.full(members.shape, np.nan)
         seconds[members >= 0] = self.model.predict(rows)[at]

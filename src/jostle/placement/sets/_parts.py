@@ -42,10 +42,8 @@ class Parts:
             rows = missing[first]
             start, width = len(self.platform), max(self.width, members.shape[1])
             shape = (start + len(rows), width)
-            self.members, self.parts = (
-                resized(self.members, shape, -1),
-                resized(self.parts, shape, UNKNOWN),
-            )
+            self.members = resized(self.members, shape, -1)
+            self.parts = resized(self.parts, shape, UNKNOWN)
             self.members[start:, width - members.shape[1] :] = members[rows]
             self.platform = np.concatenate([self.platform, platform[rows]])
             self.count = np.concatenate([self.count, (members[rows] >= 0).sum(axis=1)])

@@ -371,10 +371,8 @@ class _Tally:
         code = code.reshape(-1).astype(np.int64)
         pairs = np.unique(code * (int(nodes.max()) + 1) + nodes)
         places = np.bincount(pairs // (int(nodes.max()) + 1), minlength=len(kinds))
-        made.sets, made.on_one_node = (
-            int((counts > 1).sum()),
-            int(((counts > 1) & (places == 1)).sum()),
-        )
+        made.sets = int((counts > 1).sum())
+        made.on_one_node = int(((counts > 1) & (places == 1)).sum())
         made.stretches = self.stretches / self.runs
         good = np.flatnonzero(about.outcome[job] == OK)
         names = about.workload[job[good]]

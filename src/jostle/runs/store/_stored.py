@@ -38,10 +38,8 @@ from jostle.runs.store._settle import with_rows_for
 BATCH = 262_144
 MOST_VALIDATION = 40_000
 MOST_CALIBRATION = 40_000
-SAMPLE, SAMPLED_FILES = (
-    200_000,
-    4,
-)  # runs, and files that they are of, that the law of rates is told by
+# Runs, and files that they are of, that the law of rates is told by.
+SAMPLE, SAMPLED_FILES = 200_000, 4
 SHARES = (0.1, 0.12)  # validated and calibrated on, where that is less
 _TYPES = {
     "workload": np.dtype(np.int32),

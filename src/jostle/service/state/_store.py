@@ -57,9 +57,8 @@ class Store:
     def __init__(self, state: str, clock: Callable[[], float]) -> None:
         self.engine = open_engine(state)
         self.clock = clock
-        self._writing = (
-            Lock()
-        )  # fair, where SQLite would let one thread sleep while another goes on
+        # Fair, where SQLite would let one thread sleep while another goes on.
+        self._writing = Lock()
 
     def close(self) -> None:
         self.engine.dispose()
