@@ -27,7 +27,7 @@ from tests.traces.test_profiles import nsys
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 # Of the table that the tutorial writes; every fit to it takes the time of its rows.
-ROWS_OF_TUTORIAL = 240
+ROWS_OF_TUTORIAL = 200
 # These have tests of their own, in folders that are not the tutorial's.
 ELSEWHERE = {
     "CONTRIBUTING.md": "tests/test_contributing.py",

@@ -11,10 +11,18 @@ import pytest
 
 import jostle
 from jostle.bounds import CROSS_VALIDATED
-from jostle.ensemble import Ensemble, FittedEnsemble, SimpleRules, expert_names
-from jostle.ensemble._folds import LEFT_SHARE, NEW_NAME, NEW_SET, NOT_ASKED, folds_of
+from jostle.ensemble import (
+    NEW_NAME,
+    NEW_SET,
+    Ensemble,
+    FittedEnsemble,
+    SimpleRules,
+    Trial,
+    expert_names,
+    weights_of,
+)
+from jostle.ensemble._folds import LEFT_SHARE, NOT_ASKED, folds_of
 from jostle.ensemble._tried import Tried
-from jostle.ensemble._weights import Trial, weights_of
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.extend import Table
 from jostle.methods import Data, FitWithout, default_method

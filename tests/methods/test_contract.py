@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -126,12 +127,14 @@ class Broken:
         return Median(document["seconds"] * 2, counts, document["is_shifting"])
 
 
-def test_the_suite_finds_what_is_broken(runs: Runs) -> None:
+def test_the_suite_finds_what_is_broken(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ContractBroken, match="a fresh process answers from what was saved"):
+        check(Broken("nothing"), runs)  # doubled by restore
+    monkeypatch.delattr(subprocess, "run")  # once is enough: the others show before
     for how, part in {
         "order": "order of rows does not matter",
         "seed": "the same seed gives the same answers",
         "leak": "rows held out change no answer",
-        "nothing": "a fresh process answers from what was saved",  # doubled by restore
     }.items():
         with pytest.raises(ContractBroken, match=part):
             check(Broken(how), runs)

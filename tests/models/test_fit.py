@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import jostle
-from jostle._version import VERSION
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
 from jostle.methods import DEFAULT_METHOD, Data, Prepared, hold_out, learn, method_of
 from jostle.models import _model, _new_names
@@ -98,7 +97,7 @@ def test_what_is_learned_validated_and_calibrated_is_apart() -> None:
         "new_names": False,
     }
     assert model.metadata["calibrated_by"] == "window"
-    assert model.metadata["jostle_version"] == VERSION
+    assert model.metadata["jostle_version"] == jostle.__version__
     assert model.metadata["settings"] == {"seen": seen}
     assert model.metadata["data_version"] is None
 

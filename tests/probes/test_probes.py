@@ -276,8 +276,9 @@ def test_bounds_come_from_pairs_of_programs() -> None:
     assert refused.outcome[0] in ("too_few_runs", "unseen_group")
 
 
-def test_who_ran_beside_stressors_alone_has_no_guarantee() -> None:
+def test_who_ran_beside_stressors_alone_has_no_guarantee(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often: pairs of known programs are another thing. Leaving names out gives a bound."""
+    monkeypatch.setattr("jostle.models._new_names.FOLDS", 3)  # of five each takes as long
     every, _ = law(16, 9, noise=0.02)
     c = every.colocations
     new = {f"w{i}" for i in range(12, 16)}

@@ -185,7 +185,7 @@ def test_it_extrapolates_to_more_corunners() -> None:
         errors_of(
             learn(one, runs.take(degree <= 3)).predict(test.colocations), test.runtime_seconds
         )
-        for one in (Slowdown(rank=2, members=1, process=False), SoloTime("times"))
+        for one in (Slowdown(rank=2, members=1, steps=60, process=False), SoloTime("times"))
     )
     assert_closer(mine, constant)
 
