@@ -191,7 +191,7 @@ def test_names_are_encoded_by_shrunken_means_of_their_rows() -> None:
     one, other = rows.target, rows.corunner
     pair = (one % W) * W + other % W
     low = np.minimum(one % W, other % W) * W + np.maximum(one % W, other % W)
-    keys = (one // W, one % W, other % W, one, other, pair, low)
+    keys = (one // W, one % W, other % W, one, other, pair, low, one)
     for number, key in enumerate(keys):
         for code in np.unique(key):
             mine = key == code
@@ -204,6 +204,24 @@ def test_names_are_encoded_by_shrunken_means_of_their_rows() -> None:
     assert columns[:, len(KINDS) + 3 :] == pytest.approx(
         np.column_stack([on.level[one], on.level[other], np.ones(60)])
     )
+
+
+def test_a_target_beside_so_many_is_encoded_by_itself_and_by_all_its_rows_where_none_were() -> None:
+    rows, on = drawn(60, 3), ground()
+    y, counted, here = (
+        np.random.default_rng(1).normal(size=60),
+        *map(KINDS.index, ("counted", "here")),
+    )
+    tables = _tables(rows, y, on)
+    columns = _columns(tables, rows, on)
+    for own, degree in set(zip(rows.target.tolist(), rows.degree.tolist(), strict=True)):
+        mine = (rows.target == own) & (rows.degree == degree)
+        mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
+        assert columns[mine, counted] == pytest.approx(mean)
+    one = np.ones(1)
+    more = SlowdownRows(rows.target[:1], rows.target[:9], np.zeros(9, int), one, one)
+    columns = _columns(tables, more, on)
+    assert columns[0, counted] == columns[0, here]
 
 
 def test_more_co_runners_are_encoded_by_their_mean_and_stand_for_one_row() -> None:

@@ -18,7 +18,7 @@ from jostle.rules._weights import folds_of
 FOLDS = 5
 MANY, FEW_TREES = 300, 60  # rows under which fewer trees are grown
 SHRINKAGE = 2.0  # rows that the overall mean weighs beside a name's own
-KINDS = ("platform", "target", "corunner", "here", "beside", "pair", "set")
+KINDS = ("platform", "target", "corunner", "here", "beside", "pair", "set", "counted")
 TURNED = (
     "here",
     "beside",
@@ -82,13 +82,16 @@ def _tables(rows: SlowdownRows, y: np.ndarray, ground: Ground) -> EncodedNames:
 def _columns(tables: EncodedNames, rows: SlowdownRows, ground: Ground) -> np.ndarray:
     """(n, columns)."""
 
-    def encoded(kind: str, turned: bool = False) -> np.ndarray:
+    def found(kind: str, default: float | np.ndarray, turned: bool = False) -> np.ndarray:
         number = KINDS.index(kind)
         inside = slice(tables.start[number], tables.start[number + 1])
         query = _key(rows, kind, ground, turned)
-        return rows.mean(
-            looked_up(tables.key[inside], tables.mean[inside], query, float(tables.overall))
-        )
+        return looked_up(tables.key[inside], tables.mean[inside], query, default)
+
+    def encoded(kind: str, turned: bool = False) -> np.ndarray:
+        overall = float(tables.overall)
+        default = found("here", overall) if kind == "counted" else overall
+        return rows.mean(found(kind, default, turned))
 
     return np.column_stack(
         [
@@ -117,5 +120,7 @@ def _key(rows: SlowdownRows, kind: str, ground: Ground, turned: bool = False) ->
         return one
     if kind == "beside":
         return other
+    if kind == "counted":  # the target beside so many
+        return one + ground.cells * rows.degree[rows.row]
     low, high = np.minimum(one % w, other % w), np.maximum(one % w, other % w)
     return (one % w) * w + other % w if kind == "pair" else low * w + high

@@ -157,9 +157,10 @@ class Ground:
 
 
 def looked_up(
-    key: np.ndarray, value: np.ndarray, query: np.ndarray, default: float = 0.0
+    key: np.ndarray, value: np.ndarray, query: np.ndarray, default: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """(n,) the values (k,) of keys (k,), ascending, at the queries (n,); the default where there is none."""
+    """(n,) the values (k,) of keys (k,), ascending, at the queries (n,); the default, of all or (n,), where
+    there is none."""
     if not len(key):
         return np.full(len(query), default)
     place = np.minimum(np.searchsorted(key, query), len(key) - 1)
