@@ -35,6 +35,13 @@ def model() -> Model:
     return jostle.fit(campaign(), Levels(), seed=0)
 
 
+def test_what_is_no_question_is_refused(model: Model) -> None:
+    for asked in ("w01", [("w01", "p01", [])], campaign()):
+        for ask in (model.predict, model.bound, model.predict_and_bound):
+            with pytest.raises(UsageError, match="is no co-locations"):
+                ask(asked)
+
+
 def test_one_bad_row_spoils_no_other(model: Model) -> None:
     found = model.answer(JOBS, 0.8, columns=COLUMNS)
     assert found.status.tolist() == ["ok", *["unknown_name"] * 2, "bad_row", *["unknown_name"] * 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,13 @@ def test_default_names_features_and_odd_tables() -> None:
         from_table(frame, unit="days")
     with pytest.raises(UsageError, match="a int is not a table"):
         from_table(3)
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_durations_know_their_own_unit(made: Any) -> None:
+    took = [timedelta(seconds=seconds) for seconds in (1.5, 20.0, 3600.0)]
+    runs = from_table(made(COLUMNS | {"ms": took}), **NAMES)
+    np.testing.assert_allclose(runs.runtime_seconds, [1.5, 20.0, 3600.0])
 
 
 def test_what_things_say_of_themselves() -> None:

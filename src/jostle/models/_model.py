@@ -17,7 +17,7 @@ from jostle._report import Glance
 from jostle._tensors import read_document, write_document
 from jostle._untrusted import understood
 from jostle.bounds import Bounds, Calibration, NameMix, candidates_of, grades_of
-from jostle.errors import BadData, JostleError, UnreadableFile
+from jostle.errors import BadData, JostleError, UnreadableFile, UsageError
 from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
@@ -197,6 +197,7 @@ class Model(Glance):
             from jostle.models.timelines._told import told
 
             return told(self, colocations)
+        _require_question(colocations)
         seconds = self.answering.predict(colocations)
         if self.moved is None:
             return seconds
@@ -244,6 +245,7 @@ class Model(Glance):
         self, colocations: Colocations, confidence: float, tail: bool
     ) -> tuple[Bounds, np.ndarray | None]:
         """With (n,) seconds that are predicted, where they came about on the way."""
+        _require_question(colocations)
         candidates = candidates_of(self.predictor, colocations)
         bounds = self.calibration.bound(
             self.predictor, colocations, confidence, tail=tail, candidates=candidates
@@ -462,6 +464,15 @@ def _ends(predictor: Any) -> Colocations:
     return Colocations(
         workloads, platforms, arrays["workload"], arrays["platform"], offsets, arrays["corunner"]
     )
+
+
+def _require_question(asked: Any) -> None:
+    """Raises UsageError for what is no co-locations."""
+    if not hasattr(asked, "number_of_corunners"):
+        raise UsageError(
+            f"a {type(asked).__name__} is no co-locations to ask about",
+            fix="Give jostle.Colocations.from_columns(...), or runs' `.colocations`.",
+        )
 
 
 def _part(

@@ -26,10 +26,11 @@ def from_table(
 ) -> Runs:
     """Runs from a pandas, polars or Arrow table, or a mapping of columns, with a run in each row.
 
-    runtime, unit: the column of the measured time, and s, ms, us, ns, min or ratio. options: those of
-    ParquetImport: workload, platform and corunners say what columns are called (by default so),
-    platform_name stands instead of a column, separator parts co-runners in a cell, and window, run_id,
-    campaign, drop_bad. Other columns are kept. workload_features, platform_features: tables of any kind.
+    runtime, unit: the column of the measured time, and s, ms, us, ns, min or ratio; durations know their own
+    unit. options: those of ParquetImport: workload, platform and corunners say what columns are called (by
+    default so), platform_name stands instead of a column, separator parts co-runners in a cell, and window,
+    run_id, campaign, drop_bad. Other columns are kept. workload_features, platform_features: tables of any
+    kind.
     Raises UnknownName for a column that is missing, BadRows with every bad row and the reason.
     """
     arrow = arrow_of(table)
@@ -38,6 +39,10 @@ def from_table(
         options = {"platform": "platform"} | options
     others = options.get("corunners", [n for n in ("corunners",) if n in arrow.column_names])
     options["corunners"] = (others,) if isinstance(others, str) else tuple(others)
+    at = arrow.schema.get_field_index(runtime)
+    if at >= 0 and pa.types.is_duration(arrow.schema.types[at]):  # which knows its own unit
+        nanoseconds = arrow.column(at).cast(pa.duration("ns")).cast(pa.int64())
+        arrow, unit = arrow.set_column(at, runtime, nanoseconds), "ns"
     sink = io.BytesIO()
     # Plain types: pandas and polars have kinds of text that Arrow cannot take rows of.
     pyarrow.parquet.write_table(arrow, sink, store_schema=False)
