@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.ensemble._canonical import CanonicalRuns, campaign_of
 from jostle.ensemble._expert import Expert, FittedExpert
-from jostle.ensemble._fitted import EnsembleParts, FittedEnsemble, in_parts
+from jostle.ensemble._fitted import ROWS_AT_ONCE, EnsembleParts, FittedEnsemble, in_parts
 from jostle.ensemble._folds import (
     ALONE,
     HARDLY_ALONE,
@@ -297,7 +297,7 @@ def _with_levels(fitted: FittedEnsemble, part: CanonicalRuns) -> np.ndarray:
     asked = part.beside & ~part.ran_alone[part.cell] & np.isfinite(alone.ravel()[part.cell])
     if not (asked.any() and fitted.weighed.labels):
         return alone
-    rows = part.rows_over(alone, part.unit_seconds).take(asked)
+    rows = part.rows_over(alone, part.unit_seconds).take(asked).drawn(ROWS_AT_ONCE, [0])
     left = rows.log_slowdown - in_parts(fitted.known, rows)[0]
     moved = closest_times(rows.target, left, alone.size)
     count = np.bincount(rows.target, minlength=alone.size)
