@@ -55,19 +55,7 @@ def published(world: Runs) -> tuple[PublishedPitot, Any]:
 @pytest.fixture
 def sketches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures as one SVG each: that they are kept as three files is tested with all drawing."""
-
-    pyplot: Any = pytest.importorskip("matplotlib.pyplot")
-
-    def save(figure: Any, folder: Path, name: str) -> list[Path]:
-        path = folder / "figures" / f"{name}.svg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)
-        pyplot.close(figure)
-        return [path]
-
-    homes = ("jostle._drawing", "studies.factorization.figures", "studies.factorization.embedding")
-    for home in homes:
-        monkeypatch.setattr(f"{home}.save", save)
+    monkeypatch.setattr("jostle._drawing._save.ENDINGS", (".svg",))
 
 
 def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:

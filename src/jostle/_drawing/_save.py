@@ -7,6 +7,7 @@ from typing import Any
 
 from jostle._drawing._style import plotting
 
+ENDINGS = (".png", ".svg", "-dark.svg")
 INK, PAPER = "#e8e8e8", "#1e2129"  # on dark pages, for black and white
 _NEAR_BLACK, _NEAR_WHITE = 0.2, 0.97  # of full brightness, up to and from which a grey is turned
 
@@ -18,7 +19,7 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
     """
     home = folder / "figures"
     home.mkdir(parents=True, exist_ok=True)
-    paths = [home / f"{name}{ending}" for ending in (".png", ".svg", "-dark.svg")]
+    paths = [home / f"{name}{ending}" for ending in ENDINGS]
     for path in paths:
         if path.stem.endswith("-dark"):
             darkened(figure)
