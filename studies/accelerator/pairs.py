@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.accelerator import Accelerator
+from jostle.accelerator import applications_of, simulated_seconds
 from jostle.errors import BadData
-from jostle.methods import Data, learn
 from studies.accelerator.pair_figures import DrawnPairs
 from studies.accelerator.rules import fit_bubble
 from studies.accelerator.tables import AcceleratorEvaluation, error_table, errors_of
@@ -28,6 +27,7 @@ def evaluate_accelerator_pairs(
     Raises BadData where there is no co-run with measured solo time.
     """
     from jostle.runs import read_runs
+    from jostle.traces import read_profiles
 
     runs = read_runs(folder).ok()
     columns = runs.colocations.to_columns()
@@ -45,13 +45,12 @@ def evaluate_accelerator_pairs(
     solo = np.array([np.median(alone[w, p]) for w, p, _ in picked])
     measured = runs.runtime_seconds[tested]
     query = runs.colocations.take(tested)
-    data = Data(runs.take([]), path=folder)  # profiles alone
-    predicted, applications = {}, {}
-    for name in (sharing, "sequential"):
-        fitted = learn(Accelerator(gpu=gpu, sharing=name), data)
-        free = np.array([fitted.applications[w].solo_seconds for w, *_ in picked])
-        predicted[name] = solo * fitted.simulated(query) / free
-        applications = fitted.applications
+    applications, device = applications_of(read_profiles(folder), gpu)
+    free = np.array([applications[w].solo_seconds for w, *_ in picked])
+    predicted = {
+        name: solo * simulated_seconds(applications, device, name, query) / free
+        for name in (sharing, "sequential")
+    }
     units = runs.units("together")[tested]
     predicted["bubble"] = solo * _bubble_left_out(picked, measured / solo, units)
     constant = float(np.average(measured - solo, weights=1 / measured**2))

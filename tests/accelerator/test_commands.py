@@ -10,11 +10,19 @@ import pytest
 
 import jostle
 import studies
-from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
+from jostle.accelerator import (
+    Application,
+    Device,
+    SimulationOptions,
+    Task,
+    Tenant,
+    applications_of,
+    simulate,
+    simulated_seconds,
+)
 from jostle.cli import exit_code
 from jostle.errors import BadData, UnknownName
-from jostle.methods import Data, learn
-from jostle.traces import GPUS, Profile, tasks_from_rows, write_profiles
+from jostle.traces import GPUS, Profile, read_profiles, tasks_from_rows, write_profiles
 
 # asr, md and hw compute, pf and nn copy, bp and kms do both.
 KINDS = {
@@ -53,10 +61,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         platform=["v100"] * len(rows),
         corunners=[beside for _, beside in rows],
     )
-    nothing = jostle.Runs.from_columns(
-        workload=["asr"], platform=["v100"], corunners=[[]], runtime_seconds=[1.0]
-    )
-    simulated = learn(jostle.Accelerator(), Data(nothing, path=folder)).simulated(asked)
+    known, device = applications_of(read_profiles(folder))
+    simulated = simulated_seconds(known, device, "concurrent", asked)
     runs = jostle.Runs.from_columns(
         **asked.to_columns(),
         runtime_seconds=1.1 * simulated * np.exp(random.normal(0, 0.02, len(rows))),
@@ -214,9 +220,10 @@ def test_safe_with_measured_bounds(fleet: Path, model_folder: Path, capsys) -> N
     assert code == 0
     assert document["guaranteed_instances"] >= 1
     assert document["bounds"][1]["outcome"] == "cross_validated"
-    # Three co-runners were never measured: no bound, so no guarantee, whatever the simulator says.
-    assert document["guaranteed_instances"] <= 2 < document["instances"]
-    assert document["bounds"][3]["bound_seconds"] is None
+    # Three and four co-runners are bounded by how far off two were without them, five by nothing.
+    assert document["bounds"][3]["outcome"] == "larger_sets"
+    assert document["guaranteed_instances"] <= 4 < document["instances"]
+    assert document["bounds"][5]["bound_seconds"] is None
     assert document["bound_over"].startswith("sets of workloads never measured together")
     ask = ["safe", str(fleet), "--service", "asr", "--platform", "v100", "--model", str(model)]
     assert exit_code([*ask, "--objective", "1.5x", "--confidence", "0.9", "--json"]) == 0
@@ -253,7 +260,6 @@ def test_safe_with_measured_bounds(fleet: Path, model_folder: Path, capsys) -> N
     assert code == 0
     assert exit_code([*ask, "--statistic", "p95", "--confidence", "0.95"]) in (0, 1, 3)
     tail = json.loads(capsys.readouterr().out)["bounds"]
-    assert {row["outcome"] for row in tail} >= {"unseen_group"}
     assert "simulated" not in {row["outcome"] for row in tail}
 
 
@@ -326,27 +332,23 @@ def test_sets_are_bounded_where_runs_were_measured(
     table = tmp_path / "tenants.csv"
     table.write_text("name,workload,slowdown\na,asr,3\nb,pf,3\nc,md,9\nd,hw,9\n")
     ask = ["safe", str(fleet), "--tenants", str(table), "--model", str(model_folder)]
-    assert (
-        exit_code([*ask, "--json"]) == 1
-    )  # all four keep their limits, two were measured together
+    assert exit_code([*ask, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     model = jostle.load(model_folder)
-    sets = {tuple(one["members"]): one for one in [*document["fitting"], *document["others"]]}
-    assert sets["a", "b", "c", "d"]["guaranteed"] is False
-    assert {t["outcome"] for t in sets["a", "b", "c", "d"]["times"]} == {"unseen_group"}
-    three = next(one for one in sets.values() if one["guaranteed"])
+    (four,) = document["fitting"]  # as many as twice those that ran together
+    assert {one["outcome"] for one in four["times"]} == {"larger_sets"}
     names = dict(zip("abcd", ("asr", "pf", "md", "hw"), strict=True))
-    every = [names[member] for member in three["members"]]
+    every = [names[member] for member in four["members"]]
     asked = jostle.Colocations.from_columns(
         workload=every,
-        platform=["v100"] * 3,
-        corunners=[[*every[:n], *every[n + 1 :]] for n in range(3)],
+        platform=["v100"] * 4,
+        corunners=[[*every[:n], *every[n + 1 :]] for n in range(4)],
     )
-    bounds = [one["bound_seconds"] for one in three["times"]]
+    bounds = [one["bound_seconds"] for one in four["times"]]
     np.testing.assert_allclose(bounds, model.bound(asked, 0.9).seconds)
-    times = [one["seconds"] for one in three["times"]]
+    times = [one["seconds"] for one in four["times"]]
     np.testing.assert_allclose(times, model.predict(asked))
-    assert all(b <= one["limit_seconds"] for b, one in zip(bounds, three["times"], strict=True))
+    assert all(b <= one["limit_seconds"] for b, one in zip(bounds, four["times"], strict=True))
     table.write_text("name,workload,slowdown,rate_per_second\na,asr,5,2\nb,pf,5,\n")
     assert exit_code([*ask, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

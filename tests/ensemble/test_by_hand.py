@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
@@ -24,10 +23,9 @@ from jostle.ensemble._folds import (
     NOT_ASKED,
     TrialFold,
 )
-from jostle.ensemble._methods import AcceleratorExpert, FittedMethod
 from jostle.ensemble._rules import RESTS, fit_rules
 from jostle.ensemble._sessions import fit_sessions
-from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Tried
+from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Learners, Tried
 from jostle.ensemble._weights import (
     Trial,
     promising,
@@ -35,13 +33,11 @@ from jostle.ensemble._weights import (
     weights_of,
 )
 from jostle.ensemble._words import in_words, weights_in_words
-from jostle.errors import MissingExtra, NotEnoughRuns
-from jostle.methods import Data, learn
+from jostle.methods import learn
 from jostle.rules import HALF_TRUSTED, LEAST_WEIGHT, OF_OTHER_DATA
 from jostle.rules._memory import keys_of
 from jostle.runs import Colocations
 from tests.ensemble.conftest import DAYS, campaign_of, in_sessions, made_runs, members_of
-from tests.models.levels import Levels
 
 
 def game(press: dict[str, float], together: float) -> Any:
@@ -203,7 +199,8 @@ def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:
     of_network = np.arange(12.0).reshape(campaign.size)
     of_network[0, 0] = np.nan
     network: Any = SimpleNamespace(log_alone=lambda: of_network)
-    whole = Learned(campaign, {}, (), np.zeros((0, 0, 0)), 0.25, names, usual, {})
+    learners = Learners(campaign, {}, {}, 0)
+    whole = Learned(campaign, {}, learners, (), np.zeros((0, 0, 0)), 0.25, names, usual, {})
     found, by_names = whole.log_alone({"network": network}, campaign), campaign.log_alone
     for at, measured in enumerate(campaign.ran_alone):
         here = divmod(at, campaign.size[1])
@@ -300,69 +297,6 @@ def test_bounds_have_three_ways_of_growing() -> None:
     assert scale == pytest.approx([0.02 + abs(slowdown[0]), 0.02 + abs(slowdown[0]) / 2])
 
 
-class Knows:
-    """Answers about all names but the first workload: in seconds, or by how much they are slowed down."""
-
-    def __init__(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
-        self.workload_names, self.platform_names = names[0][1:], names[1]
-
-    def predict(self, asked: Colocations) -> np.ndarray:
-        return 3.0 + asked.number_of_corunners
-
-
-class KnowsSlowdowns(Knows):
-    slowdown = Knows.predict
-
-
-def test_a_method_is_asked_about_names_that_it_knows(campaign: CanonicalRuns) -> None:
-    names, alone = (tuple("abcdefghi"), tuple("pqr")), np.linspace(0, 1, 27)
-    rows, members = campaign.every_row, members_of(campaign)
-    known = np.array([0 not in own for own in members])
-    for fitted, off in ((Knows(names), alone[rows.target]), (KnowsSlowdowns(names), 0.0)):
-        (found,) = FittedMethod("m", fitted, names, alone).log_slowdowns(rows, campaign.ground)
-        assert np.isnan(found[~known]).all()
-        assert found[known] == pytest.approx((np.log(3 + rows.degree) - off)[known])
-
-
-def test_a_method_learns_from_the_runs_of_a_part(
-    campaign: CanonicalRuns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = made_runs(programs=9, platforms=3, threes=20)
-    learned: list[np.ndarray] = []
-
-    class Method:
-        needs = frozenset({"runs"})
-
-        def __init__(self, **settings: Any) -> None:
-            self.settings = settings
-
-        def prepare(self, data: Data) -> Data:
-            return data
-
-        def fit(self, data: Data, *, seed: int) -> str:
-            learned.append(data.runs_in_memory.runtime_seconds)
-            if seed:
-                raise NotEnoughRuns("few", fix="Measure more.")
-            return "fitted"
-
-    class OfProfiles(Method):
-        needs = frozenset({"profiles"})
-
-    shared = {"data": Data.of(runs), "source": runs, "names": campaign.names, "usual": 2.0}
-    for name, value in shared.items():
-        monkeypatch.setitem(campaign.shared, name, value)
-    part = campaign.take(np.arange(len(campaign)) % 3 == 0)
-    monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: OfProfiles)
-    assert AcceleratorExpert().labels(campaign) == ()
-    monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Method)
-    assert AcceleratorExpert().labels(campaign) == ("accelerator",)
-    for seed, kept in ((0, "fitted"), (1, None)):
-        found = AcceleratorExpert().fit(part, ("accelerator",), seed=seed)
-        assert (found.label, found.fitted, found.names) == ("accelerator", kept, campaign.names)
-        assert found.log_alone == pytest.approx(part.log_alone.ravel() + np.log(2))
-        assert learned[-1].tolist() == runs.runtime_seconds[np.sort(part.origin)].tolist()
-
-
 def test_rules_that_nobody_wants_are_not_learned(
     campaign: CanonicalRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,41 +332,3 @@ def test_sessions_are_told_by_all_runs_and_centred_on_each_platform(
     assert ((found.effect - found.alone) * beside).sum(1) == none
     off = np.abs(np.expm1(found.effect))
     assert found.cost == pytest.approx(np.average(off, weights=every > 0))
-
-
-def test_a_method_that_could_not_learn_is_kept_without_an_answer(campaign: CanonicalRuns) -> None:
-    names = tuple(map(tuple, campaign.names))
-    none = FittedMethod("accelerator", None, names, campaign.log_alone.ravel())  # type: ignore[arg-type]
-    arrays, document = none.to_arrays()
-    again = AcceleratorExpert.restore(arrays, document)
-    assert (again.label, again.fitted, again.names) == ("accelerator", None, names)
-    assert np.isnan(again.log_slowdowns(campaign.rows, campaign.ground)).all()
-    with pytest.raises(ValueError, match="names"):
-        AcceleratorExpert.restore(arrays, document | {"names": [["a"]]})
-
-
-def test_a_method_that_learned_answers_alike_when_it_is_read(
-    campaign: CanonicalRuns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = made_runs(programs=9, platforms=3, threes=20)
-    names = runs.colocations.workload_names, runs.colocations.platform_names
-    monkeypatch.setattr("jostle.ensemble._methods.method_named", lambda _: Levels)
-    one = FittedMethod("accelerator", learn(Levels(), runs), names, campaign.log_alone.ravel())
-    arrays, document = one.to_arrays()
-    again = AcceleratorExpert.restore(arrays, json.loads(json.dumps(document)))
-    found, before = (each.log_slowdowns(campaign.rows, campaign.ground) for each in (again, one))
-    assert np.isfinite(before).all()
-    assert (found == before).all()
-
-
-@pytest.mark.parametrize(("name", "error"), [("scipy", MissingExtra), ("jostle.x", ImportError)])
-def test_what_is_not_installed_is_named(
-    name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*_: Any) -> None:
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr("jostle.ensemble._fit.fit", missing)
-    with pytest.raises(error) as raised:
-        learn(Ensemble(experts=("rules",)), made_runs(programs=4, platforms=1, threes=0))
-    assert isinstance(raised.value, MissingExtra) == (name == "scipy")

@@ -35,6 +35,7 @@ from .applications._application import Application as Application
 from .applications._profiles import applications_of as applications_of
 from .applications._tasks import Task as Task
 from .applications._tasks import TaskColumns as TaskColumns
+from .learned._delays import simulated_seconds as simulated_seconds
 from .simulator._facilities import Facility as Facility
 from .simulator._facilities import Ticket as Ticket
 from .simulator._sharing import Concurrent as Concurrent

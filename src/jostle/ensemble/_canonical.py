@@ -7,6 +7,7 @@ of time and the spelling of names change nothing, all of these are settled by wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from jostle.rules import (
     ground_of,
     members_key,
     solo_runtimes,
+    told_by_traces,
     trust_in,
     with_cores,
 )
@@ -36,7 +38,7 @@ DIGITS = 9  # to which means are told apart, so that the order of a sum does not
 @dataclass(frozen=True, eq=False)
 class CanonicalRuns:
     """runs: n with status ok, under canonical names and over the usual time. names: (workloads, platforms),
-    those of features alone included. origin: (n,) which of the runs as they came these
+    those of features and of traces alone included. origin: (n,) which of the runs as they came these
     are. place: (n,) ascending, which of the whole campaign. shared: what experts keep between its folds."""
 
     runs: Runs
@@ -88,8 +90,8 @@ class CanonicalRuns:
 
     @cached_property
     def all_ran_alone(self) -> bool:
-        """Whether every workload ran alone on every platform."""
-        return bool(self.ran_alone.all())
+        """Whether every workload ran alone on every platform, or a trace alone tells of it."""
+        return bool((self.ran_alone | self.is_traced).all())
 
     @cached_property
     def log_runtime(self) -> np.ndarray:
@@ -97,9 +99,19 @@ class CanonicalRuns:
 
     @cached_property
     def log_alone(self) -> np.ndarray:
-        """(platforms, workloads) log seconds alone: measured, or as workload and platform suggest; NaN where
-        nothing does."""
+        """(platforms, workloads) log seconds alone: measured, or as workload and platform suggest, or a
+        trace; NaN where nothing does."""
+        told, traces = self._told_by_runs, self.shared.get("log_traces")
+        return told if traces is None else told_by_traces(told, traces)
+
+    @cached_property
+    def _told_by_runs(self) -> np.ndarray:
         return solo_runtimes(self.runs, self.names)[0]
+
+    @property
+    def is_traced(self) -> np.ndarray:
+        """(cells,) bool: nothing but a trace tells how long the workload takes alone."""
+        return (np.isnan(self._told_by_runs) & np.isfinite(self.log_alone)).ravel()
 
     @cached_property
     def ran_alone(self) -> np.ndarray:
@@ -195,12 +207,17 @@ class CanonicalRuns:
         return mixed_bits(key if everywhere else key + mixed_bits(~platform.astype(np.uint64)))
 
 
-def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
+def campaign_of(
+    runs: Runs, trace_seconds: Mapping[str, float] | None = None
+) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
     """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
-    usual time). Where every row stands there as many times, it is taken once."""
+    usual time). Where every row stands there as many times, it is taken once. trace_seconds: {workload: s}
+    of a trace alone, for those that never ran too."""
     from jostle.runs import all_names  # brings Arrow, which answering does without
 
+    traced = trace_seconds or {}
     names, runs = all_names(runs), runs.ok()
+    names = tuple(sorted({*names[0], *traced})), names[1]
     kept = _distinct(runs)
     part = runs.take(kept)
     usual = float(np.median(part.runtime_seconds)) if len(part) else 1.0
@@ -215,6 +232,9 @@ def campaign_of(runs: Runs) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple
         renamed.take(at), (canonical[0], canonical[1]), kept[at], np.arange(len(at))
     )
     campaign.shared["whole"] = campaign
+    if traced:
+        seconds = np.array([traced.get(name, np.nan) for name in real[0]])
+        campaign.shared["log_traces"] = np.log(seconds / usual)
     return campaign, (real[0], real[1]), usual
 
 

@@ -33,10 +33,15 @@ class FittedExpert(Protocol):
 
 class Expert(Protocol):
     """Frozen settings of one idea. needs: of `runs`, `traces`, `profiles` and `probes`, those that it reads.
-    May have `inputs(campaign)`: (n,) bool, runs that it reads as features of workloads. Nobody is asked about
-    these, and others do not learn from them; where there are some, it is asked though no other run is
-    beside others. May be one that `simulates` how members share what they run on, and is believed about
-    larger sets than any that ran. What it has learned may have `notes`."""
+
+    It may have `inputs(campaign)`: (n,) bool, runs that it reads as features of workloads. Nobody is asked
+    about these, and others do not learn from them; where there are some, it is asked though no other run is
+    beside others. It may be one that `simulates` how members share what they run on: it is believed about
+    larger sets than any that ran, and asked where nothing ran beside others. It may have
+    `trace_seconds(shared)`: {workload: s alone} of traces, so that workloads are known that never ran; shared
+    has the `data`. It may be one that `leaves_out` in closed form: what it has learned from all has
+    `without(part, wanted)`, the answers called so as learned from that part of the campaign, and `belief`,
+    {label: how likely the answer is by what it learned from alone}. What is learned may have `notes`."""
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]

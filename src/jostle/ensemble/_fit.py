@@ -23,7 +23,7 @@ from jostle.ensemble._folds import (
 )
 from jostle.ensemble._rules import TURNS_ALONE
 from jostle.ensemble._sessions import fit_sessions
-from jostle.ensemble._tried import FIRST_ROWS, Experts, Tried, alone_by_network
+from jostle.ensemble._tried import FIRST_ROWS, Experts, Learners, Tried, alone_by_network
 from jostle.ensemble._weights import KNOWN_NAMES, Trial, is_of_nothing, usual_weights, weights_of
 from jostle.ensemble._words import weights_in_words
 from jostle.errors import NotEnoughRuns
@@ -54,7 +54,10 @@ def fit(
 ) -> tuple[FittedEnsemble, list[FitWithout]]:
     """(what is learned from all runs, what was learned without some). is_alone: whether there is one answer,
     which needs no trial. Raises NotEnoughRuns."""
-    campaign, names, usual = campaign_of(runs)
+    shared: dict[str, Any] = {"data": data}
+    readers: list[Any] = [expert for expert in experts if hasattr(expert, "trace_seconds")]
+    traced = {name: s for one in readers for name, s in one.trace_seconds(shared).items()}
+    campaign, names, usual = campaign_of(runs, traced)
     if not len(campaign):
         raise NotEnoughRuns(
             "there is no run with status ok to learn from", fix="Measure or import runs first."
@@ -66,20 +69,20 @@ def fit(
         runs = sessions.taken_off(runs, known[runs.colocations.platform])
         campaign = replace(campaign, runs=sessions.taken_off(campaign.runs, campaign.codes[1]))
         campaign.shared["whole"] = campaign
-    campaign.shared.update(
-        {
-            "data": data.with_runs(runs),
-            "source": runs,
-            "names": names,
-            "usual": usual,
-        }
-    )
+    shared |= {"data": data.with_runs(runs), "source": runs, "names": names, "usual": usual}
+    campaign.shared.update(shared)
     every = {expert.name: expert for expert in experts}
-    readers: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
-    inputs = {name: one.inputs(campaign) for name, one in readers.items()}
+    with_inputs: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
+    inputs = {name: one.inputs(campaign) for name, one in with_inputs.items()}
     campaign.shared["inputs"] = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
     has_rows = bool(campaign.is_learned.any())
-    asked = {name for name in every if has_rows or (name in inputs and inputs[name].any())}
+    asked = {
+        name
+        for name, expert in every.items()
+        if has_rows
+        or (name in inputs and inputs[name].any())
+        or getattr(expert, "simulates", False)
+    }
     folds = [] if is_alone else folds_of(campaign, seed)
     total, done, largest = len(folds) + 2, 0, []
 
@@ -108,21 +111,23 @@ def fit(
     )
     weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
     if has_rows and len(trial):
-        weight = weights_of(labels, trial, most, chance, seed, tried.prior)
+        weight = weights_of(labels, trial, most, chance, seed, tried.prior, tried.is_closed)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     is_nothing = is_of_nothing(used)
     waits = is_nothing and turns_on_cores(campaign.rows, campaign.ground).any()
     alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
-    whole = Learned(campaign, every, used, weight, share, names, usual, tried.ready, alike)
-    fitted = whole.ensemble(whole.experts(campaign, seed, best=True), campaign)
+    whole = Learned(
+        *(campaign, every, tried.learners, used, weight, share, names, usual, tried.ready, alike)
+    )
+    fitted = whole.ensemble(whole.experts(campaign, best=True), campaign)
     tick()
     if is_alone:
         fitted = fitted.with_weighed(more=LargerSets.of_sums(most, campaign.ground))
     elif used == (TURNS_ALONE,):
         fitted = fitted.with_weighed(more=LargerSets.of_turns(most, campaign.ground))
     elif has_rows and not is_nothing:
-        fitted, largest = whole.finished(fitted, trial, labels, seed)
+        fitted, largest = whole.finished(fitted, trial, labels)
     tick()
     fitted = fitted.with_weighed(sessions=sessions)
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
@@ -165,6 +170,7 @@ class Learned:
 
     campaign: CanonicalRuns
     known: Experts
+    learners: Learners
     labels: tuple[str, ...]
     weight: np.ndarray
     share: float
@@ -173,7 +179,7 @@ class Learned:
     ready: dict[str, FittedExpert]
     alike: float = 0.0
 
-    def experts(self, part: CanonicalRuns, seed: int, best: bool) -> dict[str, FittedExpert]:
+    def experts(self, part: CanonicalRuns, best: bool) -> dict[str, FittedExpert]:
         """Those that have a weight, and the network where a time alone is to be guessed."""
         out = {}
         for name, expert in self.known.items():
@@ -183,7 +189,7 @@ class Learned:
                 if best and (wanted or self.needs_network):
                     out[name] = self.ready[name]
             elif wanted or (name == "network" and best and self.needs_network):
-                out[name] = expert.fit(part, wanted or own, seed=seed, best=best)
+                out[name] = self.learners.fit(name, part, wanted or own, best)
         return out
 
     @property
@@ -231,6 +237,7 @@ class Learned:
             return by_names
         measured = np.zeros(by_names.size, bool)
         measured[part.cell[part.degree == 0]] = True
+        measured |= part.is_traced
         network = alone_by_network(experts)
         blend = self.share * network + (1 - self.share) * by_names
         blend = np.where(
@@ -239,7 +246,7 @@ class Learned:
         return np.where(measured.reshape(by_names.shape), by_names, blend)
 
     def finished(
-        self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...], seed: int
+        self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...]
     ) -> tuple[FittedEnsemble, list[FittedEnsemble]]:
         """(with what was measured of sets themselves, and what answers about larger ones; the same without
         the largest sets, for either half of these, none where these were not left out)."""
@@ -267,7 +274,7 @@ class Learned:
             is_kept = np.ones(len(campaign), bool)
             is_kept[np.flatnonzero(campaign.is_learned)[~keep]] = False
             part = campaign.take(is_kept)
-            some = self.ensemble(self.experts(part, seed, best=False), part)
+            some = self.ensemble(self.experts(part, best=False), part)
             without.append(some)
             return (lambda query: some.known(query)[0]), some.answers
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +29,37 @@ FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
 Experts = dict[str, Expert]
 
 
+@dataclass(frozen=True)
+class Learners:
+    """Experts, by name, and of those that leave out in closed form what they learned from all."""
+
+    campaign: CanonicalRuns
+    experts: Experts
+    wanted: dict[str, tuple[str, ...]]
+    seed: int
+    whole: dict[str, FittedExpert] = field(default_factory=dict)
+
+    def leaves_out(self, name: str) -> bool:
+        return getattr(self.experts[name], "leaves_out", False)
+
+    def belief(self, name: str, label: str) -> float:
+        """How likely the answer is by what it learned from alone; 1 where that is not told."""
+        return getattr(self.whole.get(name), "belief", {}).get(label, 1.0)
+
+    def fit(
+        self, name: str, part: CanonicalRuns, wanted: Collection[str], best: bool = False
+    ) -> FittedExpert:
+        """The answers called so, learned from a part of the campaign."""
+        if not self.leaves_out(name):
+            return self.experts[name].fit(part, wanted, seed=self.seed, best=best)
+        if name not in self.whole:
+            every = self.wanted[name]
+            self.whole[name] = self.experts[name].fit(
+                self.campaign, every, seed=self.seed, best=True
+            )
+        return self.whole[name].without(part, wanted)  # type: ignore[attr-defined]
+
+
 class Tried:
     """Experts on folds, fewer once some have told which matter. labels: of those that went through all."""
 
@@ -39,6 +71,7 @@ class Tried:
         seed: int,
     ) -> None:
         self.campaign, self.experts, self.wanted, self.seed = campaign, experts, wanted, seed
+        self.learners = Learners(campaign, experts, wanted, seed)
         self.fits: list[tuple[TrialFold, dict[str, FittedExpert], CanonicalRuns]] = []
         self.trials: list[tuple[tuple[str, ...], Trial]] = []
         self.is_narrowed = False
@@ -52,13 +85,18 @@ class Tried:
     def prior(self) -> np.ndarray:
         """(k,) how far each label is believed before any set was left out; those of an expert of other data
         share what is believed of it."""
-        belief = [
-            np.full(len(labels), OF_OTHER_DATA / max(len(labels), 1))
-            if self.experts[name].needs & OTHER_DATA
-            else np.ones(len(labels))
-            for name, labels in self.wanted.items()
-        ]
-        return np.concatenate([*belief, np.zeros(0)])
+        belief = [np.zeros(0)]
+        for name, labels in self.wanted.items():
+            own = np.array([self.learners.belief(name, label) for label in labels])
+            if self.experts[name].needs & OTHER_DATA and len(labels):
+                own *= OF_OTHER_DATA / own.sum()
+            belief.append(own)
+        return np.concatenate(belief)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether some of the labels were left out in closed form."""
+        return any(labels and self.learners.leaves_out(n) for n, labels in self.wanted.items())
 
     def fit(self, fold: TrialFold) -> None:
         part = self.campaign.take(~fold.left_out)
@@ -66,7 +104,7 @@ class Tried:
         if not self.fits and is_large(self.campaign) and part.is_learned.any():
             mine = self._first_look(fold, part)
         mine |= {
-            name: self.experts[name].fit(part, labels, seed=self.seed)
+            name: self.learners.fit(name, part, labels)
             for name, labels in self.wanted.items()
             if name not in mine
             and (
@@ -98,10 +136,12 @@ class Tried:
         few = part.take(~part.beside | _drawn(part.is_learned, FIRST_ROWS, self.seed))
         learned, labels, trials = [], [], []
         for at_once, whole in ((True, part), (False, few)):
-            own = {n: each for n, each in self.wanted.items() if each and (n in AT_ONCE) == at_once}
-            learned.append(
-                {n: self.experts[n].fit(whole, each, seed=self.seed) for n, each in own.items()}
-            )
+            own = {
+                n: each
+                for n, each in self.wanted.items()
+                if each and (n in AT_ONCE or self.learners.leaves_out(n)) == at_once
+            }
+            learned.append({n: self.learners.fit(n, whole, each) for n, each in own.items()})
             labels.append(tuple(label for each in own.values() for label in each))
             trials.append(self._trial(fold, learned[-1], whole, labels[-1]))
         answer = np.concatenate([trial.answer for trial in trials])

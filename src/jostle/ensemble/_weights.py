@@ -23,7 +23,12 @@ from jostle.rules import (
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
 # Where too few sets are there to weigh anything by: the first of these of which any is there.
-USUAL = (("mixture 1",), ("level of turns", "effects of turns"), ("level", "effects"))
+USUAL = (
+    ("simulation",),
+    ("mixture 1",),
+    ("level of turns", "effects of turns"),
+    ("level", "effects"),
+)
 CLOSE = 1.08  # times the least error, up to which an answer goes on
 
 
@@ -63,20 +68,25 @@ class Trial:
         return trust_in_units(self.units)
 
     def weighed(
-        self, seed: int, prior: np.ndarray | float, is_sharp: bool = False
+        self, seed: int, prior: np.ndarray | float, is_closed: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """See weights_of_unseen. Few units tell many answers apart the less by their own errors, unless it
-        is sharp."""
+        """See weights_of_unseen. Few units tell many answers apart the less by their own errors, unless some
+        were left out in closed form."""
         about = self.answer, self.log_slowdown, self.unit, seed, prior
-        return weights_of_unseen(*about, SHARPNESS if is_sharp else SHARPNESS * self.trust)
+        return weights_of_unseen(*about, SHARPNESS if is_closed else SHARPNESS * self.trust)
 
     def weights_beside(
-        self, others: np.ndarray, share: float, seed: int, prior: np.ndarray | float, is_sharp: bool
+        self,
+        others: np.ndarray,
+        share: float,
+        seed: int,
+        prior: np.ndarray | float,
+        is_closed: bool,
     ) -> np.ndarray:
         """(k,) this share their own, and others' for the rest and where few were left out."""
         if self.units < FEWEST_TO_WEIGH:
             return others
-        return share * self.weighed(seed, prior, is_sharp)[0] + (1 - share) * others
+        return share * self.weighed(seed, prior, is_closed)[0] + (1 - share) * others
 
     @staticmethod
     def concatenate(parts: list[Trial]) -> Trial:
@@ -112,15 +122,15 @@ def weights_of(
     chance: float,
     seed: int,
     prior: np.ndarray | float = 1.0,
-    is_sharp: bool = False,
+    is_closed: bool = False,
 ) -> np.ndarray:
     """(kinds, most + 1, k) weights of sum 1. chance: of chance_of_shift. prior: (k,) how far each is believed
-    before any set was left out. is_sharp: whether what is left out was so in closed form, from all that was
+    before any set was left out. is_closed: whether some experts left out in closed form, of all that they
     learned at one set of strengths, so that few units tell answers apart."""
     nothing = np.array([float(label == of_nothing(labels)) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
-    how = seed, prior, is_sharp
+    how = seed, prior, is_closed
     pooled = every.weights_beside(usual_weights(labels), 1.0, *how)
     if known.units >= FEWEST_TO_WEIGH:
         weight, gain = known.weighed(*how)

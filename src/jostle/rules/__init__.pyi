@@ -1,5 +1,6 @@
 from ._alone import closest_times as closest_times
 from ._alone import solo_runtimes as solo_runtimes
+from ._alone import told_by_traces as told_by_traces
 from ._bilinear import Bilinear as Bilinear
 from ._bilinear import Strength as Strength
 from ._bilinear import fit_bilinear as fit_bilinear

@@ -9,6 +9,7 @@ from jostle.rules._rows import trust_in
 from jostle.runs import Runs
 
 SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known
+FEWEST_TRACED = 3  # workloads measured alone by which traces are related to times
 
 
 def solo_runtimes(
@@ -45,6 +46,24 @@ def solo_runtimes(
         )
         solo = np.where(np.isnan(solo), levels, solo)
     return solo, notes
+
+
+def told_by_traces(log_solo: np.ndarray, log_traces: np.ndarray) -> np.ndarray:
+    """(platforms, workloads) log seconds alone, where unknown as long as the trace (workloads,), NaN for
+    none, as traces and times of others there are related: times a factor, or plus so many seconds, as is
+    closer to those known."""
+    out = log_solo.copy()
+    for here in out:
+        both = np.isfinite(here) & np.isfinite(log_traces)
+        longer = here[both] - log_traces[both]
+        told = log_traces + (np.median(longer) if both.any() else 0.0)
+        if both.sum() >= FEWEST_TRACED:
+            extra = np.exp(here[both]) - np.exp(log_traces[both])
+            moved = np.log(np.exp(log_traces) + max(0.0, float(np.median(extra))))
+            off = [np.median(np.abs((way - here)[both])) for way in (told, moved)]
+            told = moved if off[1] < off[0] else told
+        here[np.isnan(here)] = told[np.isnan(here)]
+    return out
 
 
 def closest_times(

@@ -1,4 +1,4 @@
-"""Co-locations as numbers: which workload, how many of each beside it, where, in which session."""
+"""Co-locations as numbers: which workload, how many of each beside it, and where."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations, Runs
-
-UNKNOWN_SESSION = -1
+    from jostle.rules import SlowdownRows
 
 
 @dataclass(frozen=True, eq=False)
 class CoRuns:
     """n co-locations of w workloads. target: (n,). beside: (n, w) how many of each are co-runners. platform:
-    (n,). session: (n,) the campaign, UNKNOWN_SESSION where it is asked for. solo: (n,) s of the target alone.
+    (n,). solo: (n,) s of the target alone.
     seconds: (n,) measured, NaN where it is asked for."""
 
     target: np.ndarray
     beside: np.ndarray
     platform: np.ndarray
-    session: np.ndarray
     solo: np.ndarray
     seconds: np.ndarray
 
@@ -58,42 +55,42 @@ class CoRuns:
             code = (self.members.astype(np.int64) * draw[:-1]).sum(axis=1)
             return code + (self.platform.astype(np.int64) + 1) * draw[-1]
 
-    def cells(self) -> CoRuns:
-        """Repeats of the same co-location in the same session as one, their median."""
+    def cells(self, places: np.ndarray) -> tuple[CoRuns, np.ndarray]:
+        """(repeats of the same co-location as one, their median, the first's place)."""
         if not len(self):
-            return self
-        whole = np.column_stack([self.platform, self.session, self.target, self.beside])
+            return self, places
+        whole = np.column_stack([self.platform, self.target, self.beside])
         _, first, code = np.unique(whole, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(code.reshape(-1), kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(code.reshape(-1)))[:-1])
         medians = np.array([np.median(self.seconds[part]) for part in parts])
-        return replace(self.take(first), seconds=medians)
+        return replace(self.take(first), seconds=medians), places[first]
 
+    def smaller(self, most: int) -> tuple[CoRuns, np.ndarray]:
+        """(each row beside every set of so many of its co-runners, in a circle by name; whose these are)."""
+        degree = self.degree
+        of = np.repeat(np.arange(len(self)), degree)
+        others = np.repeat(
+            np.indices(self.beside.shape)[1].ravel(), self.beside.ravel().astype(int)
+        )
+        start = np.cumsum(degree) - degree
+        beside = np.zeros((len(of), self.beside.shape[1]))
+        for step in range(most):
+            at = start[of] + (np.arange(len(of)) - start[of] + step) % degree[of]
+            np.add.at(beside, (np.arange(len(of)), others[at]), 1)
+        return replace(self.take(of), beside=beside), of
 
-def asked_coruns(
-    asked: Colocations, names: tuple[tuple[str, ...], tuple[str, ...]], log_solo: np.ndarray
-) -> CoRuns:
-    """Co-locations of known names. log_solo: (platforms, workloads)."""
-    workload, platform, corunner = (codes.astype(np.int64) for codes in asked.codes_in(*names))
-    beside = np.zeros((len(asked), len(names[0])))
-    np.add.at(beside, (np.repeat(np.arange(len(asked)), asked.number_of_corunners), corunner), 1)
-    return CoRuns(
-        workload,
-        beside,
-        platform,
-        np.full(len(asked), UNKNOWN_SESSION),
-        np.exp(log_solo[platform, workload]),
-        np.full(len(asked), np.nan),
-    )
-
-
-def measured_coruns(
-    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], log_solo: np.ndarray
-) -> CoRuns:
-    """The runs beside others, each cell of them once."""
-    together = runs.take(np.flatnonzero(runs.colocations.number_of_corunners > 0))
-    coruns = asked_coruns(together.colocations, names, log_solo)
-    sessions = together.table.column("campaign").to_pylist()
-    known = {name: code for code, name in enumerate(sorted({s or "" for s in sessions}))}
-    session = np.array([known[s or ""] for s in sessions], np.int64)
-    return replace(coruns, session=session, seconds=together.runtime_seconds).cells()
+    @classmethod
+    def coded(cls, rows: SlowdownRows, code: np.ndarray, log_alone: np.ndarray) -> CoRuns:
+        """Rows of the campaign that are asked about. code: (workloads,) the place of each here. log_alone:
+        (cells,) log seconds."""
+        n, workloads = len(rows), len(code)
+        beside = np.zeros((n, int(code.max(initial=-1)) + 1))
+        np.add.at(beside, (rows.row, code[rows.corunner % workloads]), 1)
+        return cls(
+            code[rows.target % workloads],
+            beside,
+            rows.target // workloads,
+            np.exp(log_alone[rows.target]),
+            np.full(n, np.nan),
+        )

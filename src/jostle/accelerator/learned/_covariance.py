@@ -1,10 +1,9 @@
 """How alike two co-locations are: the parts that a Gaussian process over co-runs is made of.
 
-Two co-locations are alike because they are on the same platform, in the same session, of as many co-runners,
-of the same target, beside the same co-runners, of the same set of workloads, or delayed alike in the
-simulator; or because their targets or co-runners have traces that are alike. What each co-runner adds is
-averaged in one part and summed in another. For a workload never seen beside others the parts by name vanish,
-and those by traces remain.
+Two co-locations are alike because they are on the same platform, of as many co-runners, of the same target,
+beside the same co-runners, of the same set of workloads, or delayed alike in the simulator; or because their
+targets or co-runners have traces that are alike. What each co-runner adds is averaged in one part and summed
+in another. For a workload never seen beside others the parts by name vanish, and those by traces remain.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from jostle.accelerator.learned._coruns import CoRuns
 
 LIKE = 5  # parts by traces, the last strengths
 NAMED = (
-    *("constant", "platform", "session", "degree"),
+    *("constant", "platform", "degree"),
     *("target", "target here", "co-runners", "co-runners here", "set", "delay"),
     *("number", "target by number", "co-runners summed"),
 )
@@ -32,7 +31,6 @@ class CoRunPlaces:
     target: np.ndarray
     share: np.ndarray
     platform: np.ndarray
-    session: np.ndarray
     degree: np.ndarray
     together: np.ndarray
     delay: np.ndarray
@@ -46,7 +44,6 @@ class CoRunPlaces:
             rows.target,
             rows.share,
             rows.platform,
-            rows.session,
             rows.degree,
             rows.together,
             delay,
@@ -57,7 +54,6 @@ def parts_in(places: CoRunPlaces) -> tuple[str, ...]:
     """The named parts that can tell these apart."""
     several = {
         "platform": len(np.unique(places.platform)) > 1,
-        "session": len(np.unique(places.session)) > 1,
         "delay": bool(np.ptp(places.delay) > 0) if len(places.delay) else False,
     }
     several |= dict.fromkeys(("target here", "co-runners here"), several["platform"])
@@ -83,10 +79,6 @@ def named_part(name: str, one: CoRunPlaces, other: CoRunPlaces) -> np.ndarray:
         return by_number * same("target")
     if name == "co-runners summed":
         return by_number * (one.share @ other.share.T)
-    if name == "session":
-        # For a session that is not known, the mean of those that are.
-        number = max(len(np.unique(other.session)), 1)
-        return np.where((one.session < 0)[:, None], 1 / number, same("session"))
     here = same("platform") if name.endswith(" here") else 1.0
     if name.startswith("co-runners"):
         return here * (one.share @ other.share.T)

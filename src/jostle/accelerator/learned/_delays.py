@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from jostle.accelerator.simulator._latencies import queries_beside, spread_out
 from jostle.accelerator.simulator._simulate import can_compile, simulate
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from jostle.runs import Colocations
 
 REPEATING, SINCE_START = "repeating", "since start"
 SHARINGS = ("concurrent", "time-sliced", "sequential")
@@ -134,32 +138,42 @@ class Delays:
         return float((size[target] + (beside * (size / solo)).sum(axis=1) * solo[target]).sum())
 
 
-def trace_features(
-    applications: Sequence[Application], log_solo: np.ndarray
-) -> Mapping[str, np.ndarray]:
-    """{name: (w,)} what traces say of the workloads: log time alone, first use of the device, and logs of the
+def simulated_seconds(
+    applications: Mapping[str, Application], device: Device, sharing: str, asked: Colocations
+) -> np.ndarray:
+    """(n,) seconds by the simulator, nothing learned: one run of the workload, as long as its trace, its
+    co-runners repeating. Raises UnknownName for a workload without an application."""
+    names = tuple(applications)
+    target, _, corunner = asked.codes_in(names, asked.platform_names)
+    beside = np.zeros((len(asked), len(names)))
+    np.add.at(beside, (np.repeat(np.arange(len(asked)), asked.number_of_corunners), corunner), 1)
+    delays = Delays(tuple(applications.values()), device)
+    way = Sharing(sharing, device.bus, REPEATING)
+    return delays.alone(way)[target] + delays.of(way, target, beside)
+
+
+def trace_features(applications: Sequence[Application], log_solo: np.ndarray) -> np.ndarray:
+    """(w, 6) what traces say of the workloads: log time alone, first use of the device, and logs of the
     trace's length, of what kernels and transfers take, and of the number of tasks. 1% of the typical length
     counts as nothing. log_solo: (w,), NaN where unknown."""
     length = np.array([application.solo_seconds for application in applications])
     least = 0.01 * float(np.median(length))
+    columns = [application.columns for application in applications]
     kernel, moved = (
-        np.array(
-            [
-                application.columns.seconds[(application.columns.kind == 0) == is_kernel].sum()
-                for application in applications
-            ]
-        )
+        np.array([one.seconds[(one.kind == 0) == is_kernel].sum() for one in columns])
         for is_kernel in (True, False)
     )
     first = np.array([application.first_seconds for application in applications])
-    return {
-        "log_solo": np.where(np.isnan(log_solo), np.nanmean([*log_solo, 0.0]), log_solo),
-        "first": within_fences(first),
-        "log_length": np.log(least + length),
-        "log_kernels": np.log(least + kernel),
-        "log_transfers": np.log(least + moved),
-        "log_tasks": np.log([float(len(application)) for application in applications]),
-    }
+    return np.column_stack(
+        [
+            np.where(np.isnan(log_solo), np.nanmean([*log_solo, 0.0]), log_solo),
+            within_fences(first),
+            np.log(least + length),
+            np.log(least + kernel),
+            np.log(least + moved),
+            np.log([float(len(application)) for application in applications]),
+        ]
+    )
 
 
 def within_fences(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What answers about co-runs: simple rules, and processes on what the simulator leaves over.
+"""What answers about co-runs: simulations, and processes on what these leave over.
 
 A member says what is added to the time alone, in seconds, as a share of it, or as the logarithm of the
 slowdown:
@@ -6,14 +6,14 @@ slowdown:
     seconds:  co-run - solo = delay + rest            log:  log(co-run / solo) = log(1 + delay / trace) + rest
     shares:   (co-run - solo) / solo = delay / trace + rest
 
-The delay is simulated in one way to share, or 0; the rest is 0, a level, effects of target and co-runners, or
-a process that also looks at traces.
+The delay is simulated in one way to share, or 0; the rest is 0, a level, or a process that also looks at
+traces. Effects of target and co-runners tell which ways to share leave least over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from jostle.accelerator.learned._process import (
 SECONDS, LOG, SHARES = SCALES = ("seconds", "log", "shares")
 BEYOND = 4.0  # times the longest delay learned from, per co-runner, past which none is believed
 LEAST = 0.1  # of the time alone, under which nothing is answered
-NOTHING, LEVEL, EFFECTS, PROCESS = "solo", "constant", "additive", "process"
+NOTHING, LEVEL, EFFECTS, PROCESS = "nothing", "level", "effects", "process"
 _PARTS = {LEVEL: SIMPLE, EFFECTS: ADDITIVE, PROCESS: None}
 
 
@@ -45,14 +45,6 @@ class CoRunRecipe:
     scale: str = SECONDS
     way: Sharing | None = None
     is_wide: bool = False
-
-    @property
-    def label(self) -> str:
-        """For people."""
-        if self.rest == NOTHING and self.way is None:
-            return NOTHING
-        way = "" if self.way is None else f" on {' '.join(vars(self.way).values())}"
-        return f"{self.rest} in {self.scale}{way}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +93,12 @@ class CoRunMember:
             rest = self.process.predict(CoRunPlaces.of(rows, inside / self.unit))
         return as_log(base + rest, self.recipe.scale, rows.solo)
 
+    def without(self, rows: np.ndarray) -> CoRunMember:
+        """As learned without these rows, at the same strengths."""
+        if self.process is None or not len(rows):
+            return self
+        return replace(self, process=self.process.without(rows))
+
 
 def as_log(added: np.ndarray, scale: str, solo: np.ndarray) -> np.ndarray:
     """(n,) log slowdowns of what is added to the time alone."""
@@ -130,7 +128,9 @@ def noises_of(rows: CoRuns, scale: str) -> np.ndarray:
 def fit_member(
     recipe: CoRunRecipe, rows: CoRuns, simulated: Simulated, features: np.ndarray, seed: int
 ) -> CoRunMember:
-    """features: (w, f) of the traces."""
+    """features: (w, f) of the traces. Without rows what is simulated is the answer."""
+    if not len(rows):
+        return CoRunMember(recipe, None, 1.0, float("inf"))
     base = simulated.base(recipe)
     unit = max(float(np.sqrt(np.mean(base**2))), 1e-12)
     most = float((base / np.maximum(rows.degree, 1)).max())
@@ -146,18 +146,3 @@ def fit_member(
         WIDE_SPREADS if recipe.is_wide else SPREADS,
     )
     return CoRunMember(recipe, process, unit, most)
-
-
-def answers_left_out(
-    member: CoRunMember, rows: CoRuns, simulated: Simulated, left_out: list[np.ndarray]
-) -> np.ndarray:
-    """(sum of sizes,) log slowdowns of the rows of each part, learned without that part, in their order."""
-    learned = learned_of(rows, member.recipe.scale)
-    answers = [np.zeros(0)]
-    for part in left_out:
-        if member.process is None:
-            added = simulated.base(member.recipe)[part]
-        else:
-            added = learned[part] - member.process.missed_without(part)
-        answers.append(as_log(added, member.recipe.scale, rows.solo[part]))
-    return np.concatenate(answers)

@@ -31,8 +31,8 @@ _STEPS = 40
 _FAR = 2.5  # standard deviations of what is left out past which a row's noise is raised
 NOISES = 2
 MOST_TUNED = 160  # rows that strengths are found on
-ADDITIVE = ("constant", "platform", "session", "degree", "target", "co-runners")
-SIMPLE = ("constant", "platform", "session", "degree")
+ADDITIVE = ("constant", "platform", "degree", "target", "co-runners")
+SIMPLE = ("constant", "platform", "degree")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +57,11 @@ class CoRunProcess:
         return self.unit * (covariance_of(asked, self.places, *every) @ self.weights)
 
     def without(self, rows: np.ndarray) -> CoRunProcess:
-        """As learned without these rows, at the same strengths."""
+        """As learned without these rows, at the same strengths; they stay, of no weight."""
         assert self.inverse is not None
-        kept = np.setdiff1d(np.arange(len(self.weights)), rows)
-        told = self.inverse[np.ix_(kept, rows)] @ (self.missed_without(rows) / self.unit)
-        weights = self.weights[kept] - told
-        return replace(self, places=self.places.take(kept), weights=weights, inverse=None)
+        weights = self.weights - self.inverse[:, rows] @ (self.missed_without(rows) / self.unit)
+        weights[rows] = 0.0
+        return replace(self, weights=weights)
 
     def missed_without(self, rows: np.ndarray) -> np.ndarray:
         """(k,) by which these rows are missed when they are left out."""
