@@ -24,6 +24,7 @@ class Bag(BagSettings, OfExperts):
     """Run time of a bag of applications from features of each, by trees (Moolchandani et al.)."""
 
     name: ClassVar[str] = "bag"
+    fits_again: ClassVar[bool] = True
     fitted: ClassVar[str] = "jostle.bag._fitted:FittedBag"
 
     def chosen_experts(self, company: Runs | None = None) -> list[Expert]:

@@ -25,7 +25,6 @@ class OfExperts(Restores):
 
     fitted: ClassVar[str] = "jostle.ensemble._fitted:FittedEnsemble"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
-    fits_again: ClassVar[bool] = True
 
     def chosen_experts(self) -> list[Expert]:
         """Those that are weighed."""
@@ -79,6 +78,7 @@ class Ensemble(OfExperts):
         tuple[str, ...], "The experts that are asked; by default all that are installed."
     ] = ()
     name: ClassVar[str] = "ensemble"
+    fits_again: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)

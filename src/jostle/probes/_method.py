@@ -31,6 +31,7 @@ class Probes(OfExperts):
     ] = True
 
     name: ClassVar[str] = "probes"
+    fits_again: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.stressors or not all(name.strip() for name in self.stressors):

@@ -38,6 +38,7 @@ class Slowdown(OfExperts):
         bool, "Whether Gaussian processes are among the experts, up to 3000 rows."
     ] = True
     name: ClassVar[str] = "slowdown"
+    fits_again: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)
