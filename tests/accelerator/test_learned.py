@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ from jostle.accelerator.learned._coruns import CoRuns
 from jostle.accelerator.learned._covariance import BY_NUMBER, CoRunPlaces, named_part, parts_in
 from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, within_fences
 from jostle.accelerator.learned._expert import SimulationExpert
-from jostle.accelerator.learned._ground import CoRunGround, CoRunPart
-from jostle.accelerator.learned._members import CoRunMember, CoRunRecipe
+from jostle.accelerator.learned._members import CoRunMember
 from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
 from jostle.ensemble import NEW_SET, Ensemble
 from jostle.ensemble._canonical import campaign_of
@@ -166,32 +164,6 @@ def test_of_ten_pairs_the_way_to_share_has_nearly_all_weight() -> None:
     weight = dict(zip(found.weighed.labels, found.weighed.weight[NEW_SET, -1], strict=True))
     own = [weight[label] for label, m in simulations(found).items() if m.recipe.way == WAY]
     assert sum(own) > 0.9
-
-
-def test_no_scale_is_beyond_belief() -> None:
-    """However far apart the evidence, which is of the seconds learned from."""
-    none = np.zeros(2)
-    rows = CoRuns(none, none, none, np.full(2, np.e), np.full(2, np.e**2))
-    evidence = {
-        "seconds": 0.0,
-        "log": 4.0,
-        "shares": 2.0 + np.log(3),
-    }  # the same but for a factor of 3
-
-    def believed() -> list[float]:
-        known: Any = {
-            ("", CoRunRecipe("process", scale), 0): SimpleNamespace(
-                process=SimpleNamespace(evidence=value)
-            )
-            for scale, value in evidence.items()
-        }
-        part = CoRunPart("", rows, none, none, "")
-        delays = Delays((), Device.of(GPUS["V100"]))
-        return list(CoRunGround(delays, none, (), (part,), none, known).belief(0).values())
-
-    assert believed() == pytest.approx([0.2, 0.2, 0.6])
-    evidence["log"] = -5000.0
-    assert believed() == pytest.approx([0.25, 1e-3, 0.75])
 
 
 def test_three_corunners_are_not_answered_as_one() -> None:

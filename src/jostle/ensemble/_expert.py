@@ -40,8 +40,8 @@ class Expert(Protocol):
     larger sets than any that ran, and asked where nothing ran beside others. It may have
     `trace_seconds(shared)`: {workload: s alone} of traces, so that workloads are known that never ran; shared
     has the `data`. It may be one that `leaves_out` in closed form: what it has learned from all has
-    `without(part, wanted)`, the answers called so as learned from that part of the campaign, and `belief`,
-    {label: how likely the answer is by what it learned from alone}. What is learned may have `notes`."""
+    `without(part, wanted)`, the answers called so as learned from that part of the campaign. What is learned
+    may have `notes`."""
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]

@@ -42,10 +42,6 @@ class Learners:
     def leaves_out(self, name: str) -> bool:
         return getattr(self.experts[name], "leaves_out", False)
 
-    def belief(self, name: str, label: str) -> float:
-        """How likely the answer is by what it learned from alone; 1 where that is not told."""
-        return getattr(self.whole.get(name), "belief", {}).get(label, 1.0)
-
     def fit(
         self, name: str, part: CanonicalRuns, wanted: Collection[str], best: bool = False
     ) -> FittedExpert:
@@ -85,13 +81,13 @@ class Tried:
     def prior(self) -> np.ndarray:
         """(k,) how far each label is believed before any set was left out; those of an expert of other data
         share what is believed of it."""
-        belief = [np.zeros(0)]
-        for name, labels in self.wanted.items():
-            own = np.array([self.learners.belief(name, label) for label in labels])
-            if self.experts[name].needs & OTHER_DATA and len(labels):
-                own *= OF_OTHER_DATA / own.sum()
-            belief.append(own)
-        return np.concatenate(belief)
+        belief = [
+            np.full(len(labels), OF_OTHER_DATA / max(len(labels), 1))
+            if self.experts[name].needs & OTHER_DATA
+            else np.ones(len(labels))
+            for name, labels in self.wanted.items()
+        ]
+        return np.concatenate([*belief, np.zeros(0)])
 
     @property
     def is_closed(self) -> bool:

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from jostle.models.timelines._acts import Acts
     from jostle.runs import Colocations, Runs
 
-# History: model/v14 (accelerators as experts, names encoded by how many are beside); model/v13 (a share of
-# turns on cores); model/v12 (alignment as experts, bounds of larger sets); model/v11 (sessions of runs alone,
-# weights of accelerators by kind); model/v10 (probes and bags as experts); model/v9 (turns on shared cores);
-# model/v8 (what pairs get done); model/v7 (usual levels as normal scores); model/v6 (parts by the fields of
-# their classes, see _tensors); before that each had its own form.
-SCHEMA = "model/v14"
+# History: model/v15 (accelerators as experts); model/v14 (names encoded by how many are beside); model/v13 (a
+# share of turns on cores); model/v12 (alignment as experts, bounds of larger sets); model/v11 (sessions of
+# runs alone, weights of accelerators by kind); model/v10 (probes and bags as experts); model/v9 (turns on
+# shared cores); model/v8 (what pairs get done); model/v7 (usual levels as normal scores); model/v6 (parts by
+# the fields of their classes, see _tensors); before that each had its own form.
+SCHEMA = "model/v15"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),

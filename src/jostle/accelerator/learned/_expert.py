@@ -53,8 +53,7 @@ class FittedCoRuns(Serializable):
     """applications: those that are simulated, none where nothing is. code: (workloads,) the place of each
     among those with a profile, -1 without. log_alone: (cells,) log seconds. idle_seconds: as Delays has them.
     parts: what answers by each label, of the platforms that part_of (platforms,) gives the same number; most:
-    (parts,) co-runners in any run that it learned from. learned: what each part learned from. belief:
-    {label: how likely it is by what it learned from alone}."""
+    (parts,) co-runners in any run that it learned from. learned: what each part learned from."""
 
     labels: tuple[str, ...]
     applications: tuple[Application, ...]
@@ -67,7 +66,6 @@ class FittedCoRuns(Serializable):
     most: np.ndarray
     notes: tuple[str, ...]
     learned: tuple[CoRunPart, ...] = field(default=(), metadata=UNSAVED)
-    belief: Mapping[str, float] = field(default_factory=dict, metadata=UNSAVED)
 
     def members_of(self, platform: int) -> dict[str, CoRunMember]:
         """By label, there."""
@@ -153,15 +151,11 @@ class _CoRunExpert(Restores, ABC):
     ) -> FittedCoRuns:
         ground = ground_of(self.settings, campaign)
         assert ground is not None  # or there are no labels
-        of_scale = ground.belief(seed) if ground.has_rows else {}
-        belief, parts, notes, applications = {}, [], [], ()
+        labels, parts, notes, applications = (), [], [], ()
         for part in ground.parts:
             every = self.recipes(ground, part, seed)
             recipes = {label: every[label] for label in every if label in wanted}
-            belief = {
-                label: 1.0 if recipe.rest == NOTHING else of_scale[recipe.scale]
-                for label, recipe in recipes.items()
-            }
+            labels = tuple(recipes)
             parts.append(tuple(ground.member(part, one, seed) for one in recipes.values()))
             notes += [part.note] * bool(part.note)
             way = next((recipe.way for recipe in recipes.values() if recipe.way is not None), None)
@@ -170,7 +164,7 @@ class _CoRunExpert(Restores, ABC):
                 how = f"kernels shared {way.sharing}, the bus {way.bus}, co-runners {way.corunners}"
                 notes.append(f"{part.name}: as if {how}")
         return FittedCoRuns(
-            tuple(belief),
+            labels,
             applications,
             ground.delays.device,
             ground.code,
@@ -181,7 +175,6 @@ class _CoRunExpert(Restores, ABC):
             np.array([_most(part.rows) for part in ground.parts]),
             (*notes, *(f"{a.name}: {note}" for a in applications for note in a.notes)),
             ground.parts,
-            belief,
         )
 
 

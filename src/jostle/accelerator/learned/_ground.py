@@ -14,11 +14,6 @@ from jostle.accelerator.applications._application import Application
 from jostle.accelerator.learned._coruns import CoRuns
 from jostle.accelerator.learned._delays import Delays, Sharing, trace_features, ways_to_share
 from jostle.accelerator.learned._members import (
-    LOG,
-    PROCESS,
-    SCALES,
-    SECONDS,
-    SHARES,
     CoRunMember,
     CoRunRecipe,
     Simulated,
@@ -32,7 +27,6 @@ if TYPE_CHECKING:
 
 FEWEST_SETS = 12  # of workloads on a platform, from which it has members of its own
 MOST_ROWS = 2_000  # cells, past which some of the sets are learned from
-LEAST_BELIEVED = 1e-3  # a scale, however plain the evidence, which sets left out may overrule
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,24 +54,6 @@ class CoRunGround:
     parts: tuple[CoRunPart, ...]
     part_of: np.ndarray
     known: dict[Any, CoRunMember] = field(default_factory=dict)
-
-    def belief(self, seed: int) -> dict[str, float]:
-        """{scale: how likely it is that what is added follows it}, by the evidence of processes without
-        simulation, of the seconds learned from: few sets left out cannot tell."""
-        evidence = np.zeros(len(SCALES))
-        for part in self.parts:
-            log_unit = {
-                SECONDS: 0.0,
-                LOG: np.log(part.rows.seconds),
-                SHARES: np.log(part.rows.solo),
-            }
-            for at, scale in enumerate(SCALES):
-                process = self.member(part, CoRunRecipe(PROCESS, scale), seed).process
-                assert process is not None
-                evidence[at] += process.evidence - np.sum(log_unit[scale])
-        share = np.exp(evidence - evidence.max())
-        share = np.maximum(share / share.sum(), LEAST_BELIEVED)
-        return dict(zip(SCALES, share.tolist(), strict=True))
 
     def member(self, part: CoRunPart, recipe: CoRunRecipe, seed: int) -> CoRunMember:
         """Learned from the part, once."""
