@@ -18,7 +18,6 @@ from jostle.bounds import (
     Candidates,
     Selection,
     grades_of,
-    grades_without_own,
 )
 from jostle.methods import Evidence, RunCounts
 from jostle.runs import Colocations, Runs
@@ -102,7 +101,7 @@ def test_a_run_left_out_is_graded_as_if_its_own_unit_were_not_known() -> None:
         corunners=[[f"w{j}" for j in np.delete(members, at)] for _, members, at in rows],
     )
     unit = np.array([number for number, *_ in rows])
-    found = grades_without_own(Counted(RunCounts.of_coded(c)), c, unit)
+    found = grades_of(Counted(RunCounts.of_coded(c)), c, unit)
     for row, own in enumerate(unit.tolist()):
         rest = RunCounts.of_coded(c.take(np.flatnonzero(unit != own)))
         assert found[row].tolist() == grades_of(Counted(rest), c.take(np.array([row])))[0].tolist()

@@ -23,7 +23,6 @@ from ._drift import Quantiles as Quantiles
 from ._drift import UsualLevels as UsualLevels
 from ._drift import usual_levels as usual_levels
 from ._evidence import grades_of as grades_of
-from ._evidence import grades_without_own as grades_without_own
 from ._groups import Groups as Groups
 from ._mix import NameMix as NameMix
 from ._mix import name_codes as name_codes

@@ -29,43 +29,19 @@ class CountsRuns(Protocol):
         ...
 
 
-def grades_of(predictor: Any, asked: Any) -> np.ndarray:
+def grades_of(predictor: Any, asked: Any, own: np.ndarray | None = None) -> np.ndarray:
     """(n, 5) int8, the evidence class of each co-location; the highest for a predictor that does not count.
 
-    Alone, whether a name was measured beside others does not matter and is graded as met."""
+    Alone, whether a name was measured beside others does not matter and is graded as met. own: (n,) codes of
+    units, for runs that it learned from: each is graded as if those of its unit were not known, as what is
+    asked about is; of a run alone, that run itself."""
     degree = np.asarray(asked.number_of_corunners)
     grades = np.tile(HIGHEST, (len(degree), 1))
     if not isinstance(predictor, CountsRuns) or not len(degree):
         return grades
-    return _grades(grades, predictor.evidence(asked), degree)
-
-
-def grades_without_own(predictor: Any, asked: Any, unit: np.ndarray) -> np.ndarray:
-    """The same of runs that it learned from, each as if those of its own unit (n,) were not known: what is
-    asked about is graded alike. Of a run alone, that run itself."""
-    degree = np.asarray(asked.number_of_corunners)
-    grades = np.tile(HIGHEST, (len(degree), 1))
-    if not isinstance(predictor, CountsRuns) or not len(degree):
-        return grades
-    evidence, beside = predictor.evidence(asked), degree > 0
-
-    def less(count: np.ndarray, code: np.ndarray) -> np.ndarray:
-        key = np.stack([unit, code])
-        _, at, own = np.unique(key, axis=1, return_inverse=True, return_counts=True)
-        return np.maximum(count - np.where(beside, own[at.reshape(-1)], 1), 0)
-
-    own = replace(
-        evidence,
-        workload=less(evidence.workload, asked.workload),
-        beside=less(evidence.beside, asked.workload),
-        platform=less(evidence.platform, asked.platform),
-        platform_beside=less(evidence.platform_beside, asked.platform),
-        corunner=less(evidence.corunner, np.zeros(len(unit))),
-    )
-    return _grades(grades, own, degree)
-
-
-def _grades(grades: np.ndarray, evidence: Any, degree: np.ndarray) -> np.ndarray:
+    evidence = predictor.evidence(asked)
+    if own is not None:
+        evidence = _without_own(evidence, asked, own)
     grades[:, WORKLOAD] = np.searchsorted(FEWEST_RUNS, evidence.workload, side="right")
     grades[:, PLATFORM] = np.searchsorted(FEWEST_RUNS, evidence.platform, side="right")
     alone = degree == 0
@@ -76,6 +52,24 @@ def _grades(grades: np.ndarray, evidence: Any, degree: np.ndarray) -> np.ndarray
     corunner = np.searchsorted(FEWEST_RUNS[:4], evidence.corunner, side="right")
     grades[:, CORUNNER] = np.where(alone, HIGHEST[CORUNNER], corunner)
     return grades
+
+
+def _without_own(evidence: Any, asked: Any, unit: np.ndarray) -> Any:
+    beside = np.asarray(asked.number_of_corunners) > 0
+
+    def less(count: np.ndarray, code: np.ndarray) -> np.ndarray:
+        key = np.stack([unit, code])
+        _, at, own = np.unique(key, axis=1, return_inverse=True, return_counts=True)
+        return np.maximum(count - np.where(beside, own[at.reshape(-1)], 1), 0)
+
+    return replace(
+        evidence,
+        workload=less(evidence.workload, asked.workload),
+        beside=less(evidence.beside, asked.workload),
+        platform=less(evidence.platform, asked.platform),
+        platform_beside=less(evidence.platform_beside, asked.platform),
+        corunner=less(evidence.corunner, np.zeros(len(unit))),
+    )
 
 
 def text_of(grades: np.ndarray) -> str:

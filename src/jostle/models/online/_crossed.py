@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection, grades_without_own
+from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection, grades_of
 from jostle.methods import FitWithout, LeavesOut, Prepared
 from jostle.models._usual import Usual
 from jostle.models.online._kept import Kept
@@ -102,7 +102,7 @@ def _calibrated(
         some, grades = as_asked(one), None
         if not (one.is_of_names or one.is_larger):
             # By what a fold learned from, names with few runs would be of a class that nobody asks about.
-            grades = grades_without_own(fitted, some.colocations, one.unit)
+            grades = grades_of(fitted, some.colocations, one.unit)
         scores, part, known = CalibrationRuns.of_answered(
             one.fitted, some, one.unit, grades=grades, groups=groups, held_out=one.is_of_names
         )

@@ -210,14 +210,14 @@ def fit_extrapolation(
         whole = None if parts is None else parts(held) - waited
         rules = _rules(before, 0 if whole is None else len(whole))
         own = _low(known, ground, smaller), explained(known, ground, within[~highest], noise)
-        trial = LargerSets(np.array(before), np.array(rules), weight, *own, gain, stays)
+        trial = LargerSets(np.array(before), np.array(rules, float), weight, *own, gain, stays)
         answers, least = trial.by_rule(held, ground, smaller, smaller(_pairs(held)), whole)
         weight, stays = _weighed(answers, least - waited, held)
         mine = np.zeros(len(held), bool) if half is None else half[is_held]
         for other in (mine, ~mine) if mine.any() and not mine.all() else ():
             about = answers[:, other], (least - waited)[other], held.take(other)
-            own, still = _weighed(*about)
-            tried.append(replace(trial, rule=np.array(rules, float), weight=own, stays=still))
+            chosen, still = _weighed(*about)
+            tried.append(replace(trial, weight=chosen, stays=still))
         if before == 1 and whole is not None and untried is not None:
             weight = weight * (1 - UNTRIED * untried.sum())
             weight[: len(untried)] += UNTRIED * untried

@@ -245,12 +245,11 @@ def _rows_pooled(values: np.ndarray, cells: Cells) -> np.ndarray:
     """(n, k) means over the co-runners of each row."""
     from scipy.sparse import csr_array
 
-    n, m, degree = len(cells.target), len(cells.row), cells.degree
+    n, m = len(cells.target), len(cells.row)
     if m == n and (cells.row == np.arange(n)).all():
         return values
-    ends = np.concatenate([[0], np.cumsum(degree)])
-    total = csr_array((np.ones(m), np.arange(m), ends), shape=(n, m)) @ values
-    return total / np.maximum(degree, 1)[:, None]
+    total = csr_array((np.ones(m), (cells.row, np.arange(m))), shape=(n, m)) @ values
+    return total / np.maximum(cells.degree, 1)[:, None]
 
 
 def _apart(x: np.ndarray, y: np.ndarray) -> np.ndarray:
