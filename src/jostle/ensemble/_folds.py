@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.rules import SlowdownRows
+from jostle.rules import folds_of as shared_folds
 
 if TYPE_CHECKING:
     from jostle.ensemble._canonical import CanonicalRuns
@@ -103,7 +104,10 @@ def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[Trial
     everywhere = np.unique(campaign.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
     here = np.unique(campaign.sets(everywhere=False), return_inverse=True)[1].reshape(-1)
     beside = campaign.beside
-    part = random.permutation(int(everywhere.max(initial=-1)) + 1)[everywhere] % SET_FOLDS
+    # Folds share the sets of runs beside others alike, whatever ran alone.
+    part = np.full(len(campaign), -1)
+    own = np.unique(everywhere[beside], return_inverse=True)[1].reshape(-1)
+    part[beside] = shared_folds(own, SET_FOLDS, random)
     again = _turn_of_repeats(campaign, random)
     on_several = _is_on_several(everywhere, campaign.codes[1])
     drawn = random.random(int(here.max(initial=-1)) + 1)[here] < ELSEWHERE_SHARE
