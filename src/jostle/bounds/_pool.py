@@ -136,9 +136,11 @@ def bound_of_chain(
     """((len(at),) log seconds, the pool that answers) of pools, each wider than the one before.
 
     The first that can answer the confidence does, with a bound never under what those before it gave at
-    their highest: so bounds never fall as confidence rises. None where none can answer.
+    their highest: so bounds never fall as confidence rises. Where none stands alone, the one that answers the
+    highest confidence. None where none can answer.
     """
-    usable = [pool for pool in chain if pool.stands_alone] or chain[-1:]
+    usable = [pool for pool in chain if pool.stands_alone]
+    usable = usable or [max(chain, key=lambda pool: pool.highest_confidence)]
     floor = np.full(len(at), -np.inf)
     for pool in usable:
         if pool.rank(confidence) <= pool.n:
