@@ -14,15 +14,14 @@ from jostle.accelerator import Accelerator, Application, Device, Task, simulated
 from jostle.accelerator.learned._coruns import CoRuns
 from jostle.accelerator.learned._covariance import BY_NUMBER, CoRunPlaces, named_part, parts_in
 from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, within_fences
-from jostle.accelerator.learned._expert import SimulationExpert
 from jostle.accelerator.learned._members import CoRunMember
 from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
-from jostle.ensemble import NEW_SET, Ensemble
-from jostle.ensemble._canonical import campaign_of
+from jostle.ensemble import NEW_SET, Ensemble, expert_named
 from jostle.errors import UnknownName
 from jostle.methods import Data, learn
 from jostle.runs import Colocations, Runs
 from jostle.traces import GPUS, Profile, tasks_from_rows
+from tests.ensemble.campaigns import campaign_for
 
 pytest.importorskip("scipy")
 NAMES = tuple(f"w{number}" for number in range(8))
@@ -300,11 +299,8 @@ def test_what_never_ran_is_as_long_as_its_trace_tells() -> None:
 def test_learned_without_a_part_is_learned_from_the_rest() -> None:
     """As far as the strengths of parts, which all rows tell, are alike."""
     runs = world(WAY)
-    data = Data(runs, profiles=profiles())
-    expert = SimulationExpert()
-    shared: dict[str, Any] = {"data": data}
-    campaign, names, usual = campaign_of(runs, expert.trace_seconds(shared))
-    campaign.shared.update(shared | {"source": runs, "names": names, "usual": usual})
+    expert: Any = expert_named("simulation")()
+    campaign = campaign_for(Data(runs, profiles=profiles()))
     label = "simulation and process of seconds 0"
     assert label in expert.labels(campaign)
     whole = expert.fit(campaign, (label,))

@@ -80,7 +80,8 @@ def test_a_program_without_probes_has_no_such_counter() -> None:
     assert set(found["b"].counters) == {"instructions"}
 
 
-def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
+def drawn_probed() -> tuple[np.ndarray, np.ndarray, list[Trace]]:
+    """(how much each of seven suffers, how much it presses, alone, beside a stressor and in pairs)."""
     random = np.random.default_rng(2)
     suffers, presses = random.uniform(0.05, 0.6, 7), random.uniform(0.05, 1.0, 7)
     every = [hog(1.0, 1.0, run_id="sh")]
@@ -97,6 +98,11 @@ def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
                 slow = 1 + suffers[a] * presses[b]
                 facts = {"window_id": f"v{i}{j}", "core": core, "corunners": (f"w{b}",)}
                 every.append(program(f"w{a}", slow, slow, run_id=f"r{i}{j}{core}", **facts))
+    return suffers, presses, every
+
+
+def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
+    suffers, presses, every = drawn_probed()
     held = ("w5", "w6")
     kept = [t for t in every if t.solo or not {t.workload, *t.corunners}.intersection(held)]
     kept += [t for t in every if t.run_id[0] in "ph" and t not in kept]

@@ -9,8 +9,8 @@ import pytest
 
 import jostle
 from jostle.ensemble import CanonicalRuns, Ensemble
-from jostle.ensemble._canonical import campaign_of
 from jostle.runs import Runs
+from tests.ensemble.campaigns import campaign_for
 
 QUICK = Ensemble(experts=("rules",))
 
@@ -78,7 +78,7 @@ def of_rules(runs: Runs) -> jostle.Model:
 
 @pytest.fixture(scope="session")
 def campaign() -> CanonicalRuns:
-    return campaign_of(made_runs(programs=9, platforms=3, threes=20))[0]
+    return campaign_for(made_runs(programs=9, platforms=3, threes=20))
 
 
 def members_of(campaign: CanonicalRuns) -> list[tuple[int, ...]]:

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.ensemble import CanonicalRuns, Ensemble, SimpleRules
+from jostle.ensemble import (
+    NEW_NAME,
+    NEW_SET,
+    CanonicalRuns,
+    Ensemble,
+    SimpleRules,
+    Trial,
+    weights_in_words,
+    weights_of,
+)
 from jostle.ensemble._explain import MOST_EXACT, shapley
 from jostle.ensemble._fit import Learned, _with_levels
 from jostle.ensemble._fitted import answers_of, in_parts
@@ -18,26 +27,18 @@ from jostle.ensemble._folds import (
     FEW_SETS,
     KINDS,
     NEW_CELL,
-    NEW_NAME,
-    NEW_SET,
     NOT_ASKED,
     TrialFold,
 )
 from jostle.ensemble._rules import RESTS, fit_rules
-from jostle.ensemble._sessions import fit_sessions
 from jostle.ensemble._tried import FEWEST_CELLS, SHARES, USUAL_SHARE, Learners, Tried
-from jostle.ensemble._weights import (
-    Trial,
-    promising,
-    usual_weights,
-    weights_of,
-)
-from jostle.ensemble._words import in_words, weights_in_words
+from jostle.ensemble._weights import promising, usual_weights
+from jostle.ensemble._words import in_words
 from jostle.methods import learn
 from jostle.rules import HALF_TRUSTED, LEAST_WEIGHT, OF_OTHER_DATA
-from jostle.rules._memory import keys_of
 from jostle.runs import Colocations
-from tests.ensemble.conftest import DAYS, campaign_of, in_sessions, made_runs, members_of
+from tests.ensemble.campaigns import campaign_for, sessions_of
+from tests.ensemble.conftest import DAYS, in_sessions, made_runs, members_of
 
 
 def game(press: dict[str, float], together: float) -> Any:
@@ -195,7 +196,8 @@ def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:
     runs = made_runs(programs=6, threes=0)
     c = runs.colocations
     hidden = (c.number_of_corunners == 0) & (c.platform == 1) & (c.workload < 3)
-    campaign, names, usual = campaign_of(runs.take(~hidden))
+    campaign = campaign_for(runs.take(~hidden))
+    names, usual = campaign.shared["names"], campaign.shared["usual"]
     of_network = np.arange(12.0).reshape(campaign.size)
     of_network[0, 0] = np.nan
     network: Any = SimpleNamespace(log_alone=lambda: of_network)
@@ -219,20 +221,26 @@ def test_times_alone_are_measured_or_as_names_and_the_network_suggest() -> None:
         assert (ground.design.shape[1] > 0) == kept
 
 
+def keys_of(rows: Any) -> list[tuple[int, ...]]:
+    """Equal for rows of the same target beside the same co-runners."""
+    beside = [sorted(rows.corunner[rows.row == at].tolist()) for at in range(len(rows))]
+    return [(target, *own) for target, own in zip(rows.target.tolist(), beside, strict=True)]
+
+
 @pytest.mark.parametrize("noise", [0.01, 0.3])
 def test_what_never_ran_alone_is_told_by_its_runs_beside_others(noise: float) -> None:
     """As far as cells differ by more than their runs do."""
     random, every = np.random.default_rng(0), made_runs(programs=12, threes=0)
     c = every.colocations
     runs = every.take((c.number_of_corunners > 0) | (c.platform == 0))
-    part = campaign_of(runs)[0]
+    part = campaign_for(runs)
     alone = part.log_runtime[0] + random.normal(size=part.size)
     level, rest = 0.2 * random.normal(size=part.size), noise * random.normal(size=len(part))
     slow = part.log_runtime - (alone + level).ravel()[part.cell] - rest
-    place = {key: at for at, key in enumerate(keys_of(part.every_row).tolist())}
+    place = {key: at for at, key in enumerate(keys_of(part.every_row))}
 
     def known(rows: Any) -> Any:
-        return np.array([slow[place[key]] for key in keys_of(rows).tolist()]), np.zeros(len(rows))
+        return np.array([slow[place[key]] for key in keys_of(rows)]), np.zeros(len(rows))
 
     weighed = SimpleNamespace(log_alone=alone, labels=("x",))
     moved = _with_levels(SimpleNamespace(weighed=weighed, known=known), part) - alone  # type: ignore[arg-type]
@@ -319,8 +327,7 @@ def test_sessions_are_told_by_all_runs_and_centred_on_each_platform(
 
     monkeypatch.setattr("jostle.ensemble._sessions.nothing_but_noise", noise)
     runs = in_sessions(DAYS)
-    campaign = campaign_of(runs)[0]
-    found = fit_sessions(campaign, seed=0)
+    campaign, found = campaign_for(runs), sessions_of(runs)
     assert found is not None
     assert (gains[0] != 0).mean() > 0.9
     session = [found.names.index(name) for name in campaign.runs.table["campaign"].to_pylist()]

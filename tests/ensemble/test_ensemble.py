@@ -27,7 +27,8 @@ from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.extend import Table
 from jostle.methods import Data, FitWithout, default_method
 from jostle.runs import Colocations, Runs
-from tests.ensemble.conftest import QUICK, campaign_of, made_runs
+from tests.ensemble.campaigns import campaign_for
+from tests.ensemble.conftest import QUICK, made_runs
 from tests.limits import assert_closer, errors_of
 
 ROUNDING = 1e-9
@@ -97,9 +98,9 @@ def test_runs_that_took_as_long_to_the_second_are_all_learned_from(runs: Runs) -
     rounded = Runs.from_columns(
         **runs.colocations.to_columns(), runtime_seconds=np.ceil(runs.runtime_seconds)
     )
-    assert len(campaign_of(rounded)[0]) == len(runs)
+    assert len(campaign_for(rounded)) == len(runs)
     thrice = rewritten(rounded, np.repeat(np.arange(len(runs)), 3), {})
-    assert len(campaign_of(thrice)[0]) == len(runs)
+    assert len(campaign_for(thrice)) == len(runs)
 
 
 def test_a_fold_never_learns_what_it_is_asked(
@@ -137,7 +138,7 @@ def names_of(c: Colocations) -> tuple[list[str], list[list[str]]]:
 
 
 def test_a_set_and_a_name_are_never_one_unit(runs: Runs) -> None:
-    campaign = campaign_of(runs)[0]
+    campaign = campaign_for(runs)
     units: dict[bool, list[int]] = {False: [], True: []}
     for fold in folds_of(campaign, seed=0):
         units[fold.is_of_names] += fold.unit[fold.kind != NOT_ASKED].tolist()
@@ -331,7 +332,7 @@ def test_of_very_many_runs_one_fold_leaves_few_sets_out_and_one_has_names_of_a_s
 ) -> None:
     monkeypatch.setattr("jostle.ensemble._folds.MANY_ROWS", 100)
     monkeypatch.setattr("jostle.ensemble._folds.MOST_OF_NAMES", 200)
-    campaign = campaign_of(runs)[0]
+    campaign = campaign_for(runs)
     by_sets, by_names = folds_of(campaign, seed=0)
     everywhere = campaign.sets(everywhere=True)
     gone = by_sets.kind == NEW_SET
@@ -374,7 +375,7 @@ def test_who_is_far_off_after_few_of_many_runs_never_learns_from_all(
         def log_slowdowns(self, rows: Any, ground: Any) -> np.ndarray:
             return (rows.log_slowdown + self.log)[None]
 
-    campaign = campaign_of(runs)[0]
+    campaign = campaign_for(runs)
     experts: Any = {"near": Off("near", 0.01), "rules": SimpleRules(), "far": Off("far", 2.0)}
     wanted = {"near": ("near",), "rules": ("none", "effects"), "far": ("far",)}
     tried = Tried(campaign, experts, wanted, seed=0)
@@ -390,7 +391,7 @@ def test_who_is_far_off_after_few_of_many_runs_never_learns_from_all(
 
 def test_a_network_that_missed_some_runs_learns_once_more(runs: Runs, monkeypatch: Any) -> None:
     monkeypatch.setattr("jostle.ensemble._folds.MANY_ROWS", 100)
-    campaign = campaign_of(runs)[0]
+    campaign = campaign_for(runs)
     tried = Tried(campaign, {}, {}, seed=0)
     (fold, *_), none = folds_of(campaign, seed=0), np.full(len(campaign), NOT_ASKED)
     network: Any = object()
@@ -405,11 +406,11 @@ def test_slowdowns_are_learned_where_the_time_alone_was_measured() -> None:
     every = made_runs(programs=10, threes=0, noise=0.01)
     c = every.colocations
     rare = (c.platform == 1) & (c.number_of_corunners == 0) & (c.workload > 1)
-    campaign = campaign_of(every.take(~rare))[0]
+    campaign = campaign_for(every.take(~rare))
     assert not campaign.believes_guesses
     assert campaign.is_learned.sum() < (campaign.degree > 0).sum()
     assert (campaign.rows.error == 0).all()
-    only = campaign_of(every.take(c.number_of_corunners > 0))[0]
+    only = campaign_for(every.take(c.number_of_corunners > 0))
     assert only.believes_guesses
     assert (only.is_learned == (only.degree > 0)).all()
     assert only.rows.error is not None

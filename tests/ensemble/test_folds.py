@@ -25,7 +25,8 @@ from jostle.ensemble._folds import (
     kinds_of,
 )
 from jostle.runs import Runs
-from tests.ensemble.conftest import campaign_of, made_runs, members_of
+from tests.ensemble.campaigns import campaign_for
+from tests.ensemble.conftest import made_runs, members_of
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -109,7 +110,7 @@ def test_the_last_cell_of_a_name_is_never_left_out() -> None:
         platform=[f"p{p}" for _, p in places],
         runtime_seconds=np.arange(1.0, 12.0),
     )
-    campaign = campaign_of(runs)[0]
+    campaign = campaign_for(runs)
     for seed in range(20):
         fold = _fold_of_cells(campaign, np.random.default_rng(seed))
         out = np.flatnonzero(fold >= 0)
@@ -118,7 +119,7 @@ def test_the_last_cell_of_a_name_is_never_left_out() -> None:
         assert set((ran % 9).tolist()) == set(range(9))
         assert set((ran // 9).tolist()) == set(range(3))
         assert 1 <= len(out) <= 2
-    one = campaign_of(runs.take(runs.colocations.platform == 0))[0]
+    one = campaign_for(runs.take(runs.colocations.platform == 0))
     assert (_fold_of_cells(one, np.random.default_rng(0)) == -1).all()
 
 
@@ -126,7 +127,7 @@ def test_where_hardly_any_would_be_left_beside_others_only_runs_alone_are_asked(
     runs = made_runs(programs=FEWEST_LEFT // 2, platforms=1, threes=0)
     beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)[:FEWEST_LEFT]
     alone = np.flatnonzero(runs.colocations.number_of_corunners == 0)
-    campaign = campaign_of(runs.take(np.concatenate([alone, beside])))[0]
+    campaign = campaign_for(runs.take(np.concatenate([alone, beside])))
     for fold in folds_of(campaign, 0):
         assert (campaign.degree[fold.kind != NOT_ASKED] == 0).all()
         assert not fold.left_out[campaign.degree > 0].any()

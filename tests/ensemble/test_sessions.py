@@ -10,11 +10,11 @@ import pytest
 import jostle
 from jostle.answers import PredictQuestion
 from jostle.answers.model.predict import predict
-from jostle.ensemble._sessions import fit_sessions
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
 from jostle.runs import Runs
-from tests.ensemble.conftest import DAYS, QUICK, campaign_of, in_sessions
+from tests.ensemble.campaigns import sessions_of
+from tests.ensemble.conftest import DAYS, QUICK, in_sessions
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,7 @@ def model() -> Model:
 def test_effects_are_what_repeats_of_one_colocation_say() -> None:
     """Oracle: least squares on differences between runs of the very same co-location."""
     runs = in_sessions(DAYS)
-    campaign, _, _ = campaign_of(runs)
-    found = fit_sessions(campaign, seed=0)
+    found = sessions_of(runs)
     assert found is not None
     labels = [int(name[-1]) for name in runs.table.column("campaign").to_pylist()]
     session, y = np.array(labels), np.log(runs.runtime_seconds)
@@ -49,14 +48,14 @@ def test_effects_are_what_repeats_of_one_colocation_say() -> None:
 
 def test_runs_that_differ_by_noise_alone_have_no_sessions() -> None:
     for seed in range(3):
-        found = fit_sessions(campaign_of(in_sessions(np.zeros(3), seed))[0], seed=0)
+        found = sessions_of(in_sessions(np.zeros(3), seed))
         assert found is not None
         assert not found.effect.any()
         assert found.cost == 0
 
 
 def test_a_platform_of_one_session_says_nothing_of_it() -> None:
-    found = fit_sessions(campaign_of(in_sessions(DAYS[:2], whole_platforms=True))[0], seed=0)
+    found = sessions_of(in_sessions(DAYS[:2], whole_platforms=True))
     assert found is not None
     assert found.effect[[0, 1], [0, 1]] == pytest.approx(0, abs=1e-9) or found.effect[
         [0, 1], [1, 0]
@@ -72,14 +71,14 @@ def test_a_session_in_which_runs_beside_others_alone_take_longer_moves_no_time_a
         runtime_seconds=np.concatenate([runs.runtime_seconds, runs.runtime_seconds * slow]),
         campaign=["one"] * len(runs) + ["other"] * len(runs),
     )
-    found = fit_sessions(campaign_of(both)[0], seed=0)
+    found = sessions_of(both)
     assert found is not None
     assert found.alone == pytest.approx(np.zeros(found.alone.shape), abs=0.005)
     assert np.diff(found.effect, axis=1) == pytest.approx(np.full((2, 1), 0.1), abs=0.01)
 
 
 def test_one_session_is_none(runs: Runs, of_rules: Model) -> None:
-    assert fit_sessions(campaign_of(runs)[0], seed=0) is None
+    assert sessions_of(runs) is None
     assert of_rules.session_cost == 0
     with pytest.raises(UsageError, match="several campaigns"):
         of_rules.in_session("day 0")

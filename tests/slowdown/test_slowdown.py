@@ -21,7 +21,7 @@ from jostle.runs import Colocations, Runs, split_rows
 from jostle.slowdown import Slowdown
 from jostle.slowdown._equation import FormLoss, Sizes
 from jostle.slowdown.members._form import SlowdownForm, _fitted, _random_start, fit_forms
-from tests.ensemble.conftest import campaign_of
+from tests.ensemble.campaigns import campaign_for
 from tests.limits import assert_closer, errors_of
 
 WORKLOADS = tuple(f"w{i}" for i in range(8))
@@ -196,7 +196,7 @@ CELLS = 2 * len(WORKLOADS)
 @pytest.fixture(scope="module")
 def forms() -> dict[bool, SlowdownForm]:
     """Of factors and of seconds, learned from sets of up to three co-runners."""
-    campaign, _, _ = campaign_of(world(2, most=3))
+    campaign = campaign_for(world(2, most=3))
     out = {}
     for is_timed in (False, True):
         rows = replace(campaign.rows, timed=is_timed)
