@@ -272,3 +272,43 @@ def test_co_runners_that_add_up_go_on_beyond_the_most_known() -> None:
     assert robust.min() >= 0
     asked = drawn(200, 8, most=4)
     assert found.value(asked, on) == pytest.approx(law(asked), abs=0.02)
+
+
+def test_of_several_co_runners_the_strongest_alone_may_count() -> None:
+    """In any order, also with one more beside than was known."""
+    rows, on, random = drawn(600, 9, most=3), ground(), np.random.default_rng(1)
+    own, effect = 0.1 * random.normal(size=P * W), random.uniform(0.0, 1.0, P * W)
+
+    def law(asked: SlowdownRows) -> np.ndarray:
+        return own[asked.target] + [
+            effect[asked.corunner[asked.row == n]].max() for n in range(len(asked))
+        ]
+
+    known = SlowdownRows(
+        rows.target, rows.corunner, rows.row, law(rows), rows.scale, error=np.zeros(600)
+    )
+    found, _ = fit_effects(known, on)
+    assert found.power == np.inf
+    asked = drawn(200, 10, most=4)
+    assert found.value(asked, on) == pytest.approx(law(asked), abs=0.02)
+
+
+def test_what_platforms_repeat_of_a_set_is_one_witness() -> None:
+    """Where each set costs something of its own, alike on all platforms, four tell nothing more of
+    other sets than one."""
+    w, random = 8, np.random.default_rng(3)
+    beside = [pair for pair in permutations(range(w), 2) if random.random() < 0.6]
+    target, other = np.array(beside).T
+    own = 0.3 * random.normal(size=len(beside))
+
+    def learned(platforms: int) -> np.ndarray:
+        place = np.repeat(np.arange(platforms), len(beside))
+        codes = np.tile(target, platforms), place, np.tile(other, platforms)
+        one = np.ones(len(place))
+        rows = SlowdownRows.coded(codes, one.astype(int), w, np.tile(own, platforms), one)
+        on = Ground(platforms, w, np.eye(platforms * w), np.zeros(platforms * w))
+        found, _ = fit_effects(rows, on)
+        return found.value(rows.take(place == 0), on)
+
+    once, again = learned(1), learned(4)
+    assert np.abs(again - once).mean() < 0.15 * np.abs(own).mean()

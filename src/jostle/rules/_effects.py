@@ -2,29 +2,30 @@
 
 value = m + platform + platform and degree + target + target on the platform
         + d^power mean_j (co-runner + co-runner on the platform) + target * log d
+
+or with the largest over j in place of the mean, which is power infinity here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jostle.rules._by_kind import EffectsByKind, Side
+from jostle.rules._memory import keys_of
 from jostle.rules._rows import Ground, SlowdownRows
 
 ROUNDS, ROUNDS_TO_CHOOSE = 14, 4  # at most; with each power, of which the best goes on
-POWERS = (
-    0.0,
-    0.5,
-    1.0,
-)  # how co-runners' effects grow with their number, tried where several are seen
+# How co-runners' effects grow with their number, tried where several are seen; and only the strongest counts.
+POWERS, STRONGEST = (0.0, 0.5, 1.0), np.inf
+ROUNDS_TO_ORDER = 2  # who is the strongest follows from what is learned of each
 
 
 @dataclass(frozen=True)
 class RandomEffects:
     """place: (platforms, degrees + 1); growth: (platforms,) of it past the most co-runners known, over
-    d^power (over log d for power 0); target, slope: (cells,); corunner: (cells,); power: ()."""
+    d^power (over log d for power 0 and infinity); target, slope: (cells,); corunner: (cells,); power: ()."""
 
     place: np.ndarray
     growth: np.ndarray
@@ -36,7 +37,11 @@ class RandomEffects:
     def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         place, most = rows.target // ground.workloads, self.place.shape[1] - 1
         degree = np.maximum(rows.degree, 1)
-        beside = degree**self.power * rows.mean(self.corunner[rows.corunner])
+        each = self.corunner[rows.corunner]
+        if self.power == STRONGEST:
+            beside = rows.mean(each * rows.share_of_largest(each)) * degree
+        else:
+            beside = degree**self.power * rows.mean(each)
         own = self.target[rows.target] + self.slope[rows.target] * np.log(degree)
         past = grown(np.maximum(degree, most), self.power) - grown(np.array(most), self.power)
         level = self.place[place, np.minimum(degree, most)] + self.growth[place] * past
@@ -45,7 +50,7 @@ class RandomEffects:
 
 def grown(degree: np.ndarray, power: np.ndarray | float) -> np.ndarray:
     """What grows with the number of co-runners."""
-    return degree**power if power > 0 else np.log(degree)
+    return degree**power if 0 < power < STRONGEST else np.log(degree)
 
 
 def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.ndarray]:
@@ -57,18 +62,32 @@ def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.n
     if len(fits) > 1:
         for each in fits:
             each.learn(ROUNDS_TO_CHOOSE)
+        strongest = fits[0]
+        for _ in range(ROUNDS_TO_ORDER):
+            each = strongest.effects().corunner[rows.corunner]
+            share = rows.share_of_largest(each)
+            strongest = _CoRunEffects(rows, ground, degree, STRONGEST, share)
+            strongest.learn(ROUNDS_TO_CHOOSE)
+        fits.append(strongest)
     best = min(fits, key=lambda each: each.noise)
     best.learn(ROUNDS)
     return best.effects(), best.robust
 
 
 class _CoRunEffects(EffectsByKind):
-    """Of rows with co-runners, whose numbers of them count to this power."""
+    """Of rows with co-runners, whose numbers of them count to this power. share: (m,) how much of each counts
+    instead."""
 
     def __init__(
-        self, rows: SlowdownRows, ground: Ground, degree: np.ndarray, power: float
+        self,
+        rows: SlowdownRows,
+        ground: Ground,
+        degree: np.ndarray,
+        power: float,
+        share: np.ndarray | None = None,
     ) -> None:
         self.rows, self.power, self.most = rows, power, int(degree.max(initial=1))
+        self.share = degree[rows.row] ** (power - 1.0) if share is None else share
         self.size = (ground.platforms, ground.workloads)
         super().__init__(rows.value, rows.weight, self._sides(degree))
 
@@ -76,10 +95,13 @@ class _CoRunEffects(EffectsByKind):
         rows, n, (p, w), most = self.rows, len(self.rows), self.size, self.most
         place, workload = rows.target // w, rows.target % w
         own, one = np.arange(n), np.ones(n)
-        share = degree[rows.row] ** (self.power - 1.0)
+        share = self.share
         by_degree = (own, degree, one, most + 1)
         if len(np.unique(degree)) == 1:
             by_degree = (own[:0], degree[:0], one[:0], most + 1)
+        by_name = replace(rows, target=workload, corunner=rows.corunner % w)
+        sets, of_set = np.unique(keys_of(by_name), return_inverse=True)
+        again = len(sets) < n
         return [
             (own, place, one, p),
             (own, place * (most + 1) + degree, one, p * (most + 1)),
@@ -89,6 +111,9 @@ class _CoRunEffects(EffectsByKind):
             (own, workload, np.log(degree), w),
             (rows.row, rows.corunner % w, share, w),
             (rows.row, rows.corunner, share, p * w),
+            # What a workload takes beside just these everywhere, so that what several platforms repeat is no
+            # witness of its own; nothing is known of other sets by it.
+            *([(own, of_set.reshape(-1), one, len(sets))] if again else []),
         ]
 
     def effects(self) -> RandomEffects:

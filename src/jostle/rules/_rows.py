@@ -121,6 +121,14 @@ class SlowdownRows(RaggedRows):
         """(n,) means over the co-runners of what is given for each of them (m,)."""
         return np.bincount(self.row, each, len(self)) / np.maximum(self.degree, 1)
 
+    def share_of_largest(self, each: np.ndarray) -> np.ndarray:
+        """(m,) 1 for the co-runner of each row that has the largest of what is given for each (m,), else 0,
+        shared out where several are."""
+        largest = np.full(len(self), -np.inf)
+        np.maximum.at(largest, self.row, each)
+        is_largest = each == largest[self.row]
+        return is_largest / np.bincount(self.row, is_largest, len(self))[self.row]
+
     def sets(self) -> np.ndarray:
         """(n,) codes, equal for rows of the same workloads on the same platform, whichever is the target."""
         members: list[list[int]] = [[int(cell)] for cell in self.target]
