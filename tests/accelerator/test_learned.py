@@ -14,7 +14,6 @@ from jostle.accelerator import Accelerator, Application, Device, Task, simulated
 from jostle.accelerator.learned._coruns import CoRuns
 from jostle.accelerator.learned._covariance import BY_NUMBER, CoRunPlaces, named_part, parts_in
 from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share, within_fences
-from jostle.accelerator.learned._members import CoRunMember
 from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
 from jostle.ensemble import NEW_SET, Ensemble, expert_named
 from jostle.errors import UnknownName
@@ -317,7 +316,7 @@ def test_learned_without_a_part_is_learned_from_the_rest() -> None:
     assert whole.log_slowdowns(asked, campaign.ground) != pytest.approx(told, abs=1e-6)
 
 
-def simulations(fitted: Any) -> dict[str, CoRunMember]:
+def simulations(fitted: Any) -> dict[str, Any]:
     return fitted.experts["simulation"].members_of(0)
 
 

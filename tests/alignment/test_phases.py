@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
-from jostle._tensors import from_arrays, to_arrays
 from jostle.alignment import (
     AlignedRows,
     SoloIndex,
@@ -110,15 +108,10 @@ def test_a_law_is_learned_better_inside_phases(law: str) -> None:
     assert found < 0.2 * float(np.abs(np.expm1(-asked.run_logs())).mean())
 
 
-def test_saved_and_loaded_it_answers_the_same() -> None:
+def test_beyond_what_was_seen_it_answers_within_its_limits() -> None:
     learned, asked = rows_of("queue")
     network = fit_learner(learned.thinned(800), "phases", seed=0)
     assert isinstance(network, PhaseNetwork)
-    arrays, metadata = to_arrays(network)
-    again = from_arrays(PhaseNetwork, arrays, json.loads(json.dumps(metadata)))
-    np.testing.assert_array_equal(
-        again.slowdown(asked.own, asked.others), network.slowdown(asked.own, asked.others)
-    )
     found = network.slowdown(1e6 * asked.own, 1e6 * asked.others)
     assert found.max() <= network.limits[1]
     assert found.min() >= network.limits[0]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import jostle
 from jostle.bounds import Candidates, Selection
 from jostle.ensemble import Ensemble
-from jostle.methods import Data
-from jostle.models.online._crossed import fit_crossed
 from jostle.runs import Runs
 from tests.ensemble.conftest import made_runs
 from tests.limits import share_limits
@@ -86,11 +85,10 @@ def test_the_default_takes_errors_off_what_it_calibrates_on() -> None:
     untold = Runs(told.table.drop_columns("runtime_error_ratio"))
     method, width = Ensemble(experts=("rules",)), []
     for runs in (told, untold):
-        crossed = fit_crossed(method, method.prepare(Data.of(runs)), by="together", seed=0)
-        assert crossed is not None
-        bounds = crossed.calibration.bound(crossed.fitted, quiet.colocations, CONFIDENCE)
+        model = jostle.fit(runs, method, seed=0)
+        bounds = model.bound(quiet.colocations, CONFIDENCE)
         assert set(bounds.outcome[bounds.is_valid]) == {"cross_validated"}
-        off = np.log(bounds.seconds / np.asarray(crossed.fitted.predict(quiet.colocations)))
+        off = np.log(bounds.seconds / np.asarray(model.predict(quiet.colocations)))
         width.append(float(np.median(off[bounds.is_valid])))
         within = float((quiet.runtime_seconds <= bounds.seconds).mean())
         assert within >= share_limits(len(quiet), CONFIDENCE)[0]

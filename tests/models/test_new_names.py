@@ -9,7 +9,6 @@ import pytest
 import jostle
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.methods import Data, Prepared
-from jostle.models import _new_names
 from jostle.models._new_names import ALONE, FOLDS, NOTHING, WHOLE, _LeftOut, _Plan
 from jostle.runs import Runs
 from tests.limits import mean_limits
@@ -134,9 +133,7 @@ def test_by_default_new_names_have_no_bound_and_old_ones_are_as_before() -> None
         )
 
 
-def test_factorization_bounds_new_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("FOLDS", 2), ("MOST_ROUNDS", 1), ("FEW_RUNS", (3,)), ("FEWEST_NAMES", 2)):
-        monkeypatch.setattr(_new_names, name, value)  # four fits, not twenty
+def test_factorization_bounds_new_names() -> None:
     runs = campaign(16, 8)
     runs = runs.take(runs.colocations.number_of_corunners == 0)
     new = {"w03", "w07", "w11", "w15"}

@@ -15,7 +15,6 @@ from jostle.ensemble import Ensemble
 from jostle.factorization import Factorization
 from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
 from jostle.models.online._crossed import fit_crossed
-from jostle.models.timelines._acts import Acts
 from jostle.models.timelines._over_time import OverTime, taken_by
 from jostle.runs import Colocations, Dataset, PlainLaw, Runs, StoredRuns, stands_for_longest
 
@@ -199,7 +198,7 @@ def test_what_leaves_runs_out_learns_from_all_of_a_log_and_bounds_by_what_was_le
     assert model.acts is not None
     assert counts["calibration"] > 0.8 * len(runs)
     assert (model.acts.quarter == 0).sum() > 1.6 * min(len(runs), counts["calibration"])
-    loaded = Acts.from_arrays(*model.acts.to_arrays())
+    loaded = type(model.acts).from_arrays(*model.acts.to_arrays())
     assert loaded.score.tolist() == model.acts.score.tolist()
 
 

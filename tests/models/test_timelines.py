@@ -15,7 +15,6 @@ from jostle.bounds import ON_THE_ACT
 from jostle.ensemble import Ensemble
 from jostle.errors import UsageError
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
-from jostle.models.timelines._acts import Acts
 from jostle.models.timelines._futures import Newcomers
 from jostle.runs import Colocations, Runs
 from tests.limits import assert_covers
@@ -221,7 +220,7 @@ def test_what_may_come_needs_a_log(log: Runs) -> None:
 def test_what_was_saved_of_a_log_tells_the_same(model: jostle.Model) -> None:
     assert model.acts is not None
     again = copy(model)
-    again.acts = Acts.from_arrays(*model.acts.to_arrays())
+    again.acts = type(model.acts).from_arrays(*model.acts.to_arrays())
     asked = Timelines.from_columns(
         workload=["w1", "w4"],
         platform=["p", "p"],
@@ -288,7 +287,7 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert "w5" in now.predictor.workload_names
     assert model.acts is not None
     assert now.acts is not None
-    before = Acts.of(model, new, np.arange(len(new)), 0)
+    before = type(model.acts).of(model, new, np.arange(len(new)), 0)
     assert now.acts.score.tolist() == [*model.acts.score.tolist(), *before.score.tolist()]
     names = [model.predictor.workload_names[code] for code in before.workload.tolist()]
     added = now.acts.workload[len(model.acts.score) :].tolist()

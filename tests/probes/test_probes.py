@@ -276,12 +276,11 @@ def test_bounds_come_from_pairs_of_programs() -> None:
     assert refused.outcome[0] in ("too_few_runs", "unseen_group")
 
 
-def test_who_ran_beside_stressors_alone_has_no_guarantee(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_ran_beside_stressors_alone_has_no_guarantee() -> None:
     """However often: pairs of known programs are another thing. Leaving names out gives a bound."""
-    monkeypatch.setattr("jostle.models._new_names.FOLDS", 3)  # of five each takes as long
-    every, _ = law(16, 9, noise=0.02)
+    every, _ = law(10, 9, noise=0.02)
     c = every.colocations
-    new = {f"w{i}" for i in range(12, 16)}
+    new = {f"w{i}" for i in range(7, 10)}
     rows = [c.row(i) for i in range(len(c))]
     pair = pairs_of(every)
     unseen = np.array([w in new or bool(new.intersection(o)) for w, _, o in rows])
@@ -298,13 +297,14 @@ def test_who_ran_beside_stressors_alone_has_no_guarantee(monkeypatch: pytest.Mon
             )
         )
     runs, asked = Runs.concatenate(parts), every.take(tested)
-    plain = jostle.fit(runs, Probes(), seed=0).bound(asked.colocations, 0.9)
-    assert set(plain.outcome) <= {"new_beside_others", "too_few_runs"}
+    confidence = 0.7  # which so few names can tell
+    plain = jostle.fit(runs, Probes(), seed=0).bound(asked.colocations, confidence)
+    assert set(plain.outcome) == {"new_beside_others"}
     assert np.isinf(plain.seconds).all()
     model = jostle.fit(runs, Probes(), seed=0, new_names=True)
-    bound = model.bound(asked.colocations, 0.9)
+    bound = model.bound(asked.colocations, confidence)
     assert set(bound.outcome) == {"held_out_names"}
-    assert (asked.runtime_seconds <= bound.seconds).mean() > 0.8
+    assert (asked.runtime_seconds <= bound.seconds).mean() >= confidence
     assert np.median(bound.seconds / asked.runtime_seconds) < 1.6
 
 

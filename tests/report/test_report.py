@@ -15,7 +15,7 @@ from jostle.cli import exit_code
 from jostle.ensemble import Ensemble
 from jostle.methods import Data
 from jostle.report import find, to_html
-from jostle.report._findings import _likely, _to_measure
+from jostle.report._findings import _likely
 from jostle.report._held_out import HeldOutRuns, wilson
 from jostle.runs import Dataset, Runs
 from tests.service.conftest import model_folders  # noqa: F401
@@ -67,16 +67,16 @@ def test_errors_and_coverage_are_those_of_runs_not_learned_from(
     assert errors == sorted(errors, reverse=True)
 
 
-def test_pairs_are_measured_slowdowns() -> None:
-    from jostle.report._findings import _pairs
-
+def test_pairs_are_measured_slowdowns(tmp_path: Path) -> None:
     runs = Runs.from_columns(
         workload=["a", "b", "a", "b", "a"],
         platform=["x"] * 5,
         corunners=[[], [], ["b"], ["a"], ["b"]],
         runtime_seconds=[1.0, 2.0, 4.0, 2.2, 9.0],
     )
-    first, second = _pairs(runs)
+    Dataset(tmp_path).write(runs)
+    model = jostle.fit(runs, Ensemble(experts=("rules",)))
+    first, second = find(Dataset(tmp_path), model).pairs
     assert (first.workload, first.corunner, first.runs) == ("a", "b", 2)
     assert first.slowdown == pytest.approx(6.0)
     assert second.slowdown == pytest.approx(1.1)
@@ -138,9 +138,11 @@ def test_worst_errors_say_what_they_share_with_others() -> None:
 
 
 def test_what_to_measure_is_never_empty_without_a_reason(
+    data: Path,
     model_folders: tuple[Path, Path],  # noqa: F811
 ) -> None:
-    ((what, why),) = _to_measure(jostle.load(model_folders[0]), 0.5)
+    found = find(Dataset(data), jostle.load(model_folders[0]), confidence=0.5)
+    ((what, why),) = found.to_measure
     assert what == "nothing has to be"
     assert "has a bound at 0.5" in why
 

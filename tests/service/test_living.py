@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 
 import jostle
 from jostle.errors import JostleError
-from jostle.service.answers._apart import Worker
 from jostle.service.state import as_runs, learn_apart
 from tests.service.conftest import Running, Start
 
@@ -258,12 +258,10 @@ def test_the_first_model_comes_of_observed_runs_alone(start: Start, tmp_path: Pa
 
 
 async def learn_once(service: Running) -> bool:
-    worker, inner = Worker(), service.app.state.service
-    try:
-        given = service.settings.model, service.settings.state, inner.learning.every, 1.8e9
-        return await worker.do(None, learn_apart, *given)
-    finally:
-        worker.close()
+    settings, inner = service.settings, service.app.state.service
+    assert settings.state is not None
+    every = inner.learning.every
+    return await asyncio.to_thread(learn_apart, settings.model, settings.state, every, 1.8e9)
 
 
 def test_the_model_of_before_is_one_question_away(
