@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle._confidence import exact_confidence
 from jostle.bounds import conformal_rank
 from jostle.bounds._rank import one_run_of_each, rank_by_weight, window_weights
 from jostle.errors import UsageError
@@ -41,7 +40,7 @@ def test_rank_where_floating_point_goes_wrong() -> None:
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 1.1, float("nan"), float("inf")])
 def test_confidence_outside_its_range(confidence: float) -> None:
     with pytest.raises(UsageError, match="not between 0 and 1"):
-        exact_confidence(confidence)
+        conformal_rank(9, confidence)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99])

@@ -10,7 +10,6 @@ import pytest
 
 import jostle
 from jostle.methods import Data, Prepared, hold_out
-from jostle.models._new_names import _LeftOut, _Plan
 from jostle.runs import Dataset, Runs, StoredRuns
 from tests.limits import mean_limits
 from tests.models.levels import Levels, campaign
@@ -85,19 +84,6 @@ def test_bounds_hold_where_what_was_chosen_is_unlike_the_rest() -> None:
         margins.append(np.median(found["marked"]) / np.median(found["not"]))
     assert mean_limits(covered)[1] > 0.8
     assert mean_limits(margins)[1] < 1
-
-
-def test_names_left_out_are_asked_about_runs_that_were_drawn() -> None:
-    runs = campaign(12, 8)
-    chosen = drawn(runs, 0.5)
-    prepared = Prepared.of(Data(marked(runs, chosen)))
-    c, random = runs.colocations, np.random.default_rng(0)
-    workloads = _Plan.drawn(c.workload_names, (1, 3), random)
-    platforms = _Plan.drawn(c.platform_names, (1, 3), random)
-    for number in range(5):
-        left = _LeftOut.of(prepared, workloads, platforms, number, random)
-        assert left.asked.any()
-        assert not (left.asked & chosen).any()
 
 
 def test_windows_with_one_that_was_chosen_calibrate_nothing_from_disk(tmp_path: Path) -> None:

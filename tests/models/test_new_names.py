@@ -39,6 +39,20 @@ def few_of(runs: Runs, new: set[str], what: str, amount: int, seed: int) -> np.n
     return kept
 
 
+def test_names_left_out_are_asked_about_runs_that_were_drawn() -> None:
+    runs = campaign(12, 8)
+    chosen = np.random.default_rng(0).random(len(runs)) < 0.5
+    marked = Runs(runs.table.append_column("chosen", pa.array(chosen.tolist())))
+    prepared = Prepared.of(Data(marked))
+    c, random = runs.colocations, np.random.default_rng(0)
+    workloads = _Plan.drawn(c.workload_names, (1, 3), random)
+    platforms = _Plan.drawn(c.platform_names, (1, 3), random)
+    for number in range(5):
+        left = _LeftOut.of(prepared, workloads, platforms, number, random)
+        assert left.asked.any()
+        assert not (left.asked & chosen).any()
+
+
 def test_what_one_fit_sees() -> None:
     """By brute force over all runs: nothing of a name beyond what its amount says."""
     runs = campaign()

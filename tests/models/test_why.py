@@ -8,7 +8,6 @@ import pytest
 import jostle
 from jostle.errors import UsageError
 from jostle.models import Model
-from jostle.models._why import nearest_measured
 from jostle.runs import Colocations, Runs
 from tests.models.levels import Levels, campaign
 
@@ -54,15 +53,19 @@ def test_costs_are_differences_of_predictions(model: Model) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_nearest_measured_by_brute_force(seed: int) -> None:
     random = np.random.default_rng(seed)
-    n = 60
+    n = 180  # of 60 co-locations, each three times
     runs = Runs.from_columns(
-        workload=random.choice(["a", "b"], n),
-        platform=random.choice(["p", "q", "r"], n, p=[0.45, 0.5, 0.05]),
-        corunners=[list(random.choice(["a", "b", "c"], random.integers(4))) for _ in range(n)],
+        workload=random.choice(["a", "b"], 60).tolist() * 3,
+        platform=random.choice(["p", "q", "r"], 60, p=[0.45, 0.5, 0.05]).tolist() * 3,
+        corunners=[list(random.choice(["a", "b", "c"], random.integers(4))) for _ in range(60)] * 3,
         runtime_seconds=random.uniform(1, 2, n),
     )
+    more = Runs.from_columns(
+        workload=["z", "c", "b"], platform=["p", "p", "s"], runtime_seconds=[1, 1, 1]
+    )
+    model = jostle.fit(Runs.concatenate([runs, more]), Levels(), seed=0)
     asked = ("a", "p", tuple(sorted(random.choice(["a", "b", "c"], 2))))
-    found = nearest_measured(runs, *asked)
+    found = model.why(one(*asked[:2], *asked[2]), runs=runs).nearest
     assert found is not None
 
     def apart(beside: tuple[str, ...]) -> int:
@@ -74,10 +77,10 @@ def test_the_nearest_measured_by_brute_force(seed: int) -> None:
     same = [i for i in range(n) if rows[i] == ("a", "p", found.corunners)]
     assert found.runs == len(same)
     assert found.seconds == pytest.approx(np.median(runs.runtime_seconds[same]))
-    elsewhere = nearest_measured(runs, "a", "nowhere", asked[2])
+    elsewhere = model.why(one("a", "s", *asked[2]), runs=runs).nearest
     assert elsewhere is not None
     assert elsewhere.platform in ("p", "q", "r")
-    assert nearest_measured(runs, "z", "p", ()) is None
+    assert model.why(one("z", "p"), runs=runs).nearest is None
 
 
 def test_the_doubt_is_what_was_measured_least(model: Model) -> None:

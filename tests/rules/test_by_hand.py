@@ -21,7 +21,6 @@ from jostle.rules import (
     Strength,
     chance_of_shift,
     design_of,
-    fit_bilinear,
     fit_effects,
     fit_encoded,
     fit_extrapolation,
@@ -36,7 +35,6 @@ from jostle.rules import (
     value_of,
     variance_of_repeats,
 )
-from jostle.rules._bilinear import _loss_and_slope
 from jostle.rules._by_kind import _posterior
 from jostle.rules._encoded import FOLDS, KINDS, SHRINKAGE
 from jostle.rules._memory import keys_of
@@ -82,21 +80,6 @@ def test_one_row_far_off_draws_no_split() -> None:
     y[1] = 1e4
     forest = grow_forest(x, y, np.ones(80), Boosting(trees=1, depth=1, share=1.0), 0)
     assert forest.feature[0, 0] == 0
-
-
-def test_a_low_rank_rest_is_where_loss_and_ridge_together_are_least() -> None:
-    random, on = np.random.default_rng(0), Ground(P, W, np.eye(P * W), np.zeros(P * W))
-    rows, penalty = drawn(300, 11), 0.5
-    rest = random.normal(size=300)
-    found = fit_bilinear(rows, rest, on, Strength(1, penalty), 0)
-    spread = np.sqrt((rest**2).mean())
-    x = np.concatenate([found.hit.ravel() / spread, found.press.ravel()])
-    data = (rows, rest / spread, rows.weight, 1 / rows.degree[rows.row])
-
-    def slope(at: np.ndarray) -> np.ndarray:
-        return _loss_and_slope(at, 1, on.design, data)[1] + 2 * penalty * at / 300
-
-    assert np.abs(slope(x)).max() < 1e-3 * np.abs(slope(np.ones_like(x))).max()
 
 
 def test_a_level_stands_by_itself_from_three_rows_on() -> None:
@@ -420,6 +403,15 @@ def test_rounds_end_when_nothing_moves_and_so_many_are_enough(
     assert other.parts()[0][:8] + other.mean == pytest.approx(means, abs=0.03)
     assert other.parts()[0][8] == 0
     assert other.noise == pytest.approx(0.01, rel=0.5)
+
+
+def test_the_posterior_is_that_of_the_normal_equations() -> None:
+    random = np.random.default_rng(2)
+    z, ridge, y = random.normal(size=(30, 5)), random.uniform(0.5, 9, 5), random.normal(size=30)
+    mean, spread = _posterior(z.T @ z, ridge, z.T @ y)
+    inverse = np.linalg.inv(z.T @ z + np.diag(ridge))
+    assert mean == pytest.approx(inverse @ z.T @ y)
+    assert spread == pytest.approx(np.diag(inverse))
 
 
 def test_effects_that_rounding_makes_indefinite_are_solved_all_the_same() -> None:

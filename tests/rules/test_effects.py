@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from jostle.rules import Ground, SlowdownRows, fit_effects
-from jostle.rules._by_kind import _posterior
 
 WORKLOADS = 12
 GROUND = Ground(1, WORKLOADS, np.zeros((WORKLOADS, 1)), np.zeros(WORKLOADS))
@@ -53,15 +52,6 @@ def test_effects_of_noise_are_none_and_of_something_are_kept() -> None:
     rows = pairs(own + 0.01 * noise, 1)
     found, _ = fit_effects(rows, GROUND)
     assert found.value(rows, GROUND) == pytest.approx(rows.log_slowdown, abs=0.02)
-
-
-def test_the_posterior_is_that_of_the_normal_equations() -> None:
-    random = np.random.default_rng(2)
-    z, ridge, y = random.normal(size=(30, 5)), random.uniform(0.5, 9, 5), random.normal(size=30)
-    mean, spread = _posterior(z.T @ z, ridge, z.T @ y)
-    inverse = np.linalg.inv(z.T @ z + np.diag(ridge))
-    assert mean == pytest.approx(inverse @ z.T @ y)
-    assert spread == pytest.approx(np.diag(inverse))
 
 
 def test_a_run_known_but_for_a_large_error_counts_for_less() -> None:

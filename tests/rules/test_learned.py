@@ -64,6 +64,21 @@ def test_the_slope_of_a_low_rank_rest_is_that_of_its_loss(most: int) -> None:
     assert loss == pytest.approx(by_row.mean())
 
 
+def test_a_low_rank_rest_is_where_loss_and_ridge_together_are_least() -> None:
+    random, on = np.random.default_rng(0), Ground(P, W, np.eye(P * W), np.zeros(P * W))
+    rows, penalty = drawn(300, 11), 0.5
+    rest = random.normal(size=300)
+    found = fit_bilinear(rows, rest, on, Strength(1, penalty), 0)
+    spread = np.sqrt((rest**2).mean())
+    x = np.concatenate([found.hit.ravel() / spread, found.press.ravel()])
+    data = (rows, rest / spread, rows.weight, 1 / rows.degree[rows.row])
+
+    def slope(at: np.ndarray) -> np.ndarray:
+        return _loss_and_slope(at, 1, on.design, data)[1] + 2 * penalty * at / 300
+
+    assert np.abs(slope(x)).max() < 1e-3 * np.abs(slope(np.ones_like(x))).max()
+
+
 def test_a_low_rank_rest_is_found_and_a_ridge_shrinks_it() -> None:
     random, rows, on = np.random.default_rng(1), drawn(400, 2), ground()
     hit, press = (on.design @ random.normal(size=(3, 1)) for _ in range(2))

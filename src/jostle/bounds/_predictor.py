@@ -6,8 +6,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-FLOOR = 0.02  # log slowdown below which errors no longer shrink with it
-
 
 class Candidates(NamedTuple):
     """h ways to bound n co-locations: bound = exp(centre + scale * offset), the offset calibrated.
@@ -33,13 +31,6 @@ class Candidates(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             centre = np.log(np.asarray(seconds, np.float64))
         return cls(("prediction",), centre[None], np.ones((1, len(centre))), seconds=seconds)
-
-    @classmethod
-    def with_slowdown(cls, centre: np.ndarray, log_slowdown: np.ndarray) -> Candidates:
-        """The prediction, (n,) log seconds, with the same offset everywhere, or with one that grows with the
-        size of its (n,) log slowdown."""
-        scale = np.stack([np.ones(len(centre)), FLOOR + np.nan_to_num(np.abs(log_slowdown))])
-        return cls(("same everywhere", "with the slowdown"), np.stack([centre, centre]), scale)
 
     def staged(self) -> list[tuple[int, ...]]:
         """The ways to bound, each as its stages in the order of their confidences."""
