@@ -18,7 +18,14 @@ import pyarrow.csv
 import pytest
 
 from jostle.errors import JostleError
-from jostle.runs import Imported, ImportedLog, Runs, importer_named, importer_names
+from jostle.runs import (
+    Imported,
+    ImportedLog,
+    Runs,
+    all_names,
+    importer_named,
+    importer_names,
+)
 from jostle.traces import Profile
 from tests.command_line import jostle
 from tests.fuzz.recordings import MANIFEST, PROMETHEUS, SERIES, manifest_rest
@@ -44,6 +51,9 @@ NUMBERS: tuple[str, ...] = (
     "9" * 5000,
 )
 AS_JSON = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "soon": '"soon"', "": "null"}
+ODD_NAMES = ("ä ö", "机", "🙂", "-1", "NaN", "None", "it's", "=1+1", "../up", "%s{0}", "x" * 300)
+NO_NAMES = ("", " ")
+NAMED_ANYHOW = ("jobs", "sacct")  # where others ran beside what has none
 FOREIGN = {
     "empty": b"",
     "empty line": b"\n",
@@ -67,7 +77,8 @@ class Example:
     taken: {number put there: how many runs remain}; every other is refused. head, parts: lines of a table's
     header, and what parts its cells. turned: the text with its rows in another order. row: one that is
     written twice; then there are so many runs as `twice` says, or it is refused where that is 0. refused:
-    edits that make what else is wrong in such a file, each with what the error says."""
+    edits that make what else is wrong in such a file, each with what the error says. named: where the name of
+    a workload stands in the text, and how another takes its place; none where the options name it."""
 
     name: str
     text: str
@@ -83,6 +94,7 @@ class Example:
     row: str = ""
     twice: int = 0
     refused: tuple[tuple[str, str, str], ...] = ()
+    named: tuple[str, str] | None = None
     packed: Callable[[str], bytes] = lambda text: text.encode()
     rest: Callable[[Path], object] = lambda _: None
     given: Callable[[Path], Any] = lambda path: path
@@ -211,23 +223,24 @@ NOT_READ: dict[str, int] = dict.fromkeys(("nan", "inf", "-inf", "0", "1e400", "9
 EXAMPLES = {
     "csv": Example(
         "csv",
-        CSV, "a.csv", COLUMNS | {"unit": "s"}, "2.5", "wall", head=1, row="b,pi,,2.5,y\n", twice=4
+        CSV, "a.csv", COLUMNS | {"unit": "s"}, "2.5", "wall", head=1, row="b,pi,,2.5,y\n", twice=4,
+        named=("b,pi,,", "{},pi,,"),
     ),
     "parquet": Example(
         "parquet",
         CSV, "a.parquet", COLUMNS | {"unit": "s"}, "2.5", "wall", head=1, packed=as_parquet,
-        row="b,pi,,2.5,y\n", twice=4,
+        row="b,pi,,2.5,y\n", twice=4, named=("b,pi,,", "{},pi,,"),
     ),
     "pairs-csv": Example(
         "pairs-csv",
         PAIRS, "a.csv", {}, ",4,2,", "corun", ",{},2,", {"0": 4, "": 6}, head=1,
         row="one,gpu,b,,a,,throughput,steps/s,8,2,4\n", twice=7,
-        refused=PAIRS_WRONG,
+        refused=PAIRS_WRONG, named=("one,gpu,b,,a,", "one,gpu,{},,a,"),
     ),
     "gavel": Example(
         "gavel",
         json.dumps(GAVEL, indent=1), "oracle_throughputs.json", {}, "4.0", '"null"', taken={"0": 4},
-        turned=turned, refused=GAVEL_WRONG,
+        turned=turned, refused=GAVEL_WRONG, named=('"A3C"', '"{}"'),
     ),
     "magus": Example(
         "magus",
@@ -244,6 +257,7 @@ EXAMPLES = {
         "magus",
         MAGUS_PAIRS, "pairs.csv", {}, ",100,200,", "corunner", ",{},200,", {"0": 2, "": 4}, head=1,
         rest=magus, given=lambda path: path.parent, row="r1,gpu,b,,a,,t,ms,100,300,3\n", twice=5,
+        named=("gpu,b,,", "gpu,{},,"),
     ),
     "pitot": Example(
         "pitot",
@@ -253,12 +267,12 @@ EXAMPLES = {
     "jobs": Example(
         "jobs",
         "job,node,start,end,workload,state\n" + "".join(JOBS), "a.csv", EDGES, f"{DAY}2:00:00", "end",
-        taken=LEFT_ASIDE, head=1, row=JOBS[1], twice=3,
+        taken=LEFT_ASIDE, head=1, row=JOBS[1], twice=3, named=(",b,", ",{},"),
     ),
     "sacct": Example(
         "sacct",
         SACCT_HEADER + "".join(SACCT), "a.txt", EDGES, f"{DAY}2:00:00", "NodeList", taken=LEFT_ASIDE, head=1,
-        parts="|", row=SACCT[1], twice=3,
+        parts="|", row=SACCT[1], twice=3, named=("|ann|b|", "|ann|{}|"),
     ),
     "kubernetes": Example(
         "kubernetes",
@@ -384,6 +398,23 @@ def test_odd_numbers_are_refused_or_left_aside(tmp_path: Path, name: str) -> Non
             assert len(read(name, tmp_path, content)) == example.taken[number], number
         else:
             refused(name, tmp_path, content)
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXAMPLES.items() if one.named])
+def test_odd_names_are_kept_and_nothing_is_without_a_name(tmp_path: Path, name: str) -> None:
+    example = EXAMPLES[name]
+    assert example.named is not None
+    old, cell = example.named
+    for odd in (*ODD_NAMES, *NO_NAMES):
+        content = example.edited(old, cell.replace("{}", odd))
+        if odd in NO_NAMES and name not in NAMED_ANYHOW:
+            refused(name, tmp_path, content)
+            continue
+        found = example.importer(written(name, tmp_path, content)).read()
+        runs = found.runs() if isinstance(found, ImportedLog) else found.runs
+        names = all_names(runs)[0]
+        assert all(known.strip() for known in names)
+        assert odd in NO_NAMES or any(known.endswith(odd) for known in names), odd
 
 
 @EVERY

@@ -148,7 +148,7 @@ class WorkloadRule:
         whole = pc.binary_join_element_wise(
             *pieces, "", null_handling="replace", null_replacement=""
         )
-        return pc.if_else(pc.equal(whole, ""), "no name", whole)
+        return pc.if_else(pc.equal(pc.utf8_trim_whitespace(whole), ""), "no name", whole)
 
     def _cut(self, column: Any, pattern: re.Pattern[str] | None) -> Any:
         if pattern is None:
