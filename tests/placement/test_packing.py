@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jostle
+from jostle.models import Model
 from jostle.placement import Assignment, Binding, Effort, Placed, Standard, Unplaced
 from jostle.placement.assign._assign import _cheapest
-from jostle.placement.assign._columns import Columns
+from jostle.placement.assign._columns import Columns, list_columns
 from jostle.placement.assign._improve import _instances, _taken, improve
+from jostle.placement.assign._limit import worth_at_most
 from jostle.placement.assign._packing import (
     least_cost,
     packed,
@@ -21,7 +24,9 @@ from jostle.placement.assign._packing import (
     rounded,
 )
 from jostle.placement.assign._problem import Problem
+from jostle.placement.assign._smoothed import smoothed
 from studies.placement.packing import packed_once
+from tests.placement.test_assign import drawn
 
 COUNTS, COPIES, WORTH = np.array([2, 1, 3]), np.array([2, 1]), np.array([1.0, 5.0, 2.0])
 STAY = np.array([np.nan, 7200.0, np.nan])
@@ -234,3 +239,34 @@ def test_an_answer_says_who_is_where_who_is_not_and_what_binds() -> None:
     empty = Assignment("most_accepted", Standard(), (), 0.0, 0.0, 0.0, 0.0, True, 0)
     assert (empty.is_complete, empty.gap_ratio) == (False, 0.0)
     assert replace(empty, is_optimal=False).gap_ratio == 0.0
+
+
+@pytest.mark.parametrize("own", [None, 0.8])
+def test_the_limit_where_sets_are_not_listed_holds_and_is_near(
+    model: Model, own: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the linear program of all sets, by pairs beside the tenants and by pairs of workloads alone."""
+    gaps = []
+    for seed in range(3):
+        asked, fleet = drawn(seed, 24, 9)
+        asked = [replace(r, confidence=own) if n % 3 == 0 else r for n, r in enumerate(asked)]
+        problem = Problem(asked, jostle.place(model, fleet).bounds)
+        columns, complete = list_columns(problem)
+        assert complete
+        prices = relaxed(columns, columns.worth)
+        for most in (300_000, 700):
+            monkeypatch.setattr("jostle.placement.assign._limit.MOST_PAIRS", most)
+            found = worth_at_most(problem, prices.item_price, prices.value - 1)
+            assert found >= prices.value - 1e-6
+            assert found <= problem.most_worth()
+            if most == 300_000:
+                gaps.append(found / prices.value - 1)
+    assert max(gaps) < 0.1
+
+
+def test_smoothed_prices_bound_the_linear_program(model: Model) -> None:
+    asked, fleet = drawn(3, 30, 9)
+    columns, complete = list_columns(Problem(asked, jostle.place(model, fleet).bounds))
+    assert complete
+    exact, near = relaxed(columns, columns.worth), smoothed(columns, columns.worth)
+    assert exact.value - 1e-6 <= near.value <= 1.1 * exact.value
