@@ -11,7 +11,7 @@ import pytest
 
 import jostle
 from jostle.models import Model
-from jostle.placement import Assignment, Binding, Effort, Placed, Standard, Unplaced
+from jostle.placement import Assignment, Binding, Effort, Node, Placed, Standard, Unplaced
 from jostle.placement.assign._assign import _cheapest
 from jostle.placement.assign._columns import Columns, list_columns
 from jostle.placement.assign._improve import _instances, _taken, improve
@@ -239,6 +239,15 @@ def test_an_answer_says_who_is_where_who_is_not_and_what_binds() -> None:
     empty = Assignment("most_accepted", Standard(), (), 0.0, 0.0, 0.0, 0.0, True, 0)
     assert (empty.is_complete, empty.gap_ratio) == (False, 0.0)
     assert replace(empty, is_optimal=False).gap_ratio == 0.0
+
+
+def test_slots_are_no_more_than_was_ever_calibrated_beside_each_other(model: Model) -> None:
+    here = (jostle.Request("w01", "t", deadline_seconds=1e6),)
+    nodes = [Node("n", "p0", 8), Node("m", "p0", 8, tenants=here)]
+    bounds = jostle.place(model, nodes).bounds
+    asked = [jostle.Request("w00", f"r{i}", deadline_seconds=1e6) for i in range(9)]
+    most = bounds.sets.most_members
+    assert sorted(Problem(asked, bounds).slots.tolist()) == [most - 1, most]
 
 
 @pytest.mark.parametrize("own", [None, 0.8])
