@@ -88,10 +88,17 @@ def test_order_unit_and_spelling_change_nothing(runs: Runs, fitted: FittedEnsemb
     assert np.abs(after / before - 1).max() < 1e-6
 
 
-def test_copies_of_every_row_change_nothing(runs: Runs, fitted: FittedEnsemble) -> None:
+@pytest.fixture(scope="module")
+def of_many(runs: Runs) -> jostle.Model:
+    """Of ten copies of every run."""
+    return jostle.fit(rewritten(runs, np.repeat(np.arange(len(runs)), 10), {}), QUICK, seed=0)
+
+
+def test_copies_of_every_row_change_nothing(
+    runs: Runs, fitted: FittedEnsemble, of_many: jostle.Model
+) -> None:
     before = fitted.predict(runs.colocations)
-    many = rewritten(runs, np.repeat(np.arange(len(runs)), 10), {})
-    assert np.abs(fitted_to(many).predict(runs.colocations) / before - 1).max() < ROUNDING
+    assert np.abs(of_many.predict(runs.colocations) / before - 1).max() < ROUNDING
 
 
 def test_runs_that_took_as_long_to_the_second_are_all_learned_from(runs: Runs) -> None:
@@ -248,12 +255,10 @@ def test_an_update_is_a_fit_to_all(runs: Runs, fitted: FittedEnsemble) -> None:
     assert updated.metadata["updates"][-1]["runs"] == int(is_new.sum())
 
 
-def test_copies_can_be_updated(runs: Runs) -> None:
+def test_copies_can_be_updated(runs: Runs, of_many: jostle.Model) -> None:
     """Of ten copies of a run one calibrates; the others must not stand before it."""
-    many = rewritten(runs, np.repeat(np.arange(len(runs)), 10), {})
-    updated = jostle.fit(many, QUICK, seed=0).update(runs.take(np.arange(5)))
-    counts = updated.metadata["runs"]
-    assert counts["fitted"] == len(many) + 5
+    counts = of_many.update(runs.take(np.arange(5))).metadata["runs"]
+    assert counts["fitted"] == 10 * len(runs) + 5
     assert counts["calibration"] >= (runs.colocations.number_of_corunners > 0).sum()
 
 

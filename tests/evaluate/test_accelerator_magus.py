@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,8 @@ from studies.cells import Runner
 NAMES: tuple[str, ...] = ("a", "b", "c", "d", "e")
 
 
-@pytest.fixture
-def data(monkeypatch: pytest.MonkeyPatch) -> Magus:
+@pytest.fixture(scope="module")
+def made() -> Magus:
     """Two campaigns of every pair of five, each of which adds half of its own time to the other's."""
     random = np.random.default_rng(0)
     solo = dict(zip(NAMES, (1.0, 1.5, 2.0, 3.0, 4.0), strict=True))
@@ -43,30 +44,45 @@ def data(monkeypatch: pytest.MonkeyPatch) -> Magus:
         for name in NAMES
     }
     unit = np.where(made.colocations.number_of_corunners == 0, -1, made.units("together"))
-    found = Magus(made, profiles, unit, np.array([c for *_, c in rows]))
-    monkeypatch.setattr(_magus.Magus, "read", lambda folder: found)
-    return found
+    return Magus(made, profiles, unit, np.array([c for *_, c in rows]))
 
 
-def test_finished_fits_are_kept(data: Magus, tmp_path: Path, monkeypatch) -> None:
-    steps: list[tuple[int, int]] = []
+@pytest.fixture
+def data(made: Magus, monkeypatch: pytest.MonkeyPatch) -> Magus:
+    monkeypatch.setattr(_magus.Magus, "read", lambda folder: made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def kept(made: Magus, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """(where finished fits are kept, what was found) of applications never measured beside others."""
+    folder, steps = tmp_path_factory.mktemp("kept"), []
 
     def progress(done: int, total: int, _: float) -> None:
         steps.append((done, total))
 
-    runner = Runner(folder=tmp_path)
-    first = evaluate_accelerator_magus(
-        tmp_path, 0, progress, runner=runner, tests=["unseen_application"]
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_magus.Magus, "read", lambda folder: made)
+        patch.setattr(_magus, "fit", None)  # without names left out nothing else is learned
+        found = evaluate_accelerator_magus(
+            folder, 0, progress, runner=Runner(folder=folder), tests=["unseen_application"]
+        )
     assert steps[-1] == (5, 5)
-    assert len(list(tmp_path.iterdir())) == 5
+    return folder, found
+
+
+def test_finished_fits_are_kept(data: Magus, kept: tuple[Path, Any], monkeypatch) -> None:
+    folder, first = kept
+    assert len(list(folder.iterdir())) == 5
     monkeypatch.setattr(_magus, "learn", None)  # nothing is fitted again
-    again = evaluate_accelerator_magus(tmp_path, 0, runner=runner, tests=["unseen_application"])
+    again = evaluate_accelerator_magus(
+        folder, 0, runner=Runner(folder=folder), tests=["unseen_application"]
+    )
     assert again.metrics == first.metrics
     assert first.metrics["targets"] == 40
     assert "constant_unseen_application_error_mean_ratio" in first.metrics
     with pytest.raises(UnknownName, match="test"):
-        evaluate_accelerator_magus(tmp_path, tests=["none"])
+        evaluate_accelerator_magus(folder, tests=["none"])
 
 
 def test_bounds_are_measured_on_pairs_left_out(data: Magus, tmp_path: Path, monkeypatch) -> None:
@@ -81,7 +97,7 @@ def test_bounds_are_measured_on_pairs_left_out(data: Magus, tmp_path: Path, monk
 
 
 def test_bounds_of_applications_never_measured_beside_others(
-    data: Magus, tmp_path: Path, monkeypatch
+    data: Magus, kept: tuple[Path, Any], tmp_path: Path, monkeypatch
 ) -> None:
     """They have an outcome of their own, and each application is one unit."""
     seen: list[bool] = []
@@ -93,11 +109,9 @@ def test_bounds_of_applications_never_measured_beside_others(
 
     monkeypatch.setattr(_magus, "fit", spy)
     tests = ["unseen_application"]
-    without = evaluate_accelerator_magus(tmp_path, tests=tests).metrics
-    assert not seen
     found = evaluate_accelerator_magus(tmp_path, tests=tests, new_names=True).metrics
     assert seen == [True] * len(NAMES)
-    added = set(found) - set(without)
+    added = set(found) - set(kept[1].metrics)
     assert {name.removeprefix("unseen_application_") for name in added} == {
         *("coverage_90_ratio", "coverage_90_standard_error_ratio", "margin_90_ratio"),
         "held_out_names_ratio",
