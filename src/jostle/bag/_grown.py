@@ -12,7 +12,11 @@ from jostle.errors import MissingExtra
 from jostle.rules import Boosting, Forest, grow_forest
 
 FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's
-DEPTH_OF_BOOSTING = 3
+LEAST_DEPTH, MOST_DEPTH, ROWS_IN_LEAF = (
+    3,
+    5,
+    16,
+)  # of boosting: as deep as a full tree's leaves hold so many
 
 
 def grown(
@@ -21,7 +25,8 @@ def grown(
     """x: (n, k), y, weight: (n,). Raises MissingExtra."""
     fewest = how.fewest or FEWEST_IN_LEAF[how.learner]
     if how.learner == "boosting":
-        depth = how.depth or DEPTH_OF_BOOSTING
+        leaves = max(len(y) // ROWS_IN_LEAF, 1)
+        depth = how.depth or min(max(leaves.bit_length() - 1, LEAST_DEPTH), MOST_DEPTH)
         boosting = Boosting(how.trees, depth, how.learning_rate, fewest=fewest)
         return grow_forest(x, y, weight, boosting, seed)
     try:

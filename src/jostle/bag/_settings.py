@@ -40,7 +40,9 @@ class BagSettings:
         int | None, "Least training rows in a leaf; by default what suits the learner.", Limits(1)
     ] = None
     depth: Annotated[
-        int | None, "Most questions on a path; by default 3 in boosting, else no limit.", Limits(1)
+        int | None,
+        "Most questions on a path; by default 3 to 5 in boosting, more with more rows, else no limit.",
+        Limits(1),
     ] = None
     learning_rate: Annotated[float, "Share of every tree in boosting, above 0 and up to 1."] = 0.05
     rules: Annotated[
