@@ -177,6 +177,16 @@ def test_a_fleet_with_tenants_in_a_column_and_in_a_table() -> None:
         fleet.with_tenants([{"workload": "w1"}])
 
 
+def test_a_fleet_may_call_its_nodes_as_tenants_and_answers_do() -> None:
+    rows = [{"node": "north", "platform": "p0"}, {"node": "south", "platform": "p0"}]
+    fleet = Fleet.read(rows, tenants=[{"workload": "a", "node": "south"}])
+    assert [node.name for node in fleet.nodes] == ["north", "south"]
+    assert not fleet.ignored
+    assert len(fleet.node("south").tenants) == 1
+    twice = Fleet.read([{"node": "north", "platform": "p0"}] * 2)
+    assert "stands in an earlier row" in twice.nodes[1].status
+
+
 def test_bad_tenants_and_repeated_names_close_a_node() -> None:
     fleet = Fleet.read({"name": ["a", "a", "b"], "tenants": ["", "", "w1@never"]})
     assert [node.status == "ok" for node in fleet.nodes] == [True, False, False]

@@ -154,6 +154,17 @@ def test_values_of_any_kind_are_never_an_internal_error(service: Running) -> Non
                 assert service.http.post(f"/v1/{verb}", json=body).status_code in (200, 404, 422)
 
 
+def test_co_runners_that_are_no_list_are_not_taken_for_none(service: Running) -> None:
+    item = {"workload": "w00", "platform": "p0"}
+    alone, *odd = service.post(
+        "/v1/predict", {"items": [item | {"corunners": one} for one in (None, 0, "", False, {})]}
+    )["items"]
+    stretches = [{"start_seconds": 0, "corunners": 0}]
+    odd += service.post("/v1/predict", {"items": [item | {"stretches": stretches}]})["items"]
+    assert alone["corunners"] == []
+    assert ["not a list" in one.get("error", "") for one in odd] == [True] * 5
+
+
 def test_the_allowed_methods_are_all_named(service: Running) -> None:
     assert service.http.patch("/v1/placements/a").headers["Allow"] == "DELETE, PUT"
     assert service.http.delete("/v1/runs").headers["Allow"] == "GET, HEAD, POST"

@@ -93,8 +93,10 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
         try:
             if item.keys() - KEYS:
                 raise KeyError
-            beside = item.get("corunners") or ()
-            if beside and (not isinstance(beside, list) or len(beside) > MOST_CORUNNERS):
+            beside = item.get("corunners")
+            if beside is None:
+                beside = ()
+            elif not isinstance(beside, list) or len(beside) > MOST_CORUNNERS:
                 raise TypeError
             w = workloads[item["workload"]]
             p = only if only is not None and "platform" not in item else platforms[item["platform"]]
@@ -131,7 +133,7 @@ def read_timeline(item: dict[str, Any], known: KnownNames) -> Timelines:
     rest = {key: value for key, value in item.items() if key not in TIMED}
     parts = item.get("stretches")
     if parts is None:
-        parts = [{"start_seconds": 0, "corunners": rest.pop("corunners", None) or []}]
+        parts = [{"start_seconds": 0, "corunners": rest.pop("corunners", None)}]
     is_list = isinstance(parts, list) and 0 < len(parts) <= MOST_STRETCHES
     if not is_list or "corunners" in rest or not all(isinstance(one, dict) for one in parts):
         raise UsageError(
@@ -144,10 +146,12 @@ def read_timeline(item: dict[str, Any], known: KnownNames) -> Timelines:
     stretches = []
     for part in parts:
         odd = part.keys() - {"start_seconds", "corunners"}
-        one = {**rest, "platform": platform, "corunners": part.get("corunners") or []}
+        one = {**rest, "platform": platform, "corunners": part.get("corunners")}
         if odd or read_items([one], known).errors:
             raise UsageError(f"unknown key {min(odd)!r}" if odd else why_not(one, known))
-        stretches.append((_finite(part.get("start_seconds"), "start_seconds"), one["corunners"]))
+        stretches.append(
+            (_finite(part.get("start_seconds"), "start_seconds"), one["corunners"] or [])
+        )
     if not isinstance(item.get("future", False), bool):
         raise UsageError("`future` is neither true nor false")
     elapsed, done = item.get("elapsed_seconds"), item.get("done_ratio")

@@ -20,6 +20,7 @@ from jostle.placement.asked._requests import (
 
 COLUMNS = (
     "name",
+    "node",  # where there is no name: what tenants, requests and answers call it
     "platform",
     "slots",
     "memory",
@@ -115,7 +116,7 @@ class Fleet:
         its status. Raises UnreadableFile, BadData, UnknownName (also for a tenant on no node of the fleet).
         """
         table = read_rows(source, COLUMNS, columns)
-        if table.rows and not any({"name", "platform"} & set(row) for row in table.rows):
+        if table.rows and not any({"name", "node", "platform"} & set(row) for row in table.rows):
             raise BadData(
                 "no column is called 'name' or 'platform'",
                 where=table.where,
@@ -124,10 +125,11 @@ class Fleet:
         nodes: list[Node] = []
         taken: set[str] = set()
         for number, row in zip(table.numbers, table.rows, strict=True):
+            named = {"name": row.get("node")} | row
             try:
-                node = _node_of(row)
+                node = _node_of(named)
                 if node.name in taken:
-                    if not cells.is_empty(row.get("name")):
+                    if not cells.is_empty(named["name"]):
                         raise ValueError(f"the name {node.name!r} stands in an earlier row")
                     node = replace(node, name=another_name(node.name, taken))
             except (ValueError, UsageError) as error:
