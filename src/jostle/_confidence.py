@@ -14,7 +14,10 @@ def exact_confidence(confidence: float) -> Fraction:
 
     Raises UsageError outside (0, 1).
     """
-    value = float(confidence)
+    try:
+        value = float(confidence)
+    except (TypeError, ValueError):
+        value = float("nan")
     if not 0.0 < value < 1.0:
         raise UsageError(
             f"confidence {confidence!r} is not between 0 and 1",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,8 +38,10 @@ def test_rank_where_floating_point_goes_wrong() -> None:
     assert conformal_rank(8, 0.9) == 9  # above n: no finite bound
 
 
-@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 1.1, float("nan"), float("inf")])
-def test_confidence_outside_its_range(confidence: float) -> None:
+@pytest.mark.parametrize(
+    "confidence", [0.0, 1.0, -0.1, 1.1, float("nan"), float("inf"), None, [0.9]]
+)
+def test_confidence_outside_its_range(confidence: Any) -> None:
     with pytest.raises(UsageError, match="not between 0 and 1"):
         conformal_rank(9, confidence)
 

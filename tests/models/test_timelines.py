@@ -87,6 +87,7 @@ def test_one_company_throughout_is_what_it_was() -> None:
         ({"stretches": [[(0.0, [])]], "done_ratio": [0.5]}, "before it started"),
         ({"stretches": [[(0.0, []), (9.0, [])]], "future": True}, "is open before"),
         ({"stretches": [[]]}, "a stretch at least"),
+        ({"stretches": [[(0.0, "w2")]]}, "one text"),
     ],
 )
 def test_timelines_that_cannot_be_are_told(columns: dict[str, Any], says: str) -> None:

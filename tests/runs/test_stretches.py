@@ -132,6 +132,7 @@ def test_a_run_is_alone_only_where_it_is_so_throughout(tmp_path: Path) -> None:
         ([(0.0, ["x"]), (10.0, [])], "over already"),
         ([], "empty list"),
         ([(0.0, [""])], "in a stretch is empty"),
+        ([(0.0, "xy")], "stretches"),
         ([(0.0, None)], "lacks its start or its corunners"),
         ([(0.0, ["x"]), (6.0, [])], "not the company of the longest"),
     ],

@@ -407,11 +407,26 @@ def _array(name: str, values: Any) -> Any:
             values = values.tolist()
         if name == "corunners" and {str, bytes} & set(map(type, values)):
             raise pa.ArrowTypeError("a text, which Arrow would take as a list of letters")
+        if kind == STRETCHES_TYPE and any(_has_text(name, row) for row in values):
+            raise pa.ArrowTypeError("a text, which Arrow would take as a list of letters")
         if kind == pa.float64() and isinstance(values, np.ndarray):
             values = values.astype(np.float64)
         return pa.array(values, kind)
     except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError) as error:
         raise _bad_values(name, values, kind, error) from None
+
+
+def _has_text(name: str, value: Any) -> bool:
+    """Whether a text stands where a list of co-runners should."""
+    parts = [value] if name == "corunners" else value if name == STRETCHES else ()
+    for part in parts if isinstance(parts, (list, tuple)) else ():
+        if name == STRETCHES and isinstance(part, Mapping):
+            part = part.get("corunners")
+        elif name == STRETCHES and isinstance(part, (list, tuple)) and part:
+            part = part[-1]
+        if isinstance(part, (str, bytes)):
+            return True
+    return False
 
 
 def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
@@ -421,7 +436,7 @@ def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
     for row, value in enumerate(values):
         try:
             value.cast(kind) if is_arrow else pa.array([value], kind)
-            is_bad = name == "corunners" and issubclass(type(value), (str, bytes))
+            is_bad = _has_text(name, value)
         except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError):
             is_bad = True
         if is_bad:

@@ -71,6 +71,8 @@ class Timelines:
             )
         row = np.repeat(np.arange(n), counts)
         parts = [part for one in stretches for part in one]
+        if any(isinstance(beside, (str, bytes)) for _, beside in parts):
+            raise UsageError("names beside are one text", fix="Give a list of names: [(0, ['a'])].")
         colocations = Colocations.from_columns(
             workload=[workload[n] for n in row.tolist()],
             platform=[platform[n] for n in row.tolist()],
