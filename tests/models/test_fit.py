@@ -472,3 +472,9 @@ def test_data_is_a_folder_a_dataset_runs_or_a_table(tmp_path: Path) -> None:
         assert len(model.predict(runs.colocations)) == len(runs)
     with pytest.raises(UsageError, match="data cannot be a int"):
         jostle.fit(3)
+
+
+@pytest.mark.parametrize("seed", [-1, "x", 0.5, True, None])
+def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+    with pytest.raises(UsageError, match="no whole number from 0 on"):
+        jostle.fit(campaign(5, 3), Levels(), seed=seed)
