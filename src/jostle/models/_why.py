@@ -175,8 +175,9 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         name: int(getattr(evidence, name)[0])
         for name in ("workload", "beside", "platform", "platform_beside", "corunner", "same_set")
     }
-    costs = []
-    for place, name in enumerate(corunners):
+    cost: dict[str, CorunnerCost] = {}  # of a name that is there more than once, too
+    for name in dict.fromkeys(corunners):
+        place = corunners.index(name)
         rest = corunners[:place] + corunners[place + 1 :]
         without = (
             _seconds(model, workload, platform, rest)
@@ -185,7 +186,7 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         )
         itself = _seconds(model, name, platform, (*rest, workload))
         itself /= _seconds(model, name, platform, rest)
-        costs.append(CorunnerCost(name, without, itself))
+        cost[name] = CorunnerCost(name, without, itself)
     doubt, measure = _doubt(workload, platform, corunners, counts, str(bounds.outcome[0]))
     return Why(
         workload,
@@ -193,7 +194,7 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         seconds,
         bounds,
         _seconds(model, workload, platform, ()) if corunners else seconds,
-        tuple(costs),
+        tuple(cost[name] for name in corunners),
         counts,
         None if runs is None else nearest_measured(runs, workload, platform, corunners),
         doubt,
