@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from jostle.errors import UsageError
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
 from jostle.models.timelines._futures import Newcomers
 from jostle.runs import Colocations, Runs
-from tests.limits import assert_covers
+from tests.limits import assert_covers, mean_limits
 from tests.models.test_over_time import NAMES, SOLO, Lookup, times
 
 PLATFORM = ("p",)
@@ -306,3 +306,34 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert kept is not None
     assert kept.newcomers.rate_per_second.tolist() == model.acts.newcomers.rate_per_second.tolist()
     assert kept.newcomers.share.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("late", [0.3, 0.8, 1.0, 1.15, 1.3])
+def test_a_run_that_goes_on_is_bounded_by_those_that_last_as_long(late: float) -> None:
+    """Without a log: of the runs that are still there as many end by their bound as it says."""
+    beside = [[], ["w1"], ["w2"], ["w3"]] * 200
+    columns = {name: [one] * len(beside) for name, one in (("workload", "w0"), ("platform", "p"))}
+    lawful = times(Colocations.from_columns(**columns, corunners=beside))
+    shares = []
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        made, new = (lawful * np.exp(draw.normal(0, 0.2, len(lawful))) for _ in range(2))
+        runs = Runs.from_columns(**columns, corunners=beside, runtime_seconds=made)
+        model = jostle.fit(runs, Lookup(), seed=seed)
+        on = np.flatnonzero(new > late * lawful)
+        asked = Timelines.from_columns(
+            **{name: names[: len(on)] for name, names in columns.items()},
+            stretches=[[(0.0, beside[k])] for k in on],
+            elapsed_seconds=late * lawful[on],
+        )
+        shares.append((new[on] <= model.bound(asked, 0.8).seconds).mean())
+    assert mean_limits(shares)[1] >= 0.8
+
+
+def test_nothing_bounds_a_run_that_lasts_longer_than_any_unless_it_tells(log: Runs) -> None:
+    model = jostle.fit(log.with_one_company(log.runtime_seconds), Lookup(), seed=1)
+    late = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2"])]], elapsed_seconds=[1e4]
+    )
+    assert model.bound(late, 0.5).outcome.tolist() == ["too_few_runs"]
+    assert model.bound(replace(late, done_ratio=np.array([0.9])), 0.5).is_valid.all()

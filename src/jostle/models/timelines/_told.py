@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bounds import TIMELINE, Bounds
+from jostle.bounds import Bounds
 from jostle.models.timelines._acts import QUARTERS, asked_codes, told_by
 from jostle.models.timelines._futures import Rates
+from jostle.models.timelines._outlived import joined, outlived_bound
 from jostle.models.timelines._timelines import THROUGHOUT, Timelines
 
 
@@ -26,8 +27,7 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
     apart = model.without_calibration_runs()
     rates = Rates(apart)
     own = seconds if apart is model else told(apart, asked)
-    each = apart.bound(asked.colocations, confidence)
-    bounds = _integrated(asked, each)
+    bounds = outlived_bound(apart, asked, confidence)
     if model.acts is not None and len(model.acts.score):
         log_times = np.log(apart.predict(asked.colocations))
         quarter = np.floor(QUARTERS * np.nan_to_num(asked.progress(log_times)[0])).astype(int)
@@ -36,37 +36,5 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
         is_plain = np.array([o == THROUGHOUT for o in asked.over]) & (asked.elapsed_seconds == 0)
         # What the replay is too short for keeps the bound of its companies, where those are known.
         own_way = is_plain | (~on_act.is_valid & ~asked.is_open)
-        bounds = _joined(bounds, on_act, own_way)
+        bounds = joined(bounds, on_act, own_way)
     return seconds, replace(bounds, seconds=np.fmax(bounds.seconds, seconds))
-
-
-def _integrated(asked: Timelines, each: Bounds) -> Bounds:
-    """Of runs that go at the bound of each company; of one company what that is."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        seconds = asked.runtime(np.log(each.seconds))
-    seconds = np.where(np.isnan(seconds) | asked.is_open, np.inf, seconds)
-    now = asked.now
-    infinite = ~np.isfinite(each.seconds)
-    worst = now.copy()
-    worst[asked.row[infinite]] = np.flatnonzero(infinite)
-    at = np.where(np.isfinite(seconds), now, worst)
-    is_plain = np.array([over == THROUGHOUT for over in asked.over]) & (asked.elapsed_seconds == 0)
-    outcome = np.where(is_plain | ~np.isfinite(seconds), each.outcome[at], TIMELINE).astype("<U20")
-    outcome[asked.is_open] = "too_few_runs"
-    return Bounds(
-        seconds,
-        outcome,
-        each.pool[at],
-        each.n[at],
-        each.rank[at],
-        each.confidence,
-        each.evidence[at],
-    )
-
-
-def _joined(one: Bounds, other: Bounds, mine: np.ndarray) -> Bounds:
-    """one where `mine`, else the other."""
-    names = ("seconds", "outcome", "pool", "n", "rank", "evidence")
-    return replace(
-        one, **{name: np.where(mine, getattr(one, name), getattr(other, name)) for name in names}
-    )
