@@ -48,6 +48,7 @@ BAD_RUNS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"id": "x" * 300}, "not a name"),
     ({"id": 7}, "`id` is not a text"),
     ({"workload": ""}, "not a name"),
+    ({"workload": " "}, "not a name"),
     ({"corunners": "w01"}, "not a list"),
     ({"measured_at": "yesterday"}, "not a time with its zone"),
     ({"measured_at": "2026-01-01T00:00:00"}, "not a time with its zone"),

@@ -187,7 +187,7 @@ def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str
         return f"{len(beside)} co-runners; at most {MOST_CORUNNERS} are taken"
     named = [("workload", item["workload"]), ("platform", item["platform"])]
     for kind, name in [*named, *(("co-runner", name) for name in beside or ())]:
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name.strip():
             return f"{kind} is {shortened(repr(name), 80)}, not a name"
         if known is not None and name not in known.of_kind(kind):
             return known.unknown(kind, name) if suggest else f"unknown {kind} {name!r}"
