@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import jostle
 from jostle.errors import JostleError
+from jostle.service.http._service import Queue
 from jostle.service.state import as_runs, learn_apart
 from tests.service.conftest import Running, Start
 
@@ -287,3 +289,23 @@ def test_the_model_of_before_is_one_question_away(
     service.client.step_back(inner.served.version)
     with pytest.raises(JostleError, match="keeps no model of before"):
         service.client.step_back(inner.served.version)
+
+
+def test_who_is_cancelled_as_the_answer_comes_is_cancelled() -> None:
+    """Else a service that is told to end would wait for its own watch for ever."""
+
+    async def asked() -> None:
+        queue, go = Queue("watch"), threading.Event()
+        task = asyncio.create_task(queue.ask(go.wait, 60.0))
+        while not queue.open:
+            await asyncio.sleep(0)
+        (running,) = queue.open
+        go.set()
+        assert running.result(60.0)  # the loop does not turn meanwhile
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        queue.close()
+
+    asyncio.run(asked())

@@ -52,7 +52,9 @@ class Queue:
         self.open.add(running)
         running.add_done_callback(self.open.discard)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(running), seconds)
+            # Python 3.11's wait_for takes no notice of being cancelled as the answer comes.
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(running)
         except TimeoutError:
             raise HttpProblem(503, f"no answer within {seconds:g} s.", Retry_After="1") from None
 
