@@ -32,7 +32,8 @@ def test_a_job_longer_than_any_window_and_one_that_only_waits(tmp_path: Path) ->
     assert [len(row["corunners"]) for row in found].count(1) == 2
     for row in found:
         own = 1.2 if row["workload"] == "long" else 0.05
-        assert own <= row["runtime_seconds"] < own + 1.0
+        # A clock that is being set right may run slower than the one of the sleep, by 500 in a million.
+        assert 0.999 * own <= row["runtime_seconds"] < own + 1.0
         assert row["cpu_seconds"] < 0.8 * row["window_seconds"]  # no CPU time passes for waiting
         beside = {row["workload"], *row["corunners"]}
         assert row["window_seconds"] >= (1.2 if "long" in beside else 1.0)
