@@ -12,11 +12,8 @@ from jostle.errors import MissingExtra
 from jostle.rules import Boosting, Forest, grow_forest
 
 FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's
-LEAST_DEPTH, MOST_DEPTH, ROWS_IN_LEAF = (
-    3,
-    5,
-    16,
-)  # of boosting: as deep as a full tree's leaves hold so many
+# Of boosting: as deep as the leaves of a full tree hold so many rows.
+LEAST_DEPTH, MOST_DEPTH, ROWS_IN_LEAF = 3, 5, 16
 
 
 def grown(

@@ -20,11 +20,11 @@ from jostle.models.timelines._timelines import THROUGHOUT, Timelines
 _HALVINGS = 6  # of confidence, by which the share that lasts longer is found
 
 
-def outlived_bound(model: Any, asked: Timelines, confidence: float) -> Bounds:
+def outlived_bound(model: Any, asked: Timelines, confidence: float, mine: np.ndarray) -> Bounds:
     """Of n timelines; of those that are open, none. Where a run itself tells how far it has come, that counts
-    and not how long it has run."""
+    and not how long it has run; so it is where mine (n,) is false, of which another bound is wanted."""
     bounds = _integrated(asked, model.bound(asked.colocations, confidence))
-    by_time = (asked.elapsed_seconds > 0) & np.isnan(asked.done_ratio) & ~asked.is_open
+    by_time = (asked.elapsed_seconds > 0) & np.isnan(asked.done_ratio) & ~asked.is_open & mine
     on = np.flatnonzero(by_time & np.isfinite(bounds.seconds))
     if not len(on):
         return bounds
@@ -37,9 +37,9 @@ def outlived_bound(model: Any, asked: Timelines, confidence: float) -> Bounds:
     for _ in range(_HALVINGS):
         middle = (least + over) / 2
         for level in np.unique(middle).tolist():
-            mine = np.flatnonzero(middle == level)
-            ended = _whole(model, begun.take(mine), level).seconds < reached[mine]
-            least[mine[ended]], over[mine[~ended]] = level, level
+            here = np.flatnonzero(middle == level)
+            ended = _whole(model, begun.take(here), level).seconds < reached[here]
+            least[here[ended]], over[here[~ended]] = level, level
     before = np.where(over < 1, np.maximum(least, 0.5), 1)
     lasting = np.where(sooner, before, np.minimum(1 - over, 0.5))
     for share in np.unique(lasting[lasting < 1]).tolist():

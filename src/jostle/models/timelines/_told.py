@@ -27,8 +27,9 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
     apart = model.without_calibration_runs()
     rates = Rates(apart)
     own = seconds if apart is model else told(apart, asked)
-    bounds = outlived_bound(apart, asked, confidence)
-    if model.acts is not None and len(model.acts.score):
+    if model.acts is None or not len(model.acts.score):
+        bounds = outlived_bound(apart, asked, confidence, np.ones(len(asked), bool))
+    else:
         log_times = np.log(apart.predict(asked.colocations))
         quarter = np.floor(QUARTERS * np.nan_to_num(asked.progress(log_times)[0])).astype(int)
         codes = asked_codes(rates, asked)
@@ -36,5 +37,5 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
         is_plain = np.array([o == THROUGHOUT for o in asked.over]) & (asked.elapsed_seconds == 0)
         # What the replay is too short for keeps the bound of its companies, where those are known.
         own_way = is_plain | (~on_act.is_valid & ~asked.is_open)
-        bounds = joined(bounds, on_act, own_way)
+        bounds = joined(outlived_bound(apart, asked, confidence, own_way), on_act, own_way)
     return seconds, replace(bounds, seconds=np.fmax(bounds.seconds, seconds))
