@@ -39,7 +39,7 @@ class RandomEffects:
         degree = np.maximum(rows.degree, 1)
         each = self.corunner[rows.corunner]
         if self.power == STRONGEST:
-            beside = rows.mean(each * rows.share_of_largest(each)) * degree
+            beside = np.bincount(rows.row, each * rows.share_of_largest(each), len(rows))
         else:
             beside = degree**self.power * rows.mean(each)
         own = self.target[rows.target] + self.slope[rows.target] * np.log(degree)
@@ -58,7 +58,11 @@ def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.n
     degree = rows.degree
     # Where one number of co-runners is known, times are taken to add up, factors are not.
     powers = POWERS if len(np.unique(degree)) > 1 else POWERS[-1:] if rows.timed else POWERS[:1]
-    fits = [_CoRunEffects(rows, ground, degree, power) for power in powers]
+    by_name = replace(
+        rows, target=rows.target % ground.workloads, corunner=rows.corunner % ground.workloads
+    )
+    of_set = np.unique(keys_of(by_name), return_inverse=True)[1].reshape(-1)
+    fits = [_CoRunEffects(rows, ground, of_set, power) for power in powers]
     if len(fits) > 1:
         for each in fits:
             each.learn(ROUNDS_TO_CHOOSE)
@@ -66,7 +70,7 @@ def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.n
         for _ in range(ROUNDS_TO_ORDER):
             each = strongest.effects().corunner[rows.corunner]
             share = rows.share_of_largest(each)
-            strongest = _CoRunEffects(rows, ground, degree, STRONGEST, share)
+            strongest = _CoRunEffects(rows, ground, of_set, STRONGEST, share)
             strongest.learn(ROUNDS_TO_CHOOSE)
         fits.append(strongest)
     best = min(fits, key=lambda each: each.noise)
@@ -75,33 +79,31 @@ def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.n
 
 
 class _CoRunEffects(EffectsByKind):
-    """Of rows with co-runners, whose numbers of them count to this power. share: (m,) how much of each counts
-    instead."""
+    """Of rows with co-runners, whose numbers of them count to this power. of_set: (n,) codes, equal for the
+    same target and co-runners everywhere. share: (m,) how much of each co-runner counts instead."""
 
     def __init__(
         self,
         rows: SlowdownRows,
         ground: Ground,
-        degree: np.ndarray,
+        of_set: np.ndarray,
         power: float,
         share: np.ndarray | None = None,
     ) -> None:
+        degree = rows.degree
         self.rows, self.power, self.most = rows, power, int(degree.max(initial=1))
         self.share = degree[rows.row] ** (power - 1.0) if share is None else share
         self.size = (ground.platforms, ground.workloads)
-        super().__init__(rows.value, rows.weight, self._sides(degree))
+        super().__init__(rows.value, rows.weight, self._sides(degree, of_set))
 
-    def _sides(self, degree: np.ndarray) -> list[Side]:
+    def _sides(self, degree: np.ndarray, of_set: np.ndarray) -> list[Side]:
         rows, n, (p, w), most = self.rows, len(self.rows), self.size, self.most
         place, workload = rows.target // w, rows.target % w
         own, one = np.arange(n), np.ones(n)
-        share = self.share
+        share, sets = self.share, int(of_set.max(initial=-1)) + 1
         by_degree = (own, degree, one, most + 1)
         if len(np.unique(degree)) == 1:
             by_degree = (own[:0], degree[:0], one[:0], most + 1)
-        by_name = replace(rows, target=workload, corunner=rows.corunner % w)
-        sets, of_set = np.unique(keys_of(by_name), return_inverse=True)
-        again = len(sets) < n
         return [
             (own, place, one, p),
             (own, place * (most + 1) + degree, one, p * (most + 1)),
@@ -113,7 +115,7 @@ class _CoRunEffects(EffectsByKind):
             (rows.row, rows.corunner, share, p * w),
             # What a workload takes beside just these everywhere, so that what several platforms repeat is no
             # witness of its own; nothing is known of other sets by it.
-            *([(own, of_set.reshape(-1), one, len(sets))] if again else []),
+            *([(own, of_set, one, sets)] if sets < n else []),
         ]
 
     def effects(self) -> RandomEffects:
