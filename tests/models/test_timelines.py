@@ -113,6 +113,28 @@ def test_everybody_on_a_node_ends_as_the_law_says_and_in_another_order_too() -> 
     assert np.isnan(out[2, 1:]).all()
 
 
+class WithService(Known):
+    """w5 was only ever seen beside others."""
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        is_service = np.array([name == "w5" for name in asked.to_columns()["workload"]])
+        return np.where(is_service, np.nan, times(asked))
+
+
+def test_who_was_never_seen_to_end_stays_and_hides_nobody() -> None:
+    members, left = np.array([[0, 5, 1], [5, -1, -1]]), np.array([[1, np.nan, 0.2], [1, 1, 1.0]])
+    nodes = BusyNodes(np.zeros(2, int), members, left)
+    out = ends(Rates(WithService()), nodes, no_newcomers(), watched=3)
+    beside = [["w1", "w5"], ["w0", "w5"], ["w5"]]
+    asked = Colocations.from_columns(
+        workload=["w0", "w1", "w0"], platform=["p"] * 3, corunners=beside
+    )
+    a, b, alone = times(asked)
+    assert 0.2 * b < a
+    assert out[0, [0, 2]] == pytest.approx([0.2 * b + (1 - 0.2 * b / a) * alone, 0.2 * b])
+    assert np.isnan(out[[0, 1], [1, 0]]).all()
+
+
 @dataclass
 class Job:
     code: int

@@ -153,7 +153,7 @@ def ends(
     rates: Rates, nodes: BusyNodes, newcomers: Newcomers, *, watched: int, seed: int = 0
 ) -> np.ndarray:
     """(s, watched) seconds from now to the end of each of the first members of the nodes; NaN for nobody, and
-    where a rate is not known."""
+    where a rate is not known. Who was only ever seen beside others, such as a service that runs on, stays."""
     platform, members, left = nodes.platform, nodes.members, nodes.left
     random = np.random.default_rng(seed)
     s, k = members.shape
@@ -178,11 +178,12 @@ def ends(
         if not len(on):
             break
         seconds = rates.of(platform[on], members[on]) / speed[on]
-        lost = np.isnan(seconds).any(axis=1)
-        is_first[on[lost]] = False
-        on, seconds = on[~lost], seconds[~lost]
+        seconds[np.isnan(seconds)] = np.inf
+        is_first[on] &= np.isfinite(seconds)
+        watching = is_first[on].any(axis=1)
+        on, seconds = on[watching], seconds[watching]
         with np.errstate(invalid="ignore"):
-            until = np.where(members[on] >= 0, left[on] * seconds, np.inf)
+            until = np.where(np.isfinite(seconds), left[on] * seconds, np.inf)
         if step == _STEPS:
             rest = np.where(
                 is_first[on], clock[on, None] + until, out_of(out[on], members.shape[1])
