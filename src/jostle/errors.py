@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 
@@ -188,6 +189,30 @@ def require_choice(what: str, value: str, known: Iterable[str]) -> None:
     """Raises UsageError for a value that is none of those."""
     if value not in (known := tuple(known)):
         raise UsageError(f"unknown {what} {value!r}", fix=f"Known: {', '.join(known)}.")
+
+
+def require_whole(name: str, value: Any, least: int = 0) -> None:
+    """Raises UsageError for what is no whole number, or one below the least."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise UsageError(f"`{name}` is {value!r}, no whole number from {least} on")
+
+
+def require_colocations(given: Any) -> None:
+    """Raises UsageError for what is no co-locations."""
+    if not hasattr(given, "number_of_corunners"):
+        raise UsageError(
+            f"a {type(given).__name__} is no co-locations to ask about",
+            fix="Give jostle.Colocations.from_columns(...), or runs' `.colocations`.",
+        )
+
+
+def require_runs(given: Any) -> None:
+    """Raises UsageError for what is no runs."""
+    if not hasattr(given, "is_ok"):
+        raise UsageError(
+            f"a {type(given).__name__} is no runs",
+            fix="Give jostle.read_runs(folder), or jostle.Runs.from_columns(...).",
+        )
 
 
 class NotPermitted(JostleError):

@@ -72,8 +72,13 @@ def test_what_is_no_question(model: jostle.Model) -> None:
             model.fastest("nobody", beside)
     with pytest.raises(UnknownName):
         model.fastest("w01", ("nobody",))
-    with pytest.raises(UsageError):
-        model.fastest("w01", most=0)
+    wrong: list[Any] = [0, "w01", None]
+    for nothing in wrong:
+        with pytest.raises(UsageError, match="no list of names"):
+            model.fastest("w01", nothing)
+    anything: Any = model
+    with pytest.raises(UsageError, match="no name of a workload"):
+        model.fastest(anything, wrong[0])
 
 
 def test_the_command(model: jostle.Model, tmp_path: Path) -> None:

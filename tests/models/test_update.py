@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -128,6 +129,32 @@ def test_what_cannot_learn_says_so(model: Model, parts: Parts) -> None:
     other = Model(model.predictor, model.calibration, named, model.usual, model.kept)
     with pytest.raises(UsageError, match="the method alignment does not learn new runs"):
         other.update(parts.later)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 1.5, None, "3"])
+def test_a_count_that_is_none_is_refused(model: Model, wrong: Any) -> None:
+    with pytest.raises(UsageError, match=r"`most` is .*, no whole number from 1 on"):
+        model.suggest(most=wrong)
+    with pytest.raises(UsageError, match=r"`most` is .*, no whole number from 1 on"):
+        model.fastest("w00", most=wrong)
+
+
+def test_what_is_no_runs_and_no_question_is_refused(model: Model, parts: Parts) -> None:
+    asked: Any = parts.old.colocations.take(np.arange(1))
+    wrong: Any
+    for wrong in (None, 0, "runs", asked):
+        for learns in (model.update, model.watch().update, model.watch().replay):
+            with pytest.raises(UsageError, match="is no runs"):
+                learns(wrong)
+    with pytest.raises(UsageError, match="is no runs"):
+        model.why(asked, runs=asked)
+    for wrong in (0, "w00", parts.old):
+        for asks in (model.suggest, model.why, model.evidence, model.for_mix):
+            with pytest.raises(UsageError, match="is no co-locations"):
+                asks(wrong)
+    for wrong in (-1, 1.5):
+        with pytest.raises(UsageError, match=r"`seed` is .*, no whole number from 0 on"):
+            model.update(parts.later, seed=wrong)
 
 
 def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) -> None:
@@ -385,9 +412,6 @@ def test_by_default_names_with_few_runs_are_asked_about(model: Model, parts: Par
     features = Runs(parts.new.table.slice(0, 0), parts.new.workload_features)
     found = model.update(features).suggest(most=1)
     assert len(found.runs) == 1
-    for wrong in (0, -1):
-        with pytest.raises(UsageError, match="are none"):
-            model.suggest(most=wrong)
 
 
 def test_the_command_suggests_and_writes_a_table(

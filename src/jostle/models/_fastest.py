@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle._report import Glance, duration
 from jostle.bounds import Bounds
-from jostle.errors import UnknownName, UsageError
+from jostle.errors import UnknownName, UsageError, require_whole
 from jostle.methods import AnswersEverywhere, HasInputPlatforms
 from jostle.runs import Colocations, places_of
 
@@ -40,8 +40,11 @@ def fastest(
     model: Any, workload: str, beside: Sequence[str], most: int, confidence: float
 ) -> Fastest:
     """See Model.fastest."""
-    if most < 1:
-        raise UsageError(f"at most {most} platforms are none", fix="Ask for at least 1.")
+    require_whole("most", most, 1)
+    if not isinstance(workload, str):
+        raise UsageError(f"a {type(workload).__name__} is no name of a workload")
+    if isinstance(beside, str) or not isinstance(beside, Collection):
+        raise UsageError(f"`beside` is {beside!r}, no list of names", fix="Give it as ['one'].")
     predictor: Any = model.answering
     names, workloads = predictor.platform_names, tuple(predictor.workload_names)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle._version import VERSION
 from jostle.bounds import Calibration
-from jostle.errors import UsageError, require_choice
+from jostle.errors import UsageError, require_choice, require_whole
 from jostle.methods import (
     Data,
     FitsAgain,
@@ -82,8 +82,7 @@ def fit(
     company changed counts as one of its longest stretch, by the law of rates (see _over_time).
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
     """
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise UsageError(f"the seed {seed!r} is no whole number from 0 on")
+    require_whole("seed", seed)
     source = Data.of(data)
     method = method_of(default_method(source) if method is None else method)
     over_time = OverTime.of(source, method.needs, seed)

@@ -17,7 +17,15 @@ from jostle._report import Glance
 from jostle._tensors import read_document, write_document
 from jostle._untrusted import understood
 from jostle.bounds import Bounds, Calibration, NameMix, candidates_of, grades_of
-from jostle.errors import BadData, JostleError, UnreadableFile, UsageError
+from jostle.errors import (
+    BadData,
+    JostleError,
+    UnreadableFile,
+    UsageError,
+    require_colocations,
+    require_runs,
+    require_whole,
+)
 from jostle.methods import Evidence, method_named
 
 if TYPE_CHECKING:
@@ -136,6 +144,7 @@ class Model(Glance):
         if isinstance(mix, Mapping):
             name_mix = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
         else:
+            require_colocations(mix)
             name_mix = NameMix.like(by, mix, grades_of(self.predictor, mix))
         model = copy(self)
         model.calibration = self.calibration.over(name_mix)
@@ -144,8 +153,6 @@ class Model(Glance):
     def in_session(self, name: str) -> Model:
         """The same model, about one of the campaigns that it learned from, in which all may have taken longer
         or shorter; `session_names` are those known. It is not saved. Raises UsageError, UnknownName."""
-        from jostle.errors import UsageError
-
         if not self.session_names:
             raise UsageError(
                 "the model knows no sessions",
@@ -197,7 +204,7 @@ class Model(Glance):
             from jostle.models.timelines._told import told
 
             return told(self, colocations)
-        _require_question(colocations)
+        require_colocations(colocations)
         seconds = self.answering.predict(colocations)
         if self.moved is None:
             return seconds
@@ -245,7 +252,7 @@ class Model(Glance):
         self, colocations: Colocations, confidence: float, tail: bool
     ) -> tuple[Bounds, np.ndarray | None]:
         """With (n,) seconds that are predicted, where they came about on the way."""
-        _require_question(colocations)
+        require_colocations(colocations)
         candidates = candidates_of(self.predictor, colocations)
         bounds = self.calibration.bound(
             self.predictor, colocations, confidence, tail=tail, candidates=candidates
@@ -294,6 +301,10 @@ class Model(Glance):
         """
         from jostle.models._why import why
 
+        if not hasattr(colocation, "elapsed_seconds"):
+            require_colocations(colocation)
+        if runs is not None:
+            require_runs(runs)
         return why(self, colocation, confidence, runs)
 
     def update(
@@ -321,6 +332,8 @@ class Model(Glance):
         from jostle.models.timelines._acts import Acts
         from jostle.models.timelines._over_time import taken_by
 
+        require_runs(runs)
+        require_whole("seed", seed)
         changed = not bool(runs.ok().is_steady.all())
         before, runs = runs, taken_by(self, runs)
         stamp = {"updated_at": updated_at, "data_version": data_version}
@@ -347,6 +360,11 @@ class Model(Glance):
         """
         from jostle.models.online._suggest import suggest
 
+        for given in (candidates, asked):
+            if given is not None:
+                require_colocations(given)
+        require_whole("most", most, 1)
+        require_whole("seed", seed)
         return suggest(self, candidates, asked, most, seed)
 
     def fastest(
@@ -374,6 +392,7 @@ class Model(Glance):
 
     def evidence(self, colocations: Colocations) -> Evidence:
         """How many runs were learned from that tell of each co-location."""
+        require_colocations(colocations)
         return self.predictor.evidence(colocations)
 
     @property
@@ -464,15 +483,6 @@ def _ends(predictor: Any) -> Colocations:
     return Colocations(
         workloads, platforms, arrays["workload"], arrays["platform"], offsets, arrays["corunner"]
     )
-
-
-def _require_question(asked: Any) -> None:
-    """Raises UsageError for what is no co-locations."""
-    if not hasattr(asked, "number_of_corunners"):
-        raise UsageError(
-            f"a {type(asked).__name__} is no co-locations to ask about",
-            fix="Give jostle.Colocations.from_columns(...), or runs' `.colocations`.",
-        )
 
 
 def _part(

@@ -25,7 +25,7 @@ from jostle.bounds import (
     Quantiles,
     conformal_rank,
 )
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_runs
 from jostle.models._following import Moved, MovedNames
 from jostle.models._usual import (
     FLEET,
@@ -141,6 +141,7 @@ class DriftWatch(Glance):
 
         Runs without a runtime or an answer and of names that the model does not know are passed over.
         """
+        require_runs(runs)
         first, self._following = len(self.drifts), None
         places = np.flatnonzero(runs.is_ok)
         known = self._kinds.know(runs.colocations)[places]
@@ -318,6 +319,7 @@ def in_order(runs: Runs, since: str | None = None) -> Runs:
     """Sorted by the time of measuring, from a time on."""
     import pyarrow as pa
 
+    require_runs(runs)
     column = runs.table.column("measured_at")
     at = column.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()
     order = np.argsort(at, kind="stable")

@@ -46,8 +46,6 @@ def suggest(
     method = method_named(str(model.metadata["method"]))
     if model.kept is None:
         raise UsageError("the model keeps none of its runs, so it suggests none", fix=AGAIN)
-    if most < 1:
-        raise UsageError(f"at most {most} runs are none", fix="Ask for at least 1.")
     asked = usual_questions(model) if asked is None else asked
     candidates = asked if candidates is None else candidates
     if len(candidates) > MOST_CANDIDATES:
