@@ -187,6 +187,20 @@ def test_a_fleet_of_ones_own_may_be_asked_about(service: Running, model: Any) ->
     assert [one.to_document() for one in mine] == [one.to_document() for one in theirs]
 
 
+def test_unknown_keys_of_a_fleet_and_its_tenants_are_refused(service: Running) -> None:
+    node = {"name": "a", "platform": "p3", "slots": 2}
+    tenant = {"workload": "w07", "deadlin": "9x"}
+    for odd, body in (
+        ("slot", {"fleet": [node, node | {"slot": 2}]}),
+        ("deadlin", {"fleet": [node | {"tenants": ["w06", tenant]}]}),
+        ("deadlin", {"fleet": [node], "tenants": [tenant | {"node": "a"}]}),
+    ):
+        refused = service.http.post("/v1/rank", json={"items": [], **body})
+        assert refused.status_code == 422
+        assert f"unknown key '{odd}'. Known: " in refused.text
+    assert service.post("/v1/rank", {"items": [{"workload": "w00"}], "fleet": [node]})["items"]
+
+
 @pytest.mark.parametrize("verb", ["safe", "rank", "walltime", "assign"])
 def test_a_bad_request_says_why_and_spoils_no_other(service: Running, verb: str) -> None:
     good = {"workload": "w00", "deadline": "9x"}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jostle.service.state import LivePlaces, Served
 
 REQUEST_KEYS = frozenset({one.name for one in fields(Request)} | {"deadline", "memory"})
+NODE_KEYS = ({one.name for one in fields(Node)} | {"node", "memory"}) - {"status"}
 TWICE = (("deadline", "deadline_seconds"), ("deadline", "slowdown"), ("memory", "memory_bytes"))
 VISIBLE = {"type": "string", "pattern": "[^\\s\\u001c-\\u001f\\u0085]"}  # not blank alone
 LIMIT = {"type": "string", "pattern": "^([1-9][0-9]{0,5}(ms|s|min|h|x))?$"}

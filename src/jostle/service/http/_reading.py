@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from jostle._confidence import exact_confidence
 from jostle.errors import UsageError
 from jostle.service._settings import ServeSettings
+from jostle.service.answers._requests import NODE_KEYS, REQUEST_KEYS
 from jostle.service.http._problems import HttpProblem
 
 MOST_BODIES = 8  # of the largest size, that one address may be sending
@@ -96,8 +97,21 @@ def confidence_of(body: Mapping[str, Any], settings: ServeSettings) -> float:
     return float(exact_confidence(value))
 
 
-def rows_of(body: Mapping[str, Any], key: str, settings: ServeSettings) -> list[Any] | None:
-    """A list of objects, if there is one. Raises UsageError."""
+def nodes_of(body: Mapping[str, Any], settings: ServeSettings) -> list[Any] | None:
+    """A fleet with its tenants, if there is one. Raises UsageError."""
+    nodes = rows_of(body, "fleet", settings, NODE_KEYS)
+    for node in nodes or ():
+        tenants = node.get("tenants")
+        for tenant in tenants if isinstance(tenants, list) else ():
+            if isinstance(tenant, dict):
+                only(tenant, *REQUEST_KEYS)
+    return nodes
+
+
+def rows_of(
+    body: Mapping[str, Any], key: str, settings: ServeSettings, known: Collection[str]
+) -> list[Any] | None:
+    """A list of objects with these keys, if there is one. Raises UsageError."""
     rows = body.get(key)
     if rows is None:
         return None
@@ -105,4 +119,6 @@ def rows_of(body: Mapping[str, Any], key: str, settings: ServeSettings) -> list[
         raise UsageError(f"`{key}` is not a list of objects")
     if len(rows) > settings.most_items:
         raise UsageError(f"{len(rows)} rows in `{key}`; at most {settings.most_items} are taken")
+    for row in rows:
+        only(row, *known)
     return rows

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jostle._options import options_of
 from jostle._verbs.documents import schema_of
 from jostle._version import VERSION
 from jostle.answers import question_schema, served_verbs
-from jostle.placement import Node, Standard
-from jostle.service.answers._requests import CONFIDENCE, NULL, VISIBLE, request_schema
+from jostle.placement import Standard
+from jostle.service.answers._requests import CONFIDENCE, NODE_KEYS, NULL, VISIBLE, request_schema
 from jostle.service.operations import OPERATIONS
 
 PROBLEMS = {
@@ -62,7 +61,7 @@ _COLOCATION = object_of(
 )
 _TENANT = request_schema(required=["workload", "node"])
 _TENANT["properties"] |= {"node": VISIBLE}
-_NODE = object_of(None, True, **{one.name: {} for one in options_of(Node)})
+_NODE = object_of(None, False, **{name: {} for name in sorted(NODE_KEYS)})
 _NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
 _USE = object_of(
     ["values"],

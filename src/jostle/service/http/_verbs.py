@@ -18,10 +18,10 @@ from jostle.placement import Standard
 from jostle.progress import Progress
 from jostle.service.answers._about_model import predict_items
 from jostle.service.answers._apart import Apart, ApartQuery
-from jostle.service.answers._requests import FleetQuestion
+from jostle.service.answers._requests import REQUEST_KEYS, FleetQuestion
 from jostle.service.http._gather import Gatherer
 from jostle.service.http._problems import answered
-from jostle.service.http._reading import confidence_of, items_of, json_of, only, rows_of
+from jostle.service.http._reading import confidence_of, items_of, json_of, nodes_of, only, rows_of
 from jostle.service.http._service import Serving
 from jostle.service.state import Served
 
@@ -103,8 +103,8 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
         query = FleetQuestion(
             items_of(body, settings),
             question_of(Standard, values),
-            rows_of(body, "fleet", settings),
-            rows_of(body, "tenants", settings),
+            nodes_of(body, settings),
+            rows_of(body, "tenants", settings, REQUEST_KEYS),
         )
         question = question_of(verb.question, {name: body.get(name) for name in names})
         served = service.served
