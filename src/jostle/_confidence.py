@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from numbers import Real
 
 from jostle.errors import UsageError
 
@@ -12,12 +13,10 @@ DEFAULT_CONFIDENCE = 0.9
 def exact_confidence(confidence: float) -> Fraction:
     """The decimal number a person meant: 0.9 is nine tenths, not the nearest binary fraction.
 
-    Raises UsageError outside (0, 1).
+    Raises UsageError outside (0, 1), and for another type, such as a text.
     """
-    try:
-        value = float(confidence)
-    except (TypeError, ValueError):
-        value = float("nan")
+    is_real = isinstance(confidence, Real) and not isinstance(confidence, bool)
+    value = float(confidence) if is_real else float("nan")
     if not 0.0 < value < 1.0:
         raise UsageError(
             f"confidence {confidence!r} is not between 0 and 1",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jostle.answers import ExplainQuestion, FitQuestion, LimitQuestion, PredictQuestion
 from jostle.bounds import conformal_rank
 from jostle.bounds._rank import one_run_of_each, rank_by_weight, window_weights
+from jostle.bridge import Peaks, Residents
 from jostle.errors import UsageError
+from jostle.placement import Standard
+from jostle.report import find
+from jostle.service import ServeSettings
+from jostle.tour import TourPlan
 from tests.limits import mean_limits
 
 SIZES = (5, 9, 10, 19, 20, 50, 99, 100)
 REPETITIONS = 1000
+NOTHING: Any = None
 
 
 @given(st.integers(0, 10_000), st.integers(1, 9_999))
@@ -39,11 +48,27 @@ def test_rank_where_floating_point_goes_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    "confidence", [0.0, 1.0, -0.1, 1.1, float("nan"), float("inf"), None, [0.9]]
+    "confidence", [0.0, 1.0, -0.1, 1.1, float("nan"), float("inf"), None, [0.9], "0.9", True]
 )
 def test_confidence_outside_its_range(confidence: Any) -> None:
     with pytest.raises(UsageError, match="not between 0 and 1"):
         conformal_rank(9, confidence)
+
+
+@pytest.mark.parametrize("confidence", [1.1, "0.9", True])
+@pytest.mark.parametrize(
+    "door",
+    [
+        *(PredictQuestion, ExplainQuestion, LimitQuestion, Standard, TourPlan),
+        partial(ServeSettings, model=Path("folder")),
+        partial(FitQuestion, dataset=Path("folder")),
+        partial(find, NOTHING, NOTHING),
+        Residents([Peaks.from_items([{"values": [1.0]}] * 9)]).ranked,
+    ],
+)
+def test_every_door_refuses_it_in_the_same_words(door: Any, confidence: Any) -> None:
+    with pytest.raises(UsageError, match="not between 0 and 1"):
+        door(confidence=confidence)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
 from jostle.errors import JostleError
 from jostle.methods import HasInputPlatforms
@@ -73,6 +73,7 @@ def find(
 
     seed: of the folds that coverage is counted over. Raises what reading the dataset raises.
     """
+    confidence = float(exact_confidence(confidence))
     every, notes = dataset.read(), []
     runs = every.ok()
     version = str(dataset.version())

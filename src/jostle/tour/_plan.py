@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Flag, Limits, Short
 
 # Fast and slow, small and cache-sized, computing and streaming: neighbours that do and do not jostle.
@@ -53,3 +53,7 @@ class TourPlan:
         bool, "Learn from the sample that comes with Jostle, too.", Flag("--prior/--no-prior")
     ] = False
     seed: Annotated[int, "Of everything that is drawn."] = 0
+
+    def __post_init__(self) -> None:
+        """Raises UsageError."""
+        exact_confidence(self.confidence)

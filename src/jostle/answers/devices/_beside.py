@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from jostle._confidence import DEFAULT_CONFIDENCE
+from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Confidence, Limits, Positional
 from jostle._report import Report
 from jostle._tables import cells
@@ -61,6 +61,10 @@ class FitQuestion:
     ] = None
     platform: Annotated[str | None, "Of the measured runs.  [default: their only one]"] = None
     confidence: Confidence = DEFAULT_CONFIDENCE
+
+    def __post_init__(self) -> None:
+        """Raises UsageError."""
+        exact_confidence(self.confidence)
 
     def answer(
         self,

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._confidence import exact_confidence
 from jostle._verbs import answers_verbs
 from jostle.bridge.limits._likeness import Unlikeness
 from jostle.bridge.limits._peaks import Peaks, Use
@@ -111,6 +112,7 @@ class Residents:
 
     def ranked(self, confidence: float) -> RankedLimit:
         """The limit of the sum at any time: estimated, with what few runs leave open."""
+        confidence = float(exact_confidence(confidence))
         value = float(np.quantile(self._sums.max(axis=1), confidence, method="higher"))
         counts = [len(one.going) for one in self.residents]
         open_runs = max(sum(use.is_open for use in one.going) for one in self.residents)

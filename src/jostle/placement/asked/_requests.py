@@ -24,6 +24,14 @@ def _statistic(cell: Any, what: str) -> str | None:
     return statistic
 
 
+def _confidence(cell: Any, what: str) -> float | None:
+    value = cells.number(cell, what)
+    try:
+        return None if value is None else float(exact_confidence(value))
+    except UsageError as error:
+        raise ValueError(error.what) from None
+
+
 _seconds = partial(cells.seconds, unit="s")
 # How the cell of each column is read.
 READERS: dict[str, Callable[[Any, str], Any]] = {
@@ -37,7 +45,7 @@ READERS: dict[str, Callable[[Any, str], Any]] = {
     "done_ratio": partial(cells.number, above=False),
     "memory_bytes": cells.size,
     "worth": cells.number,
-    "confidence": cells.number,
+    "confidence": _confidence,
     "rate_per_second": cells.number,
     "statistic": _statistic,
     "pes_ratio": cells.number,
@@ -134,12 +142,8 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: read(row.get(name), name) for name, read in READERS.items()}
     for name, value in (("name", ""), ("memory_bytes", 0.0), ("worth", 1.0)):
         fields[name] = value if fields[name] is None else fields[name]
-    confidence, share = fields["confidence"], fields["pes_ratio"]
-    if confidence is not None and confidence >= 1:
-        raise ValueError(f"confidence is {confidence:g}, not between 0 and 1")
-    if confidence is not None:
-        fields["confidence"] = float(exact_confidence(confidence))
-    elif fields["rate_per_second"] is None:
+    share = fields["pes_ratio"]
+    if fields["confidence"] is None and fields["rate_per_second"] is None:
         fields["confidence"] = LEVELS.get(fields["statistic"] or "")
     if fields["done_ratio"] is not None and fields["done_ratio"] >= 1:
         raise ValueError(

@@ -90,11 +90,7 @@ def items_of(body: Mapping[str, Any], settings: ServeSettings) -> list[Any]:
 def confidence_of(body: Mapping[str, Any], settings: ServeSettings) -> float:
     """Raises UsageError."""
     value = body.get("confidence")
-    if value is None:
-        return settings.confidence
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UsageError("`confidence` is not a number", fix="Give one between 0 and 1.")
-    return float(exact_confidence(value))
+    return settings.confidence if value is None else float(exact_confidence(value))
 
 
 def nodes_of(body: Mapping[str, Any], settings: ServeSettings) -> list[Any] | None:
