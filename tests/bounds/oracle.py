@@ -141,7 +141,8 @@ def answer(
         else:
             outcome = "little_evidence" if grades[4] else "new_corunner"
         return Answer(math.inf, outcome, pool_name(degree), 0, 0)
-    asked = [pool for pool in chain if pool.answers(0.9)] or chain[-1:]
+    asked = [pool for pool in chain if pool.answers(0.9)]
+    asked = asked or [max(chain, key=lambda pool: len({run.unit for run in pool.runs}))]
     floor = -math.inf
     for pool in asked:
         if pool.answers(confidence):
