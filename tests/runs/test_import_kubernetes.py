@@ -157,3 +157,76 @@ def test_what_kube_state_metrics_tells_is_what_kubectl_prints(tmp_path: Path) ->
         "etl/gone",
         "etl/sort",
     ]
+
+
+def test_a_pod_is_a_run_of_what_lasts(tmp_path: Path) -> None:
+    """By its label, else by its owner's name without what is drawn or counted for each run."""
+    labelled = pod("l", "08:00:00", "08:05:00", owner="x")
+    labelled["metadata"]["labels"]["jostle/workload"] = "mine"
+    bare = pod("fft-x2x4z", "08:10:00", "08:15:00")
+    bare["metadata"] |= {"ownerReferences": [], "generateName": "fft-"}
+    owners = ["sort-29000000", "sort-bcdfg", "sort", "sort-alpha", "sort-cron-29000000-x7k2p"]
+    items = [
+        pod(f"p{n}", f"08:2{n}:00", f"08:2{n}:30", owner=owner) for n, owner in enumerate(owners)
+    ]
+    runs = imported(tmp_path, {"items": [labelled, bare, *items]}).ok()
+    names = ["mine", "etl/fft", "etl/sort", "etl/sort", "etl/sort", "etl/sort-alpha"]
+    assert runs.table.column("workload").to_pylist() == [*names, "etl/sort-cron"]
+
+
+def test_nodes_tell_the_platform_and_daemons_are_part_of_them(tmp_path: Path) -> None:
+    machine = {"node.kubernetes.io/instance-type": "m5"}
+    nodes = [
+        {"kind": "Node", "metadata": {"name": "n1", "labels": machine}},
+        {
+            "kind": "Node",
+            "metadata": {"name": "n2", "labels": machine | {"jostle/platform": "big"}},
+        },
+    ]
+    daemon = pod("proxy-x2x4z", "07:00:00", None, owner="proxy")
+    daemon["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet"
+    items = [
+        pod("a", "08:00:00", "08:05:00"),
+        pod("b", "08:00:00", "08:05:00", node="n2"),
+        daemon,
+        event("proxy-bcdfg", "Started", "08:01:00"),
+        event("proxy-bcdfg", "Killing", "08:02:00"),
+    ]
+    runs = imported(tmp_path, {"items": items + nodes}).ok().table.to_pylist()
+    assert [(row["platform"], row["corunners"]) for row in runs] == [("m5", []), ("big", [])]
+
+
+def test_a_restarted_pod_is_nobody_beside_itself(tmp_path: Path) -> None:
+    """One container ran throughout, another was restarted after five minutes, and so is no measured run."""
+    both = pod("both", "08:00:00", "08:30:00", owner="both", last=LAST)
+    containers = both["status"]["containerStatuses"]
+    containers[0]["restartCount"] = 1
+    containers.append({"name": "other", "state": containers[0]["state"], "restartCount": 0})
+    runs = imported(tmp_path, {"items": [both, pod("a", "08:00:00", "08:30:00", owner="a")]})
+    (a,) = runs.ok().table.to_pylist()
+    assert (a["workload"], a["corunners"], a.get("stretches")) == ("etl/a", ["etl/both"], None)
+
+
+def test_who_is_gone_was_there_until_its_job_was_completed(tmp_path: Path) -> None:
+    """Events come in any order; one that was killed and started again went on."""
+    done = event("sort-29000000", "Completed", "08:40:00")
+    done["involvedObject"]["kind"] = "Job"
+    evicted = pod("evicted", None, None, phase="Failed")
+    items = [
+        event("sort-29000000-x2x4z", "Started", "08:30:00"),
+        event("sort-29000000-x2x4z", "Killing", "08:15:00"),
+        event("sort-29000000-x2x4z", "Started", "08:10:00"),
+        done,
+        evicted,
+        event("evicted", "Started", "08:50:00"),
+        event("evicted", "Evicted", "08:55:00"),
+        pod("a", "08:00:00", "09:00:00", owner="a"),
+    ]
+    (a,) = imported(tmp_path, {"items": items}).ok().table.to_pylist()
+    assert [(one["start_seconds"], one["corunners"]) for one in a["stretches"]] == [
+        (0, []),
+        (600, ["etl/sort"]),
+        (2400, []),
+        (3000, ["etl/evicted"]),
+        (3300, []),
+    ]

@@ -29,6 +29,8 @@ from .importers._table import ParquetImport as ParquetImport
 from .logs._kubernetes import KubernetesImport as KubernetesImport
 from .logs._log import ImportedLog as ImportedLog
 from .logs._log import MadeOfLog as MadeOfLog
+from .logs._owners import platform_of_node as platform_of_node
+from .logs._owners import workload_of as workload_of
 from .logs._tables import JobsImport as JobsImport
 from .logs._tables import SacctImport as SacctImport
 from .logs._windows import WindowsImport as WindowsImport

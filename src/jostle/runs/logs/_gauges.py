@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from jostle.runs.logs._owners import owner_by_name
 
 Pairs = list[tuple[float, float]]
 Series = tuple[dict[str, str], Pairs]
@@ -23,8 +24,6 @@ _KNOWN = {
 }
 FEATURES = tuple(dict.fromkeys(feature for feature, _ in _KNOWN.values()))
 _UNTOLD = 1e12  # DCGM writes numbers near 2^63 for what a device does not tell
-# What a Deployment, a Job, a DaemonSet or a StatefulSet adds to its name.
-_GENERATED = re.compile(r"((-[a-f0-9]{8,10})?-[a-z0-9]{5}|-\d+)$")
 
 
 @dataclass
@@ -102,4 +101,4 @@ def pod_of(labels: dict[str, str], *, of_exporter: bool = False) -> tuple[str, s
 
 def owner_of(pod: tuple[str, str]) -> str:
     """namespace/owner, the owner by what generated names add."""
-    return "/".join(part for part in (pod[0], _GENERATED.sub("", pod[1])) if part)
+    return "/".join(part for part in (pod[0], owner_by_name(pod[1])) if part)

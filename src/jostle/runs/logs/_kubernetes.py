@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -15,12 +14,22 @@ from jostle._tables.prometheus import read_matrix
 from jostle.errors import UnreadableFile
 from jostle.runs.logs._gauges import Series
 from jostle.runs.logs._log import ImportedLog
+from jostle.runs.logs._owners import (
+    DAEMONS,
+    lasting_name,
+    maker_of,
+    owner_by_name,
+    owner_of,
+    platform_of_node,
+    workload_of,
+)
 from jostle.runs.logs._tables import JobsImport
 from jostle.runs.logs._windows import KINDS, series_of
 
-_COLUMNS = ("job", "node", "start", "end", "state", "namespace", "pod", "owner", "app", "image")
+_COLUMNS = (
+    "job", "node", "start", "end", "state", "workload", "namespace", "pod", "owner", "app", "image",
+)  # fmt: skip
 _PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")
-_OF_A_SCHEDULE = re.compile(r"-\d{7,}$")  # what a CronJob adds to the name of each of its jobs
 Row = dict[str, str | None]
 
 
@@ -28,9 +37,11 @@ Row = dict[str, str | None]
 class KubernetesImport(JobsImport):
     """Import what kubectl prints of pods and events, or Prometheus answers of kube-state-metrics.
 
-    Of kubectl get pods,events -A -o json each pod is a job, from the start of its first container to the end
-    of the last, and each earlier life of a container that was restarted is one. Pods that are gone are told
-    by their events, as company. Pods that run on, such as services, are company; who failed, too. Of
+    Of kubectl get pods,events,nodes -A -o json each pod is a job, from the start of its first container to
+    the end of the last, and each earlier life of a container that was restarted is one. Pods that are gone
+    are told by their events, as company. Pods that run on, such as services, are company; who failed, too;
+    those of DaemonSets are part of the node. What is drawn or counted for each run is taken off the owner's
+    name. Nodes tell the platform: the label jostle/platform, else the type of machine. Of
     /api/v1/query_range the series kube_pod_info, _start_time, _completion_time and _status_phase are needed;
     _container_state_started is nearer than the first, and _container_status_restarts_total tells restarts.
     """
@@ -39,10 +50,13 @@ class KubernetesImport(JobsImport):
     columns: ClassVar[dict[str, tuple[str, ...]]] = {
         key: (key,) for key in ("job", "node", "start", "end", "state")
     }
+    cutting_rule: ClassVar[str] = "{namespace}/{owner:^[a-z]+}"
 
     workload: Annotated[
-        str, "What a pod is a run of, of its namespace, owner, app, pod and image, in braces."
-    ] = "{namespace}/{owner}"
+        str,
+        "What a pod is a run of: its label jostle/workload, else {namespace}/{owner}; or of namespace, "
+        "owner, app, pod and image, in braces.",
+    ] = "workload"
     campaign: Annotated[str, "A name for the cluster: with a pod's uid it tells runs apart."] = (
         "kubernetes"
     )
@@ -52,37 +66,45 @@ class KubernetesImport(JobsImport):
         try:
             document = json.loads(content)
             if isinstance(document, list) or "data" in document:
-                rows = _of_series(series_of(read_matrix(document, "", where, KINDS), where))
+                every = _of_series(series_of(read_matrix(document, "", where, KINDS), where))
             else:
                 items = document["items"]
                 pods = [one for one in items if one.get("kind", "Pod") == "Pod" and "spec" in one]
-                events = [one for one in items if "involvedObject" in one]
-                rows = [row for pod in pods for row in _lives(pod)]
-                rows += _gone(events, {pod["metadata"].get("uid") for pod in pods})
+                nodes = [one["metadata"] for one in items if one.get("kind") == "Node"]
+                if nodes and log.platform_of is None:
+                    log.platform_of = {one["name"]: platform_of_node(one) for one in nodes}
+                every = [row for pod in pods for row in _lives(pod)]
+                every += _gone([one for one in items if "involvedObject" in one], every)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableFile(
                 f"no list of pods as kubectl prints it: {type(error).__name__} {error}"[:200],
                 where=where,
-                fix="kubectl get pods,events -A -o json > pods.json",
+                fix="kubectl get pods,events,nodes -A -o json > pods.json",
             ) from None
+        rows = [row for row in every if row["kind"] not in DAEMONS]
+        daemons = len(every) - len(rows)
+        log.jobs += daemons
+        log.left_aside["they are part of each node (DaemonSets, static pods)"] += daemons
         if rows:
             texts = {key: [row.get(key) or "" for row in rows] for key in _COLUMNS}
             yield {key: pa.array(values, pa.string()) for key, values in texts.items()}
 
 
 def _lives(pod: dict[str, Any]) -> list[Row]:
-    """The pod itself, and the earlier lives of its containers."""
+    """The pod itself, and when earlier lives of its containers were there without it."""
     about, status = pod["metadata"], pod.get("status") or {}
     labels = about.get("labels") or {}
-    owners = about.get("ownerReferences") or []
-    owner = owners[0]["name"] if owners else about["name"]
-    owner = _OF_A_SCHEDULE.sub("", owner.removesuffix(f"-{labels.get('pod-template-hash')}"))
+    texts = labels | (about.get("annotations") or {})
+    owner = owner_of(about, texts) or about["name"]
+    namespace = about.get("namespace") or "default"
     containers = pod["spec"].get("containers") or [{}]
     base: Row = {
         "job": about.get("uid") or f"{about.get('namespace')}/{about['name']}",
         "node": pod["spec"].get("nodeName"),
-        "namespace": about.get("namespace") or "default",
+        "namespace": namespace,
         "pod": about["name"],
+        "kind": maker_of(about)[0],
+        "workload": workload_of(about, texts) or f"{namespace}/{owner}",
         "owner": owner,
         "app": labels.get("app.kubernetes.io/name") or labels.get("app") or owner,
         "image": containers[0].get("image"),
@@ -91,22 +113,28 @@ def _lives(pod: dict[str, Any]) -> list[Row]:
     stays = [state.get("terminated") or state.get("running") or {} for _, state in states]
     starts = [one["startedAt"] for one in stays if one.get("startedAt")]
     ends = [one["finishedAt"] for one in stays if one.get("finishedAt")]
-    phase = str(status.get("phase") or "Unknown")
-    is_over = bool(stays) and len(ends) == len(stays)
-    rows = [
-        base
-        | {
-            "start": min(starts, default=None),
-            "end": max(ends) if is_over else None,
-            "state": "Running" if phase == "Running" and not is_over else phase,
-        }
-    ]
+    start, is_over = min(starts, default=None), bool(stays) and len(ends) == len(stays)
+    state = str(status.get("phase") or "Unknown")
+    if (
+        state == "Succeeded"
+        and len(states) > 1
+        and any(one.get("restartCount") for one, _ in states)
+    ):
+        state = "Restarted"  # its time is that of no one run
+    lives: list[tuple[str, str, str, str]] = []
     for one, _ in states:
         last = (one.get("lastState") or {}).get("terminated") or {}
         if last.get("startedAt") and last.get("finishedAt"):
             number = f"{base['job']}#{one.get('name')}-{one.get('restartCount', 0)}"
-            life = {"start": last["startedAt"], "end": last["finishedAt"]}
-            rows.append(base | life | {"job": number, "state": str(last.get("reason") or "Error")})
+            reason = str(last.get("reason") or "Error")
+            lives.append((last["startedAt"], last["finishedAt"], number, reason))
+    rows = [base | {"start": start, "end": max(ends) if is_over else None, "state": state}]
+    until = ""  # a pod is nobody beside itself
+    for begin, end, number, reason in sorted(lives):
+        begin, end = max(begin, until), min(end, start or end)
+        if begin < end:
+            rows.append(base | {"start": begin, "end": end, "state": reason, "job": number})
+            until = end
     return rows
 
 
@@ -147,44 +175,62 @@ def _of_series(series: list[Series]) -> list[Row]:
 
 
 def _by_info(key: str, labels: dict[str, str]) -> Row:
-    owner = labels.get("created_by_name") or labels["pod"]
-    if labels.get("created_by_kind") == "ReplicaSet":
-        owner = re.sub(r"-[a-z0-9]{8,10}$", "", owner)
-    owner = labels["pod"] if owner == "<none>" else _OF_A_SCHEDULE.sub("", owner)
+    kind, maker = labels.get("created_by_kind", ""), labels.get("created_by_name", "<none>")
+    owner = labels["pod"] if maker == "<none>" else lasting_name(kind, maker)
+    namespace = labels.get("namespace", "default")
     return {
         "job": key,
         "node": labels.get("node"),
-        "namespace": labels.get("namespace", "default"),
+        "namespace": namespace,
         "pod": labels["pod"],
+        "workload": f"{namespace}/{owner}",
         "owner": owner,
         "app": owner,
+        "kind": kind,
     }
 
 
-def _gone(events: list[dict[str, Any]], listed: set[Any]) -> list[Row]:
-    """Pods of events alone: from their start until they were killed. How they ended is not known."""
+def _gone(events: list[dict[str, Any]], listed: list[Row]) -> list[Row]:
+    """Pods of whose times events alone tell: from their start until they were killed, or their job was
+    completed. How they ended is not known."""
+    daemons = {row["workload"] for row in listed if row["kind"] in DAEMONS}
+    known = {row["job"] for row in listed if row["start"]}
     rows: dict[str, Row] = {}
+    completed: dict[str, str] = {}
     for event in events:
-        pod = event["involvedObject"]
-        uid = pod.get("uid")
-        if pod.get("kind") != "Pod" or not uid or uid in listed:
-            continue
-        row = rows.setdefault(
-            uid,
-            {
-                "job": uid,
-                "namespace": pod.get("namespace") or "default",
-                "pod": pod.get("name"),
-                # Its owner's name is not told: what generated names add is taken off.
-                "owner": re.sub(r"(-[a-f0-9]{8,10})?-[a-z0-9]{5}$", "", pod.get("name") or ""),
-                "state": "Gone",
-            },
+        about, reason = event["involvedObject"], event.get("reason")
+        namespace, name = about.get("namespace") or "default", about.get("name") or ""
+        first, last = (
+            event.get(f"{one}Timestamp") or event.get("eventTime") for one in ("first", "last")
         )
-        row["app"] = row["owner"]
+        if about.get("kind") == "Job" and reason == "Completed" and last:
+            completed[f"{namespace}/{name}"] = last
+        uid = about.get("uid")
+        if about.get("kind") != "Pod" or not uid or uid in known:
+            continue
+        owner = owner_by_name(name)
+        workload = f"{namespace}/{owner}"
+        new: Row = {
+            "job": uid,
+            "namespace": namespace,
+            "pod": name,
+            "kind": "DaemonSet" if workload in daemons else "",
+            "workload": workload,
+            "owner": owner,
+            "app": owner,
+            "state": "Gone",
+        }
+        row = rows.setdefault(uid, new)
         host = (event.get("source") or {}).get("host") or event.get("reportingInstance")
-        if event.get("reason") == "Started":
-            row["start"] = row.get("start") or event.get("firstTimestamp") or event.get("eventTime")
+        if reason == "Started" and first and last:
+            row["start"] = min(row.get("start") or first, first)
+            row["again"] = max(row.get("again") or last, last)
             row["node"] = row.get("node") or host
-        if event.get("reason") in ("Killing", "Completed", "Evicted"):
-            row["end"] = event.get("lastTimestamp") or event.get("eventTime")
+        if reason in ("Killing", "Evicted") and last:
+            row["end"] = max(row.get("end") or last, last)
+    for row in rows.values():
+        end, again = row.get("end"), row.get("again") or ""
+        job = f"{row['namespace']}/{row['pod']}".rpartition("-")[0]
+        # Killed before it last started, it was restarted.
+        row["end"] = end if end and end >= again else completed.get(job)
     return [row for row in rows.values() if row.get("start")]

@@ -85,6 +85,7 @@ class ImportedLog:
     ) -> None:
         self.source, self.campaign, self.platform_of = source, campaign, platform_of
         self._since, self._until = since, until
+        self.rule = "{name:^[a-z]+}"  # one that cuts names, as an example
         self._parts: list[tuple[Any, ...]] = []
         self._codes: tuple[dict[str, int], ...] = ({}, {}, {})  # node lists, workloads, states
         self.left_aside: Counter[str] = Counter()
@@ -200,7 +201,7 @@ class ImportedLog:
         about = _Jobs(
             ids, names, state, start, end, outcome, np.array(states), np.array(list(self._codes[1])),
             np.array(node_names), platforms, np.array(sorted(self._platform_names(node_names))),
-            self.campaign,
+            self.campaign, self.rule,
         )  # fmt: skip
         tally = _Tally(len(about.workload_names))
         batch: list[pa.Table] = []
@@ -264,6 +265,7 @@ class _Jobs:
     platform: np.ndarray
     platform_names: np.ndarray
     campaign: str
+    rule: str
 
 
 def _plain(column: Any) -> Any:
@@ -382,7 +384,7 @@ class _Tally:
             one = about.workload_names[np.argmax(number == 1)]
             made.notes.append(
                 f"{made.once} of {made.workloads} names were met once, such as {str(one)!r}: where they end "
-                "in a number, let the rule of workloads cut them, such as {name:^[a-z]+}"
+                f"in a number, let the rule of workloads cut them, such as {about.rule}"
             )
         if not len(good):
             seen = ", ".join(

@@ -58,6 +58,7 @@ class JobsImport:
     has_steps: ClassVar[bool] = False
     free_text: ClassVar[str] = ""  # the column that may hold delimiters
     printed_by: ClassVar[str] = ""  # the command that makes such a log
+    cutting_rule: ClassVar[str] = "{workload:^[a-z]+}"  # of workloads: an example
 
     file: Annotated[
         str | os.PathLike[str] | BinaryIO, "The log; - reads standard input.", Positional()
@@ -102,6 +103,7 @@ class JobsImport:
         log = ImportedLog(
             where, self.campaign, self._platforms(), self._edge("since"), self._edge("until")
         )
+        log.rule = self.cutting_rule
         rule = WorkloadRule(self.workload)
         for cells in self._cells(log, where):
             known = {name.lower(): name for name in cells}
@@ -270,6 +272,7 @@ class SacctImport(JobsImport):
     delimiter: ClassVar[str] = "|"
     has_steps: ClassVar[bool] = True
     free_text: ClassVar[str] = "jobname"
+    cutting_rule: ClassVar[str] = "{User}/{JobName:^[a-z]+}"
     printed_by: ClassVar[str] = (
         "Print it so: sacct -aDP -o JobID,User,JobName,NodeList,Start,End,State,ElapsedRaw > sacct.txt"
     )

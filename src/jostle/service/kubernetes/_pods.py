@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,11 +10,12 @@ from typing import Any
 
 from jostle.errors import JostleError, UsageError
 from jostle.placement import Node, Request, Requests
+from jostle.runs import platform_of_node, workload_of
 from jostle.service.state import ObservedStay
 
 PREFIX = "jostle/"
-# What an annotation or a label of the pod may say, as a row of a table of requests.
-KEYS = ("workload", "deadline", "slowdown", "solo_seconds", "confidence", "apart", "needs")
+# What an annotation or a label of the pod may say beside its workload, as a row of a table of requests.
+KEYS = ("deadline", "slowdown", "solo_seconds", "confidence", "apart", "needs")
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,9 @@ def pod_of(document: Any) -> Pod:
         labels |= texts
     row = {key: labels[PREFIX + key] for key in KEYS if PREFIX + key in labels}
     names = {key: str(metadata.get(key) or "") for key in ("namespace", "name", "uid")}
-    if "workload" not in row and (owner := _owner(metadata, labels)):
-        row["workload"] = f"{names['namespace']}/{owner}"
-    return Pod(**names, row=row if "workload" in row else {}, **_times(document))
-
-
-def _owner(metadata: Mapping[str, Any], labels: Mapping[str, str]) -> str | None:
-    """Name of what made the pod: of the Deployment or CronJob behind a ReplicaSet or Job."""
-    owners = metadata.get("ownerReferences")
-    one = next((o for o in owners or [] if isinstance(o, Mapping) and o.get("controller")), None)
-    if one is None:
-        return None
-    name, kind = str(one.get("name") or ""), one.get("kind")
-    if kind == "ReplicaSet":
-        return name.removesuffix(f"-{labels.get('pod-template-hash', '')}")
-    return re.sub(r"-[0-9]{8,10}$", "", name) if kind == "Job" else name
+    if workload := workload_of(metadata, labels):
+        row["workload"] = workload
+    return Pod(**names, row=row if workload else {}, **_times(document))
 
 
 def _times(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,10 +122,9 @@ def node_of(document: Any) -> Node | None:
     or itself. None where it cannot be read."""
     metadata = document.get("metadata") or {}
     labels, name = metadata.get("labels") or {}, str(metadata.get("name") or "")
-    platform = labels.get(f"{PREFIX}platform") or labels.get("node.kubernetes.io/instance-type")
     slots = str(labels.get(f"{PREFIX}slots", ""))
     try:
-        return Node(name, str(platform or name), int(slots) if slots.isdecimal() else None)
+        return Node(name, platform_of_node(metadata), int(slots) if slots.isdecimal() else None)
     except JostleError:
         return None
 
