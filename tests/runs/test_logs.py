@@ -7,8 +7,10 @@ import gzip
 import json
 import random
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -219,6 +221,42 @@ def test_an_hour_that_the_clock_has_twice(tmp_path: Path) -> None:
     assert made.runs == 1
 
 
+def test_an_hour_that_the_clock_has_twice_is_never_guessed_in_silence(tmp_path: Path) -> None:
+    """Against all readings that a clock allows: what one alone allows is read so, the rest is told."""
+    night = datetime(2026, 10, 24, 23, tzinfo=UTC)  # 01:00 in Berlin; it is 02:00 to 03:00 twice
+    zone, draw = ZoneInfo("Europe/Berlin"), random.Random(0)
+    lines, lengths, unsure = [], {}, 0
+    for job in range(200):
+        minutes = sorted(draw.sample(range(5 * 60), 2))
+        clock = [(night + timedelta(minutes=m)).astimezone(zone) for m in minutes]
+        took = 60 * (minutes[1] - minutes[0])
+        tells = draw.random() < 0.5
+        readings = [
+            (end - start).total_seconds()
+            for start, end in product(
+                *[{c.replace(fold=f).astimezone(UTC) for f in (0, 1)} for c in clock]
+            )
+            if end > start and (not tells or (end - start).total_seconds() == took)
+        ]
+        unsure += len(readings) > 1
+        if len(readings) == 1:
+            lengths[str(job)] = float(took)
+        times = (c.strftime("%Y-%m-%dT%H:%M:%S") for c in clock)
+        lines.append(f"{job},n{job},{','.join(times)},{took if tells else ''},a\n")
+    path = tmp_path / "log.csv"
+    path.write_text("job,node,start,end,elapsed,workload\n" + "".join(lines), "utf-8")
+    edges: dict[str, Any] = {"since": "2026-10-24T00:00:00", "until": "2026-10-26T00:00:00"}
+    log = JobsImport(path, timezone=zone.key, **edges).read()
+    assert [note for note in log.notes if f"{unsure} jobs began or ended in an hour" in note]
+    runs = log.runs()
+    ids = (one.split(":")[1] for one in runs.table.column("run_id").to_pylist())
+    read = dict(zip(ids, runs.runtime_seconds.tolist(), strict=True))
+    assert len(read) == 200
+    assert 0 < unsure < 200
+    assert lengths.items() <= read.items()
+    assert not JobsImport(path, timezone="UTC", **edges).read().notes
+
+
 def test_the_commands_tell_what_was_made(tmp_path: Path) -> None:
     path = tmp_path / "sacct.txt"
     lines = [
@@ -342,7 +380,8 @@ def test_cells() -> None:
             "",
         ]
     )
-    times, bad = times_of(cells, "UTC")
+    times, second, bad = times_of(cells, "UTC")
+    np.testing.assert_array_equal(times, second)
     assert times[:3].tolist() == [1767225600_000000, 1767225600_000000, 1767225600_500000]
     assert bad.tolist() == [False, False, False, True, False]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -33,36 +34,43 @@ def zone_of(name: str) -> str:
         ) from None
 
 
-def times_of(column: Any, zone: str, ambiguous: str = "earliest") -> tuple[np.ndarray, np.ndarray]:
-    """((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) bool: cannot be read).
+def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) the same in the second pass of
+    an hour that the zone has twice; (n,) bool: cannot be read).
 
-    Cells are ISO 8601, or seconds since 1970; one without an offset is in the zone. ambiguous: `earliest` or
-    `latest`, of an hour that the zone has twice.
+    Cells are ISO 8601, or seconds since 1970; one without an offset is in the zone.
     """
     text = pc.fill_null(pc.utf8_trim_whitespace(column), "")
-    out = np.full(len(text), NO_TIME)
+    first, second = np.full(len(text), NO_TIME), np.full(len(text), NO_TIME)
     left = ~filled(pc.is_in(text, value_set=_NONE), False).astype(bool)
+
+    def in_zone(some: Any, ambiguous: str) -> Any:
+        local = some.cast(pa.timestamp("us"))
+        return pc.assume_timezone(local, zone, ambiguous=ambiguous, nonexistent="latest")
+
     ways: list[tuple[str, Callable[[Any], Any]]] = [
         (r"^\d{1,11}(\.\d+)?$", lambda some: pc.round(pc.multiply(some.cast(pa.float64()), 1e6))),
-        (
-            f"^{_DAY}$",
-            lambda some: pc.assume_timezone(
-                some.cast(pa.timestamp("us")), zone, ambiguous=ambiguous, nonexistent="latest"
-            ),
-        ),
+        (f"^{_DAY}$", partial(in_zone, ambiguous="earliest")),
         (rf"^{_DAY}(Z|[+-]\d\d(:?\d\d)?)$", lambda some: some.cast(pa.timestamp("us", "UTC"))),
     ]
     for pattern, read in ways:
         at = np.flatnonzero(left & filled(pc.match_substring_regex(text, pattern), False))
         if len(at):
             some = text.take(pa.array(at))
-            try:
-                values = read(some).cast(pa.int64())
-            except pa.ArrowInvalid:  # a day that is none
-                values = pa.array([_one_time(cell, read) for cell in some.to_pylist()], pa.int64())
-            out[at] = filled(values, NO_TIME)
-            left[at[out[at] != NO_TIME]] = False
-    return out, left
+            first[at] = second[at] = _moments(some, read)
+            if isinstance(read, partial) and zone != "UTC":
+                second[at] = _moments(some, partial(in_zone, ambiguous="latest"))
+            left[at[first[at] != NO_TIME]] = False
+    return first, second, left
+
+
+def _moments(some: Any, read: Callable[[Any], Any]) -> np.ndarray:
+    """NO_TIME where a day is none."""
+    try:
+        values = read(some).cast(pa.int64())
+    except pa.ArrowInvalid:
+        values = pa.array([_one_time(cell, read) for cell in some.to_pylist()], pa.int64())
+    return filled(values, NO_TIME)
 
 
 def _one_time(cell: str, read: Callable[[Any], Any]) -> int | None:
@@ -84,6 +92,31 @@ def spans_of(column: Any) -> np.ndarray:
         return float(plain + 86_400 * days + 3600 * hours + 60 * minutes + seconds)
 
     return np.array(_by_value(column, read), np.float64)
+
+
+def in_one_pass(
+    starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], took: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(start, end, whether they are not as far apart as the job took, whether another pass would do as well)
+    of n jobs. starts, ends: in the first and the second pass of an hour that the clock has twice, as
+    `times_of` gives them. took: microseconds, NaN where it is not known."""
+    is_both = (starts[0] != NO_TIME) & (ends[0] != NO_TIME)
+    is_known = is_both & np.isfinite(took)
+    start, end = starts[0].copy(), ends[0].copy()
+    is_found, unsure = np.zeros(len(took), bool), np.zeros(len(took), bool)
+    for begin, until in ((0, 0), (0, 1), (1, 1)):
+        length = ends[until].astype(float) - starts[begin]
+        fits = np.where(is_known, np.abs(length - took) <= 1.5e6, is_both & (length > 0))
+        is_other = (starts[begin] != start) | (ends[until] != end)
+        unsure |= is_found & fits & is_other
+        start, end = (
+            np.where(fits & ~is_found, one, now)
+            for one, now in ((starts[begin], start), (ends[until], end))
+        )
+        is_found |= fits
+    # One that still runs has no end.
+    unsure |= (ends[0] == NO_TIME) & (starts[0] != starts[1])
+    return start, end, is_known & ~is_found, unsure
 
 
 def nodes_of(text: str) -> tuple[str, ...]:

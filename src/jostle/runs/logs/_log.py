@@ -31,8 +31,8 @@ _IDS_AT_ONCE = 500_000
 @dataclass
 class JobBatch:
     """n jobs as a reader of logs gives them. id, node, workload, state: text. start, end: (n,) int64
-    microseconds since 1970, NO_TIME where there is none. outcome: (n,) int8. bad: {row: why it is left
-    aside}."""
+    microseconds since 1970, NO_TIME where there is none. outcome: (n,) int8. bad: {why: which rows are left
+    aside}. unsure: (n,) whether they may have been an hour later."""
 
     id: Any
     node: Any
@@ -42,6 +42,7 @@ class JobBatch:
     end: np.ndarray
     outcome: np.ndarray
     bad: dict[str, np.ndarray] = field(default_factory=dict)
+    unsure: np.ndarray | None = None
 
 
 @dataclass
@@ -90,7 +91,7 @@ class ImportedLog:
         self._codes: tuple[dict[str, int], ...] = ({}, {}, {})  # node lists, workloads, states
         self.left_aside: Counter[str] = Counter()
         self.notes: list[str] = []
-        self.jobs = 0
+        self.jobs = self.unsure = 0
 
     def add(self, batch: JobBatch) -> None:
         """Take these jobs in."""
@@ -106,6 +107,7 @@ class ImportedLog:
         for reason, rows in reasons.items():
             self.left_aside[reason] += int((rows & good).sum())
             good &= ~rows
+        self.unsure += 0 if batch.unsure is None else int((batch.unsure & good).sum())
         at = pa.array(np.flatnonzero(good))
         codes = [
             self._code(known, column.take(at))

@@ -25,7 +25,7 @@ from jostle._untrusted import understands
 from jostle.errors import BadData, UnreadableFile, UsageError
 from jostle.runs._columns import filled
 from jostle.runs.importers._foreign import read_csv
-from jostle.runs.logs._cells import NO_TIME, WorkloadRule, spans_of, times_of, zone_of
+from jostle.runs.logs._cells import NO_TIME, WorkloadRule, in_one_pass, spans_of, times_of, zone_of
 from jostle.runs.logs._log import FAILED, OK, RUNNING, TIMEOUT, ImportedLog, JobBatch
 
 _BLOCK = 16 << 20  # bytes at a time
@@ -89,7 +89,9 @@ class JobsImport:
         value = getattr(self, name)
         if value is None:
             return None
-        (time,), (is_bad,) = times_of(pa.array([value]), self.timezone)
+        # In an hour that the zone has twice: what holds either way.
+        (first,), (second,), (is_bad,) = times_of(pa.array([value]), self.timezone)
+        time = second if name == "since" else first
         if is_bad or time == NO_TIME:
             raise UsageError(
                 f"`{name}` {value!r} is not a valid time", fix="Such as 2026-01-31T00:00:00."
@@ -119,6 +121,11 @@ class JobsImport:
                         fix=self.printed_by or f"Call one of them so: {', '.join(cells)}.",
                     )
             log.add(self._batch(named, rule.names(cells, where)))
+        if log.unsure:
+            log.notes.append(
+                f"{log.unsure} jobs began or ended in an hour that {self.timezone} has twice, and nothing "
+                "tells in which: they count as in the first (write times with an offset, or a column elapsed)"
+            )
         if rule.not_matched:
             log.notes.append(
                 f"{rule.not_matched} cells do not match the rule of workloads, and count whole"
@@ -146,9 +153,11 @@ class JobsImport:
         return known
 
     def _batch(self, cells: dict[str, Any], workload: Any) -> JobBatch:
-        (start, bad_start), (end, bad_end) = (
+        (*starts, bad_start), (*ends, bad_end) = (
             times_of(cells[key], self.timezone) for key in ("start", "end")
         )
+        took = spans_of(cells["took"]) * 1e6 if "took" in cells else np.full(len(bad_start), np.nan)
+        start, end, odd, unsure = in_one_pass(starts, ends, took)
         state = cells.get("state", pa.array([""] * len(start)))
         first = pc.utf8_lower(pc.extract_regex(state, r"^\s*(?P<word>[A-Za-z_]*)").field(0))
         words = pc.unique(first)
@@ -161,32 +170,11 @@ class JobsImport:
             "a time of theirs cannot be read": bad_start | bad_end,
             "they are steps of jobs": is_step & self.has_steps,
         }
-        if "took" in cells:
-            start, end, odd = self._by_the_clock(cells, start, end)
-            bad[
-                "they did not take what lies between start and end (suspended, or say `timezone`)"
-            ] = odd
-        return JobBatch(cells["job"], cells["node"], workload, state, start, end, outcome, bad)
-
-    def _by_the_clock(
-        self, cells: dict[str, Any], start: np.ndarray, end: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(start, end, whether they are not as far apart as the job took): an hour that a zone has twice is
-        the one that fits."""
-        took = spans_of(cells["took"]) * 1e6
-
-        def fits(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-            return np.abs(end.astype(float) - start - took) <= 1.5e6
-
-        is_known = np.isfinite(took) & (start != NO_TIME) & (end != NO_TIME)
-        odd = is_known & ~fits(start, end)
-        if odd.any():
-            late = [times_of(cells[key], self.timezone, "latest")[0] for key in ("start", "end")]
-            for other in ((start, late[1]), (late[0], late[1])):
-                better = odd & fits(*other)
-                start, end = np.where(better, other[0], start), np.where(better, other[1], end)
-                odd &= ~better
-        return start, end, odd
+        reason = "they did not take what lies between start and end (suspended, or say `timezone`)"
+        bad[reason] = odd
+        return JobBatch(
+            cells["job"], cells["node"], workload, state, start, end, outcome, bad, unsure
+        )
 
     def _cells(self, log: ImportedLog, where: str) -> Iterator[dict[str, Any]]:
         """Columns of text by name, some at a time. Raises UnreadableFile."""
