@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.bounds import OUTCOMES, Calibration, coverage, margin
+from jostle.bounds import OUTCOMES, Bounds, Calibration, coverage, margin
 from jostle.runs import Colocations, Runs
 from tests.limits import coverage_limits, mean_limits
 
@@ -279,3 +280,14 @@ def test_what_has_no_answer_is_not_late(share: float) -> None:
         assert (bounds.n[1], bounds.seconds[1]) == (lost.sum(), np.inf)
     (summary,) = some.summary()
     assert summary.n == some.pools["alone"].n == len(there)
+
+
+def test_rows_of_bounds_put_back_are_the_same() -> None:
+    n = np.arange(5)
+    bounds = Bounds(n + 1.0, np.array(list("abcde")), n.astype(str), n, n + 7, 0.9, n.astype(str))
+    other = replace(bounds, seconds=-bounds.seconds, outcome=np.array(["a long one"] * 5))
+    rows = np.array([3, 1])
+    found = bounds.put(rows, other.take(rows))
+    assert found.seconds.tolist() == [1, -2, 3, -4, 5]
+    assert found.outcome.tolist() == ["a", "a long one", "c", "a long one", "e"]
+    assert found.rank.tolist() == bounds.rank.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,19 @@ class Bounds(Glance):
     def __len__(self) -> int:
         return len(self.seconds)
 
+    def take(self, rows: np.ndarray) -> Bounds:
+        """Those of m rows."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _BY_ROW})
+
+    def put(self, rows: np.ndarray, other: Bounds) -> Bounds:
+        """With m rows from another, which has as many."""
+        at = np.arange(len(self))
+        at[rows] = len(self) + np.arange(len(other))
+        both = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _BY_ROW
+        }
+        return replace(self, **{name: column[at] for name, column in both.items()})
+
     def facts(self) -> list[tuple[str, str]]:
         """How many there are, how they came out, and how long they are."""
         facts = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
@@ -117,6 +130,9 @@ class Bounds(Glance):
         learned from: it is guaranteed, cross-validated, reckoned for one company, or told on the act."""
         known = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY, ON_THE_ACT)
         return self.is_valid & np.isin(self.outcome, known)
+
+
+_BY_ROW = ("seconds", "outcome", "pool", "n", "rank", "evidence")
 
 
 def margin(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:

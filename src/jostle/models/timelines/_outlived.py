@@ -47,17 +47,10 @@ def outlived_bound(model: Any, asked: Timelines, confidence: float, mine: np.nda
         if share:
             some = _whole(model, _begun(asked.take(rows)), 1 - (1 - confidence) * share)
         else:  # nobody that was measured lasted so long
-            some = replace(bounds, **{n: getattr(bounds, n)[rows] for n in _COLUMNS})
-            some = replace(some, seconds=np.full(len(rows), np.inf))
+            some = replace(bounds.take(rows), seconds=np.full(len(rows), np.inf))
         outcome = np.where(np.isfinite(some.seconds), TIMELINE, "too_few_runs")
-        for name in _COLUMNS:
-            column = getattr(bounds, name).copy()
-            column[rows] = outcome if name == "outcome" else getattr(some, name)
-            bounds = replace(bounds, **{name: column})
+        bounds = bounds.put(rows, replace(some, outcome=outcome))
     return bounds
-
-
-_COLUMNS = ("seconds", "outcome", "pool", "n", "rank", "evidence")
 
 
 def _begun(asked: Timelines) -> Timelines:
@@ -90,11 +83,4 @@ def _integrated(asked: Timelines, each: Bounds) -> Bounds:
         each.rank[at],
         each.confidence,
         each.evidence[at],
-    )
-
-
-def joined(one: Bounds, other: Bounds, mine: np.ndarray) -> Bounds:
-    """one where `mine`, else the other."""
-    return replace(
-        one, **{name: np.where(mine, getattr(one, name), getattr(other, name)) for name in _COLUMNS}
     )

@@ -10,7 +10,7 @@ import numpy as np
 from jostle.bounds import Bounds
 from jostle.models.timelines._acts import QUARTERS, asked_codes, told_by
 from jostle.models.timelines._futures import Rates
-from jostle.models.timelines._outlived import joined, outlived_bound
+from jostle.models.timelines._outlived import outlived_bound
 from jostle.models.timelines._timelines import THROUGHOUT, Timelines
 
 
@@ -37,5 +37,6 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
         is_plain = np.array([o == THROUGHOUT for o in asked.over]) & (asked.elapsed_seconds == 0)
         # What the replay is too short for keeps the bound of its companies, where those are known.
         own_way = is_plain | (~on_act.is_valid & ~asked.is_open)
-        bounds = joined(outlived_bound(apart, asked, confidence, own_way), on_act, own_way)
+        theirs = np.flatnonzero(~own_way)
+        bounds = outlived_bound(apart, asked, confidence, own_way).put(theirs, on_act.take(theirs))
     return seconds, replace(bounds, seconds=np.fmax(bounds.seconds, seconds))
