@@ -19,7 +19,7 @@ from jostle.ensemble import (
     weights_in_words,
     weights_of,
 )
-from jostle.ensemble._explain import MOST_EXACT, shapley
+from jostle.ensemble._explain import MOST_ASKED, MOST_EXACT, shapley
 from jostle.ensemble._fit import Learned, _with_levels
 from jostle.ensemble._fitted import answers_of, in_parts
 from jostle.ensemble._folds import (
@@ -69,8 +69,21 @@ def test_what_each_co_runner_adds_is_the_mean_over_all_orders() -> None:
     many = ("z",) * (MOST_EXACT - 1) + ("x", "y")
     by_orders = shapley(predict, "w", "p", many)
     assert by_orders[:-2] == pytest.approx([0.7] * (MOST_EXACT - 1))
-    assert by_orders[-2:].sum() == pytest.approx(0.1 + 0.3 + 0.5)
-    assert (by_orders[-2:] > [0.1, 0.3]).all()
+    assert by_orders[-2:] == pytest.approx([0.1 + 0.25, 0.3 + 0.25])  # of pairs exactly
+
+
+@pytest.mark.parametrize("number", [9, 64, 300])
+def test_many_co_runners_cost_hardly_more_than_few(number: int) -> None:
+    """They add up whatever the game, and no more are asked about in all."""
+    beside, counts = tuple(f"n{at}" for at in range(number)), []
+
+    def predict(asked: Colocations) -> np.ndarray:
+        counts.append(int(asked.number_of_corunners.sum()))
+        return 1 + np.sqrt(asked.number_of_corunners)
+
+    added = shapley(predict, "w", "p", beside)
+    assert added.sum() == pytest.approx(np.log(1 + np.sqrt(number)))
+    assert sum(counts) <= max(MOST_ASKED, number * (number + 1))
 
 
 def trial_of(answer: np.ndarray, truth: np.ndarray, kind: np.ndarray, **more: Any) -> Trial:

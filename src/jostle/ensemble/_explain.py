@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
 
 MOST_EXACT = 8  # co-runners of which every subset is asked about; of more, orders are drawn
-ORDERS = 200
+ORDERS = 200  # of up to some 30; of more as many as ask about no more than so many co-runners in all
+MOST_ASKED = 100_000
 
 
 def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
@@ -74,7 +75,8 @@ def listed_of(names: Any, values: Any) -> list[dict[str, Any]]:
 
 def shapley(predict: Any, workload: str, platform: str, corunners: tuple[str, ...]) -> np.ndarray:
     """(d,) what each co-runner adds to the log of the runtime: the mean over all orders in which they may
-    join (Shapley 1953). They add up to the answer beside all over that alone."""
+    join (Shapley 1953), of many over some that are drawn. They add up to the answer beside all over that
+    alone."""
     d = len(corunners)
     if d == 0:
         return np.zeros(0)
@@ -99,16 +101,18 @@ def shapley(predict: Any, workload: str, platform: str, corunners: tuple[str, ..
 def _by_orders(
     predict: Any, workload: str, platform: str, corunners: tuple[str, ...]
 ) -> np.ndarray:
+    """Each drawn order goes with its reverse: what two do to each other alone is then shared exactly."""
     random, d = np.random.default_rng(0), len(corunners)
-    orders = [random.permutation(d) for _ in range(ORDERS)]
+    pairs = max(min(ORDERS // 2, MOST_ASKED // (d * (d + 1))), 1)
+    drawn = [random.permutation(d) for _ in range(pairs)]
+    orders = np.concatenate([drawn, np.flip(drawn, axis=1)])
     asked = [
         tuple(corunners[at] for at in order[:size]) for order in orders for size in range(d + 1)
     ]
-    log = np.log(predict(_beside(workload, platform, asked))).reshape(ORDERS, d + 1)
+    log = np.log(predict(_beside(workload, platform, asked))).reshape(len(orders), d + 1)
     out = np.zeros(d)
-    for order, one in zip(orders, np.diff(log, axis=1), strict=True):
-        out[order] += one
-    return out / ORDERS
+    np.add.at(out, orders, np.diff(log, axis=1))
+    return out / len(orders)
 
 
 def _beside(workload: str, platform: str, corunners: list[tuple[str, ...]]) -> Colocations:
