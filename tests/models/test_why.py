@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.errors import UsageError
+from jostle.answers import all_verbs
+from jostle.errors import NotPermitted, UsageError
 from jostle.models import Model
 from jostle.runs import Colocations, Runs
 from tests.models.levels import Levels, campaign
@@ -102,3 +103,16 @@ def test_the_doubt_is_what_was_measured_least(model: Model) -> None:
     assert few.why(one("w03", "p02", "w05"), 0.8).doubt == "w03 was measured alone only"
     assert few.why(one("w03", "p02"), 0.8).doubt.startswith("only")
     assert "w03" in few.why(one("w03", "p02"), 0.8).doubt
+
+
+def test_items_that_are_reached_too_late_say_so(model: Model) -> None:
+    (explain,) = (verb for verb in all_verbs("model") if verb.name == "explain")
+    item = {"workload": "w01", "platform": "p02", "corunners": ["w03"]}
+
+    def progress(done: int, total: int, _: float) -> None:
+        if done == total - 1:
+            raise NotPermitted("too late")
+
+    items = explain.of(model, [item, {}, item], progress=progress).to_document()["items"]
+    assert [one["status"] for one in items] == ["ok", "error", "error"]
+    assert ["workload" in items[1]["error"], items[2]["error"]] == [True, "too late"]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from jostle.runs import Runs
 
 MOST_EXACT = 8  # co-runners of which every subset is asked about; of more, orders are drawn
-ORDERS = 200  # of up to some 30; of more as many as ask about no more than so many co-runners in all
+ORDERS = (
+    200  # of up to some 30; of more as many as ask about no more than so many co-runners in all
+)
 MOST_ASKED = 100_000
 
 

@@ -176,24 +176,26 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         for name in ("workload", "beside", "platform", "platform_beside", "corunner", "same_set")
     }
     cost: dict[str, CorunnerCost] = {}  # of a name that is there more than once, too
-    for name in dict.fromkeys(corunners):
-        place = corunners.index(name)
-        rest = corunners[:place] + corunners[place + 1 :]
-        without = (
-            _seconds(model, workload, platform, rest)
-            if timed is None
-            else float(model.predict(timed.without(name))[0])
-        )
-        itself = _seconds(model, name, platform, (*rest, workload))
-        itself /= _seconds(model, name, platform, rest)
-        cost[name] = CorunnerCost(name, without, itself)
+    names = list(dict.fromkeys(corunners))
+    rests = [_without(corunners, name) for name in names]
+    others = [
+        *((name, (*rest, workload)) for name, rest in zip(names, rests, strict=True)),
+        *zip(names, rests, strict=True),
+        *((workload, rest) for rest in (rests if timed is None else ())),
+        (workload, ()),
+    ]
+    *each, alone = _seconds(model, platform, others)
+    if timed is not None:
+        each += [float(model.predict(timed.without(name))[0]) for name in names]
+    for name, beside, apart, without in zip(names, *np.split(np.array(each), 3), strict=True):
+        cost[name] = CorunnerCost(name, float(without), float(beside / apart))
     doubt, measure = _doubt(workload, platform, corunners, counts, str(bounds.outcome[0]))
     return Why(
         workload,
         platform,
         seconds,
         bounds,
-        _seconds(model, workload, platform, ()) if corunners else seconds,
+        alone if corunners else seconds,
         tuple(cost[name] for name in corunners),
         counts,
         None if runs is None else nearest_measured(runs, workload, platform, corunners),
@@ -203,17 +205,27 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
     )
 
 
-def _seconds(model: Any, workload: str, platform: str, corunners: tuple[str, ...]) -> float:
-    """The prediction, NaN where there is none: a co-runner may be one that never ran as a workload."""
+def _without(corunners: tuple[str, ...], name: str) -> tuple[str, ...]:
+    place = corunners.index(name)
+    return corunners[:place] + corunners[place + 1 :]
+
+
+def _seconds(model: Any, platform: str, asked: list[tuple[str, tuple[str, ...]]]) -> list[float]:
+    """Predictions of workloads beside others, NaN where there is none: a co-runner may be one that never ran
+    as a workload."""
     from jostle.runs import Colocations
 
-    one = Colocations.from_columns(
-        workload=[workload], platform=[platform], corunners=[list(corunners)]
+    every = Colocations.from_columns(
+        workload=[workload for workload, _ in asked],
+        platform=[platform] * len(asked),
+        corunners=[list(corunners) for _, corunners in asked],
     )
     try:
-        return float(model.predict(one)[0])
+        return model.predict(every).tolist()
     except JostleError:
-        return float("nan")
+        if len(asked) == 1:
+            return [float("nan")]
+        return [_seconds(model, platform, [one])[0] for one in asked]
 
 
 def nearest_measured(

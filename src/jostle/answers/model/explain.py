@@ -121,7 +121,8 @@ class Explanations(VerbAnswer):
 def explain(
     model: Model, items: Any, question: ExplainQuestion, progress: Progress
 ) -> Explanations:
-    """items: as of `predict`. Raises UsageError for `full` where the method knows no more."""
+    """items: as of `predict`. progress: before each item, which it may refuse with a JostleError. Raises
+    UsageError for `full` where the method knows no more."""
     from jostle.methods import Explains
     from jostle.runs import Colocations, read_runs
 
@@ -133,22 +134,26 @@ def explain(
         answers = [_explained(model, items.take([n]), question, runs) for n in range(len(items))]
     else:
         known = KnownNames.of(model.predictor)
-        answers = [_or_why_not(model, one, known, question, n) for n, one in enumerate(items)]
+        answers = []
+        for place, item in enumerate(items):
+            try:
+                progress(place, len(items), float("nan"))
+                answers.append(_of_item(model, item, known, question))
+            except JostleError as error:
+                answers.append(Unanswered(str(error), place))
     return Explanations(tuple(answers), model.metadata.get("runs", {}), model.label)
 
 
-def _or_why_not(
-    model: Model, item: Any, known: KnownNames, question: ExplainQuestion, place: int
-) -> ExplainedItem | Unanswered:
-    try:
-        if is_timed(item):
-            return _explained(model, read_timeline(item, known), question, None)
-        read = read_items([item], known)
-        if read.errors:
-            return Unanswered(read.errors[0], place)
-        return _explained(model, read.colocations, question, None)
-    except JostleError as error:
-        return Unanswered(str(error), place)
+def _of_item(
+    model: Model, item: Any, known: KnownNames, question: ExplainQuestion
+) -> ExplainedItem:
+    """Raises JostleError."""
+    if is_timed(item):
+        return _explained(model, read_timeline(item, known), question, None)
+    read = read_items([item], known)
+    if read.errors:
+        raise UsageError(read.errors[0])
+    return _explained(model, read.colocations, question, None)
 
 
 def _explained(

@@ -16,6 +16,7 @@ from jostle.answers import Predictions, Verb, question_of, served_options, serve
 from jostle.errors import NotPermitted, UsageError
 from jostle.placement import Standard
 from jostle.progress import Progress
+from jostle.service._settings import ServeSettings
 from jostle.service.answers._about_model import predict_items
 from jostle.service.answers._apart import Apart, ApartQuery
 from jostle.service.answers._requests import REQUEST_KEYS, FleetQuestion
@@ -58,8 +59,9 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
         in_session = getattr(question, "session", None) is not None
         if verb.name != "predict" or in_session or len(items) > MOST_GATHERED:
             # Many take a while: in a thread, so that nobody else waits for them.
+            until = _until(settings)
             content, outcomes = await service.answers.ask(
-                lambda: _content(verb, served, items, question), settings.most_seconds
+                lambda: _content(verb, served, items, question, until), settings.most_seconds
             )
         else:
             rows = await gatherer.ask(served, items, level)
@@ -70,12 +72,12 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
     return handle
 
 
-def _content(verb: Verb, served: Served, items: list[Any], question: Any) -> Any:
+def _content(verb: Verb, served: Served, items: list[Any], question: Any, until: Progress) -> Any:
     """(what is sent, the outcome of each item)."""
     if verb.name == "predict" and question.session is None:
         level = question.confidence
         return _predicted(served, predict_items(served, items, level), level)
-    document = verb.of(served.model, items, question).to_document()
+    document = verb.of(served.model, items, question, progress=until).to_document()
     return orjson.dumps(document), Counter(one["status"] for one in document["items"])
 
 
@@ -121,8 +123,7 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
         placement, requests = query.placement(service.places, served), query.requests()
         if hasattr(question, "served"):
             question.served(len(requests), len(placement.bounds_on(question.on)))
-        until = _until(time.monotonic() + 0.9 * settings.most_seconds)
-        return placement.ask(verb, requests, question, until).to_document()
+        return placement.ask(verb, requests, question, _until(settings)).to_document()
 
     async def _apart(query: FleetQuestion, question: Any, served: Served) -> dict[str, Any]:
         seconds = settings.most_seconds
@@ -166,8 +167,9 @@ def _forecast_handler(verb: Verb, service: Serving) -> Handler:
     return handle
 
 
-def _until(deadline: float) -> Progress:
+def _until(settings: ServeSettings) -> Progress:
     """Ends the items that are reached too late."""
+    deadline = time.monotonic() + 0.9 * settings.most_seconds
 
     def progress(done: int, total: int, _: float) -> None:
         if done < total and time.monotonic() > deadline:
