@@ -214,6 +214,16 @@ def test_placements_follow_the_pods(start: Start, api: FakeApi) -> None:
     assert not service.http.get("/v1/placements").json()["items"]
 
 
+def test_a_pod_that_cannot_be_read_hides_no_other(start: Start, api: FakeApi) -> None:
+    service = start(kubernetes="http://api")
+    odd = ({"metadata": {"ownerReferences": 3}}, {"metadata": {"labels": 3}}, 3)
+    api.there["pods"] = [*odd, ran(service, pod("a"), "south", 0)]
+    compare(service)
+    assert [one["id"] for one in service.http.get("/v1/placements").json()["items"]] == [
+        "pod:uid-a"
+    ]
+
+
 def test_nodes_of_the_cluster_are_the_fleet(start: Start, api: FakeApi) -> None:
     service = start(kubernetes="http://api", fleet=None)
     labels = {"jostle/platform": "p1", "jostle/slots": "2"}
@@ -222,6 +232,8 @@ def test_nodes_of_the_cluster_are_the_fleet(start: Start, api: FakeApi) -> None:
         {"metadata": {"name": "one", "labels": labels}},
         {"metadata": {"name": "two", "labels": kind}},
         {"metadata": {"name": "three"}},
+        {"metadata": 3},
+        3,
     ]
     compare(service)
     nodes = {node.name: (node.platform, node.slots) for node in service.client.fleet().nodes}
@@ -286,5 +298,7 @@ def test_bodies_that_are_no_calls_of_a_scheduler_are_problems(service: Running) 
             {"Pod": 1},
             {"Pod": {"metadata": {}}, "NodeNames": "a"},
             {"Pod": {"metadata": {"labels": 3}}},
+            {"Pod": {"metadata": {"ownerReferences": 3}}},
+            {"Pod": {"metadata": {}, "status": {"containerStatuses": [3]}}},
         ):
             assert service.http.post(f"/v1/kubernetes/{path}", json=body).status_code == 422

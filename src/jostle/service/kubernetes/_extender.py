@@ -22,7 +22,7 @@ from jostle.service.http._schemas import TEXT, list_of, maybe, object_of
 from jostle.service.http._service import Serving
 from jostle.service.kubernetes import _scores as scoring
 from jostle.service.kubernetes._api import ApiServer
-from jostle.service.kubernetes._pods import Pod, node_names, node_of, pod_of
+from jostle.service.kubernetes._pods import Pod, node_names, node_of, pod_of, pods_of
 from jostle.service.operations._runs import AddRuns, add_runs
 from jostle.service.state import Lately, LivePlaces, NoPlace, ObservedStays, Served, WantedPlacement
 
@@ -163,8 +163,7 @@ class KubernetesDoor:
             nodes = [node for one in await self.api.list("nodes") if (node := node_of(one))]
             service.fleet.of_cluster = tuple(nodes)
         by_scheduler = f"spec.schedulerName={settings.scheduler_name}"
-        listed = [pod_of(one) for one in await self.api.list("pods", fieldSelector=by_scheduler)]
-        pods = [pod for pod in listed if pod.row]
+        pods = pods_of(await self.api.list("pods", fieldSelector=by_scheduler))
         known = service.fleet.of_cluster or tuple(service.fleet.nodes.values())
         platform_of = {node.name: node.platform for node in known}
         stays = {pod.id: stay for pod in pods if (stay := pod.stay) is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -88,9 +89,13 @@ def pod_of(document: Any) -> Pod:
         labels |= texts
     row = {key: labels[PREFIX + key] for key in KEYS if PREFIX + key in labels}
     names = {key: str(metadata.get(key) or "") for key in ("namespace", "name", "uid")}
-    if workload := workload_of(metadata, labels):
-        row["workload"] = workload
-    return Pod(**names, row=row if workload else {}, **_times(document))
+    try:
+        workload, times = workload_of(metadata, labels), _times(document)
+    except (AttributeError, TypeError):
+        raise UsageError(
+            "the owners, spec or status of the pod are not as Kubernetes has them"
+        ) from None
+    return Pod(**names, row=row | {"workload": workload} if workload else {}, **times)
 
 
 def _times(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,15 +122,24 @@ def _seconds(text: Any) -> float | None:
         return None
 
 
+def pods_of(documents: list[Any]) -> list[Pod]:
+    """Those that can be read and say what they are."""
+    pods: list[Pod] = []
+    for document in documents:
+        with suppress(UsageError):
+            pods.append(pod_of(document))
+    return [pod for pod in pods if pod.row]
+
+
 def node_of(document: Any) -> Node | None:
     """A node of the fleet: its platform and slots by its labels; its platform otherwise the type of machine,
     or itself. None where it cannot be read."""
-    metadata = document.get("metadata") or {}
-    labels, name = metadata.get("labels") or {}, str(metadata.get("name") or "")
-    slots = str(labels.get(f"{PREFIX}slots", ""))
     try:
+        metadata = document.get("metadata") or {}
+        labels, name = metadata.get("labels") or {}, str(metadata.get("name") or "")
+        slots = str(labels.get(f"{PREFIX}slots", ""))
         return Node(name, platform_of_node(metadata), int(slots) if slots.isdecimal() else None)
-    except JostleError:
+    except (AttributeError, JostleError, TypeError):
         return None
 
 
