@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -316,3 +317,20 @@ def test_a_model_learns_what_came_while_it_answered_or_since_it_last_learned(sto
     assert [store.last_number(skipped=n) for n in (0, 3, 9)] == [9, 6, 0]
     assert store.last_number(["old"]) == 3
     assert store.last_number(["old", "new"], up_to=6) == 6
+
+
+def test_a_model_whose_files_come_one_after_the_other_is_served(
+    model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Whichever comes first: who copies a folder has no say in it."""
+    source, _ = model_folders
+    folder = ModelFolder(tmp_path)
+    shutil.copy(source / "model.json", tmp_path)
+    assert [folder.look(), folder.look(), folder.failures] == [False, False, 1]
+    (tensors,) = source.glob("*.safetensors")
+    content = tensors.read_bytes()
+    for part in (content[:-9], content):
+        (tmp_path / tensors.name).write_bytes(part)
+        assert folder.look() == (part == content)
+    assert [folder.look(), folder.failures, folder.trouble] == [False, 2, None]
+    assert folder.served is not None

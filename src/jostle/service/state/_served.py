@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 20
 MODEL = "model.json"
+TENSORS = ".safetensors"
 MOST_LATELY = 20_000
 
 
@@ -102,6 +103,7 @@ class ModelFolder:
         self.trouble: str | None = None
         self.changes = self.failures = 0
         self._seen: Any = ()  # nothing was looked at
+        self._tensors: frozenset[Any] = frozenset()
         self._lock, self._looking = Lock(), Lock()
 
     served: Served | None
@@ -115,9 +117,11 @@ class ModelFolder:
             return self._look()
 
     def _look(self) -> bool:
-        signature = signature_of(self.path / MODEL)
-        if signature == self._seen:
+        signature, tensors = signature_of(self.path / MODEL), _tensors_in(self.path)
+        # What could not be read is read again as well once another of its files has come.
+        if signature == self._seen and (self.trouble is None or tensors == self._tensors):
             return False
+        self._tensors = tensors
         try:
             served = read_served(self.path)
         except JostleError as error:
@@ -142,6 +146,15 @@ class ModelFolder:
         with self._lock:
             if self.served is not None and self.served.version == version:
                 self.served = self.served.following(model, drifts, signs)
+
+
+def _tensors_in(path: Path) -> frozenset[Any]:
+    """Of each file of tensors in a folder what is another once it is changed."""
+    try:
+        files = [one for one in path.iterdir() if one.suffix == TENSORS]
+    except OSError:
+        return frozenset()
+    return frozenset((one.name, signature_of(one)) for one in files)
 
 
 def read_served(path: Path) -> Served:
