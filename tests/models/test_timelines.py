@@ -13,7 +13,7 @@ import pytest
 import jostle
 from jostle.bounds import ON_THE_ACT
 from jostle.ensemble import Ensemble
-from jostle.errors import UsageError
+from jostle.errors import BadRows, UsageError
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
 from jostle.models.timelines._futures import Newcomers
 from jostle.runs import Colocations, Runs
@@ -87,11 +87,12 @@ def test_one_company_throughout_is_what_it_was() -> None:
         ({"stretches": [[(0.0, [])]], "done_ratio": [0.5]}, "before it started"),
         ({"stretches": [[(0.0, []), (9.0, [])]], "future": True}, "is open before"),
         ({"stretches": [[]]}, "a stretch at least"),
-        ({"stretches": [[(0.0, "w2")]]}, "one text"),
+        ({"stretches": [[(0.0, "w2")]]}, "str, not a list of names"),
+        ({"stretches": [[(0.0, None)]]}, "NoneType, not a list of names"),
     ],
 )
 def test_timelines_that_cannot_be_are_told(columns: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises((UsageError, BadRows), match=says):
         Timelines.from_columns(workload=["w1"], platform=["p"], **columns)
 
 

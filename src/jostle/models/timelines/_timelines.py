@@ -61,7 +61,8 @@ class Timelines:
         done_ratio: Any = None,
         future: Any = False,
     ) -> Timelines:
-        """stretches: of each question (start_seconds, names beside it), in order. Raises UsageError."""
+        """stretches: of each question (start_seconds, names beside it), in order. Raises UsageError, and
+        BadRows for names that are none."""
         n = len(workload)
         counts = [len(one) for one in stretches]
         if len(platform) != n or len(counts) != n or 0 in counts:
@@ -71,12 +72,10 @@ class Timelines:
             )
         row = np.repeat(np.arange(n), counts)
         parts = [part for one in stretches for part in one]
-        if any(isinstance(beside, (str, bytes)) for _, beside in parts):
-            raise UsageError("names beside are one text", fix="Give a list of names: [(0, ['a'])].")
         colocations = Colocations.from_columns(
             workload=[workload[n] for n in row.tolist()],
             platform=[platform[n] for n in row.tolist()],
-            corunners=[list(beside) for _, beside in parts],
+            corunners=[beside for _, beside in parts],
         )
         start = np.array([seconds for seconds, _ in parts], np.float64).reshape(-1)
         elapsed = np.zeros(n) if elapsed_seconds is None else np.array(elapsed_seconds, float)
