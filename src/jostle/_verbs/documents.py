@@ -10,6 +10,7 @@ import dataclasses
 import math
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -32,8 +33,8 @@ class Record:
         return {key: _plain(getattr(self, name)) for name, key in names}
 
 
-class VerbAnswer(Record):
-    """What a verb answers. schema: of its document. model: version and data version of what answered."""
+class AnswerDocument(Record):
+    """What is asked for. schema: of its document. model: version and data version of what answered."""
 
     schema: ClassVar[str]
     model: dict[str, Any] | None
@@ -42,9 +43,13 @@ class VerbAnswer(Record):
         """The only maker of its JSON, whatever door it leaves by."""
         return {"schema": self.schema, "model": self.model} | super().to_document()
 
+
+class VerbAnswer(AnswerDocument, ABC):
+    """What a verb answers: people have it as a report."""
+
+    @abstractmethod
     def report(self) -> Report:
         """The same for people."""
-        raise NotImplementedError
 
     @property
     def exit_code(self) -> int:
@@ -134,7 +139,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     if _is_record(kind):
         hints, keys = _hints(kind), _keys(kind)
         properties = {key: schema_of(hints.get(name, Any)) for name, key in keys}
-        if issubclass(kind, VerbAnswer):  # pyright: ignore[reportArgumentType]
+        if issubclass(kind, AnswerDocument):  # pyright: ignore[reportArgumentType]
             properties = {"schema": {"const": kind.schema}, **properties, "model": {}}
         return {"type": "object", "properties": properties, "required": list(properties)}
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
@@ -192,7 +197,7 @@ def _keys(kind: type) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, name.removeprefix("is_"))
         for name in names
-        if name != "model" or not issubclass(kind, VerbAnswer)
+        if name != "model" or not issubclass(kind, AnswerDocument)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from jostle.progress import Progress
 
 
-class OfExperts(Restores):
+class OfExperts(Restores, ABC):
     """A method that is a list of experts, each weighed by what it says of runs that it has not seen.
 
     Weights are those of greedy selection with replacement (Caruana et al., ICML 2004) over what was left out
@@ -26,9 +27,9 @@ class OfExperts(Restores):
     fitted: ClassVar[str] = "jostle.ensemble._fitted:FittedEnsemble"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
 
+    @abstractmethod
     def chosen_experts(self) -> list[Expert]:
         """Those that are weighed."""
-        raise NotImplementedError
 
     def prepare(self, data: Data) -> Prepared:
         """The runs of the data; answers are relative to the time alone, so one such run of each is

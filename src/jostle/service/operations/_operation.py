@@ -9,7 +9,7 @@ from sys import modules
 from typing import TYPE_CHECKING, Any
 
 from jostle._options import REQUIRED
-from jostle._verbs.documents import VerbAnswer, shortened
+from jostle._verbs.documents import AnswerDocument, shortened
 from jostle.answers import question_of, question_schema, served_options
 from jostle.errors import UsageError
 
@@ -50,7 +50,7 @@ class Nothing(Question):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StateAnswer(VerbAnswer):
+class StateAnswer(AnswerDocument):
     """model: filled in by the operation."""
 
     model: dict[str, Any] | None = None
@@ -68,11 +68,11 @@ class Operation:
     method: str
     path: str
     question: type[Question]
-    answer: type[VerbAnswer]
+    answer: type[AnswerDocument]
     act: Callable[[Serving, Any], Awaitable[Any]]
     result: Callable[[Sequence[Any]], Any]
 
-    async def __call__(self, service: Serving, question: Any) -> VerbAnswer:
+    async def __call__(self, service: Serving, question: Any) -> AnswerDocument:
         """The answer, which names the model of that moment. Raises what `act` raises."""
         served = service.folder.served
         answer = await self.act(service, question)
