@@ -132,12 +132,10 @@ def fit(
     fitted = fitted.with_weighed(sessions=sessions)
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
     left_out = _left_out(tried, whole, fitted)
-    if largest:
-        asked = np.flatnonzero(campaign.is_learned & (campaign.degree == most))
-        unit, half = campaign.sets(everywhere=True)[asked], halves_of(campaign)[asked]
-        for own, mine in zip(largest, (~half, half), strict=True):
-            one = own.with_weighed(sessions=sessions), campaign.origin[asked[mine]], unit[mine]
-            left_out.append(FitWithout(*one, False, is_larger=True))
+    unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
+    for own, mine in largest:
+        one = own.with_weighed(sessions=sessions), campaign.origin[mine], unit[mine]
+        left_out.append(FitWithout(*one, False, is_larger=True))
     return fitted, left_out
 
 
@@ -247,9 +245,9 @@ class Learned:
 
     def finished(
         self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...]
-    ) -> tuple[FittedEnsemble, list[FittedEnsemble]]:
+    ) -> tuple[FittedEnsemble, list[tuple[FittedEnsemble, np.ndarray]]]:
         """(with what was measured of sets themselves, and what answers about larger ones; the same without
-        the largest sets, for either half of these, none where these were not left out)."""
+        the largest sets, with the runs of either half of these, none where these were not left out)."""
         campaign, ground = self.campaign, fitted.weighed.ground
         rows = campaign.rows
         of_run = np.full(len(campaign), np.nan)
@@ -288,12 +286,17 @@ class Learned:
         untried = [
             label in simulate if of_pairs else label.startswith("effects") for label in self.labels
         ]
+        half = halves_of(campaign)
         more, tried = fit_extrapolation(
             *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
             untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
-            half=halves_of(campaign)[campaign.is_learned],
+            half=half[campaign.is_learned],
         )
-        largest = [without[0].with_weighed(more=one) for one in tried]
+        is_largest = campaign.is_learned & (campaign.degree == campaign.degree.max(initial=0))
+        largest = [
+            (without[0].with_weighed(more=one), np.flatnonzero(is_largest & (half == is_second)))
+            for one, is_second in zip(tried, (False, True), strict=False)
+        ]
         return fitted.with_weighed(more=more), largest
 
 

@@ -69,42 +69,47 @@ def fit_crossed(
     ]
     left_out = [one for one in left_out if len(one.runs)]
 
-    def as_asked(one: FitWithout) -> Runs:
-        some = runs.take(one.runs)
-        return some if taken_by is None else taken_by(one.fitted, some)
-
-    how, of_sessions = (groups, prepared.is_close), None
-    calibration, without = _calibrated(fitted, left_out, as_asked, *how)
+    asked = [runs.take(one.runs) for one in left_out]
+    if taken_by is not None:
+        asked = [taken_by(one.fitted, some) for one, some in zip(left_out, asked, strict=True)]
+    grades = [_grades(fitted, one, some) for one, some in zip(left_out, asked, strict=True)]
+    how, of_sessions = (left_out, grades, groups, prepared.is_close), None
+    calibration, without = _calibrated(asked, *how)
     if calibration is None:
         return None
     if getattr(fitted, "session_cost", 0.0):
-        of_sessions, _ = _calibrated(
-            fitted, left_out, lambda one: one.fitted.in_usual_session(as_asked(one)), *how
-        )
+        usual = [
+            one.fitted.in_usual_session(some) for one, some in zip(left_out, asked, strict=True)
+        ]
+        of_sessions, _ = _calibrated(usual, *how)
     index = np.concatenate([asked for _, asked in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
     kept = Kept.all_of(runs.take(rest), runs.take(index), by)
     return Crossed(fitted, calibration, runs.take(index), kept, tuple(without), of_sessions)
 
 
+def _grades(fitted: Any, one: FitWithout, runs: Runs) -> np.ndarray:
+    """fitted: to all."""
+    if one.is_of_names or one.is_larger:
+        return grades_of(one.fitted, runs.colocations)
+    # By what a fold learned from, names with few runs would be of a class that nobody asks about.
+    return grades_of(fitted, runs.colocations, one.unit)
+
+
 def _calibrated(
-    fitted: Any,
+    asked: Sequence[Runs],
     left_out: Sequence[FitWithout],
-    as_asked: Callable[[FitWithout], Runs],
+    grades: Sequence[np.ndarray],
     groups: Groups | None,
     is_close: bool,
 ) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:
     """(by errors of what was left out, None where there is too little; what was learned without sets, and the
-    numbers of the runs that it answered about). fitted: to all. as_asked: the runs of each."""
+    numbers of the runs that it answered about). asked: the runs of each."""
     own, names, larger = [], [], []
     without: list[tuple[Any, np.ndarray]] = []
-    for one in left_out:
-        some, grades = as_asked(one), None
-        if not (one.is_of_names or one.is_larger):
-            # By what a fold learned from, names with few runs would be of a class that nobody asks about.
-            grades = grades_of(fitted, some.colocations, one.unit)
+    for one, some, graded in zip(left_out, asked, grades, strict=True):
         scores, part, known = CalibrationRuns.of_answered(
-            one.fitted, some, one.unit, grades=grades, groups=groups, held_out=one.is_of_names
+            one.fitted, some, one.unit, grades=graded, groups=groups, held_out=one.is_of_names
         )
         of_kind = names if one.is_of_names else larger if one.is_larger else own
         of_kind.append((scores, part))
