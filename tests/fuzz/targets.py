@@ -333,15 +333,16 @@ def _wasm_made(rng: random.Random, _: Path) -> bytes:
 
 def _saved(path: Path) -> object:
     from jostle._tensors import read_document
+    from jostle.models import SCHEMA
 
-    return read_document(path.parent, "model", "model/v1", fix="Save it again.")
+    return read_document(path.parent, "model", SCHEMA, fix="Save it again.")
 
 
 def _saved_rest(folder: Path) -> None:
     from tests.documents import write_parts
 
     if not (folder / "model.json").exists():
-        write_parts(folder, {"schema": "model/v1", "a": [1]}, {"x": np.zeros(3)})
+        write_parts(folder, {"a": [1]}, {"x": np.zeros(3)})
 
 
 def _saved_made(rng: random.Random, folder: Path) -> bytes:

@@ -1,6 +1,7 @@
 from ._answers import AnsweredTable as AnsweredTable
 from ._fastest import Fastest as Fastest
 from ._fit import fit as fit
+from ._model import SCHEMA as SCHEMA
 from ._model import Model as Model
 from ._model import load as load
 from ._plots import ModelPlots as ModelPlots

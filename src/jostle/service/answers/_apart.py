@@ -52,8 +52,9 @@ class Worker:
             spawn = multiprocessing.get_context("spawn")
             more: dict[str, Any] = {"initializer": _begin, "initargs": (self.niceness,)}
             self._pool = ProcessPoolExecutor(1, mp_context=spawn, **more)
-        loop = asyncio.get_running_loop()
-        return await asyncio.wait_for(loop.run_in_executor(self._pool, act, *given), seconds)
+        # Python 3.11's wait_for takes no notice of being cancelled as the answer comes.
+        async with asyncio.timeout(seconds):
+            return await asyncio.get_running_loop().run_in_executor(self._pool, act, *given)
 
     def close(self) -> None:
         """End the process."""
@@ -81,7 +82,8 @@ class Apart:
             f"no answer within {seconds:g} s", fix="Ask for fewer at once, or again."
         )
         try:
-            await asyncio.wait_for(self._lock.acquire(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._lock.acquire()
         except TimeoutError:
             raise why from None
         try:
