@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 import jostle
 from jostle.errors import JostleError
+from jostle.service.answers._apart import Worker
 from jostle.service.http._service import Queue
 from jostle.service.state import as_runs, learn_apart
 from tests.service.conftest import Running, Start
@@ -307,5 +309,23 @@ def test_who_is_cancelled_as_the_answer_comes_is_cancelled() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         queue.close()
+
+    asyncio.run(asked())
+
+
+def test_who_is_cancelled_as_a_long_search_ends_is_cancelled() -> None:
+    async def asked() -> None:
+        worker, go, begun = Worker(), threading.Event(), threading.Event()
+        worker._pool = pool = ThreadPoolExecutor(1)  # type: ignore[assignment]
+        task = asyncio.create_task(worker.do(60.0, lambda: (begun.set(), go.wait())))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        go.set()
+        pool.submit(int).result(60.0)  # the loop does not turn meanwhile
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        pool.shutdown()
 
     asyncio.run(asked())
