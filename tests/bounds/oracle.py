@@ -136,6 +136,8 @@ def answer(
             outcome = "unseen_group"
         elif 0 in grades[:2]:
             outcome = "new_name"
+        elif grades[5] == 0:
+            outcome = "new_on_platform"
         elif 0 in grades[2:4]:
             outcome = "new_beside_others"
         else:

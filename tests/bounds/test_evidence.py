@@ -30,15 +30,17 @@ class Counts(NamedTuple):
     platform: np.ndarray
     platform_beside: np.ndarray
     corunner: np.ndarray
+    there: np.ndarray
+    alone_there: np.ndarray
 
 
 def runs_known(name: str) -> int:
-    return int(name.removeprefix("solo").removeprefix("w"))
+    return int(name.removeprefix("solo").removeprefix("far").removeprefix("w"))
 
 
 class Counting:
     """Predicts 1 s, and says of workload `w7` that it has seven runs, all of them beside others; `solo9` has
-    nine alone. Errors of names with few runs are larger: see `made`."""
+    nine alone, `far9` nine on other platforms. Errors of names with few runs are larger: see `made`."""
 
     def predict(self, asked: Colocations) -> np.ndarray:
         return np.ones(len(asked))
@@ -53,7 +55,9 @@ class Counting:
         met = np.where(solo, 0, names)
         np.minimum.at(corunner, row, met[asked.corunner])
         many = np.full(len(asked), 1000)
-        return Counts(runs, beside, many, many, corunner)
+        far = np.array([name.startswith("far") for name in asked.workload_names])[asked.workload]
+        there = np.where(far, 0, runs)
+        return Counts(runs, beside, many, many, corunner, there, there)
 
 
 def made(seed: int, counts: dict[str, int], corunners: tuple[str, ...] = ()) -> Runs:
@@ -85,7 +89,7 @@ def test_grades_by_hand() -> None:
     beside = grades_of(Counting(), asked("solo50", "w50", beside=("solo50",)))
     assert beside[:, 2].tolist() == [0, 1]
     assert beside[:, 4].tolist() == [0, 0]
-    assert grades_of(object(), asked("w0")).tolist() == [[5, 5, 1, 1, 4]]
+    assert grades_of(object(), asked("w0")).tolist() == [[5, 5, 1, 1, 4, 2]]
 
 
 def test_a_run_left_out_is_graded_as_if_its_own_unit_were_not_known() -> None:
@@ -138,6 +142,7 @@ def test_a_class_too_thin_is_joined_by_the_next_weaker_one() -> None:
     ("workload", "beside", "reason"),
     [
         ("solo50", ("w50",), "new_beside_others"),
+        ("far50", ("w50",), "new_on_platform"),
         ("w50", ("solo50",), "new_corunner"),
         ("w50", ("w50", "w50"), "unseen_group"),
     ],

@@ -257,21 +257,30 @@ def test_groups_by_hand() -> None:
 @pytest.mark.parametrize(
     ("grades", "text"),
     [
-        ((5, 5, 1, 1, 4), "workload 100+ runs, platform 100+ runs"),
-        ((0, 5, 0, 1, 4), "workload 0 runs, platform 100+ runs"),
+        ((5, 5, 1, 1, 4, 2), "workload 100+ runs, platform 100+ runs"),
+        ((0, 5, 0, 1, 4, 0), "workload 0 runs, platform 100+ runs"),
         (
-            (1, 2, 0, 0, 4),
+            (1, 2, 0, 0, 4, 2),
             "workload 1 run, platform 2-4 runs, workload measured alone only, "
             "nothing measured beside others on the platform",
         ),
-        ((3, 0, 1, 0, 4), "workload 5-19 runs, platform 0 runs"),
+        ((3, 0, 1, 0, 4, 0), "workload 5-19 runs, platform 0 runs"),
         (
-            (4, 5, 1, 1, 0),
+            (4, 5, 1, 1, 0, 2),
             "workload 20-99 runs, platform 100+ runs, a co-runner never measured beside others",
         ),
         (
-            (4, 5, 1, 1, 3),
+            (4, 5, 1, 1, 3, 2),
             "workload 20-99 runs, platform 100+ runs, a co-runner 5-19 runs beside others",
+        ),
+        (
+            (5, 5, 1, 1, 4, 1),
+            "workload 100+ runs, platform 100+ runs, the workload only beside others on the platform",
+        ),
+        (
+            (5, 5, 0, 1, 4, 0),
+            "workload 100+ runs, platform 100+ runs, the workload never on the platform, "
+            "workload measured alone only",
         ),
     ],
 )
@@ -340,4 +349,5 @@ def test_every_grade_by_its_definition() -> None:
         met = (one.beside, one.platform_beside) if i % 2 else (one.workload, one.platform)
         expected = [grade(one.workload), grade(one.platform), int(met[0] > 0), int(met[1] > 0)]
         expected.append(min(grade(one.corunner), 4) if i % 2 else 4)
+        expected.append(2 if one.alone_there else 1 if one.there else 0)
         assert found[i].tolist() == expected, one

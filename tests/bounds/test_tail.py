@@ -67,7 +67,7 @@ class Same:
 def calibrated(n: int) -> Calibration:
     scores = np.random.default_rng(2).standard_t(4, (1, n)) * 0.05
     rows = np.arange(n)
-    grades = np.zeros((n, 5), np.int64)
+    grades = np.zeros((n, 6), np.int64)
     held_out = np.zeros(n, bool)
     runs = CalibrationRuns(scores, 0 * rows, grades, rows, 0 * rows, held_out, 0 * rows, 0 * rows)
     return Calibration(("prediction",), runs, {"alone": Way((0,), (1.0,))})
@@ -80,7 +80,7 @@ def test_only_on_request_from_runs_enough_and_never_as_guaranteed(
     from jostle.bounds import _conformal
 
     monkeypatch.setattr(
-        _conformal, "grades_of", lambda predictor, asked: np.zeros((len(asked), 5), np.int64)
+        _conformal, "grades_of", lambda predictor, asked: np.zeros((len(asked), 6), np.int64)
     )
     calibration, asked = calibrated(n), Colocations.from_columns(workload=["w"], platform=["p"])
     plain = calibration.bound(Same(), asked, 0.99999)

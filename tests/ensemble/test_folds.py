@@ -73,7 +73,7 @@ def test_repeats_alone_take_turns(campaign: CanonicalRuns) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_folds_of_names_leave_names_with_what_they_say(campaign: CanonicalRuns, seed: int) -> None:
     members, (workload, platform, _), cell = members_of(campaign), campaign.codes, campaign.cell
-    beside, ran = campaign.degree > 0, np.zeros(0, int)
+    beside, ran, wholly = campaign.degree > 0, np.zeros(0, int), []
     for fold in (one for one in folds_of(campaign, seed) if one.is_of_names):
         left = [members[at] for at in np.flatnonzero(~fold.left_out & beside)]
         sets_of = [{one for one in left if name in one} for name in range(campaign.size[1])]
@@ -86,7 +86,13 @@ def test_folds_of_names_leave_names_with_what_they_say(campaign: CanonicalRuns, 
             if int(workload[at]) in names:
                 assert int(fold.unit[at] - 2**32) == workload[at]
         out = np.unique(cell[fold.kind == NEW_CELL])
-        assert fold.left_out[np.isin(cell, out)].all()
+        for one in out.tolist():
+            # What ran beside others is asked, but for new names, where nothing of the cell is known.
+            there, asked = beside & (cell == one), fold.kind == NEW_CELL
+            wholly.append(bool(fold.left_out[there].all()))
+            expected = there & (fold.kind != NEW_NAME) if wholly[-1] else there & False
+            has_new = np.array([bool(set(names_here) & names) for names_here in members])
+            assert (asked & there)[~has_new].tolist() == expected[~has_new].tolist()
         known = np.flatnonzero(~fold.left_out & ~beside)
         assert not set(cell[known].tolist()) & set(out.tolist())
         assert set(workload[known].tolist()) == set(range(campaign.size[1]))
@@ -100,6 +106,7 @@ def test_folds_of_names_leave_names_with_what_they_say(campaign: CanonicalRuns, 
         assert not units & set(fold.unit[new].tolist())
         ran = np.append(ran, out)
     assert len(ran) == len(set(ran.tolist()))
+    assert {*wholly} == {True, False}
 
 
 def test_the_last_cell_of_a_name_is_never_left_out() -> None:

@@ -40,6 +40,8 @@ def test_counts_are_those_of_brute_force(learned: list, asked: list) -> None:
         assert found.workload[i] == sum(w == other for other, *_ in learned)
         assert found.beside[i] == sum(w == other and bool(c) for other, _, c in learned)
         assert found.platform[i] == sum(p == other for _, other, _ in learned)
+        there = [bool(c) for other, at, c in learned if (other, at) == (w, p)]
+        assert (found.there[i], found.alone_there[i]) == (len(there), there.count(False))
         assert found.same_set[i] == sets[(p, *sorted([w, *k]))]
         parts = [sum((other == name) + c.count(name) for other, _, c in learned if c) for name in k]
         assert found.corunner[i] == (min(parts) if k else -1)
@@ -58,7 +60,16 @@ def test_runs_on_disk_are_counted_but_not_their_sets(runs: Runs, tmp_path: Path)
     with StoredRuns(tmp_path / "d", seed=0) as stored:
         found = RunCounts.of(stored).evidence(runs.colocations)
         total = len(stored.alone) + len(stored.beside)
+        rows = [
+            (stored.workload_names[w], stored.platform_names[p], part is stored.alone)
+            for part in (stored.alone, stored.beside)
+            for w, p in zip(part.workload, part.platform, strict=True)
+        ]
     assert (found.same_set == -1).all()
+    c = runs.colocations
+    for i in range(0, len(runs), 50):
+        there = [alone for w, p, alone in rows if (w, p) == c.row(i)[:2]]
+        assert (found.there[i], found.alone_there[i]) == (len(there), sum(there))
     counted = dict(zip(runs.table.column("workload").to_pylist(), found.workload, strict=True))
     assert sum(counted.values()) == total
     assert (found.corunner[runs.colocations.number_of_corunners == 0] == -1).all()

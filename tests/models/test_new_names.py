@@ -139,9 +139,10 @@ def test_by_default_new_names_have_no_bound_and_old_ones_are_as_before() -> None
     model = jostle.fit(learned, Levels(), seed=0, new_names=True)
     old = learned.colocations
     np.testing.assert_array_equal(model.predict(old), plain.predict(old))
+    # Of a class that answers the usual confidence by itself.
+    valid = plain.bound(old, 0.9).is_guaranteed
+    assert valid.mean() > 0.5
     for confidence in (0.5, 0.8, 0.9):
-        valid = plain.bound(old, confidence).is_guaranteed
-        assert valid.any()
         np.testing.assert_array_equal(
             model.bound(old, confidence).seconds[valid], plain.bound(old, confidence).seconds[valid]
         )

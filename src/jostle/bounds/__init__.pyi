@@ -22,6 +22,7 @@ from ._drift import DriftLevels as DriftLevels
 from ._drift import Quantiles as Quantiles
 from ._drift import UsualLevels as UsualLevels
 from ._drift import usual_levels as usual_levels
+from ._evidence import THERE as THERE
 from ._evidence import grades_of as grades_of
 from ._groups import Groups as Groups
 from ._mix import NameMix as NameMix

@@ -22,8 +22,8 @@ OUTCOMES = {
     "timeline": "of a known timeline of company, at the bound of each: no exact theorem",
     "on_the_act": "calibrated on what was told of earlier jobs of the log at such a moment, their company "
     "known or to come as here: no exact theorem",
-    "held_out_names": "calibrated on names that were left out of further fits: valid over new names as far "
-    "as those resemble them and the fits this one; no exact theorem",
+    "held_out_names": "calibrated on names, or on workloads on a platform, that were left out of further "
+    "fits: valid over new ones as far as those resemble them and the fits this one; no exact theorem",
     "larger_sets": "calibrated on the largest sets that ran, as answered by a fit that had left out all of "
     "that size: for more co-runners than any run had, as far as costs go on alike; no exact theorem",
     "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
@@ -35,6 +35,8 @@ OUTCOMES = {
     "unseen_group": "no calibration run had this number of co-runners: measure some that have",
     "new_name": "no run of the workload or of the platform was learned from, and none such was calibrated "
     "on: measure it some twenty times, or fit for new names",
+    "new_on_platform": "no run of the workload on the platform was learned from, and none such was "
+    "calibrated on: measure it there, or fit for new names",
     "new_beside_others": "the workload was measured alone only, or nothing was measured beside others on "
     "the platform, and none such was calibrated on: measure it beside others, or fit for new names",
     "new_corunner": "a co-runner was never measured beside others, and none such was calibrated on: "

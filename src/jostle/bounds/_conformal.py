@@ -63,7 +63,7 @@ NO_LATE_NAMES: Mapping[str, frozenset[str]] = {"workloads": frozenset(), "platfo
 class CalibrationRuns:
     """n runs that the predictor was not fitted on, as far as bounds need them.
 
-    scores: (h, n) of each candidate. degree: (n,) co-runners. grades: (n, 5) evidence classes. unit: (n,)
+    scores: (h, n) of each candidate. degree: (n,) co-runners. grades: (n, 6) evidence classes. unit: (n,)
     codes, equal for what was drawn as one. group: (n,) codes of Groups. held_out: (n,) bool, scored by a
     further fit that had left out their names. workload, platform: (n,) codes of the names (name_codes).
     """

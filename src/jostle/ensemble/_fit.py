@@ -140,23 +140,24 @@ def fit(
 
 
 def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
-    """Of sets left out everywhere, and of repeated runs alone; of cells never measured alone where those are
-    few; and of names."""
+    """Of sets left out everywhere, and of repeated runs alone, or of cells where those are few; and of names
+    and of cells."""
     campaign, out = tried.campaign, []
     repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
     few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < CLOSE_CALIBRATION
+    alone = campaign.degree == 0
     for fold, mine, part in tried.fits:
         own = whole.ensemble(mine, part)
         own = own.with_weighed(more=fitted.weighed.more, sessions=fitted.weighed.sessions)
-        kinds = (
-            [((NEW_NAME, HARDLY_ALONE), True), ((NEW_CELL,), False)]
-            if fold.is_of_names
-            else [((NEW_SET, ALONE), False)]
-        )
-        for kind, is_of_names in kinds:
-            asked = np.flatnonzero(np.isin(fold.kind, kind))
-            if len(asked) and (few or kind != (NEW_CELL,)):
-                out.append(FitWithout(own, campaign.origin[asked], fold.unit[asked], is_of_names))
+        # Where nothing else of a workload on its platform is left, the question is another.
+        of_sets = np.isin(fold.kind, (NEW_SET, ALONE)) & np.isin(campaign.cell, part.cell)
+        if few:
+            of_sets |= alone & (fold.kind == NEW_CELL)
+        of_names = np.isin(fold.kind, (NEW_NAME, HARDLY_ALONE, NEW_CELL)) & ~of_sets
+        for asked, is_of_names in ((of_sets, False), (of_names, True)):
+            at = np.flatnonzero(asked)
+            if len(at):
+                out.append(FitWithout(own, campaign.origin[at], fold.unit[at], is_of_names))
     return out
 
 

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from jostle.ensemble._canonical import CanonicalRuns
 
 # What a question may be: of a set that ran on another platform, of one that never ran, with a name that ran
-# beside others in few sets, or in none; and of runs alone, where the
-# time alone is known, or is not, or where the name ran alone only once.
+# beside others in few sets, or in none; of runs alone, where the time alone is known; of any runs of a
+# workload on a platform where it never ran, or of runs alone where it only ran beside others; and of runs
+# alone where the name ran alone only once.
 ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME, ALONE, NEW_CELL, HARDLY_ALONE = range(7)
 KINDS = (ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME)
 MOST_OF_FEW = 2  # sets
 NOT_ASKED = -1
 SET_FOLDS, NAME_FOLDS = 4, 4
 ELSEWHERE_SHARE = 0.125  # of the sets that a fold keeps, of which one platform is left out
-CELL_SHARE = 0.1  # of the cells that a fold of names leaves out
+# Of the cells that a fold of names leaves out, two thirds wholly, of the others what ran alone.
+CELL_SHARE, WHOLLY = 0.15, 2 / 3
 FEWEST_NAMES = 6
 FEWEST_LEFT = 8  # rows that a fold leaves to learn from
 AFTER_SETS = 2**32  # what is added to the numbers of names, so that none is that of a set
@@ -157,6 +159,7 @@ def _of_names(
     part[met], is_whole[met] = place % NAME_FOLDS, place // NAME_FOLDS % 2 == 0
     sets = campaign.sets(everywhere=True)
     cell_fold = _fold_of_cells(campaign, random)
+    stays_beside = beside & (random.random(len(cell_fold)) >= WHOLLY)[campaign.cell]
     found = []
     for number in range(folds):
         of_target, of_corunner = part[workload] == number, part[corunner] == number
@@ -176,9 +179,9 @@ def _of_names(
                 stays |= sets == own[random.integers(len(own))]
         has_new &= ~stays
         kind = np.full(len(campaign), NOT_ASKED)
-        cell_is_out = cell_fold[campaign.cell] == number
+        cell_is_out = (cell_fold[campaign.cell] == number) & ~stays_beside
         kind[has_new & ~cell_is_out] = NEW_NAME
-        kind[cell_is_out & is_alone] = NEW_CELL
+        kind[cell_is_out & ~has_new] = NEW_CELL
         # Of every name that is gone one run alone stays, by which there is an answer at all.
         alone = np.flatnonzero(
             gone_names[workload] & (part[workload] == number) & is_alone & ~cell_is_out
@@ -195,11 +198,12 @@ def _of_names(
 
 
 def _fold_of_cells(campaign: CanonicalRuns, random: np.random.Generator) -> np.ndarray:
-    """(cells,) by which fold the runs alone of a workload on a platform are left out, -1 for none; never the
-    last of a workload or of a platform."""
+    """(cells,) by which fold the runs of a workload on a platform are left out, -1 for none; never the last
+    of a workload or of a platform, and where any ran alone, of those that did."""
     platforms, workloads = campaign.size
     fold = np.full(platforms * workloads, -1)
-    cells = np.unique(campaign.cell[campaign.degree == 0])
+    is_alone = campaign.degree == 0
+    cells = np.unique(campaign.cell[is_alone] if is_alone.any() else campaign.cell)
     if platforms < 2:
         return fold
     left_w = np.bincount(cells % workloads, minlength=workloads)

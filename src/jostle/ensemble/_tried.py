@@ -205,7 +205,8 @@ class Tried:
         cost, count = np.zeros(len(SHARES)), 0
         campaign = self.campaign
         for fold, mine, part in self.fits:
-            asked = np.flatnonzero(fold.kind == NEW_CELL)
+            new = (fold.kind == NEW_CELL) & ~np.isin(campaign.cell, part.cell)
+            asked = np.flatnonzero(new & (campaign.degree == 0))
             if "network" not in mine or not len(asked):
                 continue
             cell = campaign.cell[asked]

@@ -14,7 +14,9 @@ from jostle.bounds import name_codes
 if TYPE_CHECKING:
     from jostle.runs import Colocations, Runs, StoredRuns
 
-MOST_SETS = 2_000_000  # different sets of workloads past which they are not counted one by one
+# Different sets of workloads, or pairs of workload and platform, past which they are not counted one by one.
+MOST_SETS = 2_000_000
+ROWS_AT_ONCE = 4_000_000  # of runs on disk
 UNCOUNTED = -1
 
 
@@ -24,8 +26,9 @@ class Evidence:
 
     workload: of the workload anywhere. beside: of the workload beside others. platform: on the platform.
     platform_beside: on the platform, of anything beside others. corunner: in which a co-runner took part
-    beside others, as target or co-runner, the fewest of any; -1 alone. same_set: of the same workloads on
-    the same platform, whichever was measured; -1 where sets were too many to count.
+    beside others, as target or co-runner, the fewest of any; -1 alone. there, alone_there: of the workload
+    on the platform, and of it alone there. same_set: of the same workloads on the same platform, whichever
+    was measured. -1 where pairs of these, or sets, were too many to count.
     """
 
     workload: np.ndarray
@@ -33,6 +36,8 @@ class Evidence:
     platform: np.ndarray
     platform_beside: np.ndarray
     corunner: np.ndarray
+    there: np.ndarray
+    alone_there: np.ndarray
     same_set: np.ndarray
 
     def __len__(self) -> int:
@@ -44,8 +49,9 @@ class RunCounts(Serializable):
     """Counts over the runs that were learned from, of w workloads and p platforms with at least one run.
 
     workload_runs, beside_runs, together_runs: (w,) as target, as target beside others, in any part beside
-    others. platform_runs, platform_beside_runs: (p,) all, and those beside others. set_keys, set_runs:
-    (s,) ascending keys of platform and workloads.
+    others. platform_runs, platform_beside_runs: (p,) all, and those beside others. pair_keys: (c,) ascending
+    keys of a workload and a platform. pair_runs: (c, 2) of it there, and of it alone there. set_keys,
+    set_runs: (s,) ascending keys of platform and workloads.
     """
 
     workload_names: tuple[str, ...]
@@ -55,6 +61,8 @@ class RunCounts(Serializable):
     together_runs: np.ndarray
     platform_runs: np.ndarray
     platform_beside_runs: np.ndarray
+    pair_keys: np.ndarray
+    pair_runs: np.ndarray
     set_keys: np.ndarray
     set_runs: np.ndarray
 
@@ -70,34 +78,40 @@ class RunCounts(Serializable):
     @classmethod
     def of_coded(cls, c: Colocations) -> RunCounts:
         """Of one run of each co-location."""
-        keys, times = np.unique(_set_keys(c), return_counts=True)
-        if len(keys) > MOST_SETS:
-            keys, times = _no_sets()
+        beside = c.number_of_corunners > 0
         return cls(
             c.workload_names,
             c.platform_names,
-            *_counted(len(c.workload_names), [(c.workload, c.corunner, c.number_of_corunners > 0)]),
+            *_counted(len(c.workload_names), [(c.workload, c.corunner, beside)]),
             np.bincount(c.platform, minlength=len(c.platform_names)),
-            np.bincount(c.platform[c.number_of_corunners > 0], minlength=len(c.platform_names)),
-            keys,
-            times.astype(np.int64),
+            np.bincount(c.platform[beside], minlength=len(c.platform_names)),
+            *_summed(_pair_keys(c), np.column_stack([np.ones(len(c), np.int64), ~beside])),
+            *_summed(_set_keys(c), np.ones(len(c), np.int64)),
         )
 
     @classmethod
     def _of_stored(cls, runs: StoredRuns) -> RunCounts:
         w, p = len(runs.workload_names), len(runs.platform_names)
-        parts, platforms = [], []
+        parts, platforms, pairs = [], [], []
         for part, beside in ((runs.alone, False), (runs.beside, True)):
+            for start in range(0, len(part), ROWS_AT_ONCE):
+                at = slice(start, start + ROWS_AT_ONCE)
+                code = part.platform[at].astype(np.int64) * w + part.workload[at]
+                code, times = np.unique(code, return_counts=True)
+                pairs.append((code, np.column_stack([times, times * (not beside)])))
             parts.append((part.workload, part.corunner, np.full(len(part), beside)))
             platforms.append(np.bincount(part.platform, minlength=p))
         alone, beside = platforms
+        code, times = (np.concatenate(each) for each in zip(*pairs, strict=True))
+        member, place = _hashes(runs.workload_names), _hashes(runs.platform_names)
         return cls(
             runs.workload_names,
             runs.platform_names,
             *_counted(w, parts),
             alone + beside,
             beside,
-            *_no_sets(),
+            *_summed(member[code % w] + mixed_bits(place)[code // w], times),
+            *_none_counted(),
         )
 
     def joined(self, other: RunCounts) -> RunCounts:
@@ -106,30 +120,30 @@ class RunCounts(Serializable):
             "workload": tuple(sorted({*self.workload_names, *other.workload_names})),
             "platform": tuple(sorted({*self.platform_names, *other.platform_names})),
         }
+        both = self, other
         places = [
             {
                 "workload": _looked_up(part.workload_names, names["workload"]),
                 "platform": _looked_up(part.platform_names, names["platform"]),
             }
-            for part in (self, other)
+            for part in both
         ]
 
         def total(name: str, kind: str) -> np.ndarray:
-            parts = zip((self, other), places, strict=True)
+            parts = zip(both, places, strict=True)
             return sum(
                 (_at(getattr(part, name), place[kind]) for part, place in parts),
                 np.zeros(len(names[kind]), np.int64),
             )
 
-        uncounted = any(not len(one.set_keys) and one.workload_runs.any() for one in (self, other))
-        keys, inverse = np.unique(
-            np.concatenate([self.set_keys, other.set_keys]), return_inverse=True
-        )
-        runs = np.bincount(
-            inverse.reshape(-1), np.concatenate([self.set_runs, other.set_runs]), len(keys)
-        )
-        if uncounted or len(keys) > MOST_SETS:
-            keys, runs = _no_sets()
+        def all_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+            keys, runs = ([getattr(one, name + of) for one in both] for of in ("_keys", "_runs"))
+            if any(
+                one.workload_runs.any() and not len(k) for one, k in zip(both, keys, strict=True)
+            ):
+                return _none_counted(runs[0].shape[1:])
+            return _summed(np.concatenate(keys), np.concatenate(runs))
+
         return RunCounts(
             names["workload"],
             names["platform"],
@@ -138,8 +152,8 @@ class RunCounts(Serializable):
             total("together_runs", "workload"),
             total("platform_runs", "platform"),
             total("platform_beside_runs", "platform"),
-            keys,
-            runs.astype(np.int64),
+            *all_of("pair"),
+            *all_of("set"),
         )
 
     def evidence(self, asked: Colocations) -> Evidence:
@@ -150,19 +164,16 @@ class RunCounts(Serializable):
         together = _at(self.together_runs, workload)
         fewest = np.full(len(asked), np.iinfo(np.int64).max)
         np.minimum.at(fewest, np.repeat(np.arange(len(asked)), counts), together[asked.corunner])
-        if len(self.set_keys):
-            keys = _set_keys(asked)
-            place = np.minimum(np.searchsorted(self.set_keys, keys), len(self.set_keys) - 1)
-            same = np.where(self.set_keys[place] == keys, self.set_runs[place], 0)
-        else:
-            same = np.full(len(asked), UNCOUNTED)
+        there = _found(self.pair_keys, self.pair_runs, _pair_keys(asked))
         return Evidence(
             _at(self.workload_runs, workload)[asked.workload],
             _at(self.beside_runs, workload)[asked.workload],
             _at(self.platform_runs, platform)[asked.platform],
             _at(self.platform_beside_runs, platform)[asked.platform],
             np.where(counts > 0, fewest, UNCOUNTED),
-            same.astype(np.int64),
+            there[:, 0],
+            there[:, 1],
+            _found(self.set_keys, self.set_runs, _set_keys(asked)),
         )
 
     def runs_of_workloads(self, names: tuple[str, ...]) -> np.ndarray:
@@ -181,8 +192,27 @@ class FromCounts(Serializable):
         return self.counts.evidence(asked)
 
 
-def _no_sets() -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+def _none_counted(width: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(0, np.uint64), np.zeros((0, *width), np.int64)
+
+
+def _summed(keys: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """((k,) different keys, ascending; (k, ...) the runs of each), or nothing where there are too many."""
+    different, place = np.unique(keys, return_inverse=True)
+    if len(different) > MOST_SETS:
+        return _none_counted(runs.shape[1:])
+    out = np.zeros((len(different), *runs.shape[1:]), np.int64)
+    np.add.at(out, place.reshape(-1), runs)
+    return different, out
+
+
+def _found(keys: np.ndarray, runs: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """(n, ...) the runs of each key that is asked for, 0 for one without."""
+    if not len(keys):
+        return np.full((len(asked), *runs.shape[1:]), UNCOUNTED)
+    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    same = (keys[place] == asked).reshape(-1, *[1] * (runs.ndim - 1))
+    return np.where(same, runs[place], 0)
 
 
 def _counted(
@@ -212,10 +242,14 @@ def _at(counts: np.ndarray, code: np.ndarray) -> np.ndarray:
 
 def _set_keys(c: Colocations) -> np.ndarray:
     """(n,) uint64, equal for the same workloads on the same platform, whichever is the target."""
-    member, place = _hashes(c.workload_names), _hashes(c.platform_names)
-    key = member[c.workload] + mixed_bits(place)[c.platform]
+    key, member = _pair_keys(c), _hashes(c.workload_names)
     np.add.at(key, np.repeat(np.arange(len(c)), np.diff(c.corunner_offsets)), member[c.corunner])
     return mixed_bits(key)
+
+
+def _pair_keys(c: Colocations) -> np.ndarray:
+    """(n,) uint64, equal for the same workload on the same platform."""
+    return _hashes(c.workload_names)[c.workload] + mixed_bits(_hashes(c.platform_names))[c.platform]
 
 
 def _hashes(names: tuple[str, ...]) -> np.ndarray:

@@ -41,12 +41,9 @@ if TYPE_CHECKING:
     from jostle.models.timelines._acts import Acts
     from jostle.runs import Colocations, Runs
 
-# History: model/v15 (accelerators as experts); model/v14 (names encoded by how many are beside); model/v13 (a
-# share of turns on cores); model/v12 (alignment as experts, bounds of larger sets); model/v11 (sessions of
-# runs alone, weights of accelerators by kind); model/v10 (probes and bags as experts); model/v9 (turns on
-# shared cores); model/v8 (what pairs get done); model/v7 (usual levels as normal scores); model/v6 (parts by
-# the fields of their classes, see _tensors); before that each had its own form.
-SCHEMA = "model/v15"
+# History: model/v16 (evidence of a workload on a platform); model/v15 (accelerators as experts); model/v14
+# (names encoded by how many are beside); model/v13 (a share of turns on cores); those before: CHANGELOG.md.
+SCHEMA = "model/v16"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bounds import Calibration, CalibrationRuns, Groups, Selection, grades_of
+from jostle.bounds import THERE, Calibration, CalibrationRuns, Groups, Selection, grades_of
 from jostle.methods import FitWithout, LeavesOut, Prepared
 from jostle.models._usual import Usual
 from jostle.models.online._kept import Kept
@@ -90,10 +90,14 @@ def fit_crossed(
 
 def _grades(fitted: Any, one: FitWithout, runs: Runs) -> np.ndarray:
     """fitted: to all."""
+    by_fold = grades_of(one.fitted, runs.colocations)
     if one.is_of_names or one.is_larger:
-        return grades_of(one.fitted, runs.colocations)
-    # By what a fold learned from, names with few runs would be of a class that nobody asks about.
-    return grades_of(fitted, runs.colocations, one.unit)
+        return by_fold
+    # By what a fold learned from, names with few runs would be of a class that nobody asks about; but of a
+    # workload on a platform no more is known than what the fold learned.
+    grades = grades_of(fitted, runs.colocations, one.unit)
+    grades[:, THERE] = np.minimum(grades[:, THERE], by_fold[:, THERE])
+    return grades
 
 
 def _calibrated(

@@ -25,10 +25,11 @@ export function duration(seconds) {
 const OUTCOMES = {
   guaranteed: ["good", "guaranteed"],
   guaranteed_pooled: ["good", "guaranteed, over a wider pool"],
-  held_out_names: ["none", "calibrated on names left out"],
+  held_out_names: ["none", "calibrated on what was left out"],
   larger_sets: ["none", "calibrated on fewer co-runners"],
   new_name: ["bad", "never measured"],
   new_beside_others: ["bad", "never measured beside others"],
+  new_on_platform: ["bad", "never measured on the platform"],
   new_corunner: ["bad", "co-runner never measured beside others"],
   little_evidence: ["bad", "hardly measured"],
   disconnected: ["bad", "not connected by any run"],
