@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -129,6 +131,28 @@ def test_requests_are_runs_that_end(tmp_path: Path) -> None:
     requests.write_text("begin,end\n5,4\n")
     with pytest.raises(BadData, match="do not end after they begin"):
         prometheus(tmp_path, answer, requests=requests)
+
+
+def test_an_hour_that_the_clock_has_twice_is_told_by_the_order_of_lines_or_noted(
+    tmp_path: Path,
+) -> None:
+    zone, night = ZoneInfo("Europe/Berlin"), 1792882800.0  # 01:00 there; 02:00 comes twice
+    clock = [datetime.fromtimestamp(night + 600 * k, zone) for k in range(24)]
+    rows = [f"{moment:%Y-%m-%d %H:%M},{600 * k}\n" for k, moment in enumerate(clock)]
+    for some, unsure in ((rows, 0), (rows[:10], 4), (rows[12:], 6), (rows[10:14], 0)):
+        found = table(tmp_path, "time,x_total\n" + "".join(some), zone="Europe/Berlin")
+        seconds = sum(one["x_total"].sum() for one in found)
+        assert unsure == 6 or seconds == 600 * (len(some) - 1)
+        told = [note for note in found.notes if "has twice" in note]
+        assert [note.split()[0] for note in told] == ([str(unsure)] if unsure else [])
+    requests = tmp_path / "requests.csv"
+    requests.write_text(
+        "begin,end\n2026-10-25 02:50,2026-10-25 02:10\n2026-10-25 02:10,2026-10-25 02:20\n"
+    )
+    answer = matrix(({"__name__": "x_total"}, every(600, list(range(24)), night)))
+    found = prometheus(tmp_path, answer, requests=requests, zone="Europe/Berlin")
+    assert [one.runtime_seconds for one in found] == [1200, 600]
+    assert any(note.startswith("1 readings and requests") for note in found.notes)
 
 
 @pytest.mark.parametrize("form", ["{0}", "{0}000", "{0}000000000", "iso"])

@@ -92,6 +92,12 @@ def traces_of(
         )
     traces = Traces.from_traces(runs)
     notes = _notes(traces, len(instances), restarts)
+    unsure = sum(mine[0].unsure for mine in instances.values())
+    if unsure := unsure + sum(piece.is_unsure for piece in cut.pieces):
+        notes.append(
+            f"{unsure} readings and requests are of an hour that {cut.zone} has twice, and nothing tells "
+            "which: they count as in the first (write times with an offset)"
+        )
     return Traces(traces.samples, traces.traced, where=where, notes=notes)
 
 

@@ -14,7 +14,7 @@ from jostle._tables.cells import float_of
 from jostle._untrusted import printable
 from jostle.errors import BadData, require_known
 from jostle.traces.services._series import Kind, Series, usual_kind
-from jostle.traces.services._times import Piece, moment_of, pieces_of
+from jostle.traces.services._times import Piece, in_line_order, moment_of, pieces_of
 
 _TIMES = ("time", "timestamp", "datetime", "date", "ts", "epoch", "time_seconds", "_time")
 _BEGINS, _ENDS = ("begin", "start", *_TIMES), ("end", "stop", "finish")
@@ -43,7 +43,7 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
     """
     table = _Table.read(path, columns)
     time = table.column(columns.time, _TIMES, "times")
-    moments = table.moments(time)
+    first, second = table.moments(time)
     kinds = columns.kinds or {}
     named = dict.fromkeys((*columns.only, *kinds))
     for name in named:
@@ -58,12 +58,14 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
     if not values:
         raise BadData("it has no column of numbers besides the times", where=table.where)
     label = ["-".join(filter(None, row)) for row in zip(*labels.values(), strict=True)]
-    each = np.array(label or [""] * len(moments))
+    each = np.array(label or [""] * len(first))
     series = []
     for name in dict.fromkeys(each.tolist()):
         own = np.flatnonzero(each == name)
-        own = own[np.argsort(moments[own], kind="stable")]
-        twice = np.flatnonzero(np.diff(moments[own]) <= 0)
+        moments, unsure = in_line_order(first[own], second[own])
+        order = np.argsort(moments, kind="stable")
+        own, moments = own[order], moments[order]
+        twice = np.flatnonzero(np.diff(moments) <= 0)
         if len(twice):
             raise BadData(
                 f"the time in line {table.lines[int(own[twice[0] + 1])]} stands twice",
@@ -71,7 +73,7 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
                 fix="Say by `instance` which column tells apart what was read at the same time.",
             )
         series += [
-            Series(column, kinds.get(column, usual_kind(column)), name, moments[own], value[own])
+            Series(column, kinds.get(column, usual_kind(column)), name, moments, value[own], unsure)
             for column, value in values.items()
         ]
     return series
@@ -82,7 +84,7 @@ def read_requests(path: Path, columns: TableColumns) -> list[Piece]:
     table = _Table.read(path, columns)
     begins = table.moments(table.column(None, _BEGINS, "begins"))
     ends = table.moments(table.column(None, _ENDS, "ends"))
-    labels = [f"{number:06d}" for number in range(len(begins))]
+    labels = [f"{number:06d}" for number in range(len(begins[0]))]
     if columns.run is not None:
         labels = table.cells(table.column(columns.run))
     return pieces_of(labels, begins, ends, table.where)
@@ -135,12 +137,17 @@ class _Table:
     def cells(self, column: str) -> list[str]:
         return [printable(row[column]) for row in self.rows]
 
-    def moments(self, column: str) -> np.ndarray:
-        """(n,) seconds since 1970. Raises BadData."""
+    def moments(self, column: str) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) seconds since 1970, twice: in either pass of an hour that the zone has twice. Raises
+        BadData."""
+        first = self._moments(column, 0)
+        return first, first if self.zone is UTC else self._moments(column, 1)
+
+    def _moments(self, column: str, fold: int) -> np.ndarray:
         seconds = np.empty(len(self.rows))
         for place, row in enumerate(self.rows):
             try:
-                seconds[place] = moment_of(row[column], self.zone)
+                seconds[place] = moment_of(row[column], self.zone, fold)
             except (ValueError, OverflowError):
                 raise BadData(
                     f"{row[column][:40]!r} in line {self.lines[place]} is not a valid time",

@@ -29,13 +29,15 @@ def usual_kind(name: str) -> Kind:
 @dataclass(frozen=True, eq=False)
 class Series:
     """One quantity of one instance. times_seconds: (n,) since 1970, rising. values: (n,), NaN where
-    nothing was read; of `count`, over the time since the reading before."""
+    nothing was read; of `count`, over the time since the reading before. unsure: how many readings may have
+    been an hour later."""
 
     name: str
     kind: Kind
     instance: str
     times_seconds: np.ndarray
     values: np.ndarray
+    unsure: int = 0
 
     @property
     def step_seconds(self) -> float:

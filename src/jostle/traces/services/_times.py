@@ -22,11 +22,13 @@ _MOST_PIECES = 1_000_000
 
 @dataclass(frozen=True)
 class Piece:
-    """A run cut out of a longer time. label: unique. begin, end: seconds since 1970."""
+    """A run cut out of a longer time. label: unique. begin, end: seconds since 1970. is_unsure: whether it
+    may have been an hour later."""
 
     label: str
     begin_seconds: float
     end_seconds: float
+    is_unsure: bool = False
 
 
 def zone_named(name: str) -> tzinfo:
@@ -41,15 +43,16 @@ def zone_named(name: str) -> tzinfo:
         ) from None
 
 
-def moment_of(text: str, zone: tzinfo = UTC) -> float:
+def moment_of(text: str, zone: tzinfo = UTC, fold: int = 0) -> float:
     """Seconds since 1970 of a number (seconds, or ms, us, ns by their size) or an ISO date and time, which
-    is in `zone` where it names none. Raises ValueError for anything else."""
+    is in `zone` where it names none. fold: 1 for the second pass of an hour that the zone has twice. Raises
+    ValueError for anything else."""
     text = text.strip()
     try:
         value = float_of(text)
     except ValueError:
         moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone, fold=fold)).timestamp()
     if not np.isfinite(value):
         raise ValueError(f"{text} is not a valid time")
     return value * next((unit for least, unit in _FINER if abs(value) >= least), 1.0)
@@ -121,11 +124,33 @@ def _label(seconds: float, zone: tzinfo) -> str:
     return re.sub(r"(:00)?\.000", "", text)
 
 
+def in_line_order(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+    """((n,) moments in the order of their lines, how many of them may be an hour later). first, second: in
+    either pass of an hour that a clock has twice: where it has gone back once, the second begins."""
+    moments, unsure = first.copy(), 0
+    twice = np.flatnonzero(first != second)
+    for part in np.split(twice, np.flatnonzero(np.diff(twice) > 1) + 1):
+        back = np.flatnonzero(np.diff(first[part]) <= 0)
+        if len(back) == 1:
+            later = part[back[0] + 1 :]
+            moments[later] = second[later]
+        else:
+            unsure += len(part)
+    return moments, unsure
+
+
 def pieces_of(
-    labels: Sequence[str], begins: np.ndarray, ends: np.ndarray, where: str
+    labels: Sequence[str],
+    begins: Sequence[np.ndarray],
+    ends: Sequence[np.ndarray],
+    where: str,
 ) -> list[Piece]:
-    """Requests as pieces: (n,) begins and ends. Raises BadData for one that ends before it begins."""
-    wrong = np.flatnonzero(~(ends > begins))
+    """Requests as pieces: (n,) begins and ends in either pass of an hour that a clock has twice. Raises
+    BadData for one that ends before it begins."""
+    crosses = (ends[0] <= begins[0]) & (ends[1] > begins[0])
+    unsure = ~crosses & ((begins[0] != begins[1]) | (ends[0] != ends[1]))
+    begin, end = begins[0], np.where(crosses, ends[1], ends[0])
+    wrong = np.flatnonzero(~(end > begin))
     if len(wrong):
         raise BadData(
             f"{len(wrong)} requests do not end after they begin, the first is {labels[wrong[0]]!r}",
@@ -134,7 +159,8 @@ def pieces_of(
     if len(set(labels)) < len(labels):
         twice = next(label for n, label in enumerate(labels) if label in labels[:n])
         raise BadData(f"the request {twice!r} stands twice", where=where)
-    return [Piece(*one) for one in zip(labels, begins.tolist(), ends.tolist(), strict=True)]
+    columns = labels, begin.tolist(), end.tolist(), unsure.tolist()
+    return [Piece(*one) for one in zip(*columns, strict=True)]
 
 
 def cut_traces(traces: Traces, length_seconds: float) -> Traces:
