@@ -14,7 +14,6 @@ import wasmtime
 
 from jostle.errors import BadData, JostleError
 from jostle.kernels import child_environment
-from jostle.kernels.opcodes._binary import MAGIC, unsigned
 from jostle.measure import (
     Campaign,
     MeasureOptions,
@@ -58,6 +57,12 @@ def module(folder: Path, name: str) -> str:
     return str(path)
 
 
+def unsigned(value: int) -> bytes:
+    """In LEB128: seven bits a byte, the last without the eighth."""
+    low, rest = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + unsigned(rest) if rest else bytes([low])
+
+
 def section(number: int, content: bytes) -> bytes:
     return bytes([number]) + unsigned(len(content)) + content
 
@@ -68,7 +73,8 @@ def large(functions: int, body: bytes) -> bytes:
     declared = section(3, unsigned(functions) + b"\0" * functions)
     exports = section(7, b"\x01\x06_start\0\0")
     one = unsigned(len(body) + 2) + b"\0" + body + b"\x0b"
-    return MAGIC + types + declared + exports + section(10, unsigned(functions) + one * functions)
+    code = section(10, unsigned(functions) + one * functions)
+    return b"\0asm\1\0\0\0" + types + declared + exports + code
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.answers.data._failures import failures_of
+from jostle.answers import dataset_report
 from jostle.errors import UnreadableFile, UsageError
 from jostle.measure import command_workload, job_of
 from jostle.measure.host._proc import CoreTimes
@@ -22,6 +22,11 @@ from jostle.measure.window._jobs import JobRecord, _assessed
 from jostle.runs import Dataset, Runs
 from tests.command_line import jostle as command
 from tests.measure.measured import measured, rows
+
+
+def failures(folder: Path) -> list[dict[str, Any]]:
+    """What `jostle runs` says of a dataset's."""
+    return dataset_report(Dataset(folder), ()).document["failures"]
 
 
 def test_a_job_longer_than_any_window_and_one_that_only_waits(tmp_path: Path) -> None:
@@ -278,17 +283,18 @@ def test_a_program_that_fails_now_and_then_keeps_its_good_runs(tmp_path: Path) -
     always = command_workload(["sh", "-c", "echo $$ is wrong >&2; exit 3"], "always")
     (bad,) = measured(tmp_path / "always", always)
     assert bad["status"] == "failed"
-    told, parts = failures_of(Dataset(tmp_path / "always" / "data").read())
+    told = failures(tmp_path / "always" / "data")
     assert [(one["workload"], one["status"], one["count"]) for one in told] == [
         ("always", "failed", 1)
     ]
     assert "exit code 3" in told[0]["reason"]
-    assert parts
-    (flaky,), _ = failures_of(Dataset(tmp_path / "data").read())
+    (flaky,) = failures(tmp_path / "data")
     assert flaky["ratio"] == row["failure_ratio"]
 
 
-def test_reasons_that_differ_in_numbers_are_told_once_and_what_follows_from_them_is_not() -> None:
+def test_reasons_that_differ_in_numbers_are_told_once_and_what_follows_from_them_is_not(
+    tmp_path: Path,
+) -> None:
     reasons = ["took 3.1 s", "took 4 s", "a co-runner failed: w", "not started: w alone", None]
     runs = Runs.from_columns(
         workload=["w"] * 5,
@@ -298,11 +304,12 @@ def test_reasons_that_differ_in_numbers_are_told_once_and_what_follows_from_them
         status=["timeout", "timeout", "failed", "failed", "ok"],
         reason=reasons,
     )
-    told, _ = failures_of(runs)
-    assert [(one["status"], one["count"], one["reason"]) for one in told] == [
+    Dataset(tmp_path / "runs").write(runs)
+    assert [(o["status"], o["count"], o["reason"]) for o in failures(tmp_path / "runs")] == [
         ("timeout", 2, "took 4 s")
     ]
-    assert failures_of(runs.ok()) == ([], [])
+    Dataset(tmp_path / "ok").write(runs.ok())
+    assert failures(tmp_path / "ok") == []
     # What a scheduler ended is no fault of the program.
     ends = ["CANCELLED by 1001", "NODE_FAIL", "FAILED", "TIMEOUT"]
     log = Runs.from_columns(
@@ -313,6 +320,7 @@ def test_reasons_that_differ_in_numbers_are_told_once_and_what_follows_from_them
         status=["failed", "failed", "failed", "timeout"],
         reason=ends,
     )
-    advice = {one["reason"]: one["fix"] for one in failures_of(log)[0]}
+    Dataset(tmp_path / "log").write(log)
+    advice = {one["reason"]: one["fix"] for one in failures(tmp_path / "log")}
     assert advice["CANCELLED by 1001"] == advice["NODE_FAIL"] != advice["FAILED"]
     assert "predict --future" in advice["TIMEOUT"]

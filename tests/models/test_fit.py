@@ -14,7 +14,7 @@ import pytest
 import jostle
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
 from jostle.methods import DEFAULT_METHOD, Data, Prepared, hold_out, learn, method_of
-from jostle.models import _model, _new_names
+from jostle.models import _new_names
 from jostle.models._groups import groups_of
 from jostle.models._new_names import (
     ALONE,
@@ -184,8 +184,9 @@ def test_runs_on_disk_are_refused_with_what_to_do(tmp_path: Path) -> None:
                 jostle.fit(stored, method, **more)
 
 
+@pytest.mark.usefixtures("levels_are_loaded")
 def test_a_small_campaign_is_answered_from_all_its_runs_and_bounded_from_some(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     runs = campaign(12, 6)
     model = jostle.fit(runs, Levels(), seed=1)
@@ -203,7 +204,6 @@ def test_a_small_campaign_is_answered_from_all_its_runs_and_bounded_from_some(
     np.testing.assert_array_equal(bounds.seconds, np.maximum(before.seconds, model.predict(asked)))
     np.testing.assert_array_equal(bounds.outcome, before.outcome)
     model.save(tmp_path / "model")
-    monkeypatch.setattr(_model, "method_named", lambda _: Levels())
     kept = jostle.load(tmp_path / "model")
     np.testing.assert_array_equal(kept.predict(asked), model.predict(asked))
     np.testing.assert_array_equal(kept.bound(asked, 0.9).seconds, bounds.seconds)
