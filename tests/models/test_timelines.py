@@ -15,7 +15,6 @@ from jostle.bounds import ON_THE_ACT
 from jostle.ensemble import Ensemble
 from jostle.errors import BadRows, UsageError
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
-from jostle.models.timelines._futures import Newcomers
 from jostle.runs import Colocations, Runs
 from tests.limits import assert_covers, mean_limits
 from tests.models.test_over_time import NAMES, SOLO, Lookup, times
@@ -206,13 +205,14 @@ def test_bounds_told_over_time_hold_for_as_many_as_they_say(log: Runs, model: jo
         assert (later.seconds >= 8).all()
 
 
-def test_newcomers_are_counted_from_what_joined(log: Runs) -> None:
-    came = Newcomers.of(log, tuple(NAMES), PLATFORM)
+def test_newcomers_are_counted_from_what_joined(log: Runs, model: jostle.Model) -> None:
+    assert model.acts is not None
+    came = model.acts.newcomers
     assert len(came.rate_per_second) == 3
     assert came.rate_per_second[-1] == 0
     assert (came.rate_per_second[:-1] > 0).all()
     assert came.share.sum() == pytest.approx(1)
-    parts = log.stretches
+    parts = log.take(np.arange(0, len(log), 2)).stretches
     joined = 0
     beside = parts.colocations.to_columns()["corunners"]
     for k in range(1, len(beside)):
