@@ -152,11 +152,6 @@ class Additive:
         fitted.effects = np.linalg.solve(x.T @ x + np.diag(penalty), y)
         return fitted
 
-    @classmethod
-    def restore(cls, arrays: Any, document: Any) -> FittedAdditive:
-        names = tuple(document["workloads"]), tuple(document["platforms"])
-        return FittedAdditive(names, arrays["effects"], RunCounts.from_arrays(arrays, document))
-
 
 class FittedAdditive(FromCounts):
     """effects: one, workloads, platforms, workloads on platforms, company of a workload, co-runners."""
@@ -183,8 +178,3 @@ class FittedAdditive(FromCounts):
 
     def candidates(self, asked: Colocations) -> Candidates:
         return Candidates.one_way(self.predict(asked))
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, document = self.counts.to_arrays()
-        names = {"workloads": list(self.workload_names), "platforms": list(self.platform_names)}
-        return arrays | {"effects": self.effects}, document | names
