@@ -286,6 +286,18 @@ def test_safe_answers_in_measured_seconds_as_the_model_predicts(
     np.testing.assert_allclose(means, expected)
     bounds = [row["bound_seconds"] or np.inf for row in document["bounds"]]
     np.testing.assert_allclose(bounds, model.bound(asked, 0.9).seconds)
+    # Safe is what bounds keep, in the sentence and in the table.
+    between = np.sqrt(expected[2] * bounds[2])
+    assert expected[2] < between < bounds[2]
+    assert bounds[1] < between
+    ask[-1] = f"{between / expected[0]}x"
+    exit_code(ask)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["instances"], document["guaranteed_instances"]) == (2, 1)
+    assert [mix["safe"] for mix in document["mixes"]] == [True, True, False]
+    exit_code([one for one in ask if one != "--json"])
+    assert capsys.readouterr().out.startswith("1 of md fit beside bp: the bound of 2 is")
+    ask[-1] = "9x"
     # At a low rate queries hardly meet: the latency is that of a run that begins at once.
     exit_code([*ask, "--rate", "0.5"])
     rated = json.loads(capsys.readouterr().out)["mixes"]

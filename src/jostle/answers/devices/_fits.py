@@ -20,9 +20,10 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
     setting, bounds = (simulation.device, simulation.options), simulation.measured
     options = {"batch_pes": simulation.batch_pes, "rest": simulation.rest}
     fit = how_many_fit(one, other, *setting, most=simulation.look_to, **options)
-    beside = min(fit.instances + 1, len(fit.mixes) - 1) or 1
+    kept = _kept(fit)
+    beside = min(kept + 1, len(fit.mixes) - 1) or 1
     cause = causes(one, [other] * beside, *setting, **options)
-    rows, is_safe = _bounds(fit), _kept(fit) >= simulation.wanted
+    rows, is_safe = _bounds(fit), kept >= simulation.wanted
     notes = simulation.notes((service, batch))
     document = {
         "schema": "safe/v1",
@@ -41,16 +42,16 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
                 "p95_seconds": mix.latency.p95_seconds,
                 "p99_seconds": mix.latency.p99_seconds,
                 "slowdown_ratio": mix.slowdown_ratio,
-                "safe": mix.safe,
+                "safe": mix.safe and mix.instances <= kept,
             }
             for mix in fit.mixes
         ],
         "notes": notes,
     }
     parts: list[Table | str] = [
-        f"{fit.instances} of {batch} fit beside {service}: {fit.reason}."
-        if fit.instances > 0
-        else f"No {batch} fits beside {service}: {fit.reason}.",
+        f"{kept} of {batch} fit beside {service}: {_why_no_more(fit)}."
+        if kept > 0
+        else f"No {batch} fits beside {service}: {_why_no_more(fit)}.",
         f"Of that, {beside} of its co-runners' kernels alone cost {duration(cause.kernels_seconds)}, "
         f"their transfers alone {duration(cause.transfers_seconds)}{_in_all(fit, beside)}.",
         _mixes(fit, f"bound {bounds.confidence:g}" if bounds else ""),
@@ -66,6 +67,17 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
         )
     remarks = [f"Note: {note}." for note in notes]
     return Report(document, parts, notes=remarks, exit_code=_code(is_safe, rows))
+
+
+def _why_no_more(fit: Fit) -> str:
+    """As it was predicted, or as one more is bounded."""
+    kept = _kept(fit)
+    if kept == fit.instances:
+        return fit.reason
+    more = fit.mixes[kept + 1]
+    bound = f"{more.bound_seconds:.4g} s" if more.bound_seconds < float("inf") else _bound(more)
+    limit = f"over the {fit.limit} limit of {fit.limit_seconds:.4g} s"
+    return f"the bound of {kept + 1} is {bound}, {limit}; as predicted {fit.instances} would"
 
 
 def _in_all(fit: Fit, beside: int) -> str:
@@ -97,7 +109,7 @@ def _mixes(fit: Fit, bound: str) -> Table:
         line = [str(mix.instances), _time(mix.latency.mean_seconds)]
         line += [_time(mix.latency.p95_seconds), f"{mix.slowdown_ratio:.2f}x"]
         line += [_bound(mix)] if bound else []
-        lines.append([*line, "yes" if mix.safe else "no"])
+        lines.append([*line, "yes" if mix.safe and mix.instances <= _kept(fit) else "no"])
     heads = ["instances", "mean", "p95", "slowdown"]
     heads += [bound] if bound else []
     return Table([*heads, "safe"], lines, right=range(len(heads)))
