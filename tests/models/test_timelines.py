@@ -47,8 +47,13 @@ def test_a_timeline_ends_when_small_steps_say_so() -> None:
         elapsed_seconds=elapsed,
         done_ratio=done,
     )
-    seconds = times(asked.colocations)
-    told = asked.runtime(np.log(seconds))
+    told = asked.runtime(np.log(times(asked.colocations)))
+    # Of every stretch as it was given, whether company changed or not.
+    target = [NAMES[n % 6] for n, parts in enumerate(stretches) for _ in parts]
+    beside = [names for parts in stretches for _, names in parts]
+    seconds = times(
+        Colocations.from_columns(workload=target, platform=["p"] * len(target), corunners=beside)
+    )
     at = np.cumsum([0, *map(len, stretches)])
     for n, parts in enumerate(stretches):
         starts = np.array([start for start, _ in parts])
@@ -203,6 +208,31 @@ def test_bounds_told_over_time_hold_for_as_many_as_they_say(log: Runs, model: jo
         on = new[log.runtime_seconds[new] > 8]
         later = model.bound(past_and_future(log, on, np.full(len(on), 8.0), is_open=is_open), 0.8)
         assert (later.seconds >= 8).all()
+
+
+def test_what_may_come_does_not_hang_on_what_else_is_asked(model: jostle.Model) -> None:
+    asked = Timelines.from_columns(
+        workload=["w1", "w4", "w0"],
+        platform=["p"] * 3,
+        stretches=[[(0.0, ["w2"])], [(0.0, [])], [(0.0, ["w0", "w3"])]],
+        future=True,
+    )
+    told = model.predict(asked)
+    for rows in ([0], [1], [2, 0]):
+        assert model.predict(asked.take(rows)).tolist() == told[rows].tolist()
+
+
+def test_company_that_does_not_change_is_one_stretch(model: jostle.Model) -> None:
+    parts = [(0.0, ["w2", "w3"]), (3.0, ["w3", "w2"]), (4.0, ["w2"]), (6.0, ["w2"])]
+    many, few = (
+        Timelines.from_columns(workload=["w1"], platform=["p"], stretches=[some])
+        for some in (parts[:2], parts[:1])
+    )
+    assert many.over == few.over == ["throughout"]
+    for one, other in zip(model.predict_and_bound(many), model.predict_and_bound(few), strict=True):
+        assert str(one) == str(other)
+    changing = Timelines.from_columns(workload=["w1"], platform=["p"], stretches=[parts])
+    assert changing.start_seconds.tolist() == [0.0, 4.0]
 
 
 def test_newcomers_are_counted_from_what_joined(log: Runs, model: jostle.Model) -> None:

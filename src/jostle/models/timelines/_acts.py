@@ -17,7 +17,7 @@ import numpy as np
 from jostle._tensors import Serializable
 from jostle.bounds import ON_THE_ACT, Bounds, conformal_rank
 from jostle.errors import UsageError
-from jostle.models.timelines._futures import DRAWS, BusyNodes, Newcomers, Rates, ends
+from jostle.models.timelines._futures import DRAWS, BusyNodes, Newcomers, Rates, ends, spread_over
 from jostle.models.timelines._timelines import FUTURE, TIMELINE, Timelines, past_and_future
 
 if TYPE_CHECKING:
@@ -182,7 +182,8 @@ def told_by(
         at = np.repeat(offsets[:-1][now.last], number) + column
         left[row, column + 1] = 1 - now.beside_done[at]
     many = [np.repeat(one, DRAWS, axis=0) for one in (platform, members, left)]
-    many[2] = np.where(np.isnan(many[2]), random.random(many[2].shape), many[2])
+    luck = np.stack([spread_over(random) for _ in range(width)], axis=1)
+    many[2] = np.where(np.isnan(many[2]), np.tile(luck, (len(rows), 1)), many[2])
     speed = np.ones(many[1].shape)
     speed[:, 0] = np.repeat(pace, DRAWS)
     nodes = BusyNodes(many[0], many[1], many[2], speed)

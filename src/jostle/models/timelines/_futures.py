@@ -149,11 +149,18 @@ class BusyNodes:
     slots: np.ndarray | None = None
 
 
+def spread_over(random: np.random.Generator) -> np.ndarray:
+    """(DRAWS,) uniform numbers, one in each equal part of 0 to 1: so few draws are then as even as can be."""
+    return (random.permutation(DRAWS) + random.random(DRAWS)) / DRAWS
+
+
 def ends(
     rates: Rates, nodes: BusyNodes, newcomers: Newcomers, *, watched: int, seed: int = 0
 ) -> np.ndarray:
     """(s, watched) seconds from now to the end of each of the first members of the nodes; NaN for nobody, and
-    where a rate is not known. Who was only ever seen beside others, such as a service that runs on, stays."""
+    where a rate is not known. Who was only ever seen beside others, such as a service that runs on, stays.
+    Nodes are draws in turn, and the same draw of each has the same luck: what else is asked changes nothing.
+    """
     platform, members, left = nodes.platform, nodes.members, nodes.left
     random = np.random.default_rng(seed)
     s, k = members.shape
@@ -190,13 +197,14 @@ def ends(
             )
             out[on] = rest[:, :watched]
             break
+        luck, draw = (spread_over(random), spread_over(random)), on % DRAWS
         residents = (members[on] >= 0).sum(axis=1)
         rate = np.where(
             residents < most[on], hazard[np.minimum(residents - 1, len(hazard) - 1)], 0.0
         )
         with np.errstate(divide="ignore"):
-            arrival = random.exponential(size=len(on)) / rate
-        drawn = random.random(len(on))
+            arrival = -np.log1p(-luck[0][draw]) / rate
+        drawn = luck[1][draw]
         first = until.min(axis=1)
         dt = np.minimum(first, arrival)
         clock[on] += dt

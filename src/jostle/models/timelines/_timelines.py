@@ -61,8 +61,8 @@ class Timelines:
         done_ratio: Any = None,
         future: Any = False,
     ) -> Timelines:
-        """stretches: of each question (start_seconds, names beside it), in order. Raises UsageError, and
-        BadRows for names that are none."""
+        """stretches: of each question (start_seconds, names beside it), in order; one with the same names as
+        the one before it goes on. Raises UsageError, and BadRows for names that are none."""
         n = len(workload)
         counts = [len(one) for one in stretches]
         if len(platform) != n or len(counts) != n or 0 in counts:
@@ -81,7 +81,15 @@ class Timelines:
         elapsed = np.zeros(n) if elapsed_seconds is None else np.array(elapsed_seconds, float)
         done = [np.nan if one is None else one for one in (done_ratio or [None] * n)]
         is_open = np.broadcast_to(np.asarray(future, bool), n)
-        return cls(row, start, colocations, elapsed, np.array(done, float), is_open)
+        made = cls(row, start, colocations, elapsed, np.array(done, float), is_open)
+        names = [sorted(beside) for _, beside in parts]
+        changes = [
+            k == 0 or row[k] != row[k - 1] or names[k] != names[k - 1] for k in range(len(row))
+        ]
+        if all(changes):
+            return made
+        at = np.flatnonzero(changes)
+        return replace(made, row=row[at], start_seconds=start[at], colocations=colocations.take(at))
 
     def __post_init__(self) -> None:
         first = np.diff(self.row, prepend=-1) != 0
