@@ -349,5 +349,6 @@ def test_every_grade_by_its_definition() -> None:
         met = (one.beside, one.platform_beside) if i % 2 else (one.workload, one.platform)
         expected = [grade(one.workload), grade(one.platform), int(met[0] > 0), int(met[1] > 0)]
         expected.append(min(grade(one.corunner), 4) if i % 2 else 4)
-        expected.append(2 if one.alone_there else 1 if one.there else 0)
+        known = one.there if i % 2 else one.alone_there
+        expected.append(2 if known else 1 if one.there else 0)
         assert found[i].tolist() == expected, one

@@ -37,6 +37,7 @@ from jostle.bounds._bounds import (
 from jostle.bounds._evidence import (
     HIGHEST,
     PLATFORM,
+    THERE,
     WORKLOAD,
     grades_of,
     reason_without_runs,
@@ -374,6 +375,8 @@ class Calibration(Serializable):
                 chain = [pool for pool in chain if pool.units >= FEW_UNITS]
             chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others, mix))
         left = usable & r.held_out
+        if self.is_crossed and not grades[THERE] and left.any():
+            chain = []  # sets left out leave hardly ever nothing else of a workload on its platform
         way = held_out_kind(grades)
         if way not in self.ways:  # runs of weaker classes alone
             way = next((name for name in self.ways if name.startswith(HELD_OUT)), "")

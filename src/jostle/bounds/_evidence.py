@@ -3,9 +3,9 @@
 Runs are exchangeable with a question only where as much was known about its names. A class has six grades:
 runs of the workload, of the platform (each 0, 1, 2-4, 5-19, 20-99, 100 or more), and beside others of the
 co-runner with the fewest (up to 20 or more), whether the workload and the platform were measured
-beside others at all, and whether the workload ran on the platform: never, only beside others, or alone. A
-class is weaker than another where no grade is higher, so a class can be bounded by runs of a weaker one,
-never by those of a stronger one.
+beside others at all, and whether the workload ran on the platform: never, or, of a question alone, only
+beside others. A class is weaker than another where no grade is higher, so a class can be bounded by runs of a
+weaker one, never by those of a stronger one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def grades_of(predictor: Any, asked: Any, own: np.ndarray | None = None) -> np.n
     corunner = np.searchsorted(FEWEST_RUNS[:4], evidence.corunner, side="right")
     grades[:, CORUNNER] = np.where(alone, HIGHEST[CORUNNER], corunner)
     # Below 0 where there were too many pairs to count.
-    grades[:, THERE] = np.where(evidence.alone_there != 0, HIGHEST[THERE], evidence.there > 0)
+    known = np.where(alone, evidence.alone_there, evidence.there) != 0
+    grades[:, THERE] = np.where(known, HIGHEST[THERE], evidence.there > 0)
     return grades
 
 

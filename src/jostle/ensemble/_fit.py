@@ -149,8 +149,7 @@ def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitW
     for fold, mine, part in tried.fits:
         own = whole.ensemble(mine, part)
         own = own.with_weighed(more=fitted.weighed.more, sessions=fitted.weighed.sessions)
-        # Where nothing else of a workload on its platform is left, the question is another.
-        of_sets = np.isin(fold.kind, (NEW_SET, ALONE)) & np.isin(campaign.cell, part.cell)
+        of_sets = np.isin(fold.kind, (NEW_SET, ALONE))
         if few:
             of_sets |= alone & (fold.kind == NEW_CELL)
         of_names = np.isin(fold.kind, (NEW_NAME, HARDLY_ALONE, NEW_CELL)) & ~of_sets
