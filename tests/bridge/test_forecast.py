@@ -56,6 +56,20 @@ def test_the_face_answers(phases: Traces) -> None:
     assert 0 <= found.exceedance_ratio({"instructions": float(found.mean[0])}) <= 1
 
 
+def test_runs_that_end_with_their_last_sample_are_there_at_it() -> None:
+    times = 0.1 * np.arange(1, 42)
+    lengths = np.diff(times, prepend=0.0)  # of a clock: 41 times their median is more than 4.1
+    counts = [float(2000 * time * length) for time, length in zip(times, lengths, strict=True)]
+    changes = {"time_seconds": times, "interval_seconds": lengths, "runtime_seconds": times[-1]}
+    runs = Traces.from_traces([trace(i, counts, **changes) for i in range(4)])
+    for method in (Bridge(), Bridge(snapshots=7)):
+        forecast = jostle.forecast(runs, method)
+        for time in (times[0], 3.9, times[-1]):
+            found = forecast.at(float(time))
+            assert found.idle_ratio == 0
+            assert found.mean == pytest.approx([2000 * time], rel=1e-9)
+
+
 def test_traces_come_as_a_folder_or_as_data_too(phases: Traces, tmp_path: Path) -> None:
     write_traces(tmp_path, phases)
     settings = Bridge(components=COUNTERS, snapshots=4)

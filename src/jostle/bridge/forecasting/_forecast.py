@@ -152,16 +152,17 @@ class Forecast(Glance):
         """
         method = method or str(self.method.method)
         require_choice("method", method, METHODS)
+        times, shots = self.snapshots.times_seconds, self.snapshots.of(core)
         first, last = self.span_seconds
-        if not first <= time_seconds <= last:
+        rounding = 2 * float(np.spacing(max(abs(first), abs(last))))
+        hair = max(OFF_GRID * (last - first), rounding)
+        if not first - hair <= time_seconds <= last + hair:
             raise UsageError(
                 f"{time_seconds:g} s lies outside the data, which reaches from {first:g} s to {last:g} s",
                 fix="A bridge interpolates and does not extrapolate: trace longer.",
             )
-        times, shots = self.snapshots.times_seconds, self.snapshots.of(core)
         near = int(np.abs(times - time_seconds).argmin())
-        rounding = 2 * float(np.spacing(max(abs(first), abs(last))))
-        if abs(times[near] - time_seconds) <= max(OFF_GRID * (last - first), rounding):
+        if abs(times[near] - time_seconds) <= hair:
             beside, idle = shots[near : near + 1], shots[near].idle_ratio
             law = Distribution.of(shots[near].cloud, self.components, "snapshot")
         else:

@@ -131,6 +131,9 @@ class Snapshots:
             raise BadData("the traces have no counter with values")
         ends = _ends(traces, every)
         times = _times(every, ends, times_seconds, count)
+        # A run still runs at its own last sample, though a multiple of its length may be rounded past it.
+        hair = _rounding(np.concatenate([trace.interval_seconds for trace in every]), times)
+        ends = {core: end + hair for core, end in ends.items()}
         row = {run_id: i for i, run_id in enumerate(traces.run_ids)}
         numbers = sorted({trace.core for trace in every})
         states = np.full((len(numbers), len(row), len(times), len(components)), np.nan)
@@ -263,11 +266,15 @@ def _times(
     return _checked_times(grid[evenly(len(grid), count)])
 
 
+def _rounding(interval_seconds: np.ndarray, times: np.ndarray) -> float:
+    """By how much the end of a sample and a multiple of its length differ by rounding, at most."""
+    return float(1e-6 * np.median(interval_seconds) + 2 * np.spacing(np.abs(times).max()))
+
+
 def rates_at(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.ndarray:
     """(T, d) the rates of the samples that cover the times, NaN where none does."""
     rates = np.full((len(times), len(components)), np.nan)
-    # A hair of slack: the end of a sample and a multiple of its length differ by rounding.
-    slack = 1e-6 * np.median(trace.interval_seconds) + 2 * np.spacing(np.abs(times).max())
+    slack = _rounding(trace.interval_seconds, times)
     sample = np.searchsorted(trace.time_seconds, times - slack)
     inside = sample < len(trace)
     sample = np.minimum(sample, len(trace) - 1)
