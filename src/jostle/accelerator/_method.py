@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from jostle.accelerator._fitted import FittedAccelerator
 from jostle.accelerator._settings import AcceleratorSettings
@@ -11,9 +11,7 @@ from jostle.accelerator.learned._expert import KERNELS, SimulationExpert, TraceP
 from jostle.ensemble import Expert, FittedEnsemble, OfExperts, SimpleRules
 from jostle.errors import require_known
 from jostle.methods import Data, FitWithout, Prepared
-
-if TYPE_CHECKING:
-    from jostle.progress import Progress
+from jostle.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from jostle.accelerator.applications._application import Application
 from jostle.accelerator.learned._expert import KERNELS
 from jostle.accelerator.simulator._latencies import latencies_together, queries_beside, spread_out
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
+from jostle.bounds import Bounds
 from jostle.errors import UsageError
-
-if TYPE_CHECKING:
-    from jostle.bounds import Bounds
-    from jostle.runs import Colocations
+from jostle.runs import Colocations
 
 SIMULATED = "simulated"  # the outcome of what only a simulation speaks of
 # The confidence that holds a statistic; none holds the longest of all.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,10 +17,7 @@ from jostle.bag._trees import Trees
 from jostle.ensemble import CanonicalRuns
 from jostle.methods import Restores
 from jostle.rules import Forest, Ground, SlowdownRows, turns_on_cores
-from jostle.runs import Colocations
-
-if TYPE_CHECKING:
-    from jostle.runs import Runs
+from jostle.runs import Colocations, Runs
 
 # What trees learn, and what theirs are called.
 TARGETS = {

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from jostle._report import Report
 from jostle.bag._expert import FittedTrees, TreesMember
 from jostle.bag._explain import BagExplanation, path_of, report_of
 from jostle.bag._features import NAME
 from jostle.bag._trees import Trees
 from jostle.ensemble import FittedEnsemble, weights_in_words
 from jostle.errors import UsageError
-
-if TYPE_CHECKING:
-    from jostle._report import Report
-    from jostle.runs import Colocations, Runs
+from jostle.runs import Colocations, Runs
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,7 @@ from jostle.rules import (
     trust_in,
     with_cores,
 )
-
-if TYPE_CHECKING:
-    from jostle.runs import Runs
+from jostle.runs import Runs
 
 USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
 HERE = 0.6  # weight in the design of what a workload has on one platform only

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from jostle.bounds import coverage, margin
-
-if TYPE_CHECKING:
-    from jostle.runs import Runs
+from jostle.runs import Runs
 
 
 def corun_groups(test: Runs) -> dict[str, np.ndarray]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from jostle._options import Flag, Option, options_of, settings_from
 from jostle._report import Report, Table, percent
 from jostle.evaluate._fields import DatasetFolder
+from jostle.methods import Method
 from jostle.progress import Progress, no_progress
-
-if TYPE_CHECKING:
-    from jostle.methods import Method
-
 
 LEVELS = (90, 95, 99)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from jostle.evaluate._fields import picked
 from jostle.evaluate._measures import coverage_of_sets
 from jostle.methods import learn
 from jostle.progress import Progress, no_progress
-
-if TYPE_CHECKING:
-    from jostle.runs import Runs
+from jostle.runs import Runs
 
 CONFIDENCE = 0.9
 CALIBRATED = 0.25  # share of the observed sets that calibrates, or as many as a bound needs

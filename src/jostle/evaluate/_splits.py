@@ -9,18 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.evaluate._measures import metrics_of
+from jostle.methods import Learner
 from jostle.models import Model, fit
-
-if TYPE_CHECKING:
-    from jostle.methods import Learner
-    from jostle.progress import Progress
-    from jostle.runs import Runs
+from jostle.progress import Progress
+from jostle.runs import Runs
 
 CONFIDENCES = (0.90, 0.95, 0.99)
 

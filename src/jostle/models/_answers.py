@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from jostle._confidence import exact_confidence
 from jostle._report import Glance
 from jostle._tables import RAGGED, cells, read_rows, write_table
 from jostle.bounds import OUTCOMES
 from jostle.errors import JostleError, UnknownName, UsageError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from jostle.runs import Colocations
+from jostle.runs import Colocations
 
 ASKED = ("workload", "platform", "corunners")
 # Status of a row: answered with a valid bound; answered, but no bound is valid; a name that the model does

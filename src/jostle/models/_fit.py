@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,11 +34,8 @@ from jostle.models.online._again import MOST_AGAIN
 from jostle.models.online._crossed import Crossed, fit_crossed
 from jostle.models.online._kept import Kept
 from jostle.models.timelines._over_time import OverTime
-from jostle.progress import share_of
+from jostle.progress import Progress, share_of
 from jostle.runs import Runs, StoredRuns
-
-if TYPE_CHECKING:
-    from jostle.progress import Progress
 
 UNITS = ("window", "row", "together")
 # The share of the runs alone, or of those beside others, that is calibrated on, above which answers come from

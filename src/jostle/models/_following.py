@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jostle.bounds import ADAPTING, Bounds
 from jostle.models._usual import FLEET, KINDS, KindNames, usual_spread
-
-if TYPE_CHECKING:
-    from jostle.runs import Colocations
+from jostle.runs import Colocations
 
 
 @dataclass(frozen=True, eq=False)

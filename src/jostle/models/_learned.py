@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jostle.errors import needing_extras
 from jostle.methods import HeldOut, Learner, OffersChoice, Prepared, TakesPrior, halves
+from jostle.progress import Progress
 from jostle.runs import Runs
-
-if TYPE_CHECKING:
-    from jostle.progress import Progress
 
 
 def learned(

@@ -13,21 +13,16 @@ Related: leave-one-group-out and CV+ (Barber et al. 2021, Predictive inference w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from jostle.bounds import CalibrationRuns, Selection
+from jostle.bounds import CalibrationRuns, Groups, Selection
 from jostle.errors import NotEnoughRuns
-from jostle.methods import Prepared, hold_out, turns_of
+from jostle.methods import Learner, Prepared, hold_out, turns_of
 from jostle.models._learned import learned
-from jostle.progress import share_of
-
-if TYPE_CHECKING:
-    from jostle.bounds import Groups
-    from jostle.methods import Learner
-    from jostle.progress import Progress
-    from jostle.runs import Runs
+from jostle.progress import Progress, share_of
+from jostle.runs import Runs
 
 FOLDS = 5
 NOTHING, ALONE = 0, -1  # kept of a name that is left out: nothing, or only its runs alone

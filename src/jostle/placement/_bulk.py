@@ -12,9 +12,10 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from jostle._cluster import connected
 from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError, require_known
@@ -22,9 +23,6 @@ from jostle.placement._reasons import CODES, REASONS
 from jostle.placement.sets._bounds import SetBounds
 from jostle.placement.sets._fleet_bounds import JoinedSets
 from jostle.progress import Progress, no_progress
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 WORDS = tuple(REASONS)
 COLUMNS = (

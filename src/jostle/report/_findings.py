@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +11,9 @@ from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
 from jostle.errors import JostleError
 from jostle.methods import HasInputPlatforms
+from jostle.models import Model
 from jostle.report._held_out import GroupRow, HeldOutRuns, group_row, held_out
-from jostle.runs import Colocations, Dataset, RunsSummary, solo_medians, summarise
-
-if TYPE_CHECKING:
-    from jostle.models import Model
-    from jostle.runs import Runs
+from jostle.runs import Colocations, Dataset, Runs, RunsSummary, solo_medians, summarise
 
 MOST_ROWS = 15
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.bounds import candidates_of
+from jostle.models import Model
 from jostle.placement import calibration_runs
-
-if TYPE_CHECKING:
-    from jostle.models import Model
-    from jostle.runs import Runs
+from jostle.runs import Runs
 
 FOLDS = 5
 _Z = 1.959963984540054  # 95%

@@ -15,13 +15,10 @@ not grow with its own length,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from jostle._options import Limits, check_settings
-from jostle.ensemble import OfExperts
-
-if TYPE_CHECKING:
-    from jostle.ensemble import Expert
+from jostle.ensemble import Expert, OfExperts
 
 
 @dataclass(frozen=True)

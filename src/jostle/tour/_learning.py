@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jostle.errors import BadData, NotEnoughRuns
 from jostle.evaluate import error_measures, metrics_of
+from jostle.measure import Summary
 from jostle.models import Model, fit
 from jostle.progress import Progress
-from jostle.runs import solo_seconds
+from jostle.runs import Runs, solo_seconds
 from jostle.tour._held_out import hold_out_sets
 from jostle.tour._plan import TourPlan
-
-if TYPE_CHECKING:
-    from jostle.measure import Summary
-    from jostle.runs import Runs
 
 HELD_OUT = 0.25
 

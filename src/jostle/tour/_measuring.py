@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jostle.errors import MissingExtra, UnreadableFile
+from jostle.measure import CampaignProgress, Summary
 from jostle.tour._plan import TourPlan
-
-if TYPE_CHECKING:
-    from jostle.measure import CampaignProgress, Summary
-
 
 NEEDED = (("wasmtime", "measure"), ("jax", "fit"), ("optax", "fit"), ("scipy", "fit"))
 

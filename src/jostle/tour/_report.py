@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jostle._report import Report, Table, duration, percent
 from jostle.errors import JostleError
 from jostle.runs import Colocations
-
-if TYPE_CHECKING:
-    from jostle.tour._learning import Tour
-    from jostle.tour._plan import TourPlan
+from jostle.tour._learning import Tour
+from jostle.tour._plan import TourPlan
 
 SHOWN = 12
 

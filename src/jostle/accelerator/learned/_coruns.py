@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jostle.rules import SlowdownRows
+from jostle.rules import SlowdownRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from jostle.accelerator.simulator._latencies import queries_beside, spread_out
 from jostle.accelerator.simulator._simulate import can_compile, simulate
 from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
 from jostle.progress import Progress, no_progress
-
-if TYPE_CHECKING:
-    from jostle.runs import Colocations
+from jostle.runs import Colocations
 
 REPEATING, SINCE_START = "repeating", "since start"
 SHARINGS = ("concurrent", "time-sliced", "sequential")

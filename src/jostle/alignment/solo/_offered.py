@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.alignment.solo._tracks import INSTRUCTIONS, MOST_NULL
 from jostle.errors import BadData, NotEnoughRuns
-from jostle.traces import MARKS
-
-if TYPE_CHECKING:
-    from jostle.traces import Traces
+from jostle.traces import MARKS, Traces
 
 # What the machine did to a program, or how it was recorded, rather than what the program does: no counters to
 # learn from, unless they are asked for by name. Levels are no counts.

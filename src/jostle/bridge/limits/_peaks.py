@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,7 @@ from jostle.bridge.limits._ranks import (
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError, require_known
 from jostle.methods import Data
 from jostle.progress import no_progress
-from jostle.traces import Traces, is_level
-
-if TYPE_CHECKING:
-    from jostle.traces import Trace
+from jostle.traces import Trace, Traces, is_level
 
 MEMORY = "resident_bytes"
 MISSED = 0.1  # of a run's time: where more has no sample, its peak may have been higher

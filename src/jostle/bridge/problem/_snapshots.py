@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +18,7 @@ from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._filling import filled
 from jostle.bridge.problem._thin import few
 from jostle.errors import BadData, NotEnoughRuns, UsageError, require_known
-from jostle.traces import MARKS, Traces, is_level
-
-if TYPE_CHECKING:
-    from jostle.traces import Trace, Windows
+from jostle.traces import MARKS, Trace, Traces, Windows, is_level
 
 FEWEST_RUNS = 2
 EARLY = 4  # the first snapshot is where this part of the runs, a quarter, are there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jostle._options import Flag, Group, Limits, Positional, Short
 from jostle._report import Report
@@ -19,10 +19,7 @@ from jostle.answers import (
 from jostle.cli.console import note, progress_bar, words_of
 from jostle.cli.data._campaign_file import campaign_lines, read_campaign
 from jostle.errors import UsageError
-from jostle.measure import Campaign, MeasureOptions, suggested_settings
-
-if TYPE_CHECKING:
-    from jostle.measure import JobSettings, Workload
+from jostle.measure import Campaign, JobSettings, MeasureOptions, Workload, suggested_settings
 
 _SETS, _MACHINE = Group("Which sets"), Group("The machine")
 _SERVERS, _AROUND = Group("Containers and servers"), Group("Around a command line")

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.evaluate.rivals._rival import RivalAnswers
+from jostle.methods import Prepared
 from jostle.rules import SlowdownRows
-from jostle.runs import all_names, solo_medians
-
-if TYPE_CHECKING:
-    from jostle.methods import Prepared
-    from jostle.runs import Colocations
+from jostle.runs import Colocations, all_names, solo_medians
 
 Names = tuple[tuple[str, ...], tuple[str, ...]]
 

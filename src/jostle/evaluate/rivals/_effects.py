@@ -7,17 +7,15 @@ in Paragon (Delimitrou and Kozyrakis, ASPLOS 2013) and Quasar (ASPLOS 2014).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._rival import Rival
+from jostle.methods import Prepared
+from jostle.progress import Progress
 from jostle.rules import SlowdownRows
-
-if TYPE_CHECKING:
-    from jostle.methods import Prepared
-    from jostle.progress import Progress
 
 SHRINKAGE = 1.0  # runs that no effect weighs beside a name's own
 SWEEPS = 40

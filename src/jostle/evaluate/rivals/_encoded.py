@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from jostle.errors import needing_extras
 from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._rival import Rival
+from jostle.methods import Prepared
+from jostle.progress import Progress
 from jostle.rules import SlowdownRows, looked_up
-
-if TYPE_CHECKING:
-    from jostle.methods import Prepared
-    from jostle.progress import Progress
 
 FOLDS = 5
 SHRINKAGE = 2.0  # runs that the overall mean weighs beside a name's own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from jostle.errors import require_choice
 from jostle.evaluate.rivals._beside import Beside, RuleAnswers
 from jostle.evaluate.rivals._effects import AdditiveEffects
 from jostle.evaluate.rivals._rival import Rival
+from jostle.methods import Prepared
+from jostle.progress import Progress
 from jostle.rules import SlowdownRows, looked_up
-
-if TYPE_CHECKING:
-    from jostle.methods import Prepared
-    from jostle.progress import Progress
 
 PAIR_RULES = ("worst", "sum", "product", "mean")
 

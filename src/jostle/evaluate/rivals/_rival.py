@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from jostle.bounds import Candidates
 from jostle.errors import NotEnoughRuns
-from jostle.methods import Prepared
-
-if TYPE_CHECKING:
-    from jostle.bounds import Candidates
-    from jostle.methods import Data
-    from jostle.runs import Colocations, Runs
+from jostle.methods import Data, Prepared
+from jostle.runs import Colocations, Runs
 
 
 class Rival:

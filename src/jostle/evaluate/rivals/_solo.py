@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, require_choice
 from jostle.evaluate.rivals._rival import Rival, RivalAnswers
-from jostle.methods import Prepared, first_solo_runs
+from jostle.methods import Data, Prepared, first_solo_runs
+from jostle.progress import Progress
 from jostle.rules import weighted_median
-from jostle.runs import all_names, solo_medians
-
-if TYPE_CHECKING:
-    from jostle.methods import Data
-    from jostle.progress import Progress
-    from jostle.runs import Colocations
+from jostle.runs import Colocations, all_names, solo_medians
 
 KINDS = ("solo", "twice", "times", "plus")
 

@@ -15,14 +15,11 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from jostle.kernels import die_with, reason_of
+from jostle.kernels import Probe, die_with, reason_of
 from jostle.measure.slots._execute import execute
 from jostle.measure.slots._harness import Harness, follow
-
-if TYPE_CHECKING:
-    from jostle.kernels import Probe
 
 _PROBES = 3
 _BETWEEN_PROBES_SECONDS = 0.001

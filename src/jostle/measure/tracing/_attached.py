@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,7 @@ from jostle.measure.host._proc import GROUP_NAMES, group_totals, is_populated, t
 from jostle.measure.host._sampler import NAMES, Sampler
 from jostle.measure.host._variants import platform_name
 from jostle.measure.tracing._watch import TraceOptions
-from jostle.traces import is_level
-
-if TYPE_CHECKING:
-    from jostle.traces import Traces
+from jostle.traces import Traces, is_level
 
 _GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/cpu"))
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,7 @@ from jostle.measure.tracing._progress import ProgramPhase, phases_of, progress_o
 from jostle.measure.tracing._watch import Assessment, TraceOptions, Watch
 from jostle.measure.window._placement import phases as placements
 from jostle.measure.workloads._program import TracedProgram
-from jostle.traces import is_level
-
-if TYPE_CHECKING:
-    from jostle.traces import Trace
-
+from jostle.traces import Trace, is_level
 
 _START_AHEAD_SECONDS = 0.005
 # Where members share cores, who shares with whom changes so often at most.

@@ -12,7 +12,6 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from jostle.errors import UsageError
 from jostle.kernels import engine_setting
@@ -25,9 +24,7 @@ from jostle.measure.tracing._watch import Assessment, TraceOptions, Watch
 from jostle.measure.workloads._program import TracedProgram, find_programs, probe_workloads
 from jostle.measure.workloads._workloads import Workload
 from jostle.progress import Progress
-
-if TYPE_CHECKING:
-    from jostle.traces import Trace, Traces
+from jostle.traces import Trace, Traces
 
 
 def trace(

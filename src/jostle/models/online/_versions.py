@@ -6,14 +6,10 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jostle._tensors import checksum_of
 from jostle.errors import JostleError, NotPermitted, UsageError
-from jostle.models._model import load
-
-if TYPE_CHECKING:
-    from jostle.models._model import Model
+from jostle.models._model import Model, load
 
 PREVIOUS = "previous"
 MOST_KEPT = 10  # models of before

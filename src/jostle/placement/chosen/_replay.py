@@ -13,19 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from jostle._confidence import exact_confidence
 from jostle.bounds import candidates_of
-
-if TYPE_CHECKING:
-    from jostle.models import Model
-    from jostle.placement.asked._fleet import Node
-    from jostle.placement.asked._requests import Request
-    from jostle.placement.sets._bounds import SetBounds
+from jostle.models import Model
+from jostle.placement.asked._fleet import Node
+from jostle.placement.asked._requests import Request
+from jostle.placement.sets._bounds import SetBounds
 
 # Of the share that may be late, from bold to careful.
 CAREFUL = (1.0, 0.75, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05, 0.03, 0.02, 0.01)

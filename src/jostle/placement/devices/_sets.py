@@ -10,31 +10,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jostle.accelerator import (
     FEWEST_FOR,
     SIMULATED,
+    Application,
     Arrangement,
     Device,
     DeviceTenant,
+    LearnedRest,
     arrangements,
     check_mode,
 )
 from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
 from jostle.errors import UnknownName, UsageError
+from jostle.models import Model
 from jostle.placement._promise import Standard
 from jostle.placement.asked._fleet import Node
 from jostle.placement.asked._requests import Request
 from jostle.placement.sets._bounds import SetBounds
+from jostle.runs import Colocations
 from jostle.traces import gpu_named
-
-if TYPE_CHECKING:
-    from jostle.accelerator import Application, LearnedRest
-    from jostle.models import Model
-    from jostle.runs import Colocations
 
 DEFAULT_MODES = ("concurrent",)
 MOST_WORKLOADS = 512  # different ones in one question, so that sets of six have keys

@@ -6,13 +6,11 @@ import asyncio
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.errors import JostleError
+from jostle.runs import Runs
 from jostle.service.state._store import Store
-
-if TYPE_CHECKING:
-    from jostle.runs import Runs
 
 _LOG = logging.getLogger("jostle.service")
 _EVERY_SECONDS = 30.0

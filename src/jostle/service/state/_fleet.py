@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import sqlalchemy as sa
 
 from jostle._files import signature_of
 from jostle.errors import BadData, JostleError
 from jostle.placement import Fleet, Node, Request, Requests
 from jostle.service.state._store import PlacementRow, Store
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 _ANEW_AFTER_SECONDS = 300.0  # well under the time after which changes are forgotten
 _MOST_IDLE_KINDS = 2000

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.answers import Drifts
 from jostle.errors import NotPermitted, UsageError
-from jostle.models import fit, save_over
+from jostle.models import DriftWatch, Model, fit, save_over
 from jostle.service.state._archive import as_runs
 from jostle.service.state._served import ModelFolder, Served, checksum_of
 from jostle.service.state._store import Store
-
-if TYPE_CHECKING:
-    from jostle.models import DriftWatch, Model
 
 MOST_WATCHED = 20_000  # runs that a service looks at once more when it starts
 MOST_AGAIN = 2_000  # and after it has learned

@@ -6,16 +6,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle._files import signature_of
 from jostle._tensors import checksum_of as checksum
 from jostle.answers import KnownNames
 from jostle.errors import JostleError, UnreadableFile
-from jostle.models import load
-
-if TYPE_CHECKING:
-    from jostle.models import Model
+from jostle.models import Model, load
 
 _ATTEMPTS = 20
 MODEL = "model.json"
