@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle.bounds import candidates_of, grades_of
 from jostle.evaluate import OwnPairs
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
@@ -93,3 +94,35 @@ def test_more_co_runners_than_any_run_had_are_bounded_as_far_as_sets_left_out_we
     assert np.array_equal(again.seconds, seconds[1])
     pairs = jostle.fit(runs.take(runs.colocations.number_of_corunners < 2), QUICK, seed=0)
     assert set(pairs.bound(asked, 0.8).outcome.tolist()) == {"unseen_group"}
+
+
+def test_beyond_the_largest_sets_the_widest_way_bounds_and_errors_grow_with_every_step(
+    of_rules: jostle.Model,
+) -> None:
+    names, level = [f"program {n}" for n in range(8)], 0.8
+    larger = of_rules.calibration.larger
+    assert larger is not None
+    for most, steps in ((3, 1), (4, 2)):
+        asked = Colocations.from_columns(
+            workload=names[:3],
+            platform=["machine 0"] * 3,
+            corunners=[names[n + 1 : n + 1 + most] for n in range(3)],
+        )
+        ways = candidates_of(of_rules.predictor, asked)
+        for one, (grades, bound) in enumerate(
+            zip(
+                grades_of(of_rules.predictor, asked),
+                of_rules.bound(asked, level).seconds,
+                strict=True,
+            )
+        ):
+            mine = (larger.grades <= grades).all(1) & larger.is_answered
+            _, unit, count = np.unique(larger.unit[mine], return_inverse=True, return_counts=True)
+            most_of = ways.centre[0, one]
+            for way, scores in enumerate(larger.scores[:, mine]):
+                order = np.argsort(scores)
+                kept = np.cumsum(1 / count[unit][order])
+                rank = np.searchsorted(kept, level * (len(count) + 1) - 1e-9)
+                score = scores[order][rank] * (steps if way == 0 else 1)
+                most_of = max(most_of, ways.centre[way, one] + ways.scale[way, one] * score)
+            assert np.log(bound) == pytest.approx(most_of, abs=1e-6)

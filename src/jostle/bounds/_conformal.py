@@ -45,7 +45,14 @@ from jostle.bounds._evidence import (
 )
 from jostle.bounds._groups import Groups
 from jostle.bounds._mix import NameMix, codes_of
-from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
+from jostle.bounds._pool import (
+    ROUNDING,
+    Pool,
+    Way,
+    bound_of_chain,
+    bound_of_ways,
+    tail_of_chain,
+)
 from jostle.bounds._predictor import Candidates, candidates_of
 from jostle.bounds._rank import one_run_of_each
 from jostle.bounds._selection import Selection
@@ -231,9 +238,11 @@ class Calibration(Serializable):
 
     def with_larger(self, runs: CalibrationRuns, part: Selection) -> Calibration:
         """With runs of the most co-runners that a further fit has scored, which had left out all of these;
-        part: the same runs, to choose the way to bound."""
-        ways = {LARGER_SETS: part.way(np.ones(len(runs), bool))}
-        return replace(self, larger=runs, ways=self.ways | ways)
+        part: the same runs. Which way to bound holds beyond them nobody can try: all are kept."""
+        every = enumerate(part.every_way())
+        return replace(
+            self, larger=runs, ways=self.ways | {f"{LARGER_SETS} {n}": w for n, w in every}
+        )
 
     def over(self, mix: NameMix) -> Calibration:
         """The same runs, but bounds that hold over another mix than they were drawn from."""
@@ -319,7 +328,8 @@ class Calibration(Serializable):
                 reason = "new_name" if late else reason_without_runs(grades)
                 outcome[at] = reason if late or d in self.runs.degree else "unseen_group"
                 continue
-            log_bound[at], pool = bound_of_chain(chain, candidates, at, level)
+            answer = bound_of_ways if chain[0].name == LARGER_SETS else bound_of_chain
+            log_bound[at], pool = answer(chain, candidates, at, level)
             outcome[at] = "too_few_runs" if pool is None else pool.outcome
             if pool is None and tail:
                 log_bound[at], pool = tail_of_chain(chain, candidates, at, level)
@@ -386,16 +396,23 @@ class Calibration(Serializable):
         ]
 
     def _chain_beyond(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
-        """Of more co-runners than any run had: no further beyond, by their ratio, than the sets left out."""
+        """Of more co-runners than any run had: no further beyond, by their ratio, than the sets left out.
+        Every way to bound, of which the most counts; where a way does not say itself how errors grow, they
+        do so by as much with every such step."""
         r = self.larger
         if r is None or self.mix is not None:
             return []
         most, fewer = int(r.degree.max()), self.runs.degree[self.runs.degree < r.degree.max()]
-        if not most < degree <= most**2 / max(int(fewer.max(initial=0)), 1):
+        before = int(fewer.max(initial=0))
+        if not most < degree <= most**2 / max(before, 1):
             return []
         at = np.flatnonzero((r.grades <= grades).all(1) & (r.group == group))
-        about = self.ways[LARGER_SETS], r.scores[:, at], r.unit[at]
-        return [Pool.of(LARGER_SETS, LARGER_SETS, *about)] if len(at) else []
+        scores = r.scores[:, at]
+        scores[0] *= max((degree - most) / (most - before), 1.0)
+        ways = [way for name, way in self.ways.items() if name.startswith(LARGER_SETS)]
+        return [
+            Pool.of(LARGER_SETS, LARGER_SETS, way, scores, r.unit[at]) for way in ways if len(at)
+        ]
 
     def _pool(
         self, name: str, outcome: str, way: str, inside: np.ndarray, mix: NameMix | None
