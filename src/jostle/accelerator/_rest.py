@@ -133,8 +133,6 @@ class LearnedRest:
         return answers
 
     def _asked(self, targets: Sequence[str], beside: Sequence[Sequence[str]]) -> Colocations:
-        from jostle.runs import Colocations
-
         return Colocations.from_columns(
             workload=list(targets),
             platform=[self.platform] * len(targets),

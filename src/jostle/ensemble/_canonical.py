@@ -290,8 +290,6 @@ def _renamed(
     import pyarrow as pa
     import pyarrow.compute
 
-    from jostle.runs import Runs
-
     pc: Any = pyarrow.compute  # whose functions are made at run time
 
     workload, platform, corunner = runs.colocations.recode(*names)

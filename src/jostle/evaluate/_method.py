@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from jostle._options import Flag, Option, options_of, settings_from
 from jostle._report import Report, Table, percent
+from jostle.errors import UsageError
 from jostle.evaluate._fields import DatasetFolder
-from jostle.methods import Method
+from jostle.methods import Method, method_named
 from jostle.progress import Progress, no_progress
 
 LEVELS = (90, 95, 99)
@@ -36,7 +37,6 @@ class MethodStudy:
         """Raises UsageError for an unknown method or setting, and what reading and fitting raise."""
         from jostle.evaluate._contract import document
         from jostle.evaluate._splits import evaluate_method, observed_split
-        from jostle.methods import method_named
         from jostle.runs import Dataset, read_runs
 
         method = made(method_named(self.method), self.settings)
@@ -78,8 +78,6 @@ def measures_table(m: dict[str, float]) -> Table:
 
 def made(kind: type[Method[Any]], settings: tuple[str, ...]) -> Method[Any]:
     """A method with settings given as NAME=VALUE. Raises UsageError for what it does not have."""
-    from jostle.errors import UsageError
-
     known = {option.name: option for option in options_of(kind)}
     values: dict[str, Any] = {}
     for text in settings:
@@ -93,8 +91,6 @@ def made(kind: type[Method[Any]], settings: tuple[str, ...]) -> Method[Any]:
 
 def _read(option: Option, text: str) -> Any:
     """The value that a text stands for; several are parted by commas."""
-    from jostle.errors import UsageError
-
     if option.is_optional and text.lower() == "none":
         return None
     if option.is_many:

@@ -21,7 +21,7 @@ from jostle.evaluate._fields import picked
 from jostle.evaluate._measures import coverage_of_sets
 from jostle.methods import learn
 from jostle.progress import Progress, no_progress
-from jostle.runs import Runs
+from jostle.runs import Runs, split_rows
 
 CONFIDENCE = 0.9
 CALIBRATED = 0.25  # share of the observed sets that calibrates, or as many as a bound needs
@@ -143,8 +143,6 @@ class _Parts:
 
 
 def _split(runs: Runs, draw: PairDraw) -> _Parts:
-    from jostle.runs import split_rows
-
     c = runs.colocations
     alone = np.flatnonzero(c.number_of_corunners == 0)
     beside = np.flatnonzero(c.number_of_corunners > 0)
@@ -182,7 +180,6 @@ def _errors(runs: Runs, method: Any, parts: _Parts, seed: int) -> dict[str, floa
 
 def _bounds(runs: Runs, method: Any, parts: _Parts, draw: PairDraw) -> dict[str, float]:
     from jostle.models import fit
-    from jostle.runs import split_rows
 
     test, observed = runs.take(parts.test), runs.take(parts.observed)
     may = np.arange(len(observed))

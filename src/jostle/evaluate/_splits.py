@@ -18,7 +18,7 @@ from jostle.evaluate._measures import metrics_of
 from jostle.methods import Learner
 from jostle.models import Model, fit
 from jostle.progress import Progress
-from jostle.runs import Runs
+from jostle.runs import Runs, split_rows
 
 CONFIDENCES = (0.90, 0.95, 0.99)
 
@@ -36,8 +36,6 @@ class Split:
 
 def observed_split(runs: Runs, observed: float, seed: int, by: str = "window") -> Split:
     """The paper's split: `observed` of the runs, 80% of them to train on; the rest is the test."""
-    from jostle.runs import split_rows
-
     if not 0 < observed < 1:
         raise UsageError(f"observed {observed} is not between 0 and 1")
     shares = (0.8 * observed, 0.12 * observed, 0.08 * observed, 1 - observed)

@@ -37,7 +37,7 @@ from jostle.methods import (
     encode_features,
 )
 from jostle.progress import Progress, share_of
-from jostle.runs import Colocations, Runs, StoredRuns
+from jostle.runs import Colocations, Runs, StoredRuns, split_rows
 
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
 FEWEST_FOR_HEADS = 2_000
@@ -172,8 +172,6 @@ def _members_leave_out(method: FactorizationSettings, runs: Runs) -> bool:
 def _folds(method: FactorizationSettings, mine: Runs, seed: int) -> list[np.ndarray]:
     """What each member does not train on, by window, of runs that are no prior's: its errors there tell how
     errors spread. A single member trains on everything; so do members of too few runs to do without any."""
-    from jostle.runs import split_rows
-
     if not _members_leave_out(method, mine):
         return [np.zeros(0, np.int64)] * method.members
     members = method.members

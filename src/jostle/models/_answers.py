@@ -222,8 +222,6 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
 
 
 def _colocations(rows: Sequence[Any]) -> Colocations:
-    from jostle.runs import Colocations
-
     workload, platform, corunners = zip(*rows, strict=True)
     return Colocations.from_columns(workload=workload, platform=platform, corunners=corunners)
 

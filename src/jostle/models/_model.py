@@ -27,6 +27,7 @@ from jostle.errors import (
     require_whole,
 )
 from jostle.methods import Evidence, method_named
+from jostle.models.timelines._acts import Acts
 
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from jostle.models._why import Why
     from jostle.models.online._kept import Kept
     from jostle.models.online._suggest import Suggestions
-    from jostle.models.timelines._acts import Acts
     from jostle.runs import Colocations, Runs
 
 # History: model/v16 (evidence of a workload on a platform); model/v15 (accelerators as experts); model/v14
@@ -326,7 +326,6 @@ class Model(Glance):
         keeps no runs.
         """
         from jostle.models.online._update import updated
-        from jostle.models.timelines._acts import Acts
         from jostle.models.timelines._over_time import taken_by
 
         require_runs(runs)
@@ -448,7 +447,6 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
     from jostle.models._usual import Usual
     from jostle.models.online._kept import Kept
-    from jostle.models.timelines._acts import Acts
 
     part = partial(_part, document, tensors, path)
     method = method_named(str(document.get("method")))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from jostle._cluster import connected
 from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError, require_known
@@ -73,8 +74,6 @@ def score_parquet(
             parts = chain.from_iterable(each)
         else:
             parts = _on_workers(scheduler, sets, path, names, groups, rows_at_once)
-        import pyarrow.parquet as pq
-
         for table in parts:
             if writer is None:
                 writer = pq.ParquetWriter(partial, table.schema)
@@ -98,9 +97,6 @@ def score_parquet(
 
 def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
     """(rows, row groups) of the table, whose columns must be there."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
@@ -120,9 +116,6 @@ def _group(
     sets: SetBounds, path: Path, names: Mapping[str, str], group: int, rows: int
 ) -> Iterator[pa.Table]:
     """The scored batches of one row group. Each has bounds of its own: nothing grows with the table."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         for batch in pq.ParquetFile(path).iter_batches(rows, row_groups=[group]):
             yield _scored(sets.fresh(), pa.Table.from_batches([batch]), names)
@@ -165,15 +158,11 @@ def _on_workers(
 def _whole_group(
     sets: SetBounds, path: str, names: Mapping[str, str], group: int, rows: int
 ) -> pa.Table:
-    import pyarrow as pa
-
     return pa.concat_tables(list(_group(sets, Path(path), names, group, rows)))
 
 
 def _scored(sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The table with what was added."""
-    import pyarrow as pa
-
     n = len(table)
     rows = _Rows(sets, table, names)
     reason, limit = rows.reason, rows.limit(sets)
@@ -256,8 +245,6 @@ class _Rows:
 
 def _codes(column: Any, known: Mapping[str, int]) -> np.ndarray:
     """(n,) UNKNOWN for names that the model has not met."""
-    import pyarrow as pa
-
     if not len(column):
         return np.zeros(0, int)
     if not pa.types.is_dictionary(column.type):
@@ -273,8 +260,6 @@ def _is_empty(column: Any) -> np.ndarray:
 
 def _lists(column: Any, n: int) -> tuple[np.ndarray, Any, np.ndarray]:
     """(how many entries (n,), all of them in one, rows that are neither a list nor text)."""
-    import pyarrow as pa
-
     if column is None or pa.types.is_null(column.type):
         return np.zeros(n, int), pa.array([], pa.string()), np.zeros(n, bool)
     if pa.types.is_dictionary(column.type):
@@ -293,8 +278,6 @@ def _lists(column: Any, n: int) -> tuple[np.ndarray, Any, np.ndarray]:
 
 def _numbers(column: Any, n: int, least: float) -> tuple[np.ndarray, np.ndarray]:
     """((n,) infinite where there is none, rows without a finite number above 0, at least `least`)."""
-    import pyarrow as pa
-
     if column is None or pa.types.is_null(column.type):
         return np.full(n, np.inf), np.zeros(n, bool)
     try:

@@ -14,7 +14,7 @@ from jostle.evaluate import error_measures, metrics_of
 from jostle.measure import Summary
 from jostle.models import Model, fit
 from jostle.progress import Progress
-from jostle.runs import Runs, solo_seconds
+from jostle.runs import Runs, merge_features, read_runs, solo_seconds
 from jostle.tour._held_out import hold_out_sets
 from jostle.tour._plan import TourPlan
 
@@ -54,8 +54,6 @@ def learn_tour(
 ) -> Tour:
     """Fit on what was measured less a quarter of the sets, leave the model in `folder`/model, and check
     it on that quarter. Raises NotEnoughRuns where too little could be measured."""
-    from jostle.runs import read_runs
-
     dataset = folder / "dataset"
     runs = read_runs(dataset).ok()
     held, rest = hold_out_sets(runs, HELD_OUT, plan.seed)
@@ -78,7 +76,6 @@ def prior_for(runs: Runs) -> Runs | None:
     """The sample that comes with Jostle, where its workloads are the ones measured here; None where they
     are others of the same name."""
     from jostle.datasets import sample
-    from jostle.runs import merge_features
 
     known = sample()
     tables = [("here", runs.workload_features), ("the sample", known.workload_features)]

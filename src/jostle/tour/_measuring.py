@@ -7,7 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jostle.errors import MissingExtra, UnreadableFile
-from jostle.measure import CampaignProgress, Summary
+from jostle.measure import (
+    Campaign,
+    CampaignProgress,
+    MeasureOptions,
+    Summary,
+    available_engines,
+    measure,
+)
 from jostle.tour._plan import TourPlan
 
 NEEDED = (("wasmtime", "measure"), ("jax", "fit"), ("optax", "fit"), ("scipy", "fit"))
@@ -59,13 +66,6 @@ def _measure(
     progress: Callable[[CampaignProgress], None] | None,
     sets: int,
 ) -> Summary:
-    from jostle.measure import (
-        Campaign,
-        MeasureOptions,
-        available_engines,
-        measure,
-    )
-
     available = available_engines()
     campaign = Campaign(
         workloads=plan.workloads,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Short
 from jostle.cli.console._fields import Model
+from jostle.errors import UsageError
 
 if TYPE_CHECKING:
     from jostle.models import Timelines
@@ -47,7 +48,6 @@ class AboutOne:
 def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations | Timelines:
     """Raises UsageError."""
     from jostle._tables import cells
-    from jostle.errors import UsageError
     from jostle.models import Timelines
 
     one = one_colocation(predictor, workload, about.platform, about.beside)
@@ -84,7 +84,6 @@ def one_colocation(
     predictor: Any, workload: str, platform: str | None, beside: Sequence[str]
 ) -> Colocations:
     """Raises UsageError where no platform is named and the model answers on several."""
-    from jostle.errors import UsageError
     from jostle.methods import HasInputPlatforms
     from jostle.runs import Colocations
 

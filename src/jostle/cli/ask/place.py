@@ -12,6 +12,7 @@ import typer
 from jostle._options import Limits, Positional, Short
 from jostle.answers import Verb, all_verbs
 from jostle.cli.console import command_of, fit_progress, note
+from jostle.errors import UsageError
 from jostle.placement import Standard
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ class AboutFleet(AboutModel):
 
     def placement(self, standard: Standard) -> Placement | DevicePlacement:
         """Raises UsageError, and what reading raises."""
-        from jostle.errors import UsageError
-
         if _has_profiles(self.model):
             return self._devices(standard)
         if self.gpu or self.sharing or self.bounds:
@@ -96,7 +95,6 @@ class AboutFleet(AboutModel):
         return self.placed(self._fleet(), standard)
 
     def _devices(self, standard: Standard) -> DevicePlacement:
-        from jostle.errors import UsageError
         from jostle.models import load
         from jostle.placement import place_devices
 
@@ -113,7 +111,6 @@ class AboutFleet(AboutModel):
         )
 
     def _fleet(self) -> Fleet:
-        from jostle.errors import UsageError
         from jostle.placement import Fleet, Node, Request
 
         if (self.fleet is None) == (self.platform is None):
@@ -134,7 +131,6 @@ class AboutFleet(AboutModel):
 
     def items(self, *, required: bool = True) -> Requests:
         """Raises UsageError, and what reading raises."""
-        from jostle.errors import UsageError
         from jostle.placement import Request, Requests
 
         if self.requests is not None and self.workload:

@@ -30,8 +30,6 @@ class RivalAnswers(ABC):
         """(n,) seconds; NaN where there is no answer."""
 
     def candidates(self, query: Colocations) -> Candidates:
-        from jostle.bounds import Candidates
-
         return Candidates.one_way(self.predict(query))
 
 

@@ -121,8 +121,6 @@ def _go(harness: Harness, message: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _probe() -> Probe:
-    from jostle.kernels import Probe
-
     return Probe()
 
 

@@ -16,7 +16,7 @@ from jostle.measure.host._proc import GROUP_NAMES, group_totals, is_populated, t
 from jostle.measure.host._sampler import NAMES, Sampler
 from jostle.measure.host._variants import platform_name
 from jostle.measure.tracing._watch import TraceOptions
-from jostle.traces import Traces, is_level
+from jostle.traces import Trace, Traces, is_level
 
 _GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/cpu"))
 
@@ -83,8 +83,6 @@ def trace_running(
     ended meanwhile has a run time, as long as it was seen.
     Raises UsageError for neither or both, UnreadableFile where there is no such process or group.
     """
-    from jostle.traces import Trace, Traces
-
     options = options or TraceOptions()
     group = _group_of(pid, cgroup)
     workload = name or (text_of(f"/proc/{pid}/comm") if group is None else group.name) or "process"

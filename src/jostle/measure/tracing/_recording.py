@@ -230,8 +230,6 @@ class TracedWindow:
         slowdown_ratio: float | None,
     ) -> Trace:
         """The trace of one member from its beats and the samples of it."""
-        from jostle.traces import Trace
-
         times, done = progress_of(self.phases[place], answer["pieces"])
         end_ns = times[-1]
         # Samples end with the run; what is left of the last interval is a shorter one.

@@ -48,8 +48,6 @@ def trace(
     (NAMES), null where not available. Raises UsageError, UnknownName, MissingExtra, NotPermitted,
     and BadData for a member that fails or hangs.
     """
-    from jostle.traces import Traces
-
     options = options or TraceOptions()
     programs = find_programs(members)
     if not programs:

@@ -7,6 +7,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from jostle._files import errors_explained
 from jostle._tensors import checksum_of
 from jostle.errors import JostleError, NotPermitted, UsageError
 from jostle.models._model import Model, load
@@ -21,8 +22,6 @@ def save_over(model: Model, path: str | os.PathLike[str], *, only_over: str | No
     only_over: as of Model.save. Raises NotPermitted or UnreadableFile where the disk does not take it, or
     another model is there.
     """
-    from jostle._files import errors_explained
-
     folder = Path(path)
     if only_over is not None and checksum_of(folder / "model.json") != only_over:
         raise NotPermitted("another model came meanwhile: it stays", where=str(folder))
@@ -48,8 +47,6 @@ def step_back(path: str | os.PathLike[str]) -> Model:
 
     Raises UsageError where none was kept, and what load raises.
     """
-    from jostle._files import errors_explained
-
     folder = Path(path)
     with errors_explained(folder):
         _finish(folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import JostleError
-from jostle.runs import Runs
+from jostle.runs import Dataset, Runs, add_runs
 from jostle.service.state._store import Store
 
 _LOG = logging.getLogger("jostle.service")
@@ -49,8 +49,6 @@ class Archive:
 
         Raises what the dataset raises.
         """
-        from jostle.runs import Dataset, add_runs
-
         assert self.dataset is not None
         rows = self.store.runs_after(self.store.archived(), _MOST)
         if not rows:
@@ -68,8 +66,6 @@ class Archive:
 
 def as_runs(rows: list[dict[str, Any]]) -> Runs:
     """Observed runs as they are stored."""
-    from jostle.runs import Runs
-
     runs = [row["run"] for row in rows]
     stretches = [run.get("stretches") for run in runs]
     more = {"stretches": stretches} if any(stretches) else {}
