@@ -94,7 +94,7 @@ def test_waiting_is_told_from_a_core_that_was_taken(
     assert found.members[0].raw_runtime_seconds == pytest.approx(0.05)
     assert found.members[0].disturbance_ratio == pytest.approx(waited / 0.05)
     assert found.foreign is not None
-    assert found.foreign.processes_cores == pytest.approx(cores, abs=0.02)
+    assert found.foreign.foreign_cores == pytest.approx(cores, abs=0.02)
 
 
 def job_beside(
@@ -139,7 +139,7 @@ def test_a_kernels_core_was_taken_for_as_long_as_it_waited_in_the_queue(
         delay_seconds=[delay],
         entitled_cores=None,
     )
-    assert found.processes_cores == pytest.approx(cores_of_others, abs=0.005)
+    assert found.foreign_cores == pytest.approx(cores_of_others, abs=0.005)
 
 
 def test_where_a_job_runs_and_what_surrounds_it(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ misses its limit alone is left out of all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
@@ -198,24 +198,19 @@ def sets_that_fit(
     return SharingSets(tuple(alone), held, tuple(others), search.simulated)
 
 
+@dataclass(eq=False)
 class _Search:
     """Sets in their best way, each kind of set once."""
 
-    def __init__(
-        self,
-        wishes: Sequence[Wish],
-        device: Device,
-        modes: tuple[str, ...],
-        memory_bytes: float | None,
-        queries: int | None,
-        seed: int,
-        rest: LearnedRest | None,
-    ) -> None:
-        self.rest = rest
-        self.wishes, self.device, self.modes = wishes, device, modes
-        self.memory_bytes, self.queries, self.seed = memory_bytes, queries, seed
-        self.simulated = 0
-        self._known: dict[tuple, TenantSet] = {}
+    wishes: Sequence[Wish]
+    device: Device
+    modes: tuple[str, ...]
+    memory_bytes: float | None
+    queries: int | None
+    seed: int
+    rest: LearnedRest | None
+    simulated: int = 0
+    _known: dict[tuple, TenantSet] = field(default_factory=dict)
 
     def best(self, part: tuple[int, ...]) -> TenantSet:
         """The set in its best way."""

@@ -69,11 +69,10 @@ def marginal_error(log_couplings: Sequence[np.ndarray], clouds: Sequence[Cloud])
 
 def repeat(stopping: Stopping, sweep: Callable[[], tuple[float, float]]) -> Convergence:
     """Do sweeps, each of which returns its Hilbert residual and L1 error, until one of them is good."""
-    residuals: list[float] = []
-    status, residual, error = "max_sweeps", np.inf, np.inf
-    while status == "max_sweeps" and len(residuals) < stopping.sweeps:
+    sweeps, status, residual, error = 0, "max_sweeps", np.inf, np.inf
+    while status == "max_sweeps" and sweeps < stopping.sweeps:
         residual, error = sweep()
-        residuals.append(residual)
+        sweeps += 1
         if stopping.reached(residual, error):
             status = "converged"
-    return Convergence(status, residual, error, len(residuals), tuple(residuals))
+    return Convergence(status, residual, error, sweeps)

@@ -22,14 +22,12 @@ class Convergence:
     (eps was too small for the solver, and exact transport, its limit, was taken).
     hilbert: range of log(marginal wanted / marginal found) over the nodes, before the last sweep.
     marginal_l1: the largest sum of |found - wanted| over the nodes, after it. sweeps: how many.
-    residuals: the Hilbert residual of every sweep.
     """
 
     status: str
     hilbert: float
     marginal_l1: float
     sweeps: int
-    residuals: tuple[float, ...] = ()
 
     @property
     def converged(self) -> bool:
@@ -111,9 +109,8 @@ class Coupling:
         What an unfinished solver leaves over is made good by scaling down rows and columns that have too
         much and adding the product of what is missing (Altschuler, Weed, Rigollet, NeurIPS 2017, Alg. 2).
         """
-        if len(self.x) * len(self.y) <= SMALL:
-            return self._small_matrix
-        return self._rounded()
+        small = len(self.x) * len(self.y) <= SMALL
+        return self._kept if small else self._rounded()
 
     @cached_property
     def pairs(self) -> SparseLaw:
@@ -133,7 +130,7 @@ class Coupling:
         return x.T @ (self.matrix @ y)
 
     @cached_property
-    def _small_matrix(self) -> np.ndarray:
+    def _kept(self) -> np.ndarray:
         return self._rounded()
 
     def _rounded(self) -> np.ndarray:

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,33 +120,29 @@ class _Task:
     attempt: int = 0
 
 
+@dataclass(eq=False)
 class _Fleet:
-    def __init__(
-        self,
-        client: Any,
-        dataset: Path,
-        packed: Mapping[str, Any],
-        options: MeasureOptions,
-        fleet: FleetOptions,
-        progress: Callable[[CampaignProgress], None] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self.client, self.dataset, self.packed = client, dataset, packed
-        self.options, self.progress, self.clock = options, progress, clock
-        self.journals = ExitStack()
+    client: Any
+    dataset: Path
+    packed: Mapping[str, Any]
+    options: MeasureOptions
+    fleet: FleetOptions
+    progress: Callable[[CampaignProgress], None] | None
+    clock: Callable[[], float]
+    journals: ExitStack = field(default_factory=ExitStack)
+    workers: dict[str, _Worker] = field(default_factory=dict)
+    kinds: dict[str, _MachineKind] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    lost: int = 0
+
+    def __post_init__(self) -> None:
+        self.began = self.seen = self.clock()
         # What concerns a worker: another budget must not cost it what it knows of its cores.
         self.worker_options = MeasureOptions(
-            timeout_seconds=options.timeout_seconds,
-            most_disturbed_ratio=options.most_disturbed_ratio,
+            timeout_seconds=self.options.timeout_seconds,
+            most_disturbed_ratio=self.options.most_disturbed_ratio,
         )
-        self.patience_seconds = fleet.patience_seconds
-        self.absence_seconds = fleet.absence_seconds
-        self.began = self.seen = clock()
-        self.workers: dict[str, _Worker] = {}
-        self.kinds: dict[str, _MachineKind] = {}
-        self.names: list[str] = []
-        self.refused: list[str] = []
-        self.lost = 0
 
     def run(self, stop: threading.Event) -> None:
         """Until nothing waits, time is up, nobody is left who could go on, or stopped."""
@@ -214,7 +210,7 @@ class _Fleet:
             return
         try:
             result = task.future.result(
-                self.patience_seconds + self.options.repetition_timeout_seconds
+                self.fleet.patience_seconds + self.options.repetition_timeout_seconds
             )
         except (TimeoutError, CancelledError, KilledWorker):
             # It died between finishing and sending: the scheduler would wait for its return.
@@ -246,7 +242,9 @@ class _Fleet:
     def _employ(self, worker: _Worker) -> None:
         """Let it report what it is, or measure the next window of its kind."""
         if worker.kind is None:
-            budget = self.patience_seconds + 120  # it may have to build and try all engines first
+            budget = (
+                self.fleet.patience_seconds + 120
+            )  # it may have to build and try all engines first
             worker.task = self._submitted(worker, budget, describe)
             return
         kind, session = worker.kind, worker.kind.session
@@ -257,7 +255,9 @@ class _Fleet:
                 continue
             seconds = session.window_seconds(planned)
             order = Order(planned.key, seconds, self.worker_options)
-            longest = seconds + 2 * self.options.repetition_timeout_seconds + self.patience_seconds
+            longest = (
+                seconds + 2 * self.options.repetition_timeout_seconds + self.fleet.patience_seconds
+            )
             if has_jobs(planned.members):
                 longest += 2 * self.options.job_timeout_seconds
             session.announce(planned)
@@ -317,10 +317,10 @@ class _Fleet:
             return True
         if not self.kinds:
             refused = self.workers and all(worker.refused for worker in self.workers.values())
-            return bool(refused) or now - self.seen > self.absence_seconds
+            return bool(refused) or now - self.seen > self.fleet.absence_seconds
         return all(
             not kind.session.waiting
             or not kind.session.has_time()
-            or now - kind.seen > self.absence_seconds
+            or now - kind.seen > self.fleet.absence_seconds
             for kind in self.kinds.values()
         )

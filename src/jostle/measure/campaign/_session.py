@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -52,9 +53,8 @@ def measure(
     stop = threading.Event()
     counting = options.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
     storage = Storage(Path(dataset), campaign, options.native_mix, counting, stop.is_set)
-    session = Session(campaign, storage, options, progress, clock)
-    session.stop = stop
-    with interrupts(session.stop):
+    session = Session(campaign, storage, options, progress, clock, stop)
+    with interrupts(stop):
         session.run()
     summary = session.summary()
     if summary.interrupted:
@@ -62,31 +62,30 @@ def measure(
     return summary
 
 
+@dataclass(eq=False)
 class Session:
     """One call of measure(): the windows that wait, the slots, what was learned."""
 
-    def __init__(
-        self,
-        campaign: Campaign,
-        storage: Storage,
-        options: MeasureOptions,
-        progress: Callable[[CampaignProgress], None] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self.campaign, self.storage, self.options = campaign, storage, options
-        self.progress, self.clock, self.began = progress, clock, clock()
-        self.stop = threading.Event()
-        self.plan = campaign.plan()
-        self.waiting: deque[tuple[PlannedWindow, int]] = deque()
-        self.already = self.given_up = 0
-        self.outcomes: Counter[str] = Counter()
-        self.disturbances: list[float] = []
-        self.errors: list[float] = []
-        # The longest repetition seen, by engine and member names: how long windows must be.
-        self.longest_seconds: dict[str, float] = {}
-        # Workloads that failed alone and their status: sets with them are not tried.
-        self.broken: dict[tuple[str, str], str] = {}
-        self.taken_seconds: deque[float] = deque(maxlen=50)
+    campaign: Campaign
+    storage: Storage
+    options: MeasureOptions
+    progress: Callable[[CampaignProgress], None] | None
+    clock: Callable[[], float]
+    stop: threading.Event = field(default_factory=threading.Event)
+    waiting: deque[tuple[PlannedWindow, int]] = field(default_factory=deque)
+    already: int = 0
+    given_up: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    disturbances: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    # The longest repetition seen, by engine and member names: how long windows must be.
+    longest_seconds: dict[str, float] = field(default_factory=dict)
+    # Workloads that failed alone and their status: sets with them are not tried.
+    broken: dict[tuple[str, str], str] = field(default_factory=dict)
+    taken_seconds: deque[float] = field(default_factory=lambda: deque(maxlen=50))
+
+    def __post_init__(self) -> None:
+        self.began, self.plan = self.clock(), self.campaign.plan()
 
     def load(self) -> None:
         """Find out what of the plan the dataset does not hold yet."""

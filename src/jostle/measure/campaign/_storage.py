@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,7 @@ _TYPES = {
 }
 
 
+@dataclass(eq=False)
 class Storage:
     """The dataset of a campaign; path: its folder, made with the first file.
 
@@ -50,17 +51,12 @@ class Storage:
     how long counting a module's may take. stopped: whether to give up.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        campaign: Campaign,
-        native_mix: bool = False,
-        counting_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.path, self.campaign, self.native_mix = path, campaign, native_mix
-        self.counting_seconds, self.stopped = counting_seconds, stopped
-        self.warnings: list[str] = []
+    path: Path
+    campaign: Campaign
+    native_mix: bool = False
+    counting_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    stopped: Callable[[], bool] = lambda: False
+    warnings: list[str] = field(default_factory=list)
 
     def journal(self, clock: Callable[[], float]) -> Journal:
         """This campaign's journal, opened. Raises UsageError where another process holds it."""

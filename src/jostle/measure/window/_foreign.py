@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from jostle.measure.host._proc import (
     TICK_SECONDS,
@@ -52,32 +52,23 @@ class Moment:
 
 @dataclass(frozen=True)
 class Foreign:
-    """processes_cores: how many of the window's cores other processes held in the mean; outside_cores: the
-    same of the machine's other cores. stolen_ratio: share of the window's cores that the hypervisor took.
-    load_ratio: share of them that members did not have, whoever did. pressure_cpu_ratio, pressure_io_ratio:
-    of the time some task of the machine waited for a core, for input or output (PSI); None where not told."""
+    """As columns of a run. foreign_load_ratio: share of the window's cores that members did not have, whoever
+    did. foreign_cores: how many of them other processes held in the mean; outside_cores: the same of the
+    machine's other cores. stolen_ratio: share of the window's cores that the hypervisor took.
+    pressure_cpu_ratio, pressure_io_ratio: of the time some task of the machine waited for a core, for input
+    or output (PSI); None where not told."""
 
-    processes_cores: float
+    foreign_load_ratio: float
+    foreign_cores: float
     outside_cores: float
     stolen_ratio: float
-    load_ratio: float
     pressure_cpu_ratio: float | None = None
     pressure_io_ratio: float | None = None
 
 
 def foreign_columns(foreign: Foreign | None) -> dict[str, float | None]:
-    """As columns of a run; null where nobody looked."""
-    columns = {
-        "foreign_load_ratio": "load_ratio",
-        "foreign_cores": "processes_cores",
-        "outside_cores": "outside_cores",
-        "stolen_ratio": "stolen_ratio",
-        "pressure_cpu_ratio": "pressure_cpu_ratio",
-        "pressure_io_ratio": "pressure_io_ratio",
-    }
-    return {
-        name: None if foreign is None else getattr(foreign, own) for name, own in columns.items()
-    }
+    """Null where nobody looked."""
+    return {one.name: getattr(foreign, one.name, None) for one in fields(Foreign)}
 
 
 @dataclass(frozen=True)
@@ -208,10 +199,10 @@ def _foreign(
     seconds = elapsed.seconds
     inside = max(0.0, inside)
     return Foreign(
+        (inside + stolen if load is None else load) / (len(cores) * seconds),
         inside / seconds,
         max(0.0, outside) / seconds,
         stolen / (len(cores) * seconds),
-        (inside + stolen if load is None else load) / (len(cores) * seconds),
         elapsed.pressure_ratio("cpu"),
         elapsed.pressure_ratio("io"),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -29,8 +29,6 @@ _USUAL_QUANTILE = 0.1
 _CALIBRATION_ROUNDS = 25
 _BETWEEN_PROBES_SECONDS = 0.02
 _TIMEOUT_SECONDS = 5.0
-# A burst of a hidden neighbour is waited out so long; it is cheaper than a rejected window.
-_PATIENCE_SECONDS = 0.15
 _BETWEEN_LOOKS_SECONDS = 0.02
 
 
@@ -71,13 +69,9 @@ class CoreSpeed:
                 ratios.append(max(probes[core] / self._usual_ns(core) for core in known))
         return max(1.0, min(ratios)) if ratios else None
 
-    def calibrate(
-        self, slot: Slot, cores: tuple[int, ...], stopped: Callable[[], bool] = lambda: False
-    ) -> None:
+    def calibrate(self, slot: Slot, cores: tuple[int, ...]) -> None:
         """Get a first idea of every core's speed, in about a second."""
         for _ in range(_CALIBRATION_ROUNDS):
-            if stopped():
-                return
             for core in cores:
                 slot.pin([core])
                 self.probe({core: slot})
@@ -88,19 +82,14 @@ class CoreSpeed:
 
 
 def wait_for_speed(
-    speed: CoreSpeed | None,
-    by_core: Mapping[int, Slot],
-    patience_seconds: float = _PATIENCE_SECONDS,
+    speed: CoreSpeed, by_core: Mapping[int, Slot], patience_seconds: float
 ) -> Probes:
-    """Probes of the cores, once they are tolerable or patience has ended; {} where none are made."""
-    if speed is None:
-        return {}
+    """Probes of the cores, once they are tolerable or patience has ended."""
     patience = time.monotonic() + patience_seconds
     while True:
         probes = speed.probe(by_core)
         slowdown = speed.slowdown(probes)
-        if slowdown is None or slowdown <= MOST_SLOWDOWN_RATIO:
-            return probes
-        if time.monotonic() > patience:
+        is_tolerable = slowdown is None or slowdown <= MOST_SLOWDOWN_RATIO
+        if is_tolerable or time.monotonic() > patience:
             return probes
         time.sleep(_BETWEEN_LOOKS_SECONDS)

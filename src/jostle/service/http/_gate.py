@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
@@ -16,20 +17,16 @@ _ALIVE = {"/healthz", "/readyz"}  # at any rate
 _OPEN = {"/", *_ALIVE}  # without a key
 
 
+@dataclass(frozen=True)
 class Gate:
     """paths: of the operations, by which metrics are counted. reads: those that change nothing, whatever
     their method. administers: those that only an administrator may call."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        service: Serving,
-        paths: frozenset[str],
-        reads: frozenset[str],
-        administers: frozenset[str],
-    ) -> None:
-        self.app, self.service, self.paths = app, service, paths
-        self.reads, self.administers = reads, administers
+    app: ASGIApp
+    service: Serving
+    paths: frozenset[str]
+    reads: frozenset[str]
+    administers: frozenset[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

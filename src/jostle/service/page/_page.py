@@ -9,12 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 PARTS = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page/form.js": ("form.js", "text/javascript; charset=utf-8"),
-    "/page/search.js": ("search.js", "text/javascript; charset=utf-8"),
-    "/page/draw.js": ("draw.js", "text/javascript; charset=utf-8"),
+    "html": ("index.html",),
+    "css": ("page.css",),
+    "javascript": ("page.js", "form.js", "search.js", "draw.js"),
 }
 HEADERS = {
     # Nothing from elsewhere, nothing inside other pages.
@@ -29,7 +26,9 @@ HEADERS = {
 
 def page_handlers() -> dict[str, Callable[[Request], Awaitable[Response]]]:
     """{path: handler}."""
-    return {path: _handler(name, kind) for path, (name, kind) in PARTS.items()}
+    every = ((name, kind) for kind, names in PARTS.items() for name in names)
+    paths = {f"/page/{name}": _handler(name, f"text/{kind}; charset=utf-8") for name, kind in every}
+    return {"/": paths.pop("/page/index.html"), **paths}
 
 
 def _handler(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
