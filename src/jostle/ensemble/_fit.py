@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jostle.ensemble._canonical import CanonicalRuns, campaign_of
+from jostle.ensemble._carried import carried_there, share_carried
 from jostle.ensemble._expert import Expert, FittedExpert
 from jostle.ensemble._fitted import ROWS_AT_ONCE, EnsembleParts, FittedEnsemble, in_parts
 from jostle.ensemble._folds import (
@@ -117,9 +118,11 @@ def fit(
     is_nothing = is_of_nothing(used)
     waits = is_nothing and turns_on_cores(campaign.rows, campaign.ground).any()
     alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
-    whole = Learned(
-        *(campaign, every, tried.learners, used, weight, share, names, usual, tried.ready, alike)
-    )
+    carried = 1.0
+    if "rules" in every and not (is_alone or is_nothing):
+        carried = share_carried(campaign, every["rules"], seed)
+    about = weight, share, names, usual, tried.ready, alike, carried
+    whole = Learned(campaign, every, tried.learners, used, *about)
     fitted = whole.ensemble(whole.experts(campaign, best=True), campaign)
     tick()
     if is_alone:
@@ -164,7 +167,8 @@ def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitW
 class Learned:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
     network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
-    experts that are not to learn once more. alike: how far runs beside others are taken for runs alone."""
+    experts that are not to learn once more. alike: how far runs beside others are taken for runs alone.
+    carried: which share of log slowdowns, see share_carried."""
 
     campaign: CanonicalRuns
     known: Experts
@@ -176,6 +180,7 @@ class Learned:
     usual: float
     ready: dict[str, FittedExpert]
     alike: float = 0.0
+    carried: float = 1.0
 
     def experts(self, part: CanonicalRuns, best: bool) -> dict[str, FittedExpert]:
         """Those that have a weight, and the network where a time alone is to be guessed."""
@@ -214,6 +219,7 @@ class Learned:
             part.sets_of_names,
             self.labels,
             self.weight,
+            self._carried(experts, part),
             # Under the names that the runs came with.
             RunCounts.of_coded(
                 campaign.shared["source"].take(part.origin[~part.is_input]).colocations
@@ -221,6 +227,21 @@ class Learned:
         )
         fitted = FittedEnsemble(weighed, experts)
         return fitted.with_weighed(log_alone=_with_levels(fitted, part))
+
+    def _carried(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
+        """(k, platforms); all of what simulations say, which were not learned elsewhere."""
+        simulated = self.simulated(experts)
+        share = [1.0 if label in simulated else self.carried for label in self.labels]
+        return carried_there(part, np.array(share))
+
+    def simulated(self, experts: Mapping[str, FittedExpert]) -> set[str]:
+        """The labels of experts that simulate."""
+        return {
+            label
+            for name, expert in experts.items()
+            if getattr(self.known.get(name), "simulates", False)
+            for label in expert.labels
+        }
 
     def log_alone(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
         """(platforms, workloads): measured, or what names and the network suggest."""
@@ -276,12 +297,7 @@ class Learned:
             without.append(some)
             return (lambda query: some.known(query)[0]), some.answers
 
-        simulate = {
-            label
-            for name, expert in fitted.experts.items()
-            if getattr(self.known[name], "simulates", False)
-            for label in expert.labels
-        }
+        simulate = self.simulated(fitted.experts)
         of_pairs = rows.degree.max() == 1
         untried = [
             label in simulate if of_pairs else label.startswith("effects") for label in self.labels
@@ -358,6 +374,12 @@ def _notes(
     if guessed > 0:
         notes.append(
             f"{guessed} pairs of workload and platform never ran alone: their time alone is estimated"
+        )
+    carried = fitted.weighed.carried
+    if carried.min(initial=1.0) < 1:
+        notes.append(
+            f"where nothing ran beside others, {carried.min():.0%} of slowdowns elsewhere are taken to hold, "
+            "by platforms left out"
         )
     sessions = fitted.weighed.sessions
     if sessions is not None and sessions.cost > 0:

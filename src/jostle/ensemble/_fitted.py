@@ -34,9 +34,10 @@ class EnsembleParts(Serializable):
     campaign. usual_seconds: () that 1 stands for in the experts' times; unit: () the extra time that counts
     as 1. log_alone: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
     ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
-    of the answers; weight: (kinds, most + 1, k). memory: of co-locations that were
-    measured. more: what answers about more co-runners than any run had; None where the experts do, too.
-    sessions: in which all took longer or shorter, None where all runs are of one.
+    of the answers; weight: (kinds, most + 1, k). carried: (k, platforms) which share of its log slowdowns is
+    taken to hold there. memory: of co-locations that were measured. more: what answers about more co-runners
+    than any run had; None where the experts do, too. sessions: in which all took longer or shorter, None
+    where all runs are of one.
     """
 
     workload_names: tuple[str, ...]
@@ -51,6 +52,7 @@ class EnsembleParts(Serializable):
     sets_of_names: np.ndarray
     labels: tuple[str, ...]
     weight: np.ndarray
+    carried: np.ndarray
     counts: RunCounts
     memory: Memory | None = None
     more: LargerSets | None = None
@@ -239,7 +241,9 @@ class FittedEnsemble:
 
     def answers(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n) log slowdowns, in the order of `labels`."""
-        return answers_of(self.experts, self.weighed.labels, rows, self.weighed.ground)
+        w = self.weighed
+        answer = answers_of(self.experts, w.labels, rows, w.ground)
+        return answer * w.carried[:, rows.target // w.ground.workloads]
 
     def _weight_of(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n)."""

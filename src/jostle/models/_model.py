@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from jostle.models.online._suggest import Suggestions
     from jostle.runs import Colocations, Runs
 
-# History: model/v16 (evidence of a workload on a platform); model/v15 (accelerators as experts); model/v14
-# (names encoded by how many are beside); model/v13 (a share of turns on cores); those before: CHANGELOG.md.
-SCHEMA = "model/v16"
+# History: model/v17 (what carries over to other platforms); model/v16 (evidence of a workload on a platform);
+# model/v15 (accelerators as experts); those before: CHANGELOG.md.
+SCHEMA = "model/v17"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),
