@@ -158,16 +158,20 @@ def executed_and_took(runs: Sequence[Trace]) -> tuple[float, ...]:
 
 
 def is_looped(windows: Mapping[str, Sequence[Trace]], solos: SoloIndex) -> bool:
-    """Whether in most windows some member executed more than it does alone: there it began anew."""
-    again = [
-        any(
-            float(np.nansum(run.counters.get(INSTRUCTIONS, 0.0)))
-            > MOST_EXECUTED * solos.of(run.workload, run.platform, slot).instructions
-            for run, slot in zip(runs, slots_of(runs), strict=True)
-        )
-        for runs in windows.values()
-    ]
-    return bool(np.mean(again) > 0.5)
+    """Whether members began anew: more of them executed more than they do alone than stopped at that much
+    while others went on. Those that did not get so far, and the last of a window, do not tell."""
+    again = 0
+    for runs in windows.values():
+        last = max(float(run.time_seconds[-1]) for run in runs)
+        for run, slot in zip(runs, slots_of(runs), strict=True):
+            alone = solos.of(run.workload, run.platform, slot).instructions
+            executed = float(np.nansum(run.counters.get(INSTRUCTIONS, 0.0))) / alone
+            ended = float(run.time_seconds[-1] + 0.5 * run.interval_seconds[-1]) < last
+            if executed > MOST_EXECUTED:
+                again += 1
+            elif ended and executed > 1 / MOST_EXECUTED:
+                again -= 1
+    return again > 0
 
 
 @dataclass(frozen=True)
