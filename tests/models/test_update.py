@@ -368,6 +368,19 @@ def test_what_is_suggested_narrows_more_than_what_is_drawn(model: Model, parts: 
         assert found.runs[1].doubt <= after * 1.002
 
 
+def test_a_run_that_was_suggested_leaves_the_doubt_that_was_promised(
+    model: Model, parts: Parts
+) -> None:
+    features = Runs(parts.new.table.slice(0, 0), parts.new.workload_features)
+    alone = parts.new.take(parts.new.colocations.number_of_corunners == 0)
+    asked = alone.colocations
+    for row in range(0, len(alone), 5):
+        promised = model.update(features).suggest(asked.take([row]), asked=asked, most=1)
+        after = model.update(alone.take([row]), chosen=True).suggest(asked, asked=asked).doubt
+        (run,) = promised.runs
+        assert abs(np.log(after / run.doubt)) < abs(np.log(after / promised.doubt))
+
+
 def test_a_whole_fleet_is_asked_about_where_all_have_runs_enough(model: Model) -> None:
     questions = usual_questions(model)
     workloads, platforms = model.predictor.workload_names, model.predictor.platform_names

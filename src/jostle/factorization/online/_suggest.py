@@ -1,11 +1,12 @@
 """Which runs would tell most: the greedy choice by the expected fall of the predictions' variance.
 
 With the embeddings of a name normal around where they stand (see _steps), a run's log runtime has variance
-s^2 + sum J P J^T over the names in it, and a run r lowers that of what is asked by (J_a P J_r)^2 over its own
-(sequential A-optimal design: Chaloner and Verdinelli 1995, Bayesian experimental design). Names are taken as
-independent of each other. What runs of one workload on one platform share beyond their names is a level of
-its own with variance t^2, of which one run tells t^2 / (t^2 + s^2). A candidate's worth hardly ever grows as
-others are chosen, so that only the one that leads is looked at anew (Minoux 1978, accelerated greedy).
+s^2 + sum J P J^T over the names in it, P what the runs of each left open, and a run r lowers that of what is
+asked by (J_a P J_r)^2 over its own (sequential A-optimal design: Chaloner and Verdinelli 1995, Bayesian
+experimental design). Names are taken as independent of each other. What runs of one workload on one platform
+share beyond their names is a level of its own with variance t^2, of which one run tells t^2 / (t^2 + s^2). A
+candidate's worth hardly ever grows as others are chosen, so that only the one that leads is looked at anew
+(Minoux 1978, accelerated greedy).
 """
 
 from __future__ import annotations
@@ -102,7 +103,9 @@ class _Choice:
             )
             self.slopes[kind] = slopes
             self.starts[kind] = np.searchsorted(slopes.row, np.arange(len(candidates) + 1))
-            self.names[kind] = _names(slopes, mine, side)
+            before = slopes_of(e, form, learned, kind, side.prior.basis)
+            noise = _noise(work, learned.workload, learned.platform)
+            self.names[kind] = _names(slopes, mine, before, noise, side)
         total = _noise(work, candidates.workload, candidates.platform)
         self.noise, self.shared = (1 - work.share) * total, work.share * total
         self._cells(len(fitted.workload_names), work, candidates, asked, learned)
@@ -177,20 +180,31 @@ class _Choice:
         ]
 
 
-def _names(candidates: Slopes, asked: Slopes, side: Side) -> dict[int, _Name]:
+def _names(
+    candidates: Slopes, asked: Slopes, learned: Slopes, noise: np.ndarray, side: Side
+) -> dict[int, _Name]:
+    """noise: variances of the runs learned. Of those that were not kept the usual is believed."""
     q = len(side.prior.basis)
     by_code = {}
-    for name in np.union1d(candidates.name, asked.name).tolist():
+    order = np.argsort(learned.name, kind="stable")
+    names = np.union1d(candidates.name, asked.name)
+    ends = [np.searchsorted(learned.name[order], names, at) for at in ("left", "right")]
+    for name, start, end in zip(names.tolist(), *ends, strict=True):
         mine = asked.slopes[asked.name == name]
-        known = np.linalg.inv(np.eye(q) + side.runs[name] * side.information)
-        by_code[name] = _Name(known, mine.T @ mine)
+        its = order[start:end]
+        told = learned.slopes[its].T @ (learned.slopes[its] / noise[learned.row[its], None])
+        told += max(side.runs[name] - len(its), 0.0) * side.information
+        by_code[name] = _Name(np.linalg.inv(np.eye(q) + told), mine.T @ mine)
     return by_code
 
 
 def _noise(work: Groundwork, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
-    """(n,) variance of a run alone or beside others, in log seconds, given what is known of its names."""
-    coded = {WORKLOAD: workload, PLATFORM: platform}
-    return np.sum(
-        [(NOISE * np.minimum(work.sides[kind].usual, 1.0)[coded[kind]]) ** 2 / 2 for kind in KINDS],
-        axis=0,
-    )
+    """(n,) variance of a run alone or beside others, in log seconds, given its names: of one of which no run
+    showed it the usual one, for how far it may be from what is expected is no noise."""
+    total = np.zeros(len(workload))
+    for kind, coded in ((WORKLOAD, workload), (PLATFORM, platform)):
+        side = work.sides[kind]
+        shown = side.usual != side.unknown
+        usual = np.where(shown, side.usual, np.median(side.usual[shown] if shown.any() else 1.0))
+        total += (NOISE * np.minimum(usual, 1.0)[coded]) ** 2 / 2
+    return total
