@@ -154,7 +154,7 @@ import sys
 from jostle.measure import Campaign, Interrupted, MeasureOptions, measure
 from jostle.measure import CampaignProgress
 campaign = Campaign(workloads=["sort-s", "edit-s"], engines=["speed", "none"], solo_repeats=1,
-                    sets=30, window_seconds=0.03, device="here")
+                    sets=int(sys.argv[2]), window_seconds=0.03, device="here")
 def say(progress):
     print(progress.done, flush=True)
 try:
@@ -165,10 +165,10 @@ except Interrupted as interrupted:
 """
 
 
-def started(dataset: Path) -> subprocess.Popen[str]:
+def started(dataset: Path, sets: int) -> subprocess.Popen[str]:
     """A campaign in another process, once it has measured some windows."""
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN, str(dataset)],
+        [sys.executable, "-c", RUN, str(dataset), str(sets)],
         stdout=subprocess.PIPE,
         text=True,
         env=child_environment(),
@@ -181,11 +181,11 @@ def started(dataset: Path) -> subprocess.Popen[str]:
 
 
 def test_killed_in_the_middle_it_resumes_without_loss_or_double(tmp_path: Path, quick) -> None:
-    process = started(tmp_path)
+    process = started(tmp_path, 12)
     process.kill()
     rest = process.communicate()[0].split()
     reported = int(rest[-1]) if rest else 6
-    campaign = quick(sets=30)
+    campaign = quick(sets=12)
     summary = measure(campaign, tmp_path, MeasureOptions(attempts=9))
     # The window in flight is lost and nothing else.
     assert summary.already in (reported, reported + 1)
@@ -200,7 +200,7 @@ def test_killed_in_the_middle_it_resumes_without_loss_or_double(tmp_path: Path, 
 def test_interrupted_it_writes_what_it_has_and_can_be_read_all_the_time(
     tmp_path: Path, quick
 ) -> None:
-    process = started(tmp_path)
+    process = started(tmp_path, 30)
     reads = 0
     until = time.monotonic() + 0.5
     while time.monotonic() < until:
