@@ -82,6 +82,15 @@ def test_changed_tensors_are_named(tmp_path: Path) -> None:
     assert tensors.name in str(raised.value)
 
 
+def test_tensors_that_are_missing_are_named(tmp_path: Path) -> None:
+    save(tmp_path, 4)
+    (tensors,) = tmp_path.glob("*.safetensors")
+    tensors.unlink()
+    with pytest.raises(UnreadableFile, match="this file of the thing is missing") as raised:
+        read(tmp_path)
+    assert tensors.name in str(raised.value)
+
+
 def test_writers_and_a_reader_at_the_same_time(tmp_path: Path) -> None:
     save(tmp_path, 0)
     writers = [writer(tmp_path, number, 40) for number in (1, 2)]

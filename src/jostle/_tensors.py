@@ -116,7 +116,9 @@ def read_document(
             raise _changed(folder / document["tensors"], fix)
         return document, from_bytes(content)
     except FileNotFoundError as error:
-        raise UnreadableFile(f"no {stem} here", where=str(error.filename), fix=fix) from None
+        is_head = Path(error.filename).name == f"{stem}.json"
+        what = f"no {stem} here" if is_head else f"this file of the {stem} is missing"
+        raise UnreadableFile(what, where=str(error.filename), fix=fix) from None
     except RecursionError:
         text = f"not a readable {stem}: nested too deep"
         raise UnreadableFile(text, where=str(folder), fix=fix) from None
@@ -128,11 +130,13 @@ def read_document(
 
 def _read_both(folder: Path, head: str, schema: str, fix: str) -> tuple[dict[str, Any], bytes]:
     """The JSON and the tensors that belong to it. Raises what read_document raises."""
+    tensors = folder / head
     for _ in range(_ATTEMPTS):
         document = _read_head(folder / head, schema, fix)
+        tensors = folder / document["tensors"]
         with suppress(FileNotFoundError):  # a writer may have replaced both meanwhile
-            return document, (folder / document["tensors"]).read_bytes()
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / head))
+            return document, tensors.read_bytes()
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(tensors))
 
 
 def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:
@@ -142,7 +146,7 @@ def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError("not a JSON object")
     if document.get("schema") != schema:
-        what = f"schema {document.get('schema')!r} is not {schema}"
+        what = f"schema {document.get('schema')!r} is not {schema}, which this Jostle reads"
         raise BadData(what, where=str(path), fix=fix)
     digest = str(document["sha256"])
     if hashlib.sha256(text.replace(digest.encode(), _BLANK.encode(), 1)).hexdigest() != digest:

@@ -106,7 +106,8 @@ class Campaign:
         check_settings(self)
         smallest, largest = self.set_sizes
         if not 2 <= smallest <= largest <= 32:
-            raise UsageError("sets have 2 to 32 members", where=f"set_sizes={self.set_sizes}")
+            what = "sets have 2 to 32 members, the fewest before the most"
+            raise UsageError(what, where=f"set_sizes={self.set_sizes}")
         cores = chosen_cores(self.cores)
         settle = object.__setattr__
         settle(self, "core_numbers", cores)

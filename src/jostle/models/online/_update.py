@@ -52,13 +52,12 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     # What was chosen tells nothing of what is usual.
     moved = [] if chosen else NameMoved.all_of(model, runs)
     new = as_measured_now(KeptRuns.of(runs, by), moved, np.flatnonzero(runs.is_ok))
-    as_learned = kept_runs.learned.runtime_seconds
+    as_learned = kept_runs
     kept_runs = replace(
         kept_runs,
         learned=as_measured_now(kept_runs.learned, moved),
         calibration=as_measured_now(kept_runs.calibration, moved),
     )
-    changed = kept_runs.learned.runtime_seconds != as_learned
     if model.calibration.is_crossed:
         return _updated_crossed(model, kept_runs, runs, new, chosen, stamp)
     held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
@@ -68,8 +67,8 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     mine, others = new.take(np.flatnonzero(~held)), new.take(np.flatnonzero(held))
     # What was kept to be fitted again knows the seed of the fit.
     of_fit = int(model.metadata["seed"]) if kept_runs.is_whole else seed
-    more: dict[str, Any] = {"seed": of_fit} | ({"changed": changed} if changed.any() else {})
-    learned = method.learned(predictor, mine, kept_runs.learned, **more)
+    more = _changed(as_learned.learned, kept_runs.learned)
+    learned = method.learned(predictor, mine, kept_runs.learned, seed=of_fit, **more)
     most = MOST_CALIBRATION * (1 if model.calibration.groups is None else 10)
     now = kept_runs.with_more(mine, others, seed, most)
     joined = _joined_names(predictor, learned)
@@ -88,9 +87,9 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     metadata = _metadata(model, len(new), added, joined, len(now.calibration), stamp)
     whole = model.whole
     if whole is not None:
-        whole = method.learned(
-            whole, new, kept_runs.learned.joined(kept_runs.calibration), seed=of_fit
-        )
+        every = kept_runs.learned.joined(kept_runs.calibration)
+        more = _changed(as_learned.learned.joined(as_learned.calibration), every)
+        whole = method.learned(whole, new, every, seed=of_fit, **more)
     updated_model = type(model)(learned, bounds, metadata, kept=now, whole=whole)
     updated_model.usual = Usual.of(updated_model, now.calibration)
     return updated_model
@@ -124,6 +123,12 @@ def _updated_crossed(
     added = {"learned": len(new), "calibration": max(more, 0)}
     metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
     return crossed.model(type(model), metadata)
+
+
+def _changed(before: KeptRuns, now: KeptRuns) -> dict[str, Any]:
+    """What a method is told of kept runs of names that have drifted, if there are any."""
+    changed = before.runtime_seconds != now.runtime_seconds
+    return {"changed": changed} if changed.any() else {}
 
 
 def _once(runs: KeptRuns, unit: np.ndarray) -> KeptRuns:
