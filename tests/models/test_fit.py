@@ -16,6 +16,7 @@ from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
 from jostle.methods import DEFAULT_METHOD, Data, Prepared, hold_out, learn, method_of
 from jostle.models import _new_names
 from jostle.models._groups import groups_of
+from jostle.models._learned import WayToLearn
 from jostle.models._new_names import (
     ALONE,
     FEW_RUNS,
@@ -327,15 +328,15 @@ def test_what_further_fits_score() -> None:
     runs, seen = campaign(10, 5), []
     method = Recorded(seen)
     prepared = Prepared.of(Data(runs))
-    found, part = runs_of_names_left_out(method, prepared, by="window", seed=3)
+    found, part = runs_of_names_left_out(WayToLearn(method, "window", 3), prepared)
     assert found.held_out.all()
     assert np.isfinite(found.scores).all()
     assert len(found) == len(part.degree) == len(part.log_runtime)
     assert [seed for _, _, seed in seen] == list(range(3, 3 + len(seen)))
-    again, _ = runs_of_names_left_out(Recorded([]), prepared, by="window", seed=3)
+    again, _ = runs_of_names_left_out(WayToLearn(Recorded([]), "window", 3), prepared)
     np.testing.assert_array_equal(again.scores, found.scores)
     np.testing.assert_array_equal(again.unit, found.unit)
-    other, _ = runs_of_names_left_out(Recorded([]), prepared, by="window", seed=4)
+    other, _ = runs_of_names_left_out(WayToLearn(Recorded([]), "window", 4), prepared)
     assert other.scores.shape != found.scores.shape or (other.scores != found.scores).any()
     c = runs.colocations
     names = {*range(len(c.workload_names) + len(c.platform_names))}
@@ -359,11 +360,11 @@ def test_what_further_fits_score() -> None:
 def test_a_name_is_asked_about_at_most_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_new_names, "RUNS_PER_NAME", 3)
     runs = campaign(10, 5)
-    found, _ = runs_of_names_left_out(Levels(), Prepared.of(Data(runs)), by="window", seed=0)
+    found, _ = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(runs)))
     fits = 5 * 4
     assert np.bincount(found.unit).max() <= 3 * fits
     monkeypatch.setattr(_new_names, "RUNS_PER_NAME", 100)
-    more, _ = runs_of_names_left_out(Levels(), Prepared.of(Data(runs)), by="window", seed=0)
+    more, _ = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(runs)))
     assert len(more) > 1.5 * len(found)
 
 
@@ -371,7 +372,7 @@ def test_there_are_as_many_fits_as_the_rarer_names_need() -> None:
     """Eighty workloads are enough in three rounds, four platforms take all four."""
     seen: list[Any] = []
     runs = campaign(80, 4)
-    runs_of_names_left_out(Recorded(seen), Prepared.of(Data(runs)), by="window", seed=0)
+    runs_of_names_left_out(WayToLearn(Recorded(seen), "window", 0), Prepared.of(Data(runs)))
     assert len(seen) == 5 * 4
 
 
@@ -386,8 +387,8 @@ def test_alone_only_where_there_are_runs_beside_others(monkeypatch: pytest.Monke
     monkeypatch.setattr(_Plan, "drawn", classmethod(recorded))
     runs = campaign(10, 5)
     alone = runs.take(runs.colocations.number_of_corunners == 0)
-    runs_of_names_left_out(Levels(), Prepared.of(Data(alone)), by="window", seed=0)
-    runs_of_names_left_out(Levels(), Prepared.of(Data(runs)), by="window", seed=0)
+    runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(alone)))
+    runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(runs)))
     assert drawn == [FEW_RUNS, FEW_RUNS, (ALONE, *FEW_RUNS), FEW_RUNS]
 
 
@@ -398,7 +399,7 @@ def test_names_with_features_alone_are_not_left_out() -> None:
         [all(n < "w06" for n in row) for row in runs.table.column("corunners").to_pylist()]
     )
     some = runs.take(met & near)
-    found, _ = runs_of_names_left_out(Levels(), Prepared.of(Data(some)), by="window", seed=0)
+    found, _ = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(some)))
     assert len(np.unique(found.unit)) == 6 + 5
 
 
@@ -410,7 +411,7 @@ def test_inputs_are_kept_with_names_that_are_there_at_all() -> None:
     def learned_with(inputs: Any) -> list[Any]:
         seen: list[Any] = []
         prepared = replace(Prepared.of(Data(runs)), inputs=inputs)
-        runs_of_names_left_out(Recorded(seen), prepared, by="window", seed=0)
+        runs_of_names_left_out(WayToLearn(Recorded(seen), "window", 0), prepared)
         return [learned for learned, _, _ in seen]
 
     kept, seen = ids(runs.take(alone)), learned_with(alone)
@@ -428,7 +429,7 @@ def test_too_few_names_are_an_error_with_what_to_do() -> None:
     with pytest.raises(
         NotEnoughRuns, match=r"3 workloads and 3 platforms are too few .* Measure more names"
     ):
-        runs_of_names_left_out(Levels(), Prepared.of(Data(campaign(3, 3))), by="window", seed=0)
+        runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(campaign(3, 3))))
 
 
 def test_what_is_no_model_says_so(tmp_path: Path) -> None:

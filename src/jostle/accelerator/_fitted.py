@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from jostle.accelerator.learned._expert import FittedCoRuns
 from jostle.ensemble import NEW_SET, FittedEnsemble
@@ -17,6 +13,10 @@ class FittedAccelerator(FittedEnsemble):
     """usual_way: how kernels and transfers share where no run says otherwise."""
 
     usual_way: tuple[str, str] = ("", "")
+
+    def __post_init__(self) -> None:
+        if len(self.usual_way) != 2:
+            raise ValueError("usual_way holds one way for kernels and one for transfers")
 
     def way_to_share(self, platform: str) -> tuple[str, str]:
         """How kernels and transfers share there: the way that has most weight for workloads measured beside
@@ -33,15 +33,3 @@ class FittedAccelerator(FittedEnsemble):
                 key = way.sharing, way.bus
                 total[key] = total.get(key, 0.0) + weight[label]
         return max(total, key=lambda way: (total[way], way)) if total else self.usual_way
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, document = super().to_arrays()
-        return arrays, document | {"usual_way": self.usual_way}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedAccelerator:
-        own = FittedEnsemble.from_arrays(arrays, document)
-        sharing, bus = map(str, document["usual_way"])
-        return cls(own.weighed, own.experts, None, (sharing, bus))

@@ -15,7 +15,7 @@ from jostle.progress import Progress
 
 
 @dataclass(frozen=True)
-class Accelerator(AcceleratorSettings, OfExperts):
+class Accelerator(AcceleratorSettings, OfExperts[FittedAccelerator]):
     """Runtimes on an accelerator, from measured runs and simulations of solo profiles, weighed by runs left
     out."""
 
@@ -29,12 +29,6 @@ class Accelerator(AcceleratorSettings, OfExperts):
     def prepare(self, data: Data) -> Prepared:
         """As of every list of experts; bounds keep hardly more than is asked for."""
         return replace(super().prepare(data), is_close=True)
-
-    def fit(
-        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> FittedAccelerator:
-        """As `fit_left_out`, the first of what it gives."""
-        return self.fit_left_out(prepared, seed=seed, progress=progress)[0]
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,9 +17,8 @@ from jostle.alignment.learning._learn import MOST_ROWS_TO_CHOOSE, fit_learner
 from jostle.alignment.learning._mixture import probe_counters
 from jostle.alignment.learning._rows import member_of
 from jostle.alignment.learning._select import select_counters
-from jostle.alignment.solo._index import SoloIndex
 from jostle.errors import JostleError
-from jostle.methods import Restores, RunCounts
+from jostle.methods import Restores
 from jostle.rules import Ground, SlowdownRows
 from jostle.runs import Colocations
 
@@ -102,17 +101,10 @@ class _LearnerExpert(Restores, ABC):
             return none
         rows = rows.with_counters(counters)
         rows = rows if best else rows.thinned(MOST_ROWS_TO_CHOOSE)
-        fitted = FittedAlignment(
-            SoloIndex(tuple(solo.narrowed(counters) for solo in ground.solos.all)),
-            fit_learner(rows, self.learner, seed=seed),
-            RunCounts.of(runs),
-            ground.loop or self.ground is not None,
-            ground.most,
-            (),
-            ground.repeats,
-            self.settings.stressors,
-        )
-        return FittedLearner(self.name, names, fitted)
+        learner = fit_learner(rows, self.learner, seed=seed)
+        fitted = FittedAlignment.on(ground, learner, counters, runs, self.settings.stressors)
+        loop = ground.loop or self.ground is not None
+        return FittedLearner(self.name, names, replace(fitted, loop=loop, notes=()))
 
     def _ground(self, campaign: CanonicalRuns) -> TracedGround | None:
         """None where the data have no traces that can be learned from."""

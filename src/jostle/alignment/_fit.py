@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,22 +12,20 @@ from jostle.alignment._fitted import FittedAlignment
 from jostle.alignment._ground import TracedGround, ground_of, traces_of
 from jostle.alignment._settings import AlignmentSettings
 from jostle.alignment.learning._blend import Blend
-from jostle.alignment.learning._learn import Learner, fit_learner
+from jostle.alignment.learning._learn import fit_learner
 from jostle.alignment.learning._mixture import probe_counters
 from jostle.alignment.learning._rows import Member, member_of
 from jostle.alignment.learning._runs import probe_runs, quiet_runs
 from jostle.alignment.learning._select import select_counters
-from jostle.alignment.solo._index import SoloIndex
 from jostle.alignment.solo._probed import EVERY_STRESSOR
 from jostle.ensemble import OfExperts, SimpleRules
 from jostle.errors import UsageError
-from jostle.methods import FitWithout, Prepared, RunCounts
+from jostle.methods import FitWithout, Prepared
 from jostle.probes import ProbesExpert
 
 if TYPE_CHECKING:
     from jostle.ensemble import Expert, FittedEnsemble
     from jostle.progress import Progress
-    from jostle.runs import Runs
 
 PLAIN = ("none", "level", "effects")  # rules that a few windows can tell of
 NO_PROBES = (
@@ -68,7 +66,7 @@ def fit_one(settings: AlignmentSettings, prepared: Prepared, seed: int) -> Fitte
         if settings.counters is None:
             counters = select_counters(ground.rows, settings.most_counters)
     model = fit_learner(ground.rows.with_counters(counters), settings.learner, seed=seed)
-    return _fitted(settings, ground, model, counters, runs, ground.notes)
+    return FittedAlignment.on(ground, model, counters, runs, settings.stressors)
 
 
 def fit_all(
@@ -99,7 +97,8 @@ def fit_all(
             for name, each in learners.items()
         )
         model = Blend(one.weighed, learned.get("rules"), learned.get("probes"), parts)
-        return _fitted(settings, ground, model, counters, every, (*notes, *one.notes))
+        aligned = FittedAlignment.on(ground, model, counters, every, settings.stressors)
+        return replace(aligned, notes=(*notes, *one.notes))
 
     place: dict[Member, list[int]] = {}
     for number in np.flatnonzero(~prepared.inputs).tolist():
@@ -118,23 +117,3 @@ def fit_all(
             numbers, units = np.array(found).T
             without.append(FitWithout(as_aligned(one.fitted), numbers, units, one.is_of_names))
     return as_aligned(fitted), without
-
-
-def _fitted(
-    settings: AlignmentSettings,
-    ground: TracedGround,
-    model: Learner | Blend,
-    counters: tuple[str, ...],
-    runs: Runs,
-    notes: tuple[str, ...],
-) -> FittedAlignment:
-    return FittedAlignment(
-        SoloIndex(tuple(solo.narrowed(counters) for solo in ground.solos.all)),
-        model,
-        RunCounts.of(runs),
-        ground.loop,
-        ground.most,
-        notes,
-        ground.repeats,
-        settings.stressors,
-    )

@@ -21,7 +21,8 @@ from jostle.errors import BadData, require_known
 from jostle.methods import FromCounts, RunCounts
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations
+    from jostle.alignment._ground import TracedGround
+    from jostle.runs import Colocations, Runs
     from jostle.traces import Traces
 
 # The least log slowdown that the size of an error is taken to be proportional to.
@@ -46,6 +47,20 @@ class FittedAlignment(FromCounts):
     repeats: int | None = None
     stressors: tuple[str, ...] = EVERY_STRESSOR
     _known: dict[tuple, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def on(
+        cls,
+        ground: TracedGround,
+        model: Learner | Blend,
+        counters: tuple[str, ...],
+        runs: Runs,
+        stressors: tuple[str, ...],
+    ) -> FittedAlignment:
+        """What was learned from these counters of a ground, and from runs that stand on it."""
+        solos = SoloIndex(tuple(solo.narrowed(counters) for solo in ground.solos.all))
+        of_ground = ground.loop, ground.most, ground.notes, ground.repeats
+        return cls(solos, model, RunCounts.of(runs), *of_ground, stressors)
 
     @property
     def workload_names(self) -> tuple[str, ...]:

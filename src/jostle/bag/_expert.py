@@ -1,23 +1,85 @@
-"""Trees on features of a bag as an expert."""
+"""Trees on features of a bag as an expert: boosting in NumPy, one tree or a forest by scikit-learn."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from jostle._tensors import Serializable
 from jostle.bag._features import BagFeatures, describe, fairness_of
-from jostle.bag._grown import grown
 from jostle.bag._settings import BagSettings
-from jostle.bag._target import log_slowdown_of, target_of
 from jostle.bag._trees import Trees
 from jostle.ensemble import CanonicalRuns
+from jostle.errors import MissingExtra
 from jostle.methods import Restores
-from jostle.rules import Forest, Ground, SlowdownRows, turns_on_cores
+from jostle.rules import Boosting, Forest, Ground, SlowdownRows, grow_forest, turns_on_cores
 from jostle.runs import Colocations, Runs
+
+LEAST = 0.05  # of the solo runtime: no answer is shorter
+FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's
+# Of boosting: as deep as the leaves of a full tree hold so many rows.
+LEAST_DEPTH, MOST_DEPTH, ROWS_IN_LEAF = 3, 5, 16
+
+
+def target_of(
+    log_runtime: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
+) -> np.ndarray:
+    """(n,) what the trees learn, from log seconds."""
+    if target == "slowdown":
+        return log_runtime - log_solo
+    seconds = np.exp(log_runtime)
+    return (seconds if target == "runtime" else seconds - np.exp(log_solo)) / time_scale
+
+
+def _log_runtime_of(
+    answer: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
+) -> np.ndarray:
+    """(n,) log seconds from what the trees answer; the inverse of target_of."""
+    if target == "slowdown":
+        return log_solo + answer
+    seconds = answer * time_scale
+    if target == "extra":
+        seconds = np.exp(log_solo) + seconds
+    with np.errstate(invalid="ignore"):
+        return np.log(np.maximum(seconds, LEAST * np.exp(log_solo)))
+
+
+def log_slowdown_of(
+    answer: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
+) -> np.ndarray:
+    """(n,) log slowdowns over the log seconds alone from what the trees answer."""
+    return _log_runtime_of(answer, log_solo, target, time_scale) - log_solo
+
+
+def grown(
+    how: BagSettings, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int
+) -> Forest | Trees:
+    """x: (n, k), y, weight: (n,). Raises MissingExtra."""
+    fewest = how.fewest or FEWEST_IN_LEAF[how.learner]
+    if how.learner == "boosting":
+        leaves = max(len(y) // ROWS_IN_LEAF, 1)
+        depth = how.depth or min(max(leaves.bit_length() - 1, LEAST_DEPTH), MOST_DEPTH)
+        boosting = Boosting(how.trees, depth, how.learning_rate, fewest=fewest)
+        return grow_forest(x, y, weight, boosting, seed)
+    try:
+        from sklearn.ensemble import RandomForestRegressor
+        from sklearn.tree import DecisionTreeRegressor
+    except ModuleNotFoundError:
+        raise MissingExtra("scikit-learn", "fit") from None
+    shared: dict[str, Any] = {
+        "min_samples_leaf": fewest,
+        "random_state": seed,
+        "max_depth": how.depth,
+    }
+    x = x.astype(np.float32)
+    if how.learner == "tree":
+        return Trees.of([DecisionTreeRegressor(**shared).fit(x, y, weight).tree_])
+    forest = RandomForestRegressor(how.trees, max_features=0.5, n_jobs=1, **shared)
+    return Trees.of([tree.tree_ for tree in forest.fit(x, y, weight).estimators_])
+
 
 # What trees learn, and what theirs are called.
 TARGETS = {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -120,14 +118,3 @@ class FittedBag(FittedEnsemble):
         Raises UsageError for more or fewer co-locations than one, UnknownName.
         """
         return report_of(self.explained(asked), asked, runs)
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, document = super().to_arrays()
-        return arrays, document | {"input_platforms": self.input_platforms}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedBag:
-        own = FittedEnsemble.from_arrays(arrays, document)
-        return cls(own.weighed, own.experts, None, tuple(map(str, document["input_platforms"])))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Bag(BagSettings, OfExperts):
+class Bag(BagSettings, OfExperts["FittedBag"]):
     """Run time of a bag of applications from features of each, by trees (Moolchandani et al.)."""
 
     name: ClassVar[str] = "bag"
@@ -45,12 +45,6 @@ class Bag(BagSettings, OfExperts):
         """(n,) bool."""
         c = runs.colocations
         return np.array([name == self.cpu_platform for name in c.platform_names], bool)[c.platform]
-
-    def fit(
-        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> FittedBag:
-        """As `fit_left_out`, the first of what it gives."""
-        return self.fit_left_out(prepared, seed=seed, progress=progress)[0]
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class EnsembleParts(Serializable):
 @dataclass(frozen=True, eq=False)
 class FittedEnsemble:
     """Predicts by all that its experts say. Immutable. experts: by their names. session: the code of the one
-    that is asked about, None for the usual one."""
+    that is asked about, None for the usual one. Fields that a subclass adds are tuples of names."""
 
     weighed: EnsembleParts
     experts: Mapping[str, FittedExpert]
@@ -266,12 +266,10 @@ class FittedEnsemble:
         for name, expert in self.experts.items():
             own, document["experts"][name] = expert.to_arrays()
             arrays |= {f"{PREFIX}.{name}.{key}": value for key, value in own.items()}
-        return arrays, document
+        return arrays, document | {name: getattr(self, name) for name in self._added()}
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
-    ) -> FittedEnsemble:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Self:
         """Raises ValueError, KeyError, TypeError for what to_arrays did not give, UnknownName for an expert
         of a package that is not installed."""
         experts = {}
@@ -279,7 +277,13 @@ class FittedEnsemble:
             start = f"{PREFIX}.{name}."
             mine = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
             experts[name] = expert_named(name).restore(mine, own)
-        return cls(EnsembleParts.from_arrays(arrays, document), experts)
+        added: dict[str, Any] = {name: tuple(map(str, document[name])) for name in cls._added()}
+        return cls(EnsembleParts.from_arrays(arrays, document), experts, **added)
+
+    @classmethod
+    def _added(cls) -> list[str]:
+        known = FittedEnsemble.__dataclass_fields__
+        return [field.name for field in fields(cls) if field.name not in known]
 
 
 def in_parts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from jostle._options import check_settings
 from jostle.ensemble._expert import Expert, expert_named, expert_names
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from jostle.ensemble._fitted import FittedEnsemble
     from jostle.progress import Progress
 
+Fitted = TypeVar("Fitted", bound="FittedEnsemble")
 
-class OfExperts(Restores, ABC):
+
+class OfExperts(Restores, ABC, Generic[Fitted]):
     """A method that is a list of experts, each weighed by what it says of runs that it has not seen.
 
     Weights are those of greedy selection with replacement (Caruana et al., ICML 2004) over what was left out
@@ -37,9 +39,7 @@ class OfExperts(Restores, ABC):
         runs = data.runs_in_memory
         return Prepared.of(data, runs, required=first_solo_runs(runs), calibrate_by="together")
 
-    def fit(
-        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> FittedEnsemble:
+    def fit(self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None) -> Fitted:
         """Learn from the runs and those for its own choices together.
 
         Raises NotEnoughRuns, and MissingExtra where what experts need is not installed.
@@ -48,7 +48,7 @@ class OfExperts(Restores, ABC):
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[FittedEnsemble, list[FitWithout]]:
+    ) -> tuple[Fitted, list[FitWithout]]:
         """As `fit`, and what was learned without some of the runs, by which answers can be calibrated."""
         return self._learned(self.chosen_experts(), prepared, seed, progress)
 
@@ -59,7 +59,7 @@ class OfExperts(Restores, ABC):
         seed: int,
         progress: Progress | None,
         is_alone: bool = False,
-    ) -> tuple[FittedEnsemble, list[FitWithout]]:
+    ) -> tuple[Any, list[FitWithout]]:
         """is_alone: whether an expert with one answer is to be learned without a trial."""
         try:
             from jostle.ensemble._fit import fit

@@ -26,7 +26,7 @@ from jostle.methods import (
     without_inputs,
 )
 from jostle.models._groups import groups_of
-from jostle.models._learned import learned, learned_from_all
+from jostle.models._learned import WayToLearn
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
 from jostle.models._usual import Usual
@@ -115,9 +115,8 @@ def fit(
     again = in_memory and not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
     parts = iter([share_of(progress, k, number) for k in range(number)])
-    fitted, selection = learned(
-        method, held, by=drawn, seed=seed, prior=prior, progress=next(parts)
-    )
+    learning = WayToLearn(method, drawn, seed, prior)
+    fitted, selection = learning.from_rest(held, next(parts))
     acts = None
     if over_time is not None:
         acts = over_time.acts(held.calibration, [(fitted, np.arange(len(held.calibration)))], seed)
@@ -127,16 +126,12 @@ def fit(
     )
     calibrated = replace(calibrated, is_reckoned=over_time is not None)
     if new_names:
-        left_out = runs_of_names_left_out(
-            method, prepared, by=drawn, seed=seed, prior=prior, groups=groups, progress=next(parts)
-        )
+        left_out = runs_of_names_left_out(learning, prepared, groups, next(parts))
         calibrated = calibrated.with_held_out(*left_out)
     chosen = int(held.learn.in_memory.is_chosen.sum()) if in_memory else 0
     counts = len(held.learn.runs), len(held.validation), len(held.calibration)
     metadata["runs"] = _counts(*counts, prior, chosen, over_time)
-    whole = None
-    if again:
-        whole = learned_from_all(method, held, seed=seed, prior=prior, progress=next(parts))
+    whole = learning.from_all(held, next(parts)) if again else None
     kept = _kept(method, held, drawn, seed)
     model = Model(fitted, calibrated, metadata, kept=kept, whole=whole, acts=acts)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of

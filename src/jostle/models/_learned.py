@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,60 +13,43 @@ from jostle.progress import Progress
 from jostle.runs import Runs
 
 
-def learned(
-    method: Learner[Any],
-    held: HeldOut,
-    *,
-    by: str,
-    seed: int,
-    prior: Runs | None = None,
-    progress: Progress | None = None,
-) -> tuple[Any, Runs]:
-    """(what the method has learned, runs to choose among its ways to bound on, which it did not see).
+@dataclass(frozen=True)
+class WayToLearn:
+    """by: the unit that was drawn whole. prior: runs measured elsewhere."""
 
-    by: the unit that was drawn whole. prior: runs measured elsewhere.
-    """
-    watched, selection = held.validation, held.validation.take([])
-    if not isinstance(method, OffersChoice) or method.offers_choice:
-        # What bounds a pool is chosen on runs that the candidates were not learned from.
-        watched, selection = halves(held.validation, seed, by)
-    learn = held.learn.with_validation(watched)
-    return _fitted(method, learn, seed, prior, progress), selection
+    method: Learner[Any]
+    by: str
+    seed: int
+    prior: Runs | None = None
 
+    def from_rest(self, held: HeldOut, progress: Progress | None) -> tuple[Any, Runs]:
+        """(what the method has learned, runs to choose among its ways to bound on, which it did not see)."""
+        watched, selection = held.validation, held.validation.take([])
+        if not isinstance(self.method, OffersChoice) or self.method.offers_choice:
+            # What bounds a pool is chosen on runs that the candidates were not learned from.
+            watched, selection = halves(held.validation, self.seed, self.by)
+        return self._fitted(held.learn.with_validation(watched), progress), selection
 
-def learned_from_all(
-    method: Learner[Any],
-    held: HeldOut,
-    *,
-    seed: int,
-    prior: Runs | None = None,
-    progress: Progress | None = None,
-) -> Any:
-    """What the method learns from the calibration runs, too. Those to validate on stay what they are."""
-    more, before = held.calibration, held.learn
-    none = np.zeros(len(more), bool)
-    learn = replace(
-        before,
-        runs=Runs.concatenate([before.in_memory, more]),
-        inputs=np.append(before.inputs, none),
-        required=np.append(before.required, none),
-        validation=held.validation,
-    )
-    return _fitted(method, learn, seed, prior, progress)
+    def from_all(self, held: HeldOut, progress: Progress | None) -> Any:
+        """What the method learns from the calibration runs, too. Those to validate on stay what they are."""
+        more, before = held.calibration, held.learn
+        none = np.zeros(len(more), bool)
+        learn = replace(
+            before,
+            runs=Runs.concatenate([before.in_memory, more]),
+            inputs=np.append(before.inputs, none),
+            required=np.append(before.required, none),
+            validation=held.validation,
+        )
+        return self._fitted(learn, progress)
 
-
-def _fitted(
-    method: Learner[Any],
-    learn: Prepared,
-    seed: int,
-    prior: Runs | None,
-    progress: Progress | None,
-) -> Any:
-    with needing_extras():
-        if prior is not None and isinstance(method, TakesPrior):
-            return method.fit_with_prior(learn, prior.ok(), seed=seed, progress=progress)
-        joined = learn if prior is None else _joined(method, learn, prior.ok())
-        return method.fit(joined, seed=seed, progress=progress)
+    def _fitted(self, learn: Prepared, progress: Progress | None) -> Any:
+        method, prior = self.method, None if self.prior is None else self.prior.ok()
+        with needing_extras():
+            if prior is not None and isinstance(method, TakesPrior):
+                return method.fit_with_prior(learn, prior, seed=self.seed, progress=progress)
+            joined = learn if prior is None else _joined(method, learn, prior)
+            return method.fit(joined, seed=self.seed, progress=progress)
 
 
 def _joined(method: Learner[Any], learn: Prepared, prior: Runs) -> Prepared:

@@ -12,17 +12,16 @@ Related: leave-one-group-out and CV+ (Barber et al. 2021, Predictive inference w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jostle.bounds import CalibrationRuns, Groups, Selection
 from jostle.errors import NotEnoughRuns
-from jostle.methods import Learner, Prepared, hold_out, turns_of
-from jostle.models._learned import learned
+from jostle.methods import Prepared, hold_out, turns_of
+from jostle.models._learned import WayToLearn
 from jostle.progress import Progress, share_of
-from jostle.runs import Runs
 
 FOLDS = 5
 NOTHING, ALONE = 0, -1  # kept of a name that is left out: nothing, or only its runs alone
@@ -37,22 +36,18 @@ WHOLE = np.iinfo(np.int64).max  # of a name that is not left out
 
 
 def runs_of_names_left_out(
-    method: Learner[Any],
+    learning: WayToLearn,
     prepared: Prepared,
-    *,
-    by: str,
-    seed: int,
-    prior: Runs | None = None,
     groups: Groups | None = None,
     progress: Progress | None = None,
 ) -> tuple[CalibrationRuns, Selection]:
     """(scores of runs by fits that had left out their names, the same runs to choose a way to bound on).
 
-    by: the unit that each fit holds out for its own choices. Raises NotEnoughRuns where there are too few
-    names, or where no fit could be made.
+    learning: by which each fit holds out, too, for its own choices. Raises NotEnoughRuns where there are too
+    few names, or where no fit could be made.
     """
     c = prepared.in_memory.colocations
-    random = np.random.default_rng([seed, 7])
+    random = np.random.default_rng([learning.seed, 7])
     beside = bool((c.number_of_corunners > 0).any())
     few = (ALONE, *FEW_RUNS) if beside else FEW_RUNS
     workloads = _Plan.drawn(_met(c.workload_names, c.workload, c.corunner), few, random)
@@ -66,9 +61,9 @@ def runs_of_names_left_out(
         left = _LeftOut.of(prepared, workloads, platforms, number, random)
         rest = prepared.take(np.flatnonzero(left.kept))
         try:
-            held = hold_out(rest, seed + number, by)
-            step = share_of(progress, number, fits)
-            fitted, _ = learned(method, held, by=by, seed=seed + number, prior=prior, progress=step)
+            this = replace(learning, seed=learning.seed + number)
+            held = hold_out(rest, this.seed, this.by)
+            fitted, _ = this.from_rest(held, share_of(progress, number, fits))
         except NotEnoughRuns:
             continue
         parts.append(_scored(fitted, prepared, left, groups))

@@ -52,24 +52,30 @@ class Findings:
                 texts[int(row)].append(reason_of(int(row)))
         return [", and ".join(texts[int(row)]) for row in rows]
 
-    def error(
+    def require_none(
         self, *, where: str | None = None, row_name: RowName = _plain_row, fix: str | None = None
-    ) -> BadRows:
-        """The error to raise: the first rows with their reasons, and how many there are."""
-        rows = self.rows[:_KEPT]
-        reasons = self.reasons(rows)
-        lines = [
-            f"\n  {row_name(int(row))}: {reason}"
-            for row, reason in zip(rows[:SHOWN], reasons[:SHOWN], strict=True)
-        ]
-        if len(self.rows) > SHOWN:
-            lines.append(f"\n  and {len(self.rows) - SHOWN} more")
-        return BadRows(
-            f"{len(self.rows)} of {self.number_of_rows} rows cannot be used:{''.join(lines)}",
-            rows=[(int(row), reason) for row, reason in zip(rows, reasons, strict=True)],
-            where=where,
-            fix=fix,
-        )
+    ) -> None:
+        """Raises BadRows: the first rows with their reasons, and how many there are."""
+        if number := len(self):
+            rows = self.rows[:_KEPT]
+            bad = list(zip(rows.tolist(), self.reasons(rows), strict=True))
+            raise bad_rows(bad, (number, self.number_of_rows), row_name, where, fix)
+
+
+def bad_rows(
+    bad: list[tuple[int, str]],
+    of: tuple[int, int],
+    row_name: RowName,
+    where: str | None,
+    fix: str | None,
+) -> BadRows:
+    """bad: (row, reason) of the first, or all, of so many bad ones `of` so many rows."""
+    number, total = of
+    lines = [f"\n  {row_name(row)}: {reason}" for row, reason in bad[:SHOWN]]
+    if number > SHOWN:
+        lines.append(f"\n  and {number - SHOWN} more")
+    what = f"{number} of {total} rows cannot be used:{''.join(lines)}"
+    return BadRows(what, rows=bad, where=where, fix=fix)
 
 
 def find_bad_rows(

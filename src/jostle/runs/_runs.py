@@ -76,8 +76,7 @@ class Runs(Glance):
             if platform_features is not None:
                 platform_features = conform_features(platform_features, "platform", where)
             findings = find_bad_rows(table, workload_features, platform_features)
-            if len(findings):
-                raise findings.error(where=where, fix="Correct these rows, or leave them out.")
+            findings.require_none(where=where, fix="Correct these rows, or leave them out.")
         self.table = table
         self.workload_features = workload_features
         self.platform_features = platform_features

@@ -1,9 +1,9 @@
 from ._doctor import Finding as Finding
 from ._doctor import doctor_report as doctor_report
 from ._doctor import findings as findings
-from ._held_out import hold_out_sets as hold_out_sets
 from ._learning import HELD_OUT as HELD_OUT
 from ._learning import Tour as Tour
+from ._learning import hold_out_sets as hold_out_sets
 from ._learning import learn_tour as learn_tour
 from ._learning import prior_for as prior_for
 from ._learning import tour_method as tour_method

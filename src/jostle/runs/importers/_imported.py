@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jostle.errors import BadRows
-from jostle.runs._check import SHOWN
+from jostle.runs._check import bad_rows
 from jostle.runs._runs import Runs
 from jostle.runs.importers._foreign import ForeignTable
 from jostle.runs.store._adding import add_runs
@@ -75,15 +74,12 @@ def rejected_rows(
         return None
     if not may_reject:
         total = foreign.table.num_rows + len(foreign.ragged)
-        lines = [f"\n  {foreign.unit} {row}: {reason}" for row, reason in bad[:SHOWN]]
-        if len(bad) > SHOWN:
-            lines.append(f"\n  and {len(bad) - SHOWN} more")
-        raise BadRows(
-            f"{len(bad)} of {total} rows cannot be used:{''.join(lines)}",
-            rows=list(bad),
-            where=foreign.where,
-            fix="Nothing was written. Correct them, or set them aside with `drop_bad`.",
-        )
+        fix = "Nothing was written. Correct them, or set them aside with `drop_bad`."
+
+        def named(row: int) -> str:
+            return f"{foreign.unit} {row}"
+
+        raise bad_rows(list(bad), (len(bad), total), named, foreign.where, fix)
     reasons = dict(bad)
     at = {int(number): row for row, number in enumerate(foreign.numbers.tolist())}
     index = pa.array([at.get(row) for row in reasons], pa.int64())

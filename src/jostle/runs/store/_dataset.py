@@ -219,8 +219,7 @@ class Dataset:
         for key in features:
             features[key] = with_rows_for(features[key], key, _names([table], key), notes)
         findings = find_bad_rows(table, features["workload"], features["platform"], row_name)
-        if len(findings):
-            raise findings.error(where=str(self.path), row_name=row_name)
+        findings.require_none(where=str(self.path), row_name=row_name)
         return Runs(table, features["workload"], features["platform"], checked=True, notes=notes)
 
     def set_aside(

@@ -169,9 +169,7 @@ class StoredRuns:
             done = 0
             passed_over = pa.array(aside, pa.string())
             for where, table in _tables(files, notes):
-                findings = find_bad_rows(table, None, None)
-                if len(findings):
-                    raise findings.error(where=where)
+                find_bad_rows(table, None, None).require_none(where=where)
                 there = ~flags(pc.is_in(table.column("run_id"), value_set=passed_over))
                 runs = Runs(table.filter(pa.array(there)), checked=True).ok()
                 part = _drawn(runs.table.column("window_id"), shares, seed)
@@ -303,9 +301,7 @@ def _law(files: list[Path], seed: int) -> PlainLaw | None:
     for where, table in _tables(some, []):
         rows = np.flatnonzero(random.random(table.num_rows) < share)
         if len(rows):
-            findings = find_bad_rows(table, None, None)
-            if len(findings):
-                raise findings.error(where=where)
+            find_bad_rows(table, None, None).require_none(where=where)
             tables.append(Runs(table.take(pa.array(rows)), checked=True).ok())
     tables = [one for one in tables if len(one)]
     return PlainLaw.of(Runs.concatenate(tables), seed) if tables else None
