@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import jostle
 from jostle.answers import PredictQuestion
 from jostle.answers.model.predict import predict
+from jostle.bounds import UNKNOWN_SESSION
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
 from jostle.runs import Runs
@@ -133,3 +135,45 @@ def test_sessions_are_saved_and_outlive_an_update(model: Model, tmp_path: Path) 
     updated = model.update(more)
     assert updated.session_names == model.session_names
     assert updated.session_cost == pytest.approx(model.session_cost, rel=0.2)
+
+
+def test_a_session_never_met_is_as_far_off_as_those_that_are_known() -> None:
+    """Oracle: the spread of known factors about their mean, and Student's law of as many."""
+    from scipy import stats
+
+    runs = in_sessions(DAYS)
+    found = sessions_of(runs)
+    assert found is not None
+    apart = found.effect.std(axis=1, ddof=1)
+    size = np.bincount([int(name[-1]) for name in runs.table.column("campaign").to_pylist()])
+    usual = ((size / size.sum()) ** 2).sum()
+    # Runs beside others alone are of about the same sessions.
+    assert found.spread[0] == pytest.approx(np.sqrt((apart**2).mean() * (1 + usual)), rel=0.05)
+    later = found.in_unknown(runs, [0])
+    log = np.log(later.runtime_seconds / runs.runtime_seconds)
+    beside = runs.colocations.number_of_corunners > 0
+    known = stats.t(len(DAYS) - 1, scale=np.where(beside, *found.spread))
+    assert np.sort(known.cdf(log)) == pytest.approx((np.arange(len(log)) + 0.5) / len(log))
+
+
+def test_bounds_of_no_session_say_so_and_reach_further(model: Model, tmp_path: Path) -> None:
+    asked = in_sessions(DAYS).colocations
+    bounds, predicted = model.bound(asked, 0.9), model.predict(asked)
+    assert set(bounds.outcome[bounds.is_valid]) <= {UNKNOWN_SESSION, "held_out_names"}
+    assert bounds.is_calibrated.any()
+    assert not bounds.is_guaranteed.any()
+    model.save(tmp_path / "model")
+    again = jostle.load(tmp_path / "model").bound(asked, 0.9)
+    assert again.seconds == pytest.approx(bounds.seconds)
+    assert (again.outcome == bounds.outcome).all()
+    named = model.in_session("day 1")
+    own = named.bound(asked, 0.9)
+    assert UNKNOWN_SESSION not in own.outcome
+    # What the next session is like costs more than what the known ones were like.
+    mixed = replace(model.calibration, session_scores=None).bound(model.predictor, asked, 0.9)
+    known = mixed.is_valid & bounds.is_valid & own.is_valid
+    widths = [
+        np.median(np.log(each.seconds / centre)[known])
+        for each, centre in ((own, named.predict(asked)), (mixed, predicted), (bounds, predicted))
+    ]
+    assert widths == sorted(widths)

@@ -27,11 +27,13 @@ import numpy as np
 from jostle._confidence import exact_confidence
 from jostle._tensors import UNSAVED, Serializable
 from jostle.bounds._bounds import (
+    CALIBRATED,
     CHANGED_COMPANY,
     CROSS_VALIDATED,
     GUARANTEED,
     LARGER_SETS,
     OUTSIDE_MIX,
+    UNKNOWN_SESSION,
     Bounds,
 )
 from jostle.bounds._evidence import (
@@ -176,7 +178,8 @@ class Calibration(Serializable):
     is_crossed: whether the calibration runs were answered by fits that had left them out, not by the
     predictor. is_reckoned:
     whether some of them changed company, and were reckoned for one. larger: the runs with the most
-    co-runners, as scored by a fit that had left out all of these.
+    co-runners, as scored by a fit that had left out all of these. session_scores: (h, n) what the runs'
+    would be in sessions that are not known, by which bounds are made where there are some.
     """
 
     names: tuple[str, ...]
@@ -189,6 +192,7 @@ class Calibration(Serializable):
     is_crossed: bool = False
     is_reckoned: bool = False
     larger: CalibrationRuns | None = None
+    session_scores: np.ndarray | None = None
     _chains: dict[tuple[int, ...], list[Pool]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -243,6 +247,12 @@ class Calibration(Serializable):
         return replace(
             self, larger=runs, ways=self.ways | {f"{LARGER_SETS} {n}": w for n, w in every}
         )
+
+    def in_unknown_session(self, unknown: Calibration) -> Calibration:
+        """The same runs, but bounds about a session that is not known. unknown: of the same runs, as long as
+        they may take in one."""
+        scores = unknown.runs.scores
+        return replace(self, session_scores=scores, ways=unknown.ways, larger=unknown.larger)
 
     def over(self, mix: NameMix) -> Calibration:
         """The same runs, but bounds that hold over another mix than they were drawn from."""
@@ -342,8 +352,9 @@ class Calibration(Serializable):
             outcome[np.isin(outcome, GUARANTEED)] = CROSS_VALIDATED
         if self.is_reckoned:
             outcome[np.isin(outcome, (*GUARANTEED, CROSS_VALIDATED))] = CHANGED_COMPANY
-        finite = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY)
-        finite += ("held_out_names", LARGER_SETS, "model_based")
+        if self.session_scores is not None:
+            outcome[np.isin(outcome, CALIBRATED)] = UNKNOWN_SESSION
+        finite = (*CALIBRATED, "held_out_names", LARGER_SETS, "model_based")
         outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
         outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
         unanswered = ~np.isfinite(candidates.centre[0])
@@ -429,7 +440,8 @@ class Calibration(Serializable):
             at = at[rows]
         # Runs that came by an update may have a number of co-runners for which no way was chosen.
         chosen = self.ways.get(way) or next(iter(self.ways.values()))
-        return Pool.of(name, outcome, chosen, r.scores[:, at], r.unit[at], weights)
+        scores = r.scores if self.session_scores is None else self.session_scores
+        return Pool.of(name, outcome, chosen, scores[:, at], r.unit[at], weights)
 
     def _mix_within(self, mix: NameMix, group: int) -> NameMix:
         """The mix among the names of one group, where they are grouped as it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -103,6 +103,11 @@ class FittedEnsemble:
         known = [place[name] for name in runs.colocations.platform_names]
         platform = self.weighed.platform_code[known][runs.colocations.platform]
         return sessions.taken_off(runs, platform)
+
+    def in_unknown_session(self, runs: Runs, seed: Sequence[int]) -> Runs:
+        """The same runs of the usual one, as long as they may take in sessions never met."""
+        sessions = self.weighed.sessions
+        return runs if sessions is None else sessions.in_unknown(runs, seed)
 
     @property
     def notes(self) -> tuple[str, ...]:

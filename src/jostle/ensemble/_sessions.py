@@ -10,7 +10,7 @@ none is answered for the usual session there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ROUNDS = 20
 MOST_ROWS = 20_000  # that sessions are told by
 LEAST = 0.003  # cost of not knowing the session, under which it is nothing
+FARTHEST = 30.0  # log factor of a session that was never met
 EVIDENCE = 2.0  # standard errors by which answers must be closer with sessions
 
 
@@ -32,12 +33,15 @@ EVIDENCE = 2.0  # standard errors by which answers must be closer with sessions
 class Sessions(Serializable):
     """names: sorted, of campaigns. effect: (platforms, sessions) log of their factor beside others, alone: of
     that of runs alone, 0 where sessions tell nothing. cost: () mean relative error of who takes a session
-    for the usual one."""
+    for the usual one. spread: (2,) by how much a session that was left out is off from the usual one, beside
+    others and alone: the scale of Student's law with `freedom` ()."""
 
     names: tuple[str, ...]
     effect: np.ndarray
     alone: np.ndarray
     cost: np.ndarray
+    spread: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    freedom: np.ndarray = field(default_factory=lambda: np.array(1.0))
 
     def of(self, platform: np.ndarray, session: Any, is_alone: np.ndarray) -> np.ndarray:
         """(n,) logs. session: (n,) or one for all. is_alone: (n,) bool."""
@@ -51,6 +55,16 @@ class Sessions(Serializable):
         log = self.of(platform, session, runs.colocations.number_of_corunners == 0)
         # Of a session never met nothing is known.
         return runs.with_one_company(runs.runtime_seconds / np.exp(np.where(session < 0, 0.0, log)))
+
+    def in_unknown(self, runs: Runs, seed: Sequence[int]) -> Runs:
+        """Runs of the usual session, as long as they may take in one that was never met: each in another."""
+        from scipy.special import stdtrit
+
+        n = len(runs)
+        level = (np.random.default_rng(seed).permutation(n) + 0.5) / n
+        spread = self.spread[(runs.colocations.number_of_corunners == 0).astype(int)]
+        log = np.clip(spread * stdtrit(float(self.freedom), level), -FARTHEST, FARTHEST)
+        return runs.with_one_company(runs.runtime_seconds * np.exp(log))
 
 
 def fit_sessions(campaign: CanonicalRuns, seed: int) -> Sessions | None:
@@ -94,7 +108,24 @@ def fit_sessions(campaign: CanonicalRuns, seed: int) -> Sessions | None:
     alone = _centred(alone, count)
     effect = alone + _centred(more, of_beside)
     cost = np.average(np.abs(np.expm1(effect)), weights=(count > 0) + 1e-12)
-    return Sessions(names, effect, alone, np.array(cost)) if cost >= LEAST else nothing
+    if cost < LEAST:
+        return nothing
+    spread = [_spread(effect, of_beside), _spread(alone, count - of_beside)]
+    return Sessions(
+        names, effect, alone, np.array(cost), np.array(spread), np.array(len(names) - 1.0)
+    )
+
+
+def _spread(effect: np.ndarray, count: np.ndarray) -> float:
+    """Of a new session about the mean of a platform's runs, by sessions on platforms that had several."""
+    known, square, free, apart = count > 0, 0.0, 0, [0.0]
+    for own, times, here in zip(effect, count, known, strict=True):
+        if here.sum() > 1:
+            square += float(((own[here] - own[here].mean()) ** 2).sum())
+            free += int(here.sum()) - 1
+            apart.append(float(((times / times.sum()) ** 2).sum()))
+    usual = float(np.mean(apart[1:] or apart))
+    return float(np.sqrt(square / max(free, 1) * (1 + usual)))
 
 
 def _centred(effect: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from jostle.models.online._suggest import Suggestions
     from jostle.runs import Colocations, Runs
 
-# History: model/v17 (what carries over to other platforms); model/v16 (evidence of a workload on a platform);
-# model/v15 (accelerators as experts); those before: CHANGELOG.md.
-SCHEMA = "model/v17"
+# History: model/v18 (bounds of unknown sessions); model/v17 (what carries over to other platforms);
+# model/v16 (evidence of a workload on a platform); those before: CHANGELOG.md.
+SCHEMA = "model/v18"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),

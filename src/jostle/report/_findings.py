@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
+from jostle.bounds import CALIBRATED
 from jostle.errors import JostleError
 from jostle.methods import HasInputPlatforms
 from jostle.models import Model
@@ -190,7 +190,7 @@ def _worst(test: HeldOutRuns, model: Model, runs: Runs) -> tuple[WorstError, ...
         spread = _spread(runs, query.take([row]))
         if spread is not None and spread > 0.5 * size[place]:
             reason = f"it varies by itself: repeats differ by {100 * np.expm1(spread):.0f}%"
-        elif str(bounds.outcome[row]) not in (*GUARANTEED, CHANGED_COMPANY, CROSS_VALIDATED):
+        elif str(bounds.outcome[row]) not in CALIBRATED:
             reason = f"little was measured: {bounds.evidence[row]}"
         else:
             reason = _likely(test, place)

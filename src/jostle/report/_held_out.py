@@ -76,7 +76,7 @@ def held_out(model: Model, every_run: Runs, confidence: float, seed: int) -> Hel
         if not len(mine) or not known:
             continue
         rest = every.take(np.flatnonzero(fold[unit] != k))
-        calibrated = replace(own, runs=rest, mix=None)
+        calibrated = replace(own, runs=rest, mix=None, session_scores=None)
         left = None
         if answered is not None:
             usual = candidates_of(model.predictor, c.take(mine))

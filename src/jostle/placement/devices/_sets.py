@@ -25,7 +25,7 @@ from jostle.accelerator import (
     arrangements,
     check_mode,
 )
-from jostle.bounds import CHANGED_COMPANY, CROSS_VALIDATED, GUARANTEED
+from jostle.bounds import CALIBRATED
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
 from jostle.placement._promise import Standard
@@ -203,8 +203,7 @@ class SimulatedSets(SetBounds):
         bounds = replace(rest, bound=partial(self._model_bound, level), confidence=level).bounds(
             members, is_like_runs=way.is_like_runs
         )
-        calibrated = (*GUARANTEED, CHANGED_COMPANY, CROSS_VALIDATED)
-        good = [(s, o) if o in calibrated else (np.inf, SIMULATED) for s, o in bounds]
+        good = [(s, o) if o in CALIBRATED else (np.inf, SIMULATED) for s, o in bounds]
         return np.array([s for s, _ in good]), [o for _, o in good]
 
     def _model_bound(self, level: float, asked: Colocations) -> Any:
