@@ -342,7 +342,7 @@ def test_sets_are_bounded_where_runs_were_measured(
     fleet: Path, model_folder: Path, tmp_path: Path, capsys
 ) -> None:
     table = tmp_path / "tenants.csv"
-    table.write_text("name,workload,slowdown\na,asr,3\nb,pf,3\nc,md,9\nd,hw,9\n")
+    table.write_text("name,workload,slowdown\na,asr,4\nb,pf,3\nc,md,9\nd,hw,9\n")
     ask = ["safe", str(fleet), "--tenants", str(table), "--model", str(model_folder)]
     assert exit_code([*ask, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

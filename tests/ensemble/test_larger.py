@@ -96,33 +96,32 @@ def test_more_co_runners_than_any_run_had_are_bounded_as_far_as_sets_left_out_we
     assert set(pairs.bound(asked, 0.8).outcome.tolist()) == {"unseen_group"}
 
 
-def test_beyond_the_largest_sets_the_widest_way_bounds_and_errors_grow_with_every_step(
+def test_beyond_the_largest_sets_errors_grow_with_the_number_of_co_runners(
     of_rules: jostle.Model,
 ) -> None:
     names, level = [f"program {n}" for n in range(8)], 0.8
-    larger = of_rules.calibration.larger
+    calibration = of_rules.calibration
+    larger = calibration.larger
     assert larger is not None
-    for most, steps in ((3, 1), (4, 2)):
+    way = next(way for name, way in calibration.ways.items() if name.startswith("larger"))
+    for most in (3, 4):
         asked = Colocations.from_columns(
             workload=names[:3],
             platform=["machine 0"] * 3,
             corunners=[names[n + 1 : n + 1 + most] for n in range(3)],
         )
-        ways = candidates_of(of_rules.predictor, asked)
-        for one, (grades, bound) in enumerate(
-            zip(
-                grades_of(of_rules.predictor, asked),
-                of_rules.bound(asked, level).seconds,
-                strict=True,
-            )
-        ):
+        centre, scale = candidates_of(of_rules.predictor, asked)[1:3]
+        every_grade = grades_of(of_rules.predictor, asked)
+        bounds = of_rules.bound(asked, level).seconds
+        for one, (grades, bound) in enumerate(zip(every_grade, bounds, strict=True)):
             mine = (larger.grades <= grades).all(1) & larger.is_answered
             _, unit, count = np.unique(larger.unit[mine], return_inverse=True, return_counts=True)
-            most_of = ways.centre[0, one]
-            for way, scores in enumerate(larger.scores[:, mine]):
+            expected = centre[0, one]
+            for stage in way.stages[:1]:
+                scores = larger.scores[stage, mine]
                 order = np.argsort(scores)
                 kept = np.cumsum(1 / count[unit][order])
-                rank = np.searchsorted(kept, level * (len(count) + 1) - 1e-9)
-                score = scores[order][rank] * (steps if way == 0 else 1)
-                most_of = max(most_of, ways.centre[way, one] + ways.scale[way, one] * score)
-            assert np.log(bound) == pytest.approx(most_of, abs=1e-6)
+                score = scores[order][np.searchsorted(kept, level * (len(count) + 1) - 1e-9)]
+                wide = centre[stage, one] + scale[stage, one] * score * most / 2
+                expected = max(expected, wide)
+            assert np.log(bound) == pytest.approx(expected, abs=1e-6)

@@ -27,8 +27,8 @@ OUTCOMES = {
     "held_out_names": "calibrated on names, or on workloads on a platform, that were left out of further "
     "fits: valid over new ones as far as those resemble them and the fits this one; no exact theorem",
     "larger_sets": "calibrated on the largest sets that ran, as answered by a fit that had left out all of "
-    "that size, and wider with each further step: for more co-runners than any run had, as far as costs go "
-    "on alike; no exact theorem",
+    "that size, and wider the more there are: for more co-runners than any run had, as far as costs go on "
+    "alike; no exact theorem",
     "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
     "scores; as good as that law, and no theorem",
     "adapting": "a name has drifted, or seems to: the bound follows the runs since that was told, and "

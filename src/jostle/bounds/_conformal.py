@@ -47,14 +47,7 @@ from jostle.bounds._evidence import (
 )
 from jostle.bounds._groups import Groups
 from jostle.bounds._mix import NameMix, codes_of
-from jostle.bounds._pool import (
-    ROUNDING,
-    Pool,
-    Way,
-    bound_of_chain,
-    bound_of_ways,
-    tail_of_chain,
-)
+from jostle.bounds._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
 from jostle.bounds._predictor import Candidates, candidates_of
 from jostle.bounds._rank import one_run_of_each
 from jostle.bounds._selection import Selection
@@ -242,11 +235,9 @@ class Calibration(Serializable):
 
     def with_larger(self, runs: CalibrationRuns, part: Selection) -> Calibration:
         """With runs of the most co-runners that a further fit has scored, which had left out all of these;
-        part: the same runs. Which way to bound holds beyond them nobody can try: all are kept."""
-        every = enumerate(part.every_way())
-        return replace(
-            self, larger=runs, ways=self.ways | {f"{LARGER_SETS} {n}": w for n, w in every}
-        )
+        part: the same runs, to choose the way to bound."""
+        ways = {LARGER_SETS: part.way(np.ones(len(runs), bool))}
+        return replace(self, larger=runs, ways=self.ways | ways)
 
     def in_unknown_session(self, unknown: Calibration) -> Calibration:
         """The same runs, but bounds about a session that is not known. unknown: of the same runs, as long as
@@ -338,8 +329,7 @@ class Calibration(Serializable):
                 reason = "new_name" if late else reason_without_runs(grades)
                 outcome[at] = reason if late or d in self.runs.degree else "unseen_group"
                 continue
-            answer = bound_of_ways if chain[0].name == LARGER_SETS else bound_of_chain
-            log_bound[at], pool = answer(chain, candidates, at, level)
+            log_bound[at], pool = bound_of_chain(chain, candidates, at, level)
             outcome[at] = "too_few_runs" if pool is None else pool.outcome
             if pool is None and tail:
                 log_bound[at], pool = tail_of_chain(chain, candidates, at, level)
@@ -407,23 +397,17 @@ class Calibration(Serializable):
         ]
 
     def _chain_beyond(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
-        """Of more co-runners than any run had: no further beyond, by their ratio, than the sets left out.
-        Every way to bound, of which the most counts; where a way does not say itself how errors grow, they
-        do so by as much with every such step."""
+        """Of more co-runners than any run had: no further beyond, by their ratio, than the sets left out, and
+        with errors that grow with their number, as what they cost does at most."""
         r = self.larger
         if r is None or self.mix is not None:
             return []
         most, fewer = int(r.degree.max()), self.runs.degree[self.runs.degree < r.degree.max()]
-        before = int(fewer.max(initial=0))
-        if not most < degree <= most**2 / max(before, 1):
+        if not most < degree <= most**2 / max(int(fewer.max(initial=0)), 1):
             return []
         at = np.flatnonzero((r.grades <= grades).all(1) & (r.group == group))
-        scores = r.scores[:, at]
-        scores[0] *= max((degree - most) / (most - before), 1.0)
-        ways = [way for name, way in self.ways.items() if name.startswith(LARGER_SETS)]
-        return [
-            Pool.of(LARGER_SETS, LARGER_SETS, way, scores, r.unit[at]) for way in ways if len(at)
-        ]
+        about = self.ways[LARGER_SETS], r.scores[:, at] * (degree / most), r.unit[at]
+        return [Pool.of(LARGER_SETS, LARGER_SETS, *about)] if len(at) else []
 
     def _pool(
         self, name: str, outcome: str, way: str, inside: np.ndarray, mix: NameMix | None

@@ -149,16 +149,6 @@ def bound_of_chain(
     return np.full(len(at), np.inf), None
 
 
-def bound_of_ways(
-    pools: list[Pool], candidates: Candidates, at: np.ndarray, confidence: float
-) -> tuple[np.ndarray, Pool | None]:
-    """The same of one pool bounded in several ways: the most of what they say."""
-    if pools[0].rank(confidence) > pools[0].n:
-        return np.full(len(at), np.inf), None
-    every = [pool.log_bound(candidates, at, confidence) for pool in pools]
-    return np.maximum.reduce(every), pools[0]
-
-
 def tail_of_chain(
     chain: list[Pool], candidates: Candidates, at: np.ndarray, confidence: float
 ) -> tuple[np.ndarray, Pool | None]:

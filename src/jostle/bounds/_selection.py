@@ -69,12 +69,7 @@ class Selection:
     def way(self, inside: np.ndarray) -> Way:
         """The way to bound with the least margin over the runs inside (a mask), in geometric mean over
         LEVELS; the first where there are too few to tell."""
-        return self._way(self._stages(inside))
-
-    def every_way(self) -> list[Way]:
-        return [self._way(stages) for stages in self.candidates.staged()]
-
-    def _way(self, stages: tuple[int, ...]) -> Way:
+        stages = self._stages(inside)
         return Way(stages, tuple(self.candidates.ends_at(place) for place in stages))
 
     def _stages(self, inside: np.ndarray) -> tuple[int, ...]:
