@@ -202,6 +202,14 @@ def renumbered(runs: Runs, start: str = "new") -> Runs:
     )
 
 
+def test_runs_that_hold_all_that_was_learned_are_refused(model: Model, parts: Parts) -> None:
+    for runs in (parts.old, Runs.concatenate([parts.later, parts.old])):
+        with pytest.raises(UsageError, match="would count twice"):
+            model.update(runs)
+    part = parts.old.take(np.arange(1, len(parts.old)))  # rounded times may be the same by chance
+    assert len(model.update(part).metadata["updates"]) == 1
+
+
 def test_a_model_without_runs_says_so(model: Model, parts: Parts) -> None:
     bare = Model(model.predictor, model.calibration, model.metadata, model.usual)
     with pytest.raises(UsageError, match="keeps none of its runs"):

@@ -94,7 +94,7 @@ def test_the_doubt_is_what_was_measured_least(model: Model) -> None:
     near = np.array(["w03" in row for row in alone.table.column("corunners").to_pylist()])
     without = jostle.fit(alone.take(met & ~near), Levels(), seed=0)
     found = without.why(one("w03", "p02"), 0.8)
-    assert found.doubt == "w03 never ran"
+    assert found.doubt == "no run of w03 was learned from"
     assert "20 runs of it" in found.measure
     assert np.isinf(found.bound_seconds)
     of_w03 = np.flatnonzero(~met & (alone.colocations.number_of_corunners == 0))

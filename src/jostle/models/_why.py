@@ -262,7 +262,10 @@ def _doubt(
     beside = f" beside {_listed(corunners)}" if corunners else ""
     if not counts["workload"] or not counts["platform"]:
         name = workload if not counts["workload"] else platform
-        return f"{name} never ran", f"some {ENOUGH} runs of it, alone and beside others"
+        return (
+            f"no run of {name} was learned from",
+            f"some {ENOUGH} runs of it, alone and beside others",
+        )
     if corunners and not (counts["beside"] and counts["platform_beside"]):
         if not counts["beside"]:
             return f"{workload} was measured alone only", f"runs of {here} beside others"

@@ -51,7 +51,9 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
     runs = in_order(runs)
     # What was chosen tells nothing of what is usual.
     moved = [] if chosen else NameMoved.all_of(model, runs)
-    new = as_measured_now(KeptRuns.of(runs, by), moved, np.flatnonzero(runs.is_ok))
+    new = KeptRuns.of(runs, by)
+    _require_not_all_again(kept_runs, new)
+    new = as_measured_now(new, moved, np.flatnonzero(runs.is_ok))
     as_learned = kept_runs
     kept_runs = replace(
         kept_runs,
@@ -123,6 +125,22 @@ def _updated_crossed(
     added = {"learned": len(new), "calibration": max(more, 0)}
     metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
     return crossed.model(type(model), metadata)
+
+
+def _require_not_all_again(kept: Kept, new: KeptRuns) -> None:
+    """Runs that count twice would make bounds too sure. That all that are kept come again, each to the last
+    digit, is no chance; of single ones rounded times do not tell."""
+    known = kept.learned.joined(kept.calibration)
+    if not len(known) or len(new) < len(known):
+        return
+    every = known.joined(new)
+    key = np.stack([every.colocations.group, np.asarray(every.runtime_seconds).view(np.int64)])
+    at = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
+    if np.isin(at[: len(known)], at[len(known) :]).all():
+        raise UsageError(
+            "among the runs are all that the model has learned already, which would count twice",
+            fix="Give those measured since: jostle.runs.runs_since(dataset, version).",
+        )
 
 
 def _changed(before: KeptRuns, now: KeptRuns) -> dict[str, Any]:
