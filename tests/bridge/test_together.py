@@ -172,6 +172,22 @@ def test_slowdowns_of_a_model_from_the_command_line(
     assert exit_code([*words, "--at", "0.25", *unknown, "--json"]) == 2
 
 
+def test_a_member_may_have_been_recorded_on_another_core(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    traces = [replace(t, core=int(t.workload == "b")) for t in pair(0.9)]
+    moved, plain = each(Traces.from_traces(traces)), each(pair(0.9))
+    found = [Together(one, dependence="measured").at(0.2) for one in (moved, plain)]
+    np.testing.assert_array_equal(found[0].mean, found[1].mean)
+    write_traces(tmp_path, Traces.from_traces(traces))
+    words = [str(tmp_path), "-w", "a", "-w", "b"]
+    assert exit_code(["forecast", *words, "--at", "0.25", "--capacity", "x=40", "--json"]) == 0
+    assert exit_code(["limit", *words[:1], "-w", "b", "--component", "x", "--json"]) == 0
+    capsys.readouterr()
+    with pytest.raises(BadData, match="core 1 has no snapshots; known: 0"):
+        Together([Joining(plain[0], core=1)])
+
+
 def test_odd_members_are_refused(tmp_path: Path) -> None:
     members = each(pair(0.5))
     with pytest.raises(UsageError, match="is not known"):

@@ -69,10 +69,11 @@ def marginal_error(log_couplings: Sequence[np.ndarray], clouds: Sequence[Cloud])
 
 def repeat(stopping: Stopping, sweep: Callable[[], tuple[float, float]]) -> Convergence:
     """Do sweeps, each of which returns its Hilbert residual and L1 error, until one of them is good."""
-    sweeps, status, residual, error = 0, "max_sweeps", np.inf, np.inf
-    while status == "max_sweeps" and sweeps < stopping.sweeps:
+    residuals: list[float] = []
+    status, residual, error = "max_sweeps", np.inf, np.inf
+    while status == "max_sweeps" and len(residuals) < stopping.sweeps:
         residual, error = sweep()
-        sweeps += 1
+        residuals.append(residual)
         if stopping.reached(residual, error):
             status = "converged"
-    return Convergence(status, residual, error, sweeps)
+    return Convergence(status, residual, error, len(residuals), tuple(residuals))

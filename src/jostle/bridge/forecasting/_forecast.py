@@ -126,6 +126,7 @@ class Forecast(Glance):
     def given(self, trace: Trace | None = None, core: int = 0) -> LiveForecast:
         """For one run that goes on: `forecast.given(trace_so_far).at(time_seconds)`, what it will use given
         what it has shown; samples can be added by `see`. Raises UsageError, BadData."""
+        core = self.snapshots.core_of(core)
         live = self._once(
             "given", core, lambda: LiveForecast(self.snapshots, core, seed=self.method.seed)
         ).anew()
@@ -152,6 +153,7 @@ class Forecast(Glance):
         """
         method = method or str(self.method.method)
         require_choice("method", method, METHODS)
+        core = self.snapshots.core_of(core)
         times, shots = self.snapshots.times_seconds, self.snapshots.of(core)
         first, last = self.span_seconds
         rounding = 2 * float(np.spacing(max(abs(first), abs(last))))

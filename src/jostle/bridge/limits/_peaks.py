@@ -120,7 +120,7 @@ class Peaks:
 
         Raises BadData for runs of different workloads, UnknownName, UsageError, NotEnoughRuns for none.
         """
-        from jostle.bridge.problem._snapshots import require_one_workload
+        from jostle.bridge.problem._snapshots import core_among, require_one_workload
 
         traces = data if isinstance(data, Traces) else Data.of(data).traces
         require_one_workload(traces)
@@ -136,6 +136,7 @@ class Peaks:
         if odd := sorted(set(at_limit) - set(traces.run_ids)):
             raise UnknownName("run", odd[0], traces.run_ids)
         runs, missing = [], 0
+        core = core_among({trace.core for trace in traces}, core)
         for trace in traces:
             if trace.core != core:
                 continue

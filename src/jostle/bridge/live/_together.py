@@ -38,6 +38,9 @@ class Joining:
     start_seconds: float = 0.0
     core: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "core", self.forecast.snapshots.core_of(self.core))
+
 
 class Together:
     """The demand of several members together: `at(time_seconds).exceedance_ratio(capacities)`.

@@ -9,7 +9,7 @@ runs that are alike (`jostle.bridge.problem._filling`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -152,6 +152,12 @@ class Snapshots:
     def __len__(self) -> int:
         return len(self.times_seconds)
 
+    def core_of(self, core: int) -> int:
+        """See `core_among`. Raises BadData for a core without snapshots."""
+        core = core_among(self.cores, core)
+        self.of(core)
+        return core
+
     def of(self, core: int) -> tuple[Snapshot, ...]:
         """The snapshots of one core. Raises BadData naming those there are."""
         if core not in self.cores:
@@ -187,6 +193,11 @@ class Snapshots:
         ended = np.mean(ends < time_seconds)
         low, high = sorted((shots[k].idle_ratio, last.idle_ratio))
         return float(np.clip(ended, low, high))
+
+
+def core_among(cores: Collection[int], core: int) -> int:
+    """0, which nobody needs to say, is the only core where there is one alone."""
+    return next(iter(cores)) if not core and len(cores) == 1 else core
 
 
 def evenly(total: int, count: int) -> np.ndarray:

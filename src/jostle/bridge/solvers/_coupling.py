@@ -22,12 +22,14 @@ class Convergence:
     (eps was too small for the solver, and exact transport, its limit, was taken).
     hilbert: range of log(marginal wanted / marginal found) over the nodes, before the last sweep.
     marginal_l1: the largest sum of |found - wanted| over the nodes, after it. sweeps: how many.
+    residuals: the Hilbert residual of every sweep, which a study draws.
     """
 
     status: str
     hilbert: float
     marginal_l1: float
     sweeps: int
+    residuals: tuple[float, ...] = ()
 
     @property
     def converged(self) -> bool:

@@ -87,11 +87,13 @@ def _sinkhorn(
     f = g = log_mu
     best, best_at, status = np.inf, 0, "max_sweeps"
     residual = error = np.inf
+    residuals = []
     sweep = 0
     for sweep in range(1, stopping.sweeps + 1):
         g = log_nu - kernel.forward(f)
         move = log_mu - kernel.backward(g) - f
         residual = float(np.ptp(move))
+        residuals.append(residual)
         error = float(np.abs(mu * np.expm1(np.minimum(-move, 700))).sum())
         if stopping.reached(residual, error):
             status = "converged"
@@ -105,7 +107,7 @@ def _sinkhorn(
             break
         step = _newton_step(kernel, f, g, mu, nu) if newton and sweep > NEWTON_AFTER else None
         f = f + (extrapolation.step(f, move) if step is None else step)
-    return f, g, Convergence(status, residual, error, sweep)
+    return f, g, Convergence(status, residual, error, sweep, tuple(residuals))
 
 
 class _Extrapolation:
