@@ -234,6 +234,13 @@ def test_further_workloads_from_their_traces_alone(traces: Traces, fitted: Fitte
         for w in ("new", "program-04")
     ]
     assert wider.predict(asked[0])[0] == fitted.predict(asked[1])[0]
+    assert wider.notes == fitted.notes
+    millions = [
+        replace(t, counters={name: 1e-6 * counts for name, counts in t.counters.items()})
+        for t in new
+    ]
+    (note,) = fitted.with_solo(Traces.from_traces(millions)).notes[len(fitted.notes) :]
+    assert note.endswith("its counts may be in another unit")
     with pytest.raises(UnknownName, match="new"):
         fitted.predict(asked[0])
     poor = Traces.from_traces(

@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 FLOOR = 0.01
 
 
+OTHER_UNIT = (
+    1000.0  # times off all others: counts in thousands, where programs hardly differ so far
+)
+
+
+def _rate(solo: SoloCounters) -> float:
+    """Instructions a second."""
+    return solo.instructions / solo.duration_seconds
+
+
 @dataclass(frozen=True, eq=False)
 class FittedAlignment(FromCounts):
     """Predicts the run time of workloads side by side from their counters and probes.
@@ -79,6 +89,7 @@ class FittedAlignment(FromCounts):
     def with_solo(self, traces: Traces) -> FittedAlignment:
         """The same model that also knows the workloads traced alone in `traces`; those it knew stay.
 
+        A note says which execute so much more or less than all others that they may be in another unit.
         Raises UnknownName for a trace without a counter it needs, BadData for one of another kind.
         """
         traces = with_probes(with_instructions(traces), self.stressors)
@@ -86,7 +97,16 @@ class FittedAlignment(FromCounts):
         period = self.solos.all[0].period_seconds
         new = SoloIndex.from_traces(traces, self.counters, period, repeats=self.repeats).all
         more = [s for s in new if (s.workload, s.platform, s.slot) not in have]
-        return replace(self, solos=SoloIndex((*self.solos.all, *more)))
+        rates = [_rate(solo) for solo in self.solos.all]
+        low, high = min(rates) / OTHER_UNIT, max(rates) * OTHER_UNIT
+        odd = {s.workload: _rate(s) for s in more if not low < _rate(s) < high}
+        notes = [
+            f"{name} executes {rate:.3g} instructions a second alone, those learned from {min(rates):.3g} to "
+            f"{max(rates):.3g}: its counts may be in another unit"
+            for name, rate in odd.items()
+        ]
+        solos = SoloIndex((*self.solos.all, *more))
+        return replace(self, solos=solos, notes=(*self.notes, *notes))
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         """(n,) seconds. Which slot a workload takes is not part of a co-location: where slots differ, the

@@ -173,6 +173,9 @@ def _with_profiles(model: Model, traces: Path) -> Model:
         raise UsageError("--traces is for models of the method alignment")
     profiles = read_traces(traces)
     predictor = model.predictor.with_solo(profiles)
+    for text in predictor.notes:
+        if text not in model.notes:
+            note(text)
     whole = None if model.whole is None else model.whole.with_solo(profiles)
     return Model(predictor, model.calibration, model.metadata, whole=whole)
 
