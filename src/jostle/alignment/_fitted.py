@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
 # The least log slowdown that the size of an error is taken to be proportional to.
 FLOOR = 0.01
-
-
-OTHER_UNIT = (
-    1000.0  # times off all others: counts in thousands, where programs hardly differ so far
-)
+# Times off all others: counts in thousands, where programs hardly differ so far.
+OTHER_UNIT = 1000.0
 
 
 def _rate(solo: SoloCounters) -> float:

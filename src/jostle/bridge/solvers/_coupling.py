@@ -111,8 +111,9 @@ class Coupling:
         What an unfinished solver leaves over is made good by scaling down rows and columns that have too
         much and adding the product of what is missing (Altschuler, Weed, Rigollet, NeurIPS 2017, Alg. 2).
         """
-        small = len(self.x) * len(self.y) <= SMALL
-        return self._kept if small else self._rounded()
+        if len(self.x) * len(self.y) <= SMALL:
+            return self._small_matrix
+        return self._rounded()
 
     @cached_property
     def pairs(self) -> SparseLaw:
@@ -132,7 +133,7 @@ class Coupling:
         return x.T @ (self.matrix @ y)
 
     @cached_property
-    def _kept(self) -> np.ndarray:
+    def _small_matrix(self) -> np.ndarray:
         return self._rounded()
 
     def _rounded(self) -> np.ndarray:

@@ -242,9 +242,8 @@ class _Fleet:
     def _employ(self, worker: _Worker) -> None:
         """Let it report what it is, or measure the next window of its kind."""
         if worker.kind is None:
-            budget = (
-                self.fleet.patience_seconds + 120
-            )  # it may have to build and try all engines first
+            # It may have to build and try all engines first.
+            budget = self.fleet.patience_seconds + 120
             worker.task = self._submitted(worker, budget, describe)
             return
         kind, session = worker.kind, worker.kind.session

@@ -9,9 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 PARTS = {
-    "html": ("index.html",),
-    "css": ("page.css",),
-    "javascript": ("page.js", "form.js", "search.js", "draw.js"),
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page/form.js": ("form.js", "text/javascript; charset=utf-8"),
+    "/page/search.js": ("search.js", "text/javascript; charset=utf-8"),
+    "/page/draw.js": ("draw.js", "text/javascript; charset=utf-8"),
 }
 HEADERS = {
     # Nothing from elsewhere, nothing inside other pages.
@@ -26,9 +29,7 @@ HEADERS = {
 
 def page_handlers() -> dict[str, Callable[[Request], Awaitable[Response]]]:
     """{path: handler}."""
-    every = ((name, kind) for kind, names in PARTS.items() for name in names)
-    paths = {f"/page/{name}": _handler(name, f"text/{kind}; charset=utf-8") for name, kind in every}
-    return {"/": paths.pop("/page/index.html"), **paths}
+    return {path: _handler(name, kind) for path, (name, kind) in PARTS.items()}
 
 
 def _handler(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
