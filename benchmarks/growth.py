@@ -45,13 +45,13 @@ def main() -> None:
     import jostle
     from jostle.ensemble import Ensemble
     from jostle.methods import method_named
-    from jostle.runs import PitotImport
+    from studies.data.pitot import read_pitot
     from studies.one_model.rules import fit_rule
 
     if given.made:
         every = made_runs(World(2_000, 50), round(1.15 * given.runs), 0)
     else:
-        every = PitotImport(pitot_folder()).read().runs.ok()
+        every = read_pitot(pitot_folder()).ok()
     known, asked = drawn(every, given.runs, given.seed)
     method = method_named(given.method)()
     if given.experts:

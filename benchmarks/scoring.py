@@ -34,9 +34,9 @@ def main() -> None:
     given = parser.parse_args()
     import jostle
     from jostle.placement import place
-    from jostle.runs import PitotImport
+    from studies.data.pitot import read_pitot
 
-    runs = PitotImport(pitot_folder()).read().runs.ok()
+    runs = read_pitot(pitot_folder()).ok()
     some = np.random.default_rng(0).permutation(len(runs))[: len(runs) // 10]
     model = jostle.fit(runs.take(np.sort(some)), jostle.Factorization())
     with ExitStack() as stack:

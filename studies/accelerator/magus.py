@@ -20,11 +20,12 @@ from jostle.errors import UnknownName
 from jostle.methods import Data, learn
 from jostle.models import fit
 from jostle.progress import Progress, no_progress
-from jostle.runs import MagusImport, Runs, all_names, solo_medians
+from jostle.runs import Runs, all_names, solo_medians
 from jostle.traces import Profile, read_profile
 from studies.accelerator.rules import Pairs, baselines
 from studies.accelerator.tables import AcceleratorEvaluation, error_table, errors_of
 from studies.cells import Runner, file_name
+from studies.data.magus import read_magus
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +69,7 @@ class Magus:
     @classmethod
     def read(cls, folder: Path) -> Magus:
         """Raises UnreadableFile."""
-        runs = MagusImport(folder).read().runs
+        runs = read_magus(folder)
         profiles = {
             name: read_profile(
                 folder / "traces" / f"{_FILES.get(name, name)}_trace.csv", workload=name

@@ -32,7 +32,7 @@ class BagStudy:
     ] = "shared-core"
     data: Annotated[
         Path | None,
-        "The dataset: a folder of runs, as jostle import magus makes it.  [default: bags that come with "
+        "The dataset: a folder of runs, as studies.data makes of Magus.  [default: bags that come with "
         "Jostle]",
     ] = None
     cpu_platform: Annotated[str | None, "The platform whose runs give CPU time and fairness."] = (

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from studies.bounds.kept import add_options, drawn
+from studies.data.pitot import read_pitot
 from studies.live.drift_made import campaign
 
 CONFIDENCE, WORST, MADE_ASKED = 0.9, 0.1, 20_000
@@ -66,9 +67,9 @@ def _campaigns(options: Any, seed: int) -> Iterator[tuple[str, Any, Any]]:
             make = campaign(law, seed)
             yield law, make(options.fitted), make(MADE_ASKED)
         return
-    from jostle.runs import PitotImport, split_rows
+    from jostle.runs import split_rows
 
-    runs = PitotImport(Path(options.data)).read().runs.ok()
+    runs = read_pitot(Path(options.data)).ok()
     observed, asked = split_rows(runs, (options.observed, 1 - options.observed), seed, by="window")
     yield "pitot", runs.take(observed), runs.take(asked)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from studies.data import one_core, pitot_folder
+from studies.data.pitot import read_pitot
 
 SIZES = (1, 5, 25)
 WAYS = ("plain", "for the mix", "for the mix, known")
@@ -32,9 +33,9 @@ def main() -> None:
     options = parser.parse_args()
     one_core()
     import jostle
-    from jostle.runs import PitotImport, split_rows
+    from jostle.runs import split_rows
 
-    runs = PitotImport(options.data or pitot_folder()).read().runs.ok()
+    runs = read_pitot(options.data or pitot_folder()).ok()
     learn, asked = split_rows(runs, (options.observed, 1 - options.observed), options.seed)
     model = jostle.fit(runs.take(learn), jostle.Factorization(), seed=options.seed)
     asked = runs.take(asked)

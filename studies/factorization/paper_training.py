@@ -112,10 +112,10 @@ def main() -> None:
     folder = pitot_folder()
     import jostle
     from jostle.methods import encode_features, fit_baseline
-    from jostle.runs import PitotImport
+    from studies.data.pitot import read_pitot
     from studies.factorization.row_numbers import file_split
 
-    runs = PitotImport(folder).read().runs.ok()
+    runs = read_pitot(folder).ok()
     split = file_split(runs, folder / "splits" / "0.5_0.npz", options.seed)
     began = time.perf_counter()
     method = jostle.Factorization(steps=options.our_steps)

@@ -32,9 +32,9 @@ def main() -> None:
     one_core()
     import jostle
     from jostle.evaluate import observed_split
-    from jostle.runs import PitotImport
+    from studies.data.pitot import read_pitot
 
-    runs = PitotImport(pitot_folder()).read().runs.ok()
+    runs = read_pitot(pitot_folder()).ok()
     split = observed_split(runs, options.observed, options.seed, "row")
     model = jostle.fit(
         runs.take(split.train),

@@ -39,9 +39,9 @@ def main() -> None:
     parser.add_argument("--suggest", action="store_true")
     options = parser.parse_args()
     one_core()
-    from jostle.runs import PitotImport
+    from studies.data.pitot import read_pitot
 
-    runs = PitotImport(pitot_folder()).read().runs.ok()
+    runs = read_pitot(pitot_folder()).ok()
     for kind in ("workload", "platform"):
         new_names(runs, kind, options)
     if options.suggest:

@@ -13,9 +13,12 @@ import numpy as np
 from jostle import datasets
 from jostle.errors import UnknownName
 from jostle.methods import Data
-from jostle.runs import GavelImport, MagusImport, PitotImport, Runs, read_runs
+from jostle.runs import Runs, read_runs
 from jostle.traces import Profile, Traces, gpu_named, read_profiles, read_traces
 from studies.data import data_folder
+from studies.data.gavel import read_gavel
+from studies.data.magus import read_magus
+from studies.data.pitot import read_pitot
 from studies.one_model.made import WORLDS
 
 STUDIES = Path(__file__).resolve().parents[1]
@@ -83,7 +86,7 @@ def campaign_names() -> list[str]:
 
 def _gavel(campaign: str) -> KnownData:
     folder = data_folder("gavel/oracle_throughputs.json").parent
-    return KnownData(GavelImport(folder, campaign=campaign).read().runs.ok())
+    return KnownData(read_gavel(folder, campaign).ok())
 
 
 def _magus() -> KnownData:
@@ -116,7 +119,7 @@ def _gavel_features() -> KnownData:
 
 def _magus_runs() -> KnownData:
     """Without profiles and features."""
-    runs = MagusImport(data_folder("magus13/pairs.csv").parent).read().runs.ok()
+    runs = read_magus(data_folder("magus13/pairs.csv").parent).ok()
     return KnownData(Runs(runs.table, checked=True))
 
 
@@ -149,7 +152,7 @@ def _device(number: int) -> KnownData:
 
 
 def _pitot(name: str, folder: str) -> KnownData:
-    runs = PitotImport(data_folder(folder).parent).read().runs.ok()
+    runs = read_pitot(data_folder(folder).parent).ok()
     platforms = len(runs.colocations.platform_names)
     drawn = np.random.default_rng(0).permutation(platforms)[: PLATFORMS[name]]
     return KnownData(runs.take(np.isin(runs.colocations.platform, drawn)))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import jostle
 from jostle._drawing import darkened, plotting
-from jostle.runs import GavelImport
 from jostle.tour import hold_out_sets
+from studies.data.gavel import read_gavel
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("docs/pictures"))
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    runs = GavelImport(asked.gavel, campaign="oracle").read().runs.ok()
+    runs = read_gavel(asked.gavel, "oracle").ok()
     held, rest = hold_out_sets(runs, 0.25, asked.seed)
     model = jostle.fit(runs.take(rest), jostle.Slowdown(), seed=asked.seed)
     figure, axes = plotting().subplots(figsize=(8.4, 4.2), layout="constrained")

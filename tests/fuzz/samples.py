@@ -10,7 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -40,17 +39,6 @@ PAIRS = (
     b"dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
     b"one,gpu,a,,b,,throughput,steps/s,4,2,2\none,gpu,b,small,a;b,x,time,ms,8,16,2\n"
 )
-PITOT: Any = {
-    "i_platform": np.array([0, 1]),
-    "i_workload": np.array([0, 2]),
-    "t": np.array([1e6, 2e6]),
-    "d_platform": np.array([[1.0], [2.0]]),
-    "d_workload": np.log1p([[0, 4e9], [1, 2], [3, 0]]).astype(np.float32),
-    "n_platform": np.array(["wasm3-i:hc-1", "iwasm-a:hc-1"]),
-    "n_workload": np.array(["suite/mini/z", "mi/toast_s", "python:sum.py"]),
-    "f_platform": np.array(["cpufreq"]),
-    "f_workload": np.array(["x04", "xFC"]),
-}
 CALLGRIND = (
     b"# callgrind format\nversion: 1\npositions: instr line\nevents: Ir Dr Dw\nsummary: 12 2 1\n\n"
     b"ob=(1) /nowhere/bin/x\nfl=(1) x.c\nfn=(1) main\n0x401000 1 3 1\n+4 1 4\ncob=(2) /nowhere/lib.so\n"
@@ -75,13 +63,6 @@ def nsys_with(folder: Path, statements: list[str]) -> bytes:
             except (sqlite3.Error, sqlite3.Warning, ValueError):
                 continue
     return path.read_bytes()
-
-
-def npz(arrays: dict[str, Any]) -> bytes:
-    """An npz file."""
-    file = BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
 
 
 def parquet(table: pa.Table) -> bytes:

@@ -167,29 +167,6 @@ def _nsys(rng: random.Random, folder: Path) -> bytes:
     )
 
 
-def _npz(rng: random.Random, _: Path) -> bytes:
-    arrays: dict[str, Any] = dict(samples.PITOT)
-    if rng.randrange(3) == 0:
-        return bytes_changed(rng, samples.npz(arrays))
-    name = rng.choice(list(arrays))
-    odd = [np.array(value) for value in (None, "x", 0, 1e308, float("nan"), [], -1, 2**62)]
-    odd += [arrays[name].T, arrays[name].reshape(-1), arrays[name][:1], arrays[name].astype(str)]
-    odd += [arrays[name].astype("O"), arrays[name].astype("S"), np.stack([arrays[name]] * 2)]
-    odd += [
-        np.zeros((0, 3)),
-        np.zeros(2, "M8[s]"),
-        np.zeros(2, [("a", int)]),
-        np.zeros((2, 2, 2)) + 1j,
-    ]
-    return samples.npz({**arrays, name: rng.choice(odd)})
-
-
-def _pitot(path: Path) -> object:
-    from jostle.runs import PitotImport
-
-    return PitotImport(path.parent).read()
-
-
 def _csv(path: Path) -> object:
     from jostle.runs import CsvImport
 
@@ -363,7 +340,7 @@ def _sysinfo_rest(folder: Path) -> None:
     (folder / "a.csv").write_bytes(samples.ROCPROF_TEXT)
 
 
-_SHARED = ("gavel", "magus", "magus, metrics", "jobs", "sacct", "kubernetes", "windows")
+_SHARED = ("jobs", "sacct", "kubernetes", "windows")
 TARGETS: dict[str, Target] = {
     **{name: _as_in_the_contract(name) for name in (*_SHARED, "prometheus", "series")},
     "kineto": Target("a.json", _json(samples.KINETO), _profile("kineto")),
@@ -395,7 +372,6 @@ TARGETS: dict[str, Target] = {
     "features": Target("a.csv", _text(b"workload,x,y\na,1,z\nb,2,\nc,3,q\n"), _features),
     "parquet": Target("a.parquet", _parquet_made, _parquet),
     "pairs": Target("a.csv", _text(samples.PAIRS), _pairs),
-    "pitot": Target("data.npz", _npz, _pitot),
     "dataset": Target("runs/a.parquet", _dataset_made, _dataset),
     "journal": Target("journal/c.jsonl", _journal_made, _journal, _journal_rest),
     "callgrind": Target("callgrind.out", _bytes(samples.CALLGRIND), _callgrind),

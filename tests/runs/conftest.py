@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 from jostle.runs import Runs
 
@@ -23,12 +19,3 @@ def some_runs(n: int = 60, seed: int = 0, prefix: str = "r") -> Runs:
         run_id=[f"{prefix}{i}" for i in range(n)],
         campaign="test",
     )
-
-
-@pytest.fixture
-def pitot_folder() -> Path:
-    root = Path(__file__).resolve().parents[2]
-    data = Path(os.environ.get("JOSTLE_DATA") or root.parent / "shared" / "data")
-    if not (data / "pitot" / "data.npz").exists():
-        pytest.skip(f"the public measurements are not at {data}; set JOSTLE_DATA")
-    return data / "pitot"

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from jostle.errors import BadRows, UnreadableFile, UsageError
 from jostle.runs import read_runs
 from tests.command_line import assert_fails
@@ -81,7 +79,6 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_errors_are_raised_for_the_application_to_say(tmp_path: Path) -> None:
     assert_fails(UnreadableFile, "", "runs", tmp_path / "nowhere", "--json")
-    assert_fails(UnreadableFile, "", "import", "pitot", tmp_path, "-o", tmp_path / "d")
     assert_fails(
         UsageError,
         "hours",
@@ -95,14 +92,6 @@ def test_errors_are_raised_for_the_application_to_say(tmp_path: Path) -> None:
         "hours",
         stdin=CSV,
     )
-
-
-@pytest.mark.data
-def test_pitot_and_that_its_years_do_not_mix(pitot_folder: Path, tmp_path: Path) -> None:
-    result = jostle("import", "pitot", pitot_folder / "2023", "-o", tmp_path, "--json")
-    assert json.loads(result.stdout)["runs"] == 19_428
-    assert_fails(BadRows, "pitot-2023", "import", "pitot", pitot_folder, "-o", tmp_path)
-    assert_fails(BadRows, "already", "import", "pitot", pitot_folder / "2023", "-o", tmp_path)
 
 
 def test_a_remark_names_the_option_to_use(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.csv
 import pytest
 
@@ -29,9 +28,9 @@ from jostle.runs import (
 from jostle.traces import Profile
 from tests.command_line import jostle
 from tests.fuzz.recordings import MANIFEST, PROMETHEUS, SERIES, manifest_rest
-from tests.fuzz.samples import PITOT, npz, parquet
+from tests.fuzz.samples import parquet
 from tests.runs.test_import_kubernetes import ITEMS
-from tests.runs.test_import_pairs import GAVEL, HEAD, PAIRS, TRACE, magus, metrics
+from tests.runs.test_import_pairs import HEAD, PAIRS
 from tests.runs.test_logs import HEADER as SACCT_HEADER
 from tests.runs.test_windows import histogram
 from tests.traces.test_perf_stat import LINES
@@ -127,17 +126,13 @@ def as_parquet(text: str) -> bytes:
     return parquet(pyarrow.csv.read_csv(io.BytesIO(text.encode())))
 
 
-def as_npz(text: str) -> bytes:
-    return npz({name: np.array(value) for name, value in json.loads(text).items()})
-
-
 def turned(text: str) -> str:
     """JSON whose keys, and whose items or series, stand the other way round."""
 
     def other(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
             return {name: other(one, name) for name, one in reversed(value.items())}
-        return value[::-1] if key in {"items", "result", "i_platform", "i_workload", "t"} else value
+        return value[::-1] if key in {"items", "result"} else value
 
     return json.dumps(other(json.loads(text)))
 
@@ -157,26 +152,7 @@ SACCT = [
     f"3|ann|a|n1|{DAY}4:00:00|{DAY}5:00:00|COMPLETED|3600\n",
 ]
 MARCH = {"since": "2026-03-01T07:00:00", "until": "2026-03-01T10:00:00"}
-MAGUS_PAIRS = HEAD + "r1,gpu,a,,b,,t,ms,100,200,2\nr1,gpu,b,,a,,t,ms,100,300,3\n"
-METRICS = '==1==\n"Kernel","Invocations","Metric Name","Avg"\n' + "".join(
-    f'"k",2,"{name}",{value}\n' for name, value in metrics().items()
-)
-TEXT, PLAIN = json.dumps(GAVEL, indent=1), "one,gpu,b,,a,,throughput,steps/s,8,2,4\n"
-GAVEL_WRONG = (
-    ("4.0", "5e-324", "'null': a step at throughput 5e-324 would never"),
-    ("4.0", "true", "'null': True is not a throughput"),
-    ("4.0", '{"a": 1}', "'null': {'a': 1} is not a throughput"),
-    ('"A3C": [', '"LM (batch size 5)": [', "'LM (batch size 5)' stands twice"),
-    ('"k80"', '""', "'' / 'LM (batch size 5)' / 'null': a name cannot be"),
-    ('"k80"', '"\\ud800"', "'\\ud800' / 'LM (batch size 5)' / 'null': a name"),
-    ('"A3C": [', "\"('A3C', \": [", "\"('A3C', \": a name cannot be stored"),
-    ('"A3C": {', '" ": {', "'k80' / ' ' / 'null': a name cannot be stored"),
-    (TEXT, "[" * 100_000, "objects inside objects without end"),
-    ("A3C", "A\0003C", "a zero byte"),
-    (TEXT, "[1, 2]", "the file: [1, 2] is no object"),
-    (TEXT, '{"k80":\n [1]}', "'k80': [1] is no object"),
-    (TEXT, '{"k80":\n {"a": 3}}', "'k80' / 'a': 3 is no object"),
-)
+PLAIN = "one,gpu,b,,a,,throughput,steps/s,8,2,4\n"
 PAIRS_WRONG = (
     (PAIRS, HEAD, "no row holds a measurement"),
     (PLAIN, PLAIN.replace("gpu", "g\0pu"), "line 3: a zero byte"),
@@ -189,20 +165,6 @@ PAIRS_WRONG = (
     (PLAIN, "one,gpu,,,b,,t,ms,4,8,2\n", "line 3: the target or a co"),
     ("solo", "corun", "the column 'corun' is there more than"),
     (PLAIN, PLAIN.strip() + ",9\n", "line 3: 12 cells where there are 11"),
-)
-TRACE_WRONG = (
-    ('"Name"', '"Size"', "2 columns 'size', not one"),
-    ("ms,us,,MB,", "ms,us,,bits,", "line 4: size is '2', no number in unit 'bits'"),
-    ("ms,us", "ms,years", "line 4: duration is '500', no number in unit 'years'"),
-    (',2,"[CUDA', ',2,3,"[CUDA', "line 4 has 6 columns, the header 5"),
-    ('"[CUDA', '"[CU"DA', "cut off inside a text in quotes"),
-    ("[CUDA", "x" * (1 << 20), "cannot be read as CSV"),
-)
-METRICS_WRONG = (
-    ('"k",2,"executed_ipc"', '"k",3,"executed_ipc"', "3 invocations"),
-    ('"k",2,"executed_ipc",1.5', '"k",2,"inst_misc",1', "stands there"),
-    ("80%", "80 %%", "line 14: avg is '80 %%', no number"),
-    ('"k",2,"executed_ipc",1.5\n', "", "kernel 'k' has no 'executed"),
 )
 PODS_WRONG = (
     ('"items": [', '"items": 3, "more": [', "no list of pods"),
@@ -236,33 +198,6 @@ EXAMPLES = {
         PAIRS, "a.csv", {}, ",4,2,", "corun", ",{},2,", {"0": 4, "": 6}, head=1,
         row="one,gpu,b,,a,,throughput,steps/s,8,2,4\n", twice=7,
         refused=PAIRS_WRONG, named=("one,gpu,b,,a,", "one,gpu,{},,a,"),
-    ),
-    "gavel": Example(
-        "gavel",
-        json.dumps(GAVEL, indent=1), "oracle_throughputs.json", {}, "4.0", '"null"', taken={"0": 4},
-        turned=turned, refused=GAVEL_WRONG, named=('"A3C"', '"{}"'),
-    ),
-    "magus": Example(
-        "magus",
-        TRACE, "traces/a_trace.csv", {}, "1500", '"Duration"', taken={"0": 4}, head=3, rest=magus,
-        given=lambda path: path.parents[1], row='2.0,1500,20,,"kernel [1]"\n', twice=4,
-        refused=TRACE_WRONG,
-    ),
-    "magus, metrics": Example(
-        "magus",
-        METRICS, "metrics/a_metrics.csv", {}, ",60\n", '"Avg"', ",{}\n", {"0": 4}, head=2, rest=magus,
-        given=lambda path: path.parents[1], row='"k",2,"inst_misc",0\n', twice=4, refused=METRICS_WRONG,
-    ),
-    "magus, pairs": Example(
-        "magus",
-        MAGUS_PAIRS, "pairs.csv", {}, ",100,200,", "corunner", ",{},200,", {"0": 2, "": 4}, head=1,
-        rest=magus, given=lambda path: path.parent, row="r1,gpu,b,,a,,t,ms,100,300,3\n", twice=5,
-        named=("gpu,b,,", "gpu,{},,"),
-    ),
-    "pitot": Example(
-        "pitot",
-        json.dumps({name: value.tolist() for name, value in PITOT.items()}), "data.npz", {},
-        "2000000.0", "i_workload", turned=turned, packed=as_npz, given=lambda path: path.parent,
     ),
     "jobs": Example(
         "jobs",
@@ -363,10 +298,7 @@ def test_a_whole_file_is_read_alike_twice_in_any_order_with_what_is_not_known(
     assert (tmp_path / example.file).read_bytes() == content
     if name != "perf":  # whose samples follow one another, and whose lines have no header
         assert rows == read(name, tmp_path, example.packed(example.other_order()))
-        if name not in (
-            "gavel",
-            "perf, listed",
-        ):  # where every item is a GPU, or a column can mean a run
+        if name != "perf, listed":  # where a column can mean a run
             assert rows == read(name, tmp_path, example.packed(example.wider()))
     if example.twice:
         assert (
@@ -433,11 +365,6 @@ def test_foreign_files_and_a_missing_column_are_refused(tmp_path: Path, name: st
     path.unlink()
     for make in (lambda: None, path.mkdir):  # there is none; it is a folder
         make()
-        if name in (
-            "magus",
-            "magus, metrics",
-        ):  # profiles that are not there are features that are not known
-            continue
         with pytest.raises(JostleError) as caught:
             example.importer(path).read()
         assert caught.value.fix

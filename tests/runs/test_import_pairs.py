@@ -1,27 +1,21 @@
-"""Tables of pairs: units, zeros, windows, bad rows; and the published files where they are."""
+"""Tables of pairs: units, zeros, windows, bad rows."""
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from jostle.errors import BadData, BadRows, UnknownName, UnreadableFile, UsageError
+from jostle.errors import BadRows, UnknownName
 from jostle.runs import (
     Dataset,
-    GavelImport,
-    MagusImport,
     Origin,
     PairsImport,
     Runs,
     read_runs,
 )
-from tests.command_line import assert_fails
-from tests.command_line import jostle as command
 
 DATA = Path(os.environ.get("JOSTLE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 HEAD = "dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
@@ -100,185 +94,6 @@ def test_origins_survive_a_dataset(tmp_path: Path) -> None:
     Dataset(tmp_path / "dataset").write(other)
     assert read_runs(tmp_path / "dataset").origins == found.runs.origins
     assert read_runs(tmp_path / "dataset").take([0]).origins == found.runs.origins
-
-
-GAVEL: dict[str, Any] = {
-    "k80": {
-        "LM (batch size 5)": {"null": 4.0, "LM (batch size 5)": [2.0, 2.0], "A3C": [1.0, 8.0]},
-        "A3C": {"null": 10.0, "LM (batch size 5)": [8.0, 1.0], "A3C": [0.0, 0.0]},
-    }
-}
-
-
-def gavel(folder: Path, content: Any, name: str = "oracle_throughputs.json") -> Path:
-    (folder / name).write_text(json.dumps(content, indent=4) if content is not str else "{")
-    return folder
-
-
-def test_gavel(tmp_path: Path) -> None:
-    found = GavelImport(gavel(tmp_path, GAVEL)).read()
-    assert found.skipped == 1
-    got = {
-        found.runs.colocations.row(i): s for i, s in enumerate(found.runs.runtime_seconds.tolist())
-    }
-    lm = "LM (batch size 5)"
-    assert got == {
-        (lm, "k80", ()): 0.25,
-        (lm, "k80", (lm,)): 0.5,
-        (lm, "k80", ("A3C",)): 1.0,
-        ("A3C", "k80", ()): 0.1,
-        ("A3C", "k80", (lm,)): 0.125,
-    }
-    names, features = found.runs.features_of("workload")
-    assert features is not None
-    assert names == ("A3C", lm)
-    assert features.to_pydict() == {"family": ["A3C", "LM"], "batch_size": [None, 5]}
-    assert found.runs.origins[0].licence == "MIT"
-
-
-def test_gavel_simulation_keeps_one_gpu(tmp_path: Path) -> None:
-    content = {
-        "k80": {
-            "('A3C', 1)": {"null": 10.0, "('A3C', 1)": [4.0, 4.0]},
-            "('A3C', 2)": {"null": 19.0, "('A3C', 2)": [0.0, 0.0]},
-        },
-        "k80_unconsolidated": {"('A3C', 1)": {"null": 10.0}},
-    }
-    found = GavelImport(gavel(tmp_path, content, "simulation_throughputs.json")).read()
-    assert found.runs.runtime_seconds.tolist() == [0.1, 0.25]
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ([1.0], "is not two throughputs"),
-        ([1.0, "x"], "is not a throughput"),
-        ([-1.0, 2.0], "negative"),
-        (3.0, "is not two throughputs"),
-    ],
-)
-def test_gavel_names_the_entry(tmp_path: Path, value: Any, reason: str) -> None:
-    content = json.loads(json.dumps(GAVEL))
-    content["k80"]["LM (batch size 5)"]["A3C"] = value
-    with pytest.raises(
-        BadData, match=rf"1 entries .*'k80' / 'LM \(batch size 5\)' / 'A3C': .*{reason}"
-    ):
-        GavelImport(gavel(tmp_path, content)).read()
-
-
-def test_gavel_files(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match="has no"):
-        GavelImport(tmp_path).read()
-    gavel(tmp_path, GAVEL)
-    gavel(tmp_path, GAVEL, "simulation_throughputs.json")
-    with pytest.raises(UsageError, match="say `campaign`"):
-        GavelImport(tmp_path).read()
-    with pytest.raises(UnknownName):
-        GavelImport(tmp_path, campaign="other").read()
-
-
-def run(*arguments: Any) -> Any:
-    return command(*arguments)
-
-
-def test_gavel_campaigns_are_kept_apart(tmp_path: Path) -> None:
-    gavel(tmp_path, GAVEL)
-    gavel(tmp_path, GAVEL, "simulation_throughputs.json")
-    out = tmp_path / "dataset"
-    done = run("import", "gavel", tmp_path, "--campaign", "oracle", "-o", out, "--json")
-    document = json.loads(done.stdout)
-    assert (document["runs"], document["not_measured"]) == (5, 1)
-    assert document["origins"][0]["campaign"] == "gavel-oracle"
-    assert_fails(
-        BadData,
-        "holds gavel-oracle",
-        "import",
-        "gavel",
-        tmp_path,
-        "--campaign",
-        "simulation",
-        "-o",
-        out,
-    )
-
-
-TRACE = """==1== NVPROF is profiling
-"Start","Duration","Grid X","Size","Name"
-ms,us,,MB,
-1.0,500,,2,"[CUDA memcpy HtoD]"
-2.0,1500,20,,"kernel [1]"
-"""
-
-
-def metrics() -> dict[str, str]:
-    mix = ["inst_fp_16", "inst_fp_64", "inst_bit_convert", "inst_control", "inst_misc"]
-    values = dict.fromkeys([*mix, "inst_inter_thread_communication"], "0")
-    values |= {"inst_fp_32": "60", "inst_integer": "20", "inst_compute_ld_st": "20"}
-    values |= {"achieved_occupancy": "0.5", "executed_ipc": "1.5", "sm_activity": "80%"}
-    values |= {"inst_issued": "10", "dram_read_transactions": "3"}
-    return values | {"dram_write_transactions": "1"}
-
-
-def magus(folder: Path) -> Path:
-    (folder / "traces").mkdir(exist_ok=True)
-    (folder / "metrics").mkdir(exist_ok=True)
-    table(folder, HEAD + "r1,gpu,a,,b,,t,ms,100,200,2\nr1,gpu,b,,a,,t,ms,100,300,3\n")
-    (folder / "traces" / "a_trace.csv").write_text(TRACE)
-    lines = [f'"k",2,"{name}",{value}' for name, value in metrics().items()]
-    (folder / "metrics" / "a_metrics.csv").write_text(
-        '==1==\n"Kernel","Invocations","Metric Name","Avg"\n' + "\n".join(lines) + "\n"
-    )
-    return folder
-
-
-def test_magus_features(tmp_path: Path) -> None:
-    names, features = MagusImport(magus(tmp_path)).read().runs.features_of("workload")
-    assert features is not None
-    assert names == ("a", "b")
-    first, second = features.to_pylist()
-    assert first["gpu_seconds"] == pytest.approx(0.002)
-    assert first["kernel_seconds"] == pytest.approx(0.0015)
-    assert first["transfer_bytes"] == 2 * 1024**2
-    assert first["mix_fp32_ratio"] == pytest.approx(0.6)
-    assert first["dram_bytes"] == 2 * 4 * 32
-    assert first["multiprocessors_active_ratio"] == pytest.approx(0.8)
-    assert set(second.values()) == {None}  # not profiled
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not (DATA / "gavel").is_dir(), reason="the Gavel files are not at hand")
-@pytest.mark.parametrize(("campaign", "name"), [("oracle", "oracle"), ("simulation", "sim")])
-def test_gavel_agrees_with_the_derived_table(campaign: str, name: str) -> None:
-    """pairs.csv was derived from the same files by another program, rounded to six digits."""
-    own = GavelImport(DATA / "gavel", campaign=campaign).read().runs
-    other = PairsImport(DATA / "gavel" / "pairs.csv", dataset=f"gavel_{name}").read().runs
-
-    def pairs(runs: Runs) -> dict[Any, float]:
-        c = runs.colocations
-        return {
-            c.row(i): s
-            for i, s in enumerate(runs.runtime_seconds.tolist())
-            if c.number_of_corunners[i]
-        }
-
-    mine, theirs = pairs(own), pairs(other)
-    assert mine.keys() == theirs.keys()
-    assert len(mine) == {"oracle": 1858, "sim": 1881}[name]
-    assert all(mine[key] == pytest.approx(theirs[key], rel=2e-5) for key in mine)
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not (DATA / "magus13").is_dir(), reason="the Magus files are not at hand")
-def test_published_magus() -> None:
-    runs = MagusImport(DATA / "magus13").read().runs
-    assert len(runs) == 650
-    assert len(np.unique(runs.units("together"))) == 13 + 78
-    _, features = runs.features_of("workload")
-    assert features is not None
-    rows = features.to_pylist()
-    mix = [sum(v for k, v in row.items() if k.startswith("mix_")) for row in rows]
-    assert mix == pytest.approx([1.0] * 13)
-    assert all(row["gpu_seconds"] > 0 for row in rows)
 
 
 def test_relative_values_are_enough(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_an_importer_of_another_package(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_every_importer_is_named_as_its_entry_point() -> None:
-    own = {"csv", "gavel", "magus", "pairs-csv", "parquet", "perf", "pitot", "profile"}
+    own = {"csv", "pairs-csv", "parquet", "perf", "profile"}
     assert own <= set(importer_names())
     assert {importer_named(name).name for name in own} == own
     with pytest.raises(UnknownName, match=r"importer 'cvs'.*mean csv"):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from jostle.runs import PitotImport, Runs, summarise
+from jostle.runs import Runs, summarise
 
 
 def test_counts_and_coverage() -> None:
@@ -102,15 +100,3 @@ def test_no_runs_and_one() -> None:
         assert document["schema"] == "runs-summary/v1"
         assert document["runs"] == len(runs)
         json.dumps(document, allow_nan=False)
-
-
-@pytest.mark.data
-def test_real_runs(pitot_folder: Path) -> None:
-    runs = PitotImport(pitot_folder).read().runs
-    start = time.process_time()
-    summary = summarise(runs)
-    assert time.process_time() - start < 3  # 0.6 s on an idle core
-    assert summary.suspicious["copies"].count == 899
-    assert summary.repeats == 194
-    assert summary.connected_parts == 1
-    assert summary.coverage_ratio == pytest.approx(53_637 / (249 * 231))

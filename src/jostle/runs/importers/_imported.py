@@ -25,8 +25,7 @@ class Imported:
     runs: the good rows. source: the file's name. bad: (row, reason) of the others; row is a line
     of the file, counting the header, for CSV, and the row from 0 for Parquet. rejected: the bad
     rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
-    measurement (a zero where a rate should be, a pair that did not fit into memory). apart: how the names
-    of campaigns begin that mean different things by the same names, so that no dataset may hold two. aside:
+    measurement (a zero where a rate should be, a pair that did not fit into memory). aside:
     run_ids that are set aside as soon as they are in the dataset. remedies: what was done to names and
     units.
     """
@@ -36,7 +35,6 @@ class Imported:
     bad: list[tuple[int, str]] = field(default_factory=list)
     rejected: pa.Table | None = None
     skipped: int = 0
-    apart: str | None = None
     aside: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
 
@@ -60,7 +58,7 @@ class Imported:
 
         Raises what :func:`add_runs` raises; then nothing is written.
         """
-        return add_runs(path, self.runs, self.source, self.rejected, self.apart, self.aside)
+        return add_runs(path, self.runs, self.source, self.rejected, self.aside)
 
 
 def rejected_rows(

@@ -14,7 +14,7 @@ import pyarrow.csv
 
 from jostle._files import errors_explained, make_folder, staged, sweep, write_whole
 from jostle._tables.arrow import pc
-from jostle.errors import BadData, BadRows
+from jostle.errors import BadRows
 from jostle.runs._check import SHOWN
 from jostle.runs._features import merge_features
 from jostle.runs._runs import Runs, join_tables
@@ -27,24 +27,18 @@ def add_runs(
     runs: Runs,
     source: str,
     rejected: pa.Table | None = None,
-    apart: str | None = None,
     aside: Sequence[str] = (),
 ) -> list[Path]:
     """Write runs into the dataset in folder `path`; returns the files written.
 
     source: what the runs come from, for errors and for the name of `rejected/<name>-<hash>.csv`,
-    where rows that were not taken are kept. apart: how the names of campaigns begin of which the dataset
-    may hold no other. aside: run_ids of co-runners that are no workloads, which are
+    where rows that were not taken are kept. aside: run_ids of co-runners that are no workloads, which are
     set aside. Raises BadRows where run_ids are in the dataset already, and BadData where features
-    or the type of a free column disagree with what is there, or for another campaign; then nothing is
-    written.
+    or the type of a free column disagree with what is there; then nothing is written.
     """
     dataset = Dataset(path)
     if dataset.exists:
-        there = dataset.read()
-        if apart is not None:
-            _require_one_campaign(there, runs, str(dataset.path), apart)
-        _require_fits(there, runs, str(dataset.path), source)
+        _require_fits(dataset.read(), runs, str(dataset.path), source)
     with dataset.ready_to_add(runs) as publish:
         # These first: were they lost in a crash, a second import could not bring them.
         before = [] if rejected is None else [_keep(dataset.path, rejected, source)]
@@ -74,19 +68,6 @@ def _require_fits(old: Runs, new: Runs, place: str, source: str) -> None:
             (where, getattr(r, f"{key}_features")) for where, r in ((place, old), (source, new))
         ]
         merge_features([(w, t) for w, t in pair if t is not None], key)
-
-
-def _require_one_campaign(old: Runs, new: Runs, place: str, apart: str) -> None:
-    """Two years of Pitot, or the two conditions of Gavel: the same names would pass for the same thing."""
-    mine = set(pc.unique(new.table.column("campaign")).to_pylist())
-    there = set(pc.unique(old.table.column("campaign")).to_pylist())
-    other = sorted(name for name in there - mine if name and name.startswith(apart))
-    if other:
-        raise BadData(
-            f"the dataset holds {other[0]} and this is {', '.join(sorted(mine))}",
-            where=place,
-            fix="They mean different things by the same names: import into two datasets.",
-        )
 
 
 def _keep(folder: Path, rejected: pa.Table, source: str) -> Path:

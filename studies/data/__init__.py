@@ -1,4 +1,7 @@
-"""Where the public measurements are: $JOSTLE_DATA, or ../shared/data from the project's root."""
+"""Published measurements: their readers, and the folder they are in ($JOSTLE_DATA, or ../shared/data).
+
+`python -m studies.data pitot FOLDER -o DATASET` makes a dataset of them; so do `gavel` and `magus`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def pitot_folder() -> Path:
 
 def data_folder(file: str) -> Path:
     """Where the file is; ends the program with a sentence where it is absent."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     results = Path(os.environ.get("JOSTLE_DATA", root.parent / "shared" / "data")) / file
     if not results.is_file():
         sys.exit(f"there is no {results}: set JOSTLE_DATA to the folder that holds {file}")
