@@ -1,4 +1,4 @@
-"""safe, rank, walltime and whatif: what they answer, what they never answer, and what they promise."""
+"""safe, rank and walltime: what they answer, what they never answer, and what they promise."""
 
 from __future__ import annotations
 
@@ -282,23 +282,6 @@ def test_walltime_holds_on_every_node_it_covers(model: Model) -> None:
     assert place(model, nodes).walltime(Request("w00"), on="mars").rows[0].text is None
     with pytest.raises(UnknownName):
         place(model, nodes).walltime(Request("w00"), on="moon")
-
-
-def test_what_changes_for_whom(model: Model) -> None:
-    tenants = (Request("w01", "one", slowdown=1.01), Request("w02", "two", slowdown=50.0))
-    placed = place(model, [Node("a", "p0", tenants=tenants), Node("b", "p1")])
-    found = placed.whatif(Request("w03", slowdown=1.5), move={"two": "b"}, add=[Node("c", "p2")])
-    assert {name for name, *_ in found.tenants} == {"one", "two"}
-    after = {name: new for name, _, new in found.tenants}
-    assert after["two"].node == "b"
-    assert (after["one"].bound_seconds or 9e9) <= bound_of(model, "p0", "w01", ["w02"], 0.9)
-    assert found.requests[0][2].nodes >= found.requests[0][1].nodes
-    gone = placed.whatif(remove=["a"])
-    assert {new.node for _, _, new in gone.tenants} == {None}
-    with pytest.raises(UnknownName, match="tenant"):
-        placed.whatif(move={"nobody": "b"})
-    with pytest.raises(UnknownName, match="node"):
-        placed.whatif(move={"one": "z"})
 
 
 def test_limits_as_slowdowns_are_of_the_measured_time_where_runs_are_given(

@@ -41,10 +41,6 @@ QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "assign": ({"goal": "fewest_platforms"}, ["--goal", "fewest_platforms"]),
     "at": ({"on": ["east"]}, ["--on", "east"]),
     "walltime": ({"step_seconds": 60.0}, ["--step", "60"]),
-    "whatif": (
-        {"add": {"new": "p4"}, "remove": ["south"]},
-        ["--add", "new=p4", "--remove", "south"],
-    ),
 }
 
 

@@ -157,7 +157,7 @@ class Client:
     ) -> Any:
         """What a verb answers. items: Colocations, or requests. fleet, standard: instead of the service's
         own."""
-        values = question.sent() if hasattr(question, "sent") else vars(question)
+        values = vars(question)
         names = served_options(verb.question)
         body = {k: v for k, v in values.items() if k in names and v is not None}
         if verb.about == "model":

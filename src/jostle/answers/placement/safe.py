@@ -26,7 +26,8 @@ class SafeQuestion:
     """May these share? Every request with the tenants of every node, each against its own limit: who would be
     hurt, by how much, and what would help.
 
-    Ends with 1 where the answer is no for any of them.
+    Ends with 1 where the answer is no for any of them. To see what a change of the fleet does for whom, print
+    one document (--json) of the fleet before and one of the fleet after it, and compare them.
     """
 
     on: Annotated[
