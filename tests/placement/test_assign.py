@@ -80,12 +80,8 @@ SAFE: dict[Any, Any] = {}
 
 
 def cost_of(goal: str, there: dict[str, list[Any]], fleet: Fleet) -> float:
-    if goal in ("most_accepted", "fewest_platforms"):
+    if goal == "most_accepted":
         return float(sum(not fleet.node(name).tenants for name in there))
-    if goal == "least_latest_finish":
-        return max((b for bounds in there.values() for b in bounds), default=0.0)
-    if goal == "least_total_time":
-        return sum(sum(bounds) for bounds in there.values())
     return sum(fleet.node(n).price_per_hour * max(b) / 3600 for n, b in there.items())
 
 
@@ -193,13 +189,11 @@ def test_rules_are_respected(model: Model) -> None:
     assert set(why.values()) == {"crowded_out"}
 
 
-def test_worth_counts_and_what_binds_is_named(model: Model) -> None:
+def test_worth_counts(model: Model) -> None:
     asked = [Request("w00", f"r{i}", deadline_seconds=1e6, worth=float(i + 1)) for i in range(5)]
     found = place(model, [Node("only", "p0", 2)]).assign(asked)
     assert {one.request for one in found.placed} == {"r3", "r4"}
     assert found.worth == 9
-    assert found.binding[0].node == "only"
-    assert found.binding[0].worth >= 5.0  # r1 and r2 would come as well
     assert {one.reason for one in found.unplaced} == {"crowded_out"}
 
 

@@ -147,10 +147,8 @@ def test_many_at_once_and_what_changes() -> None:
         Request("whole", "w", slowdown=1.2),
     ]
     fleet = [Node(f"gpu{n}", f"gpu{n}", slots=2) for n in range(3)]
-    found = placed(fleet).assign(asked, "fewest_platforms")
+    found = placed(fleet).assign(asked, "most_accepted")
     assert found.is_complete
-    where = {one.request: one.node for one in found.placed}
-    assert len([name for name, node in where.items() if node == where["w"]]) == 1
     for node, there in found.by_node.items():
         here = [one for one in asked if one.name in {p.request for p in there}]
         assert placed(fleet).safe(here, node, together=True).is_safe

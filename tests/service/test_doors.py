@@ -38,7 +38,7 @@ REQUESTS: list[Any] = [
 QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "safe": ({"on": ["east", "west"]}, ["--on", "east", "--on", "west"]),
     "rank": ({"by": "cost", "top": 2}, ["--by", "cost", "--top", "2"]),
-    "assign": ({"goal": "fewest_platforms"}, ["--goal", "fewest_platforms"]),
+    "assign": ({"goal": "least_cost"}, ["--goal", "least_cost"]),
     "at": ({"on": ["east"]}, ["--on", "east"]),
     "walltime": ({"step_seconds": 60.0}, ["--step", "60"]),
 }

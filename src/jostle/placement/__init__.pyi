@@ -14,7 +14,6 @@ from .asked._fleet import Node as Node
 from .asked._requests import Request as Request
 from .asked._requests import Requests as Requests
 from .assign._answer import Assignment as Assignment
-from .assign._answer import Binding as Binding
 from .assign._answer import Placed as Placed
 from .assign._answer import Unplaced as Unplaced
 from .assign._assign import Effort as Effort

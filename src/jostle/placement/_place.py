@@ -68,7 +68,7 @@ class Placement:
         return self.bounds if on is None else FleetBounds(self._nodes(on), self.sets)
 
     def chosen(
-        self, requests: Requests, which: str, otherwise: str, *, is_least: bool
+        self, requests: Requests, which: str, otherwise: str, *, is_least: bool = False
     ) -> tuple[FleetBounds, str]:
         """(the fleet by bounds as sure as it takes that the confidence holds of what is chosen, the promise
         of `which` those are). otherwise: the promise where nothing is promised of them. is_least: see

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from jostle.placement import Node, Placement, Request, Requests
     from jostle.progress import Progress
 
-Goal = Literal[
-    "most_accepted", "fewest_platforms", "least_latest_finish", "least_total_time", "least_cost"
-]
+Goal = Literal["most_accepted", "least_cost"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,9 @@ class AssignQuestion:
     """
 
     goal: Annotated[
-        Goal, "Of all ways to place as much as can be placed, one with the least of this."
+        Goal,
+        "Of all ways to place as much as can be placed, the one with the fewest nodes that were empty, or "
+        "of least cost.",
     ] = "most_accepted"
     limit_seconds: Annotated[
         float, "Seconds for each program in whole numbers.", Flag("--limit"), Limits(0.01)
@@ -49,10 +49,7 @@ def assign(
     Exact where all feasible sets can be listed, else searched. Raises MissingExtra."""
     from jostle.placement import ON_PREDICTIONS, OPTIMISED, Effort, assign_requests
 
-    is_least = question.goal in ("least_latest_finish", "least_total_time")
-    bounds, promise = placement.chosen(
-        requests, "requests that are placed", OPTIMISED, is_least=is_least
-    )
+    bounds, promise = placement.chosen(requests, "requests that are placed", OPTIMISED)
     effort = Effort(question.limit_seconds, question.seed)
     plan = assign_requests(requests.good, bounds, question.goal, effort, progress)
     if _rests_on_predictions(placement, plan, requests):

@@ -48,20 +48,11 @@ class Unplaced(Record):
 
 
 @dataclass(frozen=True)
-class Binding(Record):
-    """What binds: up to how much more worth one more node such as this would place, by prices."""
-
-    node: str
-    platform: str
-    worth: float
-
-
-@dataclass(frozen=True)
 class Assignment(VerbAnswer):
     """items: one for each request. worth: of all that are placed; worth_at_most: of any assignment. cost:
     what the goal has least of (nodes that were empty, seconds, or price); cost_at_least: of any assignment
-    of that worth, 0 where it is not known. is_optimal: proven. binding: what one more node would bring, the
-    most first. arrangements: {node: how it is shared}, of accelerators."""
+    of that worth, 0 where it is not known. is_optimal: proven. arrangements: {node: how it is shared}, of
+    accelerators."""
 
     goal: str
     standard: Standard
@@ -72,12 +63,11 @@ class Assignment(VerbAnswer):
     cost_at_least: float
     is_optimal: bool
     nodes_used: int
-    binding: tuple[Binding, ...] = ()
     promise: str = ""
     arrangements: Mapping[str, str] = field(default_factory=dict)
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "place_assign/v2"
+    schema: ClassVar[str] = "place_assign/v3"
     also: ClassVar[tuple[str, ...]] = ("is_complete", "gap_ratio")
 
     @property
@@ -137,15 +127,9 @@ class Assignment(VerbAnswer):
         else:
             most = f"{self.worth:g} of a worth of at most {self.worth_at_most:.6g}"
             gap = f"a gap of {percent(self.gap_ratio)}, for {self.goal}"
-            parts.append(f"{text}: {most} by the linear program, {gap}.")
+            parts.append(f"{text}: {most}, {gap}.")
         for reason in dict.fromkeys(one.reason for one in self.unplaced):
             names = [one.request for one in self.unplaced if one.reason == reason]
             shown = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
             parts.append(f"{len(names)} not placed: {REASONS[reason]}: {shown}.")
-        if self.unplaced and self.binding:
-            best = self.binding[0]
-            parts.append(
-                f"What binds: one more node such as {best.node} ({best.platform}) would place "
-                f"up to {best.worth:.3g} more."
-            )
         return Report(self.to_document(), [*parts, self.promise], notes=self.notes)

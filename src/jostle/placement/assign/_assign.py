@@ -1,4 +1,8 @@
-"""Many requests at once: which go where, how good that is, and what stands in the way of more."""
+"""Many requests at once: which go where, and how far that is from the best.
+
+Exact set packing where all feasible sets can be listed; else greedy fillings, and one exact round over the
+sets that they came upon.
+"""
 
 from __future__ import annotations
 
@@ -9,51 +13,43 @@ import numpy as np
 
 from jostle.placement._reasons import REASONS
 from jostle.placement.asked._requests import Request
-from jostle.placement.assign._answer import Assignment, Binding, Placed, Unplaced
+from jostle.placement.assign._answer import Assignment, Placed, Unplaced
 from jostle.placement.assign._columns import MOST_COLUMNS, Columns, list_columns
-from jostle.placement.assign._improve import improve
-from jostle.placement.assign._limit import worth_at_most
-from jostle.placement.assign._packing import (
-    TOLERANCE,
-    Relaxed,
-    least_cost,
-    packed,
-    relaxed,
-    rounded,
-)
+from jostle.placement.assign._packing import TOLERANCE, Packed, packed
 from jostle.placement.assign._problem import Problem
-from jostle.placement.assign._search import Filling, generate, prices_of
+from jostle.placement.assign._search import greedy_columns
 from jostle.placement.sets._fleet_bounds import FleetBounds
 from jostle.progress import Progress, no_progress
 
-TURNS = 10  # of column generation, each with an assignment made of it
-MOST_EXACT = 4_000  # columns that are packed in whole numbers at once
-COUNTED = ("most_accepted", "fewest_platforms")  # goals whose cost is a number of nodes
-MOST_BINDING = 5
 WORDS = tuple(REASONS)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """limit_seconds: for a program in whole numbers. seed: of the search. rounds: of improving. list_up_to:
-    sets to list."""
+    """How long to search.
+
+    limit_seconds: of each of the two programs in whole numbers.
+    seed: of the order in which greedy fillings offer requests.
+    list_up_to: number of sets up to which all are listed.
+    """
 
     limit_seconds: float = 2.0
     seed: int = 0
-    rounds: int = 60
     list_up_to: int = MOST_COLUMNS
 
 
 @dataclass(frozen=True)
 class _Solution:
-    """x: (columns,) how often each. most: no assignment places more worth. least: none of that worth costs
-    less."""
+    """How often each column is taken, x (columns,).
+
+    most: no assignment places more worth.
+    least: none of that worth costs less.
+    """
 
     x: np.ndarray
     most: float
     least: float
     is_optimal: bool
-    prices: Relaxed
 
 
 def assign_requests(
@@ -63,7 +59,7 @@ def assign_requests(
     effort: Effort,
     progress: Progress = no_progress,
 ) -> Assignment:
-    """As much worth as finds a place, and of all ways to do so one with the least of what the goal names.
+    """Place as much worth as finds a place, at the least of what the goal names.
 
     Raises UsageError for an unknown goal, MissingExtra without SciPy.
     """
@@ -71,162 +67,54 @@ def assign_requests(
     nobody = Columns(problem)
     nobody.cost(goal)
     if min(problem.size) == 0:
-        solution = _Solution(np.zeros(0, int), 0.0, 0.0, True, relaxed(nobody, nobody.worth))
+        solution = _Solution(np.zeros(0, int), 0.0, 0.0, True)
         return _answer(problem, nobody, solution, requests, fleet, goal)
     columns, complete = list_columns(problem, effort.list_up_to)
-    progress(1, TURNS + 2, float("nan"))
-    search = _exact if complete else _searched
-    solution = search(columns, goal, effort, progress)
-    progress(TURNS + 2, TURNS + 2, float("nan"))
+    progress(1, 3, float("nan"))
+    # The whole list may be too much for the time that a program has: the greedy sets are a start.
+    start = greedy_columns(columns, np.random.default_rng(effort.seed), clear=not complete)
+    progress(2, 3, float("nan"))
+    solution = _packed(columns, start, goal, effort, is_complete=complete)
+    progress(3, 3, float("nan"))
     return _answer(problem, columns, solution, requests, fleet, goal)
 
 
-def _exact(columns: Columns, goal: str, effort: Effort, _: Progress) -> _Solution:
-    """Over all feasible sets: optimal, unless they are too many for the whole numbers."""
-    worth = columns.worth
-    prices = relaxed(columns, worth)
-    x, proven = _most(columns, prices, rounded(columns, prices.x, worth), effort)
-    return _cheapest(columns, x, prices, goal, effort, proven=proven)
+def _packed(
+    columns: Columns, start: np.ndarray, goal: str, effort: Effort, *, is_complete: bool
+) -> _Solution:
+    """Pack the columns for the most worth, then for the least cost of as much worth.
+
+    start: (columns,) the best of the greedy fillings, which stays where the programs find nothing better.
+    is_complete: whether the columns are all sets that there are.
+    """
+    worth, cost = columns.worth, columns.cost(goal)
+    most_worth = columns.problem.most_worth()
+    x = start
+    first = packed(columns, worth, limit_seconds=effort.limit_seconds)
+    if first is not None and first.x @ worth > x @ worth:
+        x = first.x
+    reached = float(x @ worth)
+    most = min(most_worth, first.at_most) if is_complete and first is not None else most_worth
+    most = max(reached, _reachable(columns, most))
+    second = packed(columns, -cost, at_least=(worth, reached), limit_seconds=effort.limit_seconds)
+    x, least = _cheaper(x, second, cost)
+    proven = second is not None and second.is_optimal and is_complete
+    is_optimal = proven and reached >= most - TOLERANCE
+    return _Solution(x, most, least if is_complete else 0.0, is_optimal)
 
 
-def _most(
-    columns: Columns, prices: Relaxed, x: np.ndarray, effort: Effort
-) -> tuple[np.ndarray, bool]:
-    """(as much worth as can be found from x on, whether it is proven that there is no more)."""
-    worth = columns.worth
-    enough = _reachable(columns, prices.value)
-    random = np.random.default_rng(effort.seed)
-    x = improve(columns, x, worth, prices, random, rounds=effort.rounds, enough=enough)
-    if x @ worth >= enough - TOLERANCE:
-        return x, True
-    few, at = _worth_keeping(columns, prices, float(x @ worth))
-    if len(few) > MOST_EXACT:
-        return x, False
-    packing = packed(few, worth[at], limit_seconds=effort.limit_seconds)
-    if packing is None:
-        return x, False
-    better = packing.x @ worth[at] > x @ worth
-    return _among(columns, at, packing.x) if better else x, packing.is_optimal
-
-
-def _among(columns: Columns, at: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(columns,) how often each, of some of which it is known."""
-    every = np.zeros(len(columns), int)
-    every[at] = x
-    return every
+def _cheaper(x: np.ndarray, second: Packed | None, cost: np.ndarray) -> tuple[np.ndarray, float]:
+    """Choose the cheaper of two packings; the bound from below on the cost, 0 if there is none."""
+    if second is None:
+        return x, 0.0
+    least = max(0.0, -second.at_most)
+    return (second.x if cost @ second.x < cost @ x else x), least
 
 
 def _reachable(columns: Columns, value: float) -> float:
-    """The most that whole numbers can make of the value of the linear program."""
+    """Round a bound on the worth down to what whole requests can reach."""
     unit = columns.problem.worth
     return float(np.floor(value + TOLERANCE)) if (unit == np.round(unit)).all() else value
-
-
-def _worth_keeping(columns: Columns, prices: Relaxed, reached: float) -> tuple[Columns, np.ndarray]:
-    """Columns that an assignment at least as good as what was reached can hold: the others' reduced costs say
-    that with any of them less worth is placed."""
-    reduced = prices.over(columns.worth, columns.place, columns.items)
-    at = np.flatnonzero(prices.value + np.minimum(reduced, 0) >= reached - TOLERANCE)
-    return columns.take(at), at
-
-
-def _cheapest(
-    columns: Columns, x: np.ndarray, prices: Relaxed, goal: str, effort: Effort, *, proven: bool
-) -> _Solution:
-    """Of the assignments with as much worth as x, one with the least cost."""
-    worth, cost = columns.worth, columns.cost(goal)
-    reached = float(x @ worth)
-    if goal == "least_latest_finish":
-        x, done = _earliest(columns, x, cost, reached, effort)
-        least = float(cost[x > 0].max(initial=0.0)) if done and proven else 0.0
-        return _Solution(x, prices.value, least, proven and done, prices)
-    few, at = _worth_keeping(columns, prices, reached)
-    least = least_cost(few, worth[at], cost[at], reached)
-    if goal in COUNTED:
-        least = float(np.ceil(least - TOLERANCE))
-    scale = float(cost @ x) or 1.0
-    if cost @ x > least + 1e-9 * scale:
-        packing = None
-        if len(few) <= MOST_EXACT:
-            options = {"at_least": (worth[at], reached), "limit_seconds": effort.limit_seconds}
-            packing = packed(few, -cost[at] / scale, **options)
-        if packing is not None:
-            if cost[at] @ packing.x < cost @ x:
-                x = _among(columns, at, packing.x)
-            return _Solution(x, prices.value, least, proven and packing.is_optimal, prices)
-        # Never worth for cost: all costs together weigh less than the least worth there is.
-        mixed = worth - cost / scale * 0.4 * float(columns.problem.worth.min())
-        mixed_prices, random = relaxed(columns, mixed), np.random.default_rng(effort.seed)
-        enough = mixed_prices.value
-        x = improve(columns, x, mixed, mixed_prices, random, rounds=effort.rounds, enough=enough)
-    done = cost @ x <= least + 1e-9 * scale
-    return _Solution(x, prices.value, least, proven and bool(done), prices)
-
-
-def _earliest(
-    columns: Columns, x: np.ndarray, cost: np.ndarray, reached: float, effort: Effort
-) -> tuple[np.ndarray, bool]:
-    """The least latest finish by bisection: which of the columns' finishes is enough for the worth."""
-    worth, done = columns.worth, True
-    finishes = np.unique(cost)
-    low, high = 0, int(np.searchsorted(finishes, cost[x > 0].max(initial=0.0)))
-    while low < high:
-        middle = (low + high) // 2
-        at = np.flatnonzero(cost <= finishes[middle])
-        few = columns.take(at)
-        prices = relaxed(few, worth[at])
-        if prices.value < reached - TOLERANCE:
-            low = middle + 1
-            continue
-        counts, proven = _most(few, prices, rounded(few, prices.x, worth[at]), effort)
-        if counts @ worth[at] >= reached - TOLERANCE:
-            x, high = _among(columns, at, counts), middle
-        else:
-            done, low = done and proven, middle + 1
-    return x, done
-
-
-def _searched(columns: Columns, goal: str, effort: Effort, progress: Progress) -> _Solution:
-    """Over sets that a greedy start and the prices of the linear program bring up."""
-    problem, random = columns.problem, np.random.default_rng(effort.seed)
-    most = problem.most_worth()
-    columns.clear()
-    for tight in (True, False):
-        filling = Filling(problem)
-        filling.fill(random, tight=tight)
-        filling.clear_unsafe()
-        filling.columns_into(columns)
-    x, prices = np.zeros(len(columns), int), None
-    for turn in range(TURNS):
-        progress(turn + 1, TURNS + 2, float("nan"))
-        prices = generate(columns, random, prices)
-        new = _filled(columns, rounded(columns, prices.x, columns.worth), random)
-        x = np.append(x, np.zeros(len(columns) - len(x), int))
-        x = new if new @ columns.worth > x @ columns.worth else x
-        if x @ columns.worth >= most - TOLERANCE:
-            break
-    worth, prices = columns.worth, prices_of(columns, prices)
-    x = improve(columns, x, worth, prices, random, rounds=effort.rounds, enough=prices.value)
-    if goal != "most_accepted":  # there, whose nodes they are does not matter
-        x = _cheapest(columns, x, prices, goal, effort, proven=False).x
-    # The linear program over a part of all sets bounds nothing; its prices do, over all sets that there are.
-    reached = float(x @ columns.worth)
-    if reached < most - TOLERANCE:
-        most = _reachable(columns, worth_at_most(problem, prices.item_price, reached))
-    return _Solution(x, most, 0.0, reached >= most - TOLERANCE and goal == "most_accepted", prices)
-
-
-def _filled(columns: Columns, x: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """With everyone who is left where there is room; the columns gain the sets that come of it."""
-    filling = Filling(columns.problem)
-    for at in np.flatnonzero(x):
-        items = columns.items[at][columns.items[at] >= 0]
-        for _ in range(x[at]):
-            filling.put(int(columns.place[at]), items, columns.seconds[at, : len(items)])
-    filling.fill(random, tight=True)
-    filling.clear_unsafe()
-    filling.columns_into(columns)
-    return filling.chosen(columns)
 
 
 def _answer(
@@ -237,48 +125,47 @@ def _answer(
     fleet: FleetBounds,
     goal: str,
 ) -> Assignment:
-    names, nodes = [list(n) for n in problem.names], [list(n) for n in problem.nodes]
-    placed: list[Placed] = []
-    taken = np.flatnonzero(solution.x)
-    order = sorted(taken, key=lambda at: (int(columns.place[at]), tuple(columns.items[at])))
-    for at in order:
-        place = int(columns.place[at])
-        for _ in range(solution.x[at]):
-            node = nodes[place].pop(0)
-            for item, seconds in zip(columns.items[at], columns.seconds[at], strict=True):
-                if item >= 0:
-                    limit = float(problem.limit[place, item])
-                    kind = problem.kinds[item]
-                    placed.append(
-                        Placed(
-                            names[item].pop(0),
-                            kind.workload,
-                            node,
-                            problem.places[place].platform,
-                            float(seconds),
-                            limit if np.isfinite(limit) else None,
-                        )
-                    )
-    cost = columns.cost(goal)
-    reached = float(cost[solution.x > 0].max(initial=0.0))
-    if goal != "least_latest_finish":
-        reached = float(cost @ solution.x)
+    placed = _placed(problem, columns, solution.x)
     there = {one.request for one in placed}
+    left = [request for request in requests if request.name not in there]
     return Assignment(
         goal,
         fleet.sets.standard,
-        (
-            *placed,
-            *_unplaced(problem, columns, [r for r in requests if r.name not in there], fleet),
-        ),
+        (*placed, *_unplaced(problem, columns, left, fleet)),
         worth=float(columns.worth @ solution.x),
         worth_at_most=solution.most,
-        cost=reached,
+        cost=float(columns.cost(goal) @ solution.x),
         cost_at_least=solution.least,
         is_optimal=solution.is_optimal,
         nodes_used=len({one.node for one in placed}),
-        binding=_binding(problem, solution.prices),
     )
+
+
+def _placed(problem: Problem, columns: Columns, x: np.ndarray) -> list[Placed]:
+    """Name the requests and nodes of a packing."""
+    names, nodes = [list(n) for n in problem.names], [list(n) for n in problem.nodes]
+    placed: list[Placed] = []
+    order = sorted(
+        np.flatnonzero(x), key=lambda at: (int(columns.place[at]), tuple(columns.items[at]))
+    )
+    for at in np.repeat(np.array(order, int), x[order] if len(order) else 0):
+        place = int(columns.place[at])
+        node = nodes[place].pop(0)
+        for item, seconds in zip(columns.items[at], columns.seconds[at], strict=True):
+            if item < 0:
+                continue
+            limit = float(problem.limit[place, item])
+            placed.append(
+                Placed(
+                    names[item].pop(0),
+                    problem.kinds[item].workload,
+                    node,
+                    problem.places[place].platform,
+                    float(seconds),
+                    limit if np.isfinite(limit) else None,
+                )
+            )
+    return placed
 
 
 def _unplaced(
@@ -302,13 +189,3 @@ def _unplaced(
         reason = "crowded_out" if why[kind] == "ok" else why[kind]
         rows.append(Unplaced(request.name, request.workload, reason))
     return tuple(rows)
-
-
-def _binding(problem: Problem, prices: Relaxed) -> tuple[Binding, ...]:
-    """Kinds of nodes of which one more would place most."""
-    order = np.argsort(-prices.place_price, kind="stable")[:MOST_BINDING]
-    return tuple(
-        Binding(problem.nodes[at][0], problem.places[at].platform, float(prices.place_price[at]))
-        for at in order
-        if prices.place_price[at] > TOLERANCE
-    )

@@ -1,9 +1,6 @@
-"""Sets worth having where there are too many to list: a greedy start, then those that the prices call for.
+"""Sets worth having where there are too many to list: those of greedy fillings of the fleet.
 
-The greedy start offers every request a few nodes at a time, all in one call of the model. Column generation
-(Gilmore and Gomory 1961) then asks for sets whose worth is above the prices of the linear program over those
-found so far; it looks among pairs of the most promising requests of each node and what grows from them, so
-it finds many and not all.
+A filling offers every request a few nodes at a time, all in one call of the model.
 """
 
 from __future__ import annotations
@@ -11,17 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.placement.assign._columns import Columns
-from jostle.placement.assign._packing import Relaxed, relaxed
 from jostle.placement.assign._problem import Problem
-from jostle.placement.assign._smoothed import smoothed
 
 OFFERS = 8  # nodes offered to each request in a round
-PATIENCE = 4  # rounds without anyone placed, after which the greedy start ends
-GROWN = 12  # requests by which a set is made larger
-PLACES_AT_ONCE = 64  # kinds of nodes that are priced in one turn
-KEPT = 1_200  # sets of one size that are kept in one turn
-# Requests times kinds of nodes, and columns, up to which the linear program is solved for its prices.
-MOST_EXACT_KINDS, MOST_EXACT_COLUMNS = 3_000, 6_000
+PATIENCE = 4  # rounds without anyone placed, after which a filling ends
+FILLINGS = 12  # in different orders, half onto the fullest nodes first
 MOST_ROWS = 40_000  # sets checked in one call
 
 
@@ -37,13 +28,6 @@ class Filling:
         self.size = np.zeros(len(self.place), int)
         self.seconds = np.full(self.items.shape, np.nan)
         self.left = problem.counts.copy()
-
-    def put(self, place: int, items: np.ndarray, seconds: np.ndarray) -> None:
-        """A set onto a node of this kind that is empty yet."""
-        at = np.flatnonzero((self.place == place) & (self.size == 0))[0]
-        k = len(items)
-        self.items[at, :k], self.seconds[at, :k], self.size[at] = items, seconds, k
-        np.subtract.at(self.left, items, 1)
 
     def fill(self, random: np.random.Generator, *, tight: bool) -> None:
         """Everyone who is left onto any node that takes it. tight: onto the fullest, else the emptiest."""
@@ -124,78 +108,19 @@ class Filling:
             columns.add(self.place[rows], self.items[rows, :k], self.seconds[rows, :k])
 
 
-def generate(
-    columns: Columns, random: np.random.Generator, start: Relaxed | None, turns: int = 2
-) -> Relaxed:
-    """Sets that the prices call for, into the columns; the prices over all of them at last."""
-    prices = prices_of(columns, start)
-    for _ in range(turns):
-        if not _price(columns, prices, random):
-            break
-        prices = prices_of(columns, prices)
-    return prices
+def greedy_columns(columns: Columns, random: np.random.Generator, *, clear: bool) -> np.ndarray:
+    """Fill the fleet several times, each in another order, and add the sets that come of it.
 
-
-def prices_of(columns: Columns, start: Relaxed | None) -> Relaxed:
-    """Of the linear program over the columns; nearly so, near `start`, where that would take long."""
-    kinds, places = columns.problem.size
-    if kinds * places <= MOST_EXACT_KINDS and len(columns) <= MOST_EXACT_COLUMNS:
-        return relaxed(columns, columns.worth)
-    return smoothed(columns, columns.worth, start)
-
-
-def _price(columns: Columns, prices: Relaxed, random: np.random.Generator) -> int:
-    """How many sets came that are worth more than they take from others."""
-    problem = columns.problem
-    kinds, places = problem.size
-    profit = problem.worth - prices.item_price
-    some = np.sort(random.permutation(places)[:PLACES_AT_ONCE])
-    few = int(min(np.sqrt(2 * MOST_ROWS / len(some)), kinds))
-    # Among equal profits others are looked at in every turn.
-    score = np.where(problem.permitted[some], profit[None], -np.inf)
-    score = score + random.random(score.shape) * (0.05 + 0.2 * profit.std())
-    best = np.argsort(-score, axis=1)[:, :few]
-    first, second = np.triu_indices(few)
-    place = np.repeat(some, len(first))
-    items = np.column_stack([best[:, first].reshape(-1), best[:, second].reshape(-1)])
-    came = _keep(columns, prices, np.repeat(some, few), best.reshape(-1, 1))[1]
-    while len(items) and items.shape[1] <= int(problem.slots.max(initial=0)):
-        alive, number = _keep(columns, prices, place, items)
-        came += number
-        gain = profit[items].sum(axis=1) - prices.place_price[place]
-        order = np.lexsort((-gain, place))
-        order = order[alive[order]]
-        # The best few of each kind of node grow by its most promising requests.
-        rank = np.arange(len(order)) - np.searchsorted(place[order], place[order])
-        width = min(GROWN, few)
-        order = order[rank < MOST_ROWS // (len(some) * width)]
-        grown = best[np.searchsorted(some, place[order])][:, :width]
-        items = np.column_stack([np.repeat(items[order], width, 0), grown.reshape(-1)])
-        place = np.repeat(place[order], width)
-    return came
-
-
-def _keep(
-    columns: Columns, prices: Relaxed, place: np.ndarray, items: np.ndarray
-) -> tuple[np.ndarray, int]:
-    """(which sets are feasible, or not known to be late; how many came that are worth their price)."""
-    problem = columns.problem
-    items = np.sort(items, axis=1)
-    fits = problem.has_room(place, items)
-    alive = np.zeros(len(place), bool)
-    at = np.flatnonzero(fits)
-    came = 0
-    for start in range(0, len(at), MOST_ROWS):
-        rows = at[start : start + MOST_ROWS]
-        verdict = problem.check(place[rows], items[rows])
-        alive[rows] = ~verdict.late
-        profit = problem.worth - prices.item_price
-        gain = profit[items[rows]].sum(axis=1) - prices.place_price[place[rows]]
-        good = np.flatnonzero(verdict.feasible & (gain > 1e-7))
-        # The best few of each kind of node: the linear program stays small.
-        good = good[np.lexsort((-gain[good], place[rows][good]))]
-        kind = place[rows][good]
-        share = max(4, KEPT // max(1, len(np.unique(kind))))
-        good = good[np.arange(len(good)) - np.searchsorted(kind, kind) < share]
-        came += columns.add(place[rows][good], items[rows][good], verdict.seconds[good])
-    return alive, came
+    clear: whether the columns that are there are forgotten first.
+    Returns (columns,) how often each stands in the filling of the most worth.
+    """
+    if clear:
+        columns.clear()
+    fillings = []
+    for number in range(FILLINGS):
+        filling = Filling(columns.problem)
+        filling.fill(random, tight=number % 2 == 0)
+        filling.clear_unsafe()
+        filling.columns_into(columns)
+        fillings.append(filling)
+    return max((one.chosen(columns) for one in fillings), key=lambda x: float(x @ columns.worth))
