@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from jostle.models.online._suggest import Suggestions
     from jostle.runs import Colocations, Runs
 
-# History: model/v18 (bounds of unknown sessions); model/v17 (what carries over to other platforms);
-# model/v16 (evidence of a workload on a platform); those before: CHANGELOG.md.
+# Rises with every change of what is saved; a model of another schema is refused.
 SCHEMA = "model/v18"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
