@@ -1,8 +1,8 @@
 """What one fit of the default costs as runs grow, and what it is worth beside simple rules.
 
-    python benchmarks/growth.py [--runs 20000] [--made] [--method ensemble] [--experts network,rules]
+    python benchmarks/growth.py [--runs 20000] [--method ensemble] [--experts network,rules]
 
-Runs are drawn from the published ones of Pitot (or made up, see from_disk.py), without a tenth of the sets of
+Runs are drawn from the published ones of Pitot, without a tenth of the sets of
 workloads, which are asked about. Prints CPU-seconds, memory, errors, and what the fit says of itself.
 """
 
@@ -14,7 +14,6 @@ import time
 
 import numpy as np
 from _data import pitot_folder
-from from_disk import World, made_runs
 
 MOST_ASKED = 6_000
 CONFIDENCE = 0.9
@@ -37,7 +36,6 @@ def drawn(runs, count: int, seed: int):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20_000)
-    parser.add_argument("--made", action="store_true")
     parser.add_argument("--method", default="ensemble")
     parser.add_argument("--experts")
     parser.add_argument("--seed", type=int, default=0)
@@ -48,10 +46,7 @@ def main() -> None:
     from studies.data.pitot import read_pitot
     from studies.one_model.rules import fit_rule
 
-    if given.made:
-        every = made_runs(World(2_000, 50), round(1.15 * given.runs), 0)
-    else:
-        every = read_pitot(pitot_folder()).ok()
+    every = read_pitot(pitot_folder()).ok()
     known, asked = drawn(every, given.runs, given.seed)
     method = method_named(given.method)()
     if given.experts:

@@ -1,6 +1,7 @@
 """What the service takes, keeps and survives: python benchmarks/service.py MODEL [--only NAME ...] [--quick].
 
-The client runs on the same machine; give both two cores and nothing else to do.
+The client runs on the same machine; give both two cores and nothing else to do. A request starts when its
+time has come, whatever became of those before it, and its latency counts from then.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import itertools
 import os
 import random
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +28,152 @@ import orjson
 
 import jostle
 
-if not __package__:  # as a script
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.service_load import (
-    Caller,
-    Latencies,
-    Plain,
-    Process,
-    lateness,
-    open_loop,
-    serving,
-    with_caller,
-)
+
+@dataclass
+class Latencies:
+    """seconds: of each request that was answered with 200. failed: {what instead: how often}."""
+
+    seconds: list[float] = field(default_factory=list)
+    failed: dict[str, int] = field(default_factory=dict)
+
+    def line(self, name: str) -> str:
+        if not self.seconds:
+            return f"{name}: no answer; {self.failed}"
+        p50, p99, worst = np.quantile(self.seconds, [0.5, 0.99, 1.0]) * 1e3
+        failed = f", failed {self.failed}" if self.failed else ""
+        return (
+            f"{name}: {len(self.seconds)} answers, p50 {p50:.2f} ms, p99 {p99:.2f} ms, "
+            f"longest {worst:.1f} ms{failed}"
+        )
+
+
+class Caller:
+    """Connections to one address, made as they are needed."""
+
+    def __init__(self, address: str) -> None:
+        self.host, self.port = address.removeprefix("http://").split(":")
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def ask(
+        self, method: str, path: str, body: bytes = b""
+    ) -> tuple[int, dict[str, str], bytes]:
+        """(status, headers, body). Raises OSError, EOFError where the connection breaks."""
+        connection = self._idle.pop() if self._idle else await self._connect()
+        reader, writer = connection
+        try:
+            head = (
+                f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Length: {len(body)}\r\n"
+            )
+            writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            pairs = (line.partition(": ") for line in lines[1:] if line)
+            headers = {name.lower(): value for name, _, value in pairs}
+            answer = await reader.readexactly(int(headers.get("content-length", "0")))
+        except BaseException:
+            writer.close()
+            raise
+        self._idle.append(connection)
+        return int(lines[0].split()[1]), headers, answer
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(self.host, int(self.port), limit=1 << 24)
+
+    def close(self) -> None:
+        for _, writer in self._idle:
+            writer.close()
+
+
+async def open_loop(
+    caller: Caller, path: str, bodies: list[bytes], rate: float, seconds: float
+) -> Latencies:
+    """So many requests a second, each at its time."""
+    found, tasks = Latencies(), set()
+
+    async def one(body: bytes, due: float) -> None:
+        try:
+            status, _, _ = await caller.ask("POST", path, body)
+        except (OSError, EOFError) as error:
+            found.failed[type(error).__name__] = found.failed.get(type(error).__name__, 0) + 1
+            return
+        if status == 200:
+            found.seconds.append(time.perf_counter() - due)
+        else:
+            found.failed[str(status)] = found.failed.get(str(status), 0) + 1
+
+    start = time.perf_counter()
+    for number in range(int(rate * seconds)):
+        due = start + number / rate
+        if (wait := due - time.perf_counter()) > 0:
+            await asyncio.sleep(wait)
+        task = asyncio.create_task(one(bodies[number % len(bodies)], due))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+    await asyncio.gather(*tasks)
+    return found
+
+
+class Process:
+    """`jostle serve`, started and ended."""
+
+    def __init__(self, model: Path, state: str, *more: str) -> None:
+        command = [sys.executable, "-m", "jostle", "serve", str(model), "--port", "0"]
+        self._running = subprocess.Popen(
+            [*command, "--state", state, *more],
+            stdout=subprocess.PIPE,
+            text=True,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._running.stdout is not None
+        line = self._running.stdout.readline()
+        if " on http" not in line:
+            raise SystemExit(f"the service did not start: {line}")
+        self.address = line.split()[-1]
+
+    @property
+    def cpu_seconds(self) -> float:
+        parts = Path(f"/proc/{self._running.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+    def kill_children(self) -> int:
+        """How many processes of its own the service had: it is they that are killed."""
+        tasks = Path(f"/proc/{self._running.pid}/task").glob("*/children")
+        count = 0
+        for pid in [int(pid) for path in tasks for pid in path.read_text().split()]:
+            with contextlib.suppress(OSError):
+                if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    count += 1
+        return count
+
+    def kill(self) -> None:
+        self._running.send_signal(signal.SIGKILL)
+        self._running.wait()
+
+    def end(self) -> None:
+        self._running.send_signal(signal.SIGTERM)
+        self._running.wait()
+
+
+@contextlib.contextmanager
+def serving(model: Path, state: str, *more: str) -> Iterator[Process]:
+    process = Process(model, state, *more)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+def with_caller(address: str, act: Callable[[Caller], object]) -> object:
+    """Run `act(caller)`, a coroutine, to its end."""
+
+    async def whole() -> object:
+        caller = Caller(address)
+        try:
+            return await act(caller)  # pyright: ignore[reportGeneralTypeIssues]
+        finally:
+            caller.close()
+
+    return asyncio.run(whole())
 
 
 class ServiceMeasurements:
@@ -67,70 +204,8 @@ class ServiceMeasurements:
         return str(self.folder / f"state-{time.monotonic_ns()}.sqlite")
 
     def single(self) -> None:
-        """Single `predict` at 500 requests a second, beside plain uvicorn with the same body and an answer of
-        that length, in turns, after the machine's own timers at that rate."""
-        timers = asyncio.run(lateness(500.0, 20 * self.scale))
-        print(timers.line("timers with nothing to do, 500/s"))
-        bodies = [orjson.dumps({"items": self.items(1)}) for _ in range(1000)]
-        with serving(self.model, self.state()) as process, contextlib.closing(Plain()) as plain:
-            self._in_turns({"plain uvicorn": plain, "predict": process}, bodies)
-
-    def learning(self) -> None:
-        """Single `predict` at 50 a second with and without a learner that is always at work, in turns."""
-        bodies = [orjson.dumps({"items": self.items(1)}) for _ in range(200)]
-        model = self.folder / "learning"
-        shutil.copytree(self.model, model)
-        with (
-            serving(self.model, self.state()) as without,
-            serving(model, self.state(), "--learn", "20") as process,
-            jostle.Client(process.address) as client,
-            jostle.Client(without.address) as other,
-        ):
-            end, number = threading.Event(), itertools.count()
-
-            def send() -> None:
-                while not end.wait(0.5):
-                    items = [
-                        {**one, "id": f"l{next(number)}", "runtime_seconds": 1.0}
-                        for one in self.items(20)
-                    ]
-                    for one in (client, other):
-                        one._call("POST", "/v1/runs", {"items": items})
-
-            sending = threading.Thread(target=send)
-            sending.start()
-            try:
-                self._in_turns(
-                    {"without learning": without, "with learning": process}, bodies, 50.0
-                )
-            finally:
-                end.set()
-                sending.join()
-            updates = client.models()[0]["updates"]
-        print(f"learned {len(updates)} times meanwhile")
-
-    def _in_turns(
-        self, rivals: dict[str, Any], bodies: list[bytes], rate: float = 500.0, turns: int = 6
-    ) -> None:
-        """The quantiles of all turns of each, and how many times the first one's p99 the second's is."""
-        found = {name: Latencies() for name in rivals}
-
-        async def act() -> None:
-            callers = {name: Caller(one.address) for name, one in rivals.items()}
-            for turn in range(turns + 1):
-                for name, caller in callers.items():
-                    seconds = min(2.0, 10 * self.scale) if turn == 0 else 10 * self.scale
-                    here = await open_loop(caller, "/v1/predict", bodies, rate, seconds)
-                    if turn:  # the first one warms up
-                        found[name].add(here)
-            for caller in callers.values():
-                caller.close()
-
-        asyncio.run(act())
-        for name, one in found.items():
-            print(one.line(f"{name}, {rate:g}/s"))
-        first, second = (float(np.quantile(one.seconds, 0.99)) for one in found.values())
-        print(f"p99 of the second is {second / first:.2f} times that of the first")
+        """Single `bound` at 500 requests a second."""
+        self._bounds(1, 500.0, 60 * self.scale, "bound, 500/s")
 
     def batch(self) -> None:
         """Batches of 1 000, five a second."""
@@ -180,25 +255,6 @@ class ServiceMeasurements:
                     await open_loop(caller, url, given, 4.0, 5 * self.scale)
                     found = await open_loop(caller, url, given, 4.0, 25 * self.scale)
                     print(found.line(f"{path} over 5 000 nodes, 4/s"))
-
-            with_caller(process.address, act)
-
-    def memory(self) -> None:
-        """Resident memory over a million items and requests."""
-        with serving(self.model, self.state()) as process:
-
-            async def act(caller: Caller) -> None:
-                bodies = [orjson.dumps({"items": self.items(1)}) for _ in range(2000)]
-                total = int(1_000_000 * self.scale)
-                for part in range(5):
-
-                    async def worker() -> None:
-                        for number in range(total // 5 // 16):
-                            await caller.ask("POST", "/v1/bound", bodies[number % len(bodies)])
-
-                    await asyncio.gather(*(worker() for _ in range(16)))
-                    done = (part + 1) * total // 5
-                    print(f"after {done} requests: {process.resident_bytes / 2**20:.1f} MiB")
 
             with_caller(process.address, act)
 
@@ -362,51 +418,6 @@ class ServiceMeasurements:
             f"{runs} runs in all, of the {due} up to the last of them"
         )
 
-    def million(self) -> None:
-        """CPU of what the page and a monitor ask, with a million observed runs in the state."""
-        from jostle.service.state._store import ObservedRun, Store
-
-        state, total, step = self.state(), int(1_000_000 * self.scale), 20_000
-        store, now = Store(state, time.time), time.time()
-        version = orjson.loads((self.model / "model.json").read_bytes())["sha256"][:16]
-        for start in range(0, total, step):
-            items = self.items(100)
-            seconds = np.exp(self.random.normal(0, 0.1, step)).tolist()
-            store.add_runs(
-                [
-                    ObservedRun(
-                        f"r{start + n}",
-                        {**items[n % 100], "runtime_seconds": seconds[n]},
-                        now - (total - start - n) / 10,
-                        0.9,
-                        seconds[n],
-                        1.2,
-                        version,
-                    )
-                    for n in range(step)
-                ]
-            )
-        store.close()
-        print(f"{total} observed runs, {Path(state).stat().st_size / 2**20:.0f} MiB")
-        paths = ("/", "/v1/fleet", "/v1/models", "/v1/coverage", "/v1/drift", "/metrics")
-        begun = time.perf_counter()
-        with serving(self.model, state) as process:
-
-            async def act(caller: Caller) -> None:
-                while (await caller.ask("GET", "/v1/drift"))[0] != 200:
-                    await asyncio.sleep(1)  # it looks at the last thousands once more
-                took = time.perf_counter() - begun
-                print(
-                    f"what drifts is known {took:.1f} s after the start, {process.cpu_seconds:.1f} CPU-s"
-                )
-                for path in paths:
-                    before = process.cpu_seconds
-                    statuses = {(await caller.ask("GET", path))[0] for _ in range(50)}
-                    each = (process.cpu_seconds - before) / 50
-                    print(f"{path}: {statuses}, {1e3 * each:.1f} ms of CPU")
-
-            with_caller(process.address, act)
-
     def races(self) -> None:
         """Two replicas over one state: the last slot is given once."""
         state = self.postgresql or self.state()
@@ -457,13 +468,10 @@ def _pod(name: str, workload: str) -> dict[str, Any]:
 
 NAMES = (
     "single",
-    "learning",
     "batch",
     "kubernetes",
-    "memory",
     "swaps",
     "kills",
-    "million",
     "races",
 )
 
