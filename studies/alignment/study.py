@@ -201,7 +201,7 @@ class AlignmentStudy:
         if self.data is None and not about.is_file():
             raise UsageError(
                 "no recorded campaign comes with this copy",
-                fix="Record one (python -m studies.collect.alignment_campaign), or say --data.",
+                fix="Record one (jostle trace --loop --probes), and say --data.",
             )
         if not about.is_file():
             return self

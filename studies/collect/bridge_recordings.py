@@ -46,7 +46,7 @@ class Recording:
 
 RECORDINGS = {
     "controller": Recording(
-        (("search-m", 150), ("gemv-m", 150), ("lu-m", 150), ("matmul-m", 75), ("copy-l", 20)), 4, 1
+        (("edit-m", 150), ("gemv-m", 150), ("lu-m", 150), ("matmul-m", 75), ("copy-l", 20)), 4, 1
     ),
     "workers": Recording(
         (("fft-m", 200), ("sort-m", 60), ("copy-l", 40), ("stencil-m", 120)), 3, 4

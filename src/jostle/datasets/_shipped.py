@@ -1,4 +1,4 @@
-"""The runs that come with Jostle, each measured on one machine by a module of `studies/collect`."""
+"""The runs that come with Jostle, each measured on one machine (see `studies/collect/README.md`)."""
 
 from __future__ import annotations
 
