@@ -1,9 +1,9 @@
 """Rebuild the shipped kernels from their C sources.
 
 `python benchmarks/build_kernels.py` needs clang with the wasm32 target and wasm-ld (Debian:
-clang, lld), writes one `.wasm` beside each `.c`, and records in `built.json` the compiler and the
-SHA-256 of every module. The same compiler version gives the same bytes; another version may not, so
-that is what the record is for.
+clang, lld), writes one `.wasm` beside each `.c`, and records in `built.json` the compiler, the
+SHA-256 of every module, and the checksum of its result after two repetitions of its size s. The same compiler
+version gives the same bytes; another version may not, so that is what the record is for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from jostle.kernels import KERNEL_FOLDER
+from jostle.kernels import KERNEL_FOLDER, make_engine
+from jostle.measure import Workload, shipped_workloads
 
 RECORD = KERNEL_FOLDER / "built.json"
 
@@ -31,7 +32,7 @@ FLAGS = (
 
 def kernel_sources() -> list[Path]:
     """The C source of every kernel."""
-    return sorted(path for path in KERNEL_FOLDER.glob("*.c") if path.name != "native.c")
+    return sorted(KERNEL_FOLDER.glob("*.c"))
 
 
 def compiler_version() -> str | None:
@@ -56,8 +57,20 @@ def build(source: Path, target: Path) -> None:
 
 
 def record() -> dict[str, Any]:
-    """`built.json`: {"compiler": str, "sha256": {module name: hex digest}}."""
+    """Read `built.json`: the compiler, and by name the SHA-256 of modules and the checksum of kernels."""
     return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def checksum(workload: Workload) -> int:
+    """Compute the checksum of a kernel's result after set-up and two repetitions."""
+    import wasmtime
+
+    store = wasmtime.Store(make_engine("speed"))
+    module = wasmtime.Module.from_file(store.engine, str(workload.module))
+    exports: Any = wasmtime.Instance(store, module, []).exports(store)
+    exports["setup"](store, workload.argument)
+    exports["run"](store, 2)
+    return exports["checksum"](store) % 2**64
 
 
 def main() -> None:
@@ -71,7 +84,10 @@ def main() -> None:
         build(source, target)
         digests[target.name] = hashlib.sha256(target.read_bytes()).hexdigest()
         print(f"{target.name}: {target.stat().st_size} bytes")
-    text = json.dumps({"compiler": compiler, "sha256": digests}, indent=1)
+    kernels = [workload for workload in shipped_workloads() if workload.size == "s"]
+    checksums = {one.kernel: checksum(one) for one in kernels}
+    document = {"compiler": compiler, "sha256": digests, "checksum": checksums}
+    text = json.dumps(document, indent=1)
     RECORD.write_text(text + "\n", encoding="utf-8")
 
 

@@ -45,7 +45,6 @@ NOT_RUN = {
     "make ": "the suite itself, and a tour of minutes",
     "pip ": "installs packages",
     "jostle measure": "measures this machine, for minutes",
-    "jostle audit": "measures this machine, for minutes",
     "jostle trace": "measures this machine, for minutes",
     "jostle serve": "serves until it is ended; tests/service starts it",
     "jostle evaluate": "fits for minutes",

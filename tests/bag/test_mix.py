@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,9 @@ import pytest
 
 from jostle.bag import Bag, FittedBag
 from jostle.bag._mix import group_of_opcode, instruction_mix
-from jostle.kernels.opcodes._native_mix import class_of, parse_callgrind
 from jostle.kernels.opcodes._opcodes import COUNTED
-from jostle.measure import NativeMix
 from jostle.methods import learn
-from jostle.runs import CsvImport, Dataset, Runs
-
-RECORDED = Path(__file__).parent / "callgrind.out.txt"
+from jostle.runs import Runs
 
 
 @pytest.mark.parametrize(
@@ -52,19 +47,16 @@ def test_shares_by_hand() -> None:
     nan = np.nan
     mix = instruction_mix(
         {
-            "opcode_i32_add": np.array([2.0, nan, nan, 0.0]),
-            "opcode_i32_load": np.array([6.0, nan, nan, 0.0]),
-            "opcode_br": np.array([2.0, nan, nan, 0.0]),
-            "native_integer": np.array([nan, 3.0, nan, nan]),
-            "native_call": np.array([nan, 1.0, nan, nan]),
-            "native_memory_read": np.array([nan, 2.0, nan, nan]),
-            "instructions": np.array([10.0, nan, 5.0, 0.0]),
+            "opcode_i32_add": np.array([2.0, nan, 0.0]),
+            "opcode_i32_load": np.array([6.0, nan, 0.0]),
+            "opcode_br": np.array([2.0, nan, 0.0]),
+            "instructions": np.array([10.0, 5.0, 0.0]),
         }
     )
     assert set(mix) == {"mix_integer_ratio", "mix_memory_read_ratio", "mix_control_ratio"}
-    assert mix["mix_integer_ratio"] == pytest.approx([0.2, 0.75, nan, nan], nan_ok=True)
-    assert mix["mix_memory_read_ratio"] == pytest.approx([0.6, 0.5, nan, nan], nan_ok=True)
-    assert mix["mix_control_ratio"] == pytest.approx([0.2, 0.25, nan, nan], nan_ok=True)
+    assert mix["mix_integer_ratio"] == pytest.approx([0.2, nan, nan], nan_ok=True)
+    assert mix["mix_memory_read_ratio"] == pytest.approx([0.6, nan, nan], nan_ok=True)
+    assert mix["mix_control_ratio"] == pytest.approx([0.2, nan, nan], nan_ok=True)
     assert instruction_mix({"instructions": np.array([1.0])}) == {}
 
 
@@ -103,46 +95,3 @@ def test_a_given_mix_is_left_as_it_is() -> None:
     runs = counted({"mix_fp_ratio": [0.1, 0.2, 0.3], "opcode_i32_add": [1, 2, 3]})
     own = described_by(learn(Bag(learner="tree"), runs)).columns
     assert own == ("mix_fp_ratio", "opcode_i32_add")
-
-
-def test_a_recording_of_callgrind_becomes_features_of_a_bag(tmp_path: Path) -> None:
-    """From a file that callgrind wrote to a tree that asks about it, by way of a table of features."""
-    found = parse_callgrind(RECORDED.read_text())
-    (executed,) = found.executed.values()
-    listing = dict(
-        line.split(": ") for line in (RECORDED.parent / "listing.txt").read_text().splitlines()
-    )
-    names: dict[str, int] = {}
-    for address, count in executed.items():
-        name = listing[f"{address:x}"]
-        names[name] = names.get(name, 0) + count
-    mix = NativeMix(names, 0, found.totals["Dr"], found.totals["Dw"])
-    assert mix.instructions == found.totals["Ir"] == sum(executed.values())
-    first = mix.columns()
-    by_class = {
-        kind: sum(n for m, n in names.items() if class_of(m) == kind) for kind in ("stack",)
-    }
-    assert first["native_stack"] == by_class["stack"] > 0
-    second = first | {"native_integer": 10 * (first["native_integer"] or 0)}
-    header = "workload," + ",".join(first)
-    rows = [f"{w}," + ",".join(map(str, c.values())) for w, c in (("a", first), ("b", second))]
-    (tmp_path / "features.csv").write_text("\n".join([header, *rows]) + "\n")
-    lines = ["app,gpu,beside,s", "a,g,,1", "b,g,,2", "a,g,b,2", "b,g,a,4", "a,g,a,3", "b,g,b,5"]
-    (tmp_path / "runs.csv").write_text("\n".join(lines) + "\n")
-    imported = CsvImport(
-        tmp_path / "runs.csv",
-        workload="app",
-        runtime="s",
-        unit="s",
-        platform="gpu",
-        corunners=("beside",),
-        workload_features=tmp_path / "features.csv",
-    ).read()
-    imported.write(tmp_path / "data")
-    runs = Dataset(tmp_path / "data").read()
-    fitted = learn(Bag(learner="tree", groups=("mix",)), runs)
-    assert set(fitted.feature_groups) == {"mix"}
-    share = described_by(fitted).numbers[:, described_by(fitted).columns.index("mix_integer_ratio")]
-    assert share[0] == pytest.approx((first["native_integer"] or 0) / mix.instructions)
-    assert share[1] > share[0]
-    assert fitted.predict(runs.colocations) == pytest.approx(runs.runtime_seconds)

@@ -47,7 +47,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.pop("Options") == []
     assert shown == {
         "start": ["tour", "doctor"],
-        "data": ["import", "measure", "trace", "runs", "audit", "opcodes"],
+        "data": ["import", "measure", "trace", "runs", "opcodes"],
         "model": ["fit", "update", "drift", "suggest", "evaluate", "report"],
         "ask": ["predict", "explain", "forecast", "limit", "place", "safe"],
         "run": ["serve"],
@@ -96,7 +96,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "command",
     [
         "runs {dataset}",
-        "measure --plan -w matmul-s -w sort-s -e native --sets 2 -o {dataset}",
+        "measure --plan -w matmul-s -w sort-s -e speed --sets 2 -o {dataset}",
         "measure --engines",
         "fit factorization {dataset} -o {model} --steps 20",
         "predict {model} -w w01 -p p2 -c 0.5",

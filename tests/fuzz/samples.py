@@ -39,11 +39,6 @@ PAIRS = (
     b"dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
     b"one,gpu,a,,b,,throughput,steps/s,4,2,2\none,gpu,b,small,a;b,x,time,ms,8,16,2\n"
 )
-CALLGRIND = (
-    b"# callgrind format\nversion: 1\npositions: instr line\nevents: Ir Dr Dw\nsummary: 12 2 1\n\n"
-    b"ob=(1) /nowhere/bin/x\nfl=(1) x.c\nfn=(1) main\n0x401000 1 3 1\n+4 1 4\ncob=(2) /nowhere/lib.so\n"
-    b"cfn=(2) f\ncalls=1 0x402000\n* 1 5\nob=(2)\n-8 2 5 1 1\ntotals: 12 2 1\n"
-)
 
 
 def nsys_bytes(folder: Path) -> bytes:

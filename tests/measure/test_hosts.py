@@ -1,4 +1,4 @@
-"""Commands, WASI programs, other engines and variants are measured like kernels; failures say why."""
+"""Commands and WASI programs are measured like kernels; failures say why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from jostle.measure import (
     MeasureOptions,
     TraceOptions,
     Workload,
-    available_engines,
     check_machine,
     command_workload,
     count_opcodes,
@@ -30,8 +29,6 @@ from jostle.measure import (
     module_workload,
     trace,
 )
-from jostle.measure.host._variants import EngineVariant, parse_variant
-from jostle.measure.slots._slots import Slot
 from jostle.runs import Dataset
 
 PYTHON = sys.executable
@@ -188,102 +185,17 @@ def test_what_an_engine_cannot_run_is_not_planned_or_refused(tmp_path: Path) -> 
         Campaign(workloads=[command], engines=["speed"])
     wasi = module_workload(wasi_module(tmp_path, "loop", LOOP))
     with pytest.raises(UsageError, match="no engine chosen can run it"):
-        Campaign(workloads=["sort-s", wasi], engines=["native"])
+        Campaign(workloads=[command, wasi], engines=["native"])
+    # Kernels run on native beside command lines only.
+    with pytest.raises(UsageError, match="can run none"):
+        Campaign(workloads=["sort-s"], engines=["native"])
+    assert "native" not in Campaign(workloads=["sort-s"]).engine_names
 
 
-@pytest.mark.parametrize("engine", ["node", "wasm3", "native", "node-liftoff"])
-def test_other_engines_are_measured(tmp_path: Path, quick, engine: str) -> None:
-    if engine not in available_engines():
-        pytest.skip(f"{engine} is not here, or does not work")
-    campaign = quick(engines=[engine], sets=2)
-    summary = measure(campaign, tmp_path, MeasureOptions())
-    assert (summary.ok, summary.finished) == (4, True)
-    (platform,) = Dataset(tmp_path).read().platform_features.to_pylist()  # pyright: ignore
-    assert platform["platform"] == f"{engine}:here"
-    assert platform["engine_version"]
-    # A window that the machine disturbed was measured again, and stands there too.
-    usable = [row for row in rows(tmp_path) if row["status"] == "ok"]
-    assert len(usable) >= 4
-    for row in usable:
-        assert 0 < row["runtime_seconds"] < 1
-        # No more than all cores give in its window, which is longer where a first was too short.
-        assert 0 <= row["cpu_seconds"] <= (os.cpu_count() or 1) * row["window_seconds"] + 0.02
-
-
-@pytest.mark.parametrize(
-    ("text", "variant"),
-    [
-        ("nice=10", EngineVariant(nice=10)),
-        ("quota=0.50,cpus=1", EngineVariant(cpus=1, quota_ratio=0.5)),
-        ("memory=1G", EngineVariant(memory_bytes=1 << 30)),
-    ],
-)
-def test_variants_are_read_and_spelled_one_way(text: str, variant: EngineVariant) -> None:
-    assert parse_variant(text) == variant
-    assert parse_variant(str(variant)) == variant
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "nice", "nice=", "nice=20", "nice=-1", "nice=1,nice=2", "quota=1", "quota=nan"),
-        *("cpus=0", "memory=1", "memory=9X", "speed=3", "quota=0.5,", "nice=1.5"),
-    ],
-)
-def test_what_is_no_variant_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="not a variant"):
-        Campaign(workloads=["sort-s"], engines=[f"speed@{text}"])
-
-
-def test_variants_are_platforms_of_their_own(tmp_path: Path, quick) -> None:
-    campaign = quick(engines=["speed", "speed@nice=7", "speed@cpus=1"], sets=6)
-    measure(campaign, tmp_path, MeasureOptions())
-    features = Dataset(tmp_path).read().platform_features
-    assert features is not None
-    found = {row["platform"]: row for row in features.to_pylist()}
-    assert found["wasmtime-speed@nice=7:here"]["niceness"] == 7
-    assert found["wasmtime-speed@cpus=1:here"]["cores"] == 1
-    assert len(found) == 3
-    with pytest.raises(UsageError, match="more than the cores"):
-        quick(engines=["speed@cpus=999"])
-
-
-def test_a_nice_slot_is_nice() -> None:
-    slot = Slot(variant=EngineVariant(nice=7))
-    try:
-        assert os.getpriority(os.PRIO_PROCESS, slot.pid) == 7
-    finally:
-        slot.kill()
-
-
-def test_a_quota_halves_the_speed_and_leaves_no_group_behind(tmp_path: Path, quick) -> None:
-    campaign = quick(
-        workloads=["edit-s"],
-        engines=["speed@quota=0.25", "speed"],
-        solo_repeats=3,
-        sets=0,
-        window_seconds=0.2,
-    )
-    try:
-        summary = measure(campaign, tmp_path, MeasureOptions())
-    except NotPermitted as error:
-        pytest.skip(f"control groups cannot be made here: {error}")
-    assert summary.ok == 6
-    times: dict[str, list[float]] = {}
-    for row in rows(tmp_path):
-        if row["status"] == "ok":
-            times.setdefault(row["platform"], []).append(row["runtime_seconds"])
-    plain, limited = (np.min(times[f"wasmtime-speed{v}:here"]) for v in ("", "@quota=0.25"))
-    assert limited > 2.5 * plain
-    assert not list(Path("/sys/fs/cgroup").glob(f"**/jostle-{os.getpid()}*"))
-
-
-def test_commands_and_native_kernels_can_be_traced() -> None:
-    (one,) = trace(["sort-s*300"], TraceOptions(engine="native", device="here"))
-    assert one.platform == "native:here"
-    assert one["repetitions"].sum() == pytest.approx(300)
+def test_commands_can_be_traced() -> None:
     burn = command_workload([PYTHON, "-S", "-c", BURN.format(0.01)], "burn")
     (one,) = trace([burn], TraceOptions(engine="native", seconds=1.0, device="here"))
+    assert one.platform == "native:here"
     assert np.isnan(one["instructions"]).all()
     assert np.nansum(one["cpu_seconds"]) > 0.005
     with pytest.raises(UsageError, match="cannot run"):

@@ -291,6 +291,18 @@ def test_a_campaign_as_a_file_is_the_same_campaign(tmp_path: Path, command) -> N
 
 
 @pytest.mark.parametrize(
+    "file", sorted(Path(__file__).parents[2].glob("studies/collect/*.toml")), ids=lambda p: p.stem
+)
+def test_campaigns_of_the_clone_can_be_measured(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command
+) -> None:
+    (tmp_path / "text.txt").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    printed = json.loads(command(file, "--plan", "--json").stdout)
+    assert len(printed["windows"]) > 50
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("sets = 3\nsettings = 2", "no option is called 'settings'"),
@@ -322,7 +334,7 @@ def test_the_first_page_of_the_help_is_one(command) -> None:
     assert len(first) <= 15
     assert {"--output", "--workload", "--command", "--plan", "--help-all"} <= first
     assert first < every
-    assert {"--serve", "--image", "--most-disturbed", "--stressors", "--stdin"} <= every
+    assert {"--most-disturbed", "--stressors", "--stdin", "--before"} <= every
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")

@@ -105,9 +105,7 @@ def test_members_that_take_turns_on_one_core_do_not_disturb_themselves(
     """Of two on a core each waits for the other, which is no load of others."""
     monkeypatch.setattr(trace_module, "Watch", Waiting)
     Waiting.told.clear()
-    options = TraceOptions(
-        engine="speed@cpus=1", alone=True, device="here", most_disturbed_ratio=0.1
-    )
+    options = TraceOptions(cores=[0], alone=True, device="here", most_disturbed_ratio=0.1)
     trace(["edit-s*10", "sort-s*10"], options)
     assert Waiting.told == [True, True, False]
 

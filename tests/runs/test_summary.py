@@ -84,6 +84,7 @@ def test_suspicious_values() -> None:
         run_id=[f"solo{i}" for i in range(len(cells))] + [row[4] for row in extra],
     )
     found = summarise(runs).suspicious
+    assert found.pop("impossible_windows").count == 0
     assert {kind: suspicion.run_ids for kind, suspicion in found.items()} == {
         "copies": ("copy",),
         "equal_runtimes": ("equal",),
@@ -100,3 +101,41 @@ def test_no_runs_and_one() -> None:
         assert document["schema"] == "runs-summary/v1"
         assert document["runs"] == len(runs)
         json.dumps(document, allow_nan=False)
+
+
+def campaign_rows(**changed: list) -> Runs:
+    columns: dict[str, list] = {
+        "workload": ["a", "b", "c"],
+        "platform": ["p"] * 3,
+        "corunners": [["b"], ["a"], []],
+        "runtime_seconds": [0.0024, 0.0024, 1.0],
+        "window_id": ["w", "w", "v"],
+        "window_seconds": [0.25, 0.25, 0.25],
+        "repetitions": [100.0, 100.0, 9.0],
+        "estimator": ["quiet", "quiet", "executions"],
+    }
+    return Runs.from_columns(**{**columns, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "wrong"),
+    [
+        ({}, 0),
+        ({"window_id": ["w", "x", "v"]}, 2),
+        ({"corunners": [["c"], ["a"], []]}, 1),
+        ({"platform": ["p", "q", "p"]}, 1),
+        ({"repetitions": [200.0, 100.0, 9.0]}, 1),
+        (
+            {
+                "status": ["contaminated", "ok", "ok"],
+                "reason": ["late", None, None],
+                "runtime_seconds": [None, 0.0024, 1.0],
+                "repetitions": [200.0, 100.0, 9.0],
+            },
+            0,
+        ),
+        ({"window_seconds": [None] * 3, "corunners": [["c"], ["a"], []]}, 0),  # of no campaign
+    ],
+)
+def test_windows_that_cannot_have_been(changed: dict[str, list], wrong: int) -> None:
+    assert summarise(campaign_rows(**changed)).suspicious["impossible_windows"].count == wrong

@@ -8,7 +8,6 @@ from ._questions import served_verbs as served_verbs
 from ._verb import Verb as Verb
 from ._verb import all_verbs as all_verbs
 from ._verb import verb as verb
-from .data._audit import audit_report as audit_report
 from .data._campaign import check_report as check_report
 from .data._campaign import engines_report as engines_report
 from .data._campaign import fleet_report as fleet_report

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bag._mix import NATIVE, OPCODE, instruction_mix
+from jostle.bag._mix import OPCODE, instruction_mix
 from jostle.bag._settings import GROUPS
 from jostle.runs import solo_core_shares
 
@@ -228,10 +228,7 @@ def _with_mix(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     mix = {} if any(name.startswith(MIX) for name in found) else instruction_mix(found)
     if not mix:
         return found
-    counts = (OPCODE, NATIVE)
-    whole = f"{NATIVE}instructions"  # says how long a workload is, as `instructions` does
-    rest = {n: v for n, v in found.items() if n == whole or not n.startswith(counts)}
-    return rest | mix
+    return {name: values for name, values in found.items() if not name.startswith(OPCODE)} | mix
 
 
 def _distinct(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

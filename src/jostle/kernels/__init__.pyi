@@ -12,11 +12,9 @@ from ._child import die_with as die_with
 from ._engines import SETTINGS as SETTINGS
 from ._engines import EngineSetting as EngineSetting
 from ._engines import engine_setting as engine_setting
-from ._engines import gcc_version as gcc_version
 from ._engines import make_engine as make_engine
 from ._engines import reason_of as reason_of
 from ._engines import wasmtime_version as wasmtime_version
-from ._native import Library as Library
 from ._shipped import KERNEL_FOLDER as KERNEL_FOLDER
 from ._shipped import SHIPPED as SHIPPED
 from ._shipped import STRESSORS as STRESSORS
@@ -30,6 +28,3 @@ from .opcodes._counts import DEFAULT_TIMEOUT_SECONDS as DEFAULT_TIMEOUT_SECONDS
 from .opcodes._counts import CountedModule as CountedModule
 from .opcodes._counts import OpcodeCounts as OpcodeCounts
 from .opcodes._counts import module_counts as module_counts
-from .opcodes._native_mix import NativeMix as NativeMix
-from .opcodes._native_mix import native_mix as native_mix
-from .opcodes._native_mix import read_callgrind as read_callgrind

@@ -1,20 +1,14 @@
-"""Engines: settings of wasmtime, and other ways to run a workload, that make one machine several
-platforms.
+"""Engines: what makes one machine several platforms. Most are settings of wasmtime.
 
-Each is offered where it gave the known result of a kernel here (`jostle.measure.available_engines`). Two
-settings are reached only through wasmtime's private bindings. Target triples are constants: an unsupported
-one aborts the whole process, so none comes from a user. A variant may follow the name
-(`speed@nice=10`).
+Each is offered where it gave the known result of a kernel here (`jostle.measure.available_engines`). Target
+triples are constants: an unsupported one aborts the whole process, so none comes from a user.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import MissingExtra, UnknownName, UsageError
@@ -23,19 +17,14 @@ if TYPE_CHECKING:
     import wasmtime
 
 
-# From the wasmtime C API's enums, wasmtime_strategy_t and wasmtime_regalloc_algorithm_t.
-_STRATEGY_WINCH = 2
-_REGALLOC_SINGLE_PASS = 1
-
-
 @dataclass(frozen=True)
 class EngineSetting:
     """One way to run workloads.
 
-    what: a phrase. The next three become features of the platform; None is not known. config: of a
-    wasmtime setting, the attributes of its configuration; private: a setter of the C API that only
-    private bindings reach, and its value. host: which program a slot is, python or what `_slot.js`
-    starts. runs: the kinds of workloads that it can run.
+    what: a phrase.
+    optimizes, interprets, checks_bounds: features of the platform; None is not known.
+    config: attributes of wasmtime's configuration; None where it is no setting of wasmtime.
+    runs: the kinds of workloads that it can run.
     """
 
     name: str
@@ -44,8 +33,6 @@ class EngineSetting:
     interprets: bool
     checks_bounds: bool | None
     config: tuple[tuple[str, Any], ...] | None = None
-    private: tuple[str, int] | None = None
-    host: str = "python"
     runs: tuple[str, ...] = ("kernel", "wasi")
 
     @property
@@ -58,8 +45,7 @@ _SPEED = ("cranelift_opt_level", "speed")
 # Without guard pages around the memory every access is compared with its size first.
 _CHECKED = (_SPEED, ("memory_reservation", 0), ("memory_guard_size", 0))
 _NONE = (("cranelift_opt_level", "none"),)
-_WINCH = ("wasmtime_config_strategy_set", _STRATEGY_WINCH)
-_SINGLE_PASS = ("wasmtime_config_cranelift_regalloc_algorithm_set", _REGALLOC_SINGLE_PASS)
+_PULLEY = (("target", "pulley64"),)
 
 SETTINGS = {
     setting.name: setting
@@ -67,30 +53,14 @@ SETTINGS = {
         EngineSetting("speed", "Cranelift, optimising", True, False, False, (_SPEED,)),
         EngineSetting("none", "Cranelift, not optimising", False, False, False, _NONE),
         EngineSetting("checked", "as speed, explicit bounds checks", True, False, True, _CHECKED),
-        EngineSetting(
-            "pulley", "the Pulley interpreter", True, True, None, (("target", "pulley64"),)
-        ),
-        EngineSetting("winch", "the Winch baseline compiler", False, False, False, (), _WINCH),
-        EngineSetting(
-            "singlepass", "Cranelift, single-pass registers", True, False, False, (), _SINGLE_PASS
-        ),
+        EngineSetting("pulley", "the Pulley interpreter", True, True, None, _PULLEY),
         EngineSetting(
             "native",
-            "gcc -O2, and command lines",
+            "command lines, and kernels beside them as on speed",
             True,
             False,
             None,
-            runs=("native", "command", "service"),
-        ),
-        EngineSetting("node", "V8's TurboFan", True, False, None, host="node", runs=("kernel",)),
-        EngineSetting(
-            "node-liftoff",
-            "V8's Liftoff",
-            False,
-            False,
-            None,
-            host="node-liftoff",
-            runs=("kernel",),
+            runs=("command", "kernel"),
         ),
         EngineSetting("wasm3", "the wasm3 interpreter", False, True, None, runs=("kernel",)),
     )
@@ -105,18 +75,6 @@ def wasmtime_version() -> str:
         return version("wasmtime")
     except PackageNotFoundError as error:
         raise MissingExtra("wasmtime", "measure") from error
-
-
-def gcc_version() -> str | None:
-    """What gcc calls itself; None where there is none."""
-    path = shutil.which("gcc")
-    return None if path is None else _named_by(path)
-
-
-@cache
-def _named_by(compiler: str) -> str | None:
-    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.partition("\n")[0].strip() or None
 
 
 def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
@@ -137,13 +95,8 @@ def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
             raise UsageError(f"{name!r} is not a setting of wasmtime")
         for attribute, value in setting.config:
             setattr(config, attribute, value)
-        if setting.private is not None:
-            from wasmtime import _ffi
-
-            setter, value = setting.private
-            getattr(_ffi, setter)(config.ptr(), value)
         return wasmtime.Engine(config)
-    except (AttributeError, ImportError, TypeError, wasmtime.WasmtimeError) as error:
+    except (AttributeError, TypeError, wasmtime.WasmtimeError) as error:
         raise UsageError(f"this wasmtime does not offer engine {name!r}: {error}") from error
 
 
@@ -165,11 +118,10 @@ def reason_of(error: Exception) -> str:
 
 
 def engine_setting(name: str) -> EngineSetting:
-    """Of an engine, with or without a variant. Raises UnknownName."""
-    base = name.partition("@")[0]
-    if base not in SETTINGS:
+    """Look up an engine by its name. Raises UnknownName."""
+    if name not in SETTINGS:
         raise UnknownName("engine", name, list(SETTINGS))
-    return SETTINGS[base]
+    return SETTINGS[name]
 
 
 # Of linear memory, for each instance: above what any shipped kernel needs (64 MiB), below what hurts.

@@ -1,8 +1,3 @@
-from .audit._audit import AuditOptions as AuditOptions
-from .audit._audit import AuditReport as AuditReport
-from .audit._audit import audit as audit
-from .audit._disturbers import Detection as Detection
-from .audit._disturbers import detection as detection
 from .campaign._campaign import Campaign as Campaign
 from .campaign._fleet import FleetOptions as FleetOptions
 from .campaign._fleet import measure_fleet as measure_fleet
@@ -18,8 +13,8 @@ from .campaign._summary import Summary as Summary
 from .host._facts import chosen_cores as chosen_cores
 from .host._facts import device_name as device_name
 from .host._facts import machine_facts as machine_facts
+from .host._facts import platform_name as platform_name
 from .host._sampler import available_counters as available_counters
-from .host._variants import platform_name as platform_name
 from .slots._available import available_engines as available_engines
 from .slots._available import engine_table as engine_table
 from .tracing._attached import RunningSample as RunningSample
@@ -30,17 +25,10 @@ from .tracing._watch import Assessment as Assessment
 from .tracing._watch import TraceOptions as TraceOptions
 from .window._check import MachineCheck as MachineCheck
 from .window._check import check_machine as check_machine
-from .workloads._container import container_workload as container_workload
-from .workloads._container import service_workload as service_workload
-from .workloads._job import ContainerSettings as ContainerSettings
 from .workloads._job import JobSettings as JobSettings
-from .workloads._job import LoadSettings as LoadSettings
 from .workloads._job import job_of as job_of
-from .workloads._opcode_counts import NativeMix as NativeMix
 from .workloads._opcode_counts import OpcodeCounts as OpcodeCounts
 from .workloads._opcode_counts import count_opcodes as count_opcodes
-from .workloads._opcode_counts import native_mix as native_mix
-from .workloads._opcode_counts import read_callgrind as read_callgrind
 from .workloads._program import TracedProgram as TracedProgram
 from .workloads._program import probe_workloads as probe_workloads
 from .workloads._workloads import Workload as Workload

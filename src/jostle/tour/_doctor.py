@@ -24,8 +24,6 @@ FOR = {
 }
 
 _ENGINES = {
-    "native": "Install gcc with the system's packages, for kernels; command lines need none.",
-    "node": "Install Node.js.",
     "wasm3": "pip install pywasm3",
 }
 
@@ -147,7 +145,7 @@ def _engines() -> list[TroubleRow]:
     rows: list[TroubleRow] = []
     for name, what, reason in engine_table():
         told = what if reason is None else f"{what}; {reason}"
-        fix = None if reason is None else _ENGINES.get(name.partition("-")[0])
+        fix = None if reason is None else _ENGINES.get(name)
         is_broken = reason is not None and ("is wrong" in reason or "in time" in reason)
         rows.append((name, reason is None, told, fix, is_broken))
     return rows
@@ -167,10 +165,7 @@ def _counters() -> list[Row]:
         fix = f"{path} cannot be read; a newer kernel or another container has it."
         there = os.access(path, os.R_OK)
         rows.append((what, there, text, None if there else fix))
-    valgrind = shutil.which("valgrind") is not None
-    fix = None if valgrind else "Install it with the system's packages."
-    text = "instruction mixes of native commands, jostle opcodes"
-    return [*rows, ("valgrind", valgrind, text, fix)]
+    return rows
 
 
 _NO_COUNTERS = (
@@ -183,7 +178,7 @@ _FILES = (
         "/proc/self/schedstat",
         "tells a core that was taken from a program that waits",
     ),
-    ("control groups v2", "/sys/fs/cgroup/cgroup.controllers", "limits as variants of an engine"),
+    ("control groups v2", "/sys/fs/cgroup/cgroup.controllers", "traces of what runs in one"),
 )
 
 

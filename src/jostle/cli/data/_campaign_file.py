@@ -1,5 +1,5 @@
 """A campaign as a TOML file: what the options of `jostle measure` say, by the names of those options, and a
-table [[job]] for each command line or server with options of its own."""
+table [[job]] for each command line with options of its own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def campaign_lines(
     return [
         *lines,
         "",
-        f"# [[{_JOB}]]  # of one command line, or with serve of a server",
+        f"# [[{_JOB}]]  # of one command line",
         f"# {keys}",
     ]
 

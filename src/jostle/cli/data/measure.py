@@ -22,7 +22,7 @@ from jostle.errors import UsageError
 from jostle.measure import Campaign, JobSettings, MeasureOptions, Workload, suggested_settings
 
 _SETS, _MACHINE = Group("Which sets"), Group("The machine")
-_SERVERS, _AROUND = Group("Containers and servers"), Group("Around a command line")
+_AROUND = Group("Around a command line")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +57,11 @@ class MeasureCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class Jobs:
-    """What is measured: shipped workloads, command lines, servers."""
+    """What is measured: shipped workloads and command lines."""
 
     words: Annotated[
         tuple[str, ...],
-        "A command line to measure as a workload, or the file of a campaign.",
+        "A command line to measure as a workload (podman run …, too), or the file of a campaign.",
         Positional("CAMPAIGN.toml | -- COMMAND…"),
     ] = ()
     workload: Annotated[
@@ -73,38 +73,10 @@ class Jobs:
     command: Annotated[
         tuple[str, ...], "One more command line, quoted; may be repeated.", Short("-c")
     ] = ()
-    serve: Annotated[
-        str | None,
-        "A server's command line, measured under load; {port} in it is a free port.",
-        _SERVERS,
-    ] = None
-    url: Annotated[str, "What is requested of it: http://127.0.0.1:{port}/path.", _SERVERS] = ""
-    rate: Annotated[
-        tuple[float, ...], "Requests per second; may be repeated, a workload each.", _SERVERS
-    ] = ()
-    ready: Annotated[
-        str,
-        "A command line that ends with 0 when the server is ready.  [default: url answers]",
-        _SERVERS,
-    ] = ""
-    load: Annotated[
-        str, "A command line that prints latencies in seconds, instead of requests.", _SERVERS
-    ] = ""
-    quantile: Annotated[
-        float, "Of the latencies, what a run's time is.", Limits(0, 1), _SERVERS
-    ] = 0.99
     name: Annotated[
         str | None,
-        "What the command line after --, or the server, is called.  [default: its words]",
+        "What the command line after -- is called.  [default: its words]",
     ] = None
-    image: Annotated[
-        str | None,
-        "Run the command line after -- in a container of this image (podman, docker).",
-        _SERVERS,
-    ] = None
-    image_option: Annotated[
-        tuple[str, ...], "An option of the container, --NAME=VALUE; may be repeated.", _SERVERS
-    ] = ()
     directory: Annotated[Path | None, "Where command lines run.  [default: here]", _AROUND] = None
     fresh_folder: Annotated[
         bool,
@@ -132,50 +104,20 @@ class Jobs:
 
     def workloads(self) -> list[str | Workload] | None:
         """The workloads of the options; None for everything that is shipped."""
-        from jostle.measure import command_workload, container_workload
+        from jostle.measure import command_workload
 
         lines = [words_of(text) for text in self.command]
-        is_command = bool(self.words or self.image)
-        if self.name is not None and not is_command and self.serve is None:
+        if self.name is not None and not self.words:
             raise UsageError(
                 "a name, but no command line after --", fix="Give both: --name NAME -- COMMAND."
             )
         job = self._job()
-        if job is not None and not (lines or is_command or self.serve):
+        if job is not None and not (lines or self.words):
             raise UsageError("options of command lines, but no command line")
-        if self.image_option and self.image is None:
-            raise UsageError("options of a container, but no image", fix="Give --image NAME.")
         commands = [command_workload(words, None, job) for words in lines]
-        if self.image is not None:
-            first = container_workload(
-                self.image, self.words, name=self.name, job=job, options=self.image_option
-            )
-            commands.insert(0, first)
-        elif self.words:
+        if self.words:
             commands.insert(0, command_workload(self.words, self.name, job))
-        return [*self.workload, *commands, *self._services(not is_command)] or None
-
-    def _services(self, is_named: bool) -> list[Workload]:
-        """The server at each of the rates. Raises UsageError for one without the other."""
-        from jostle.measure import job_of, service_workload
-
-        if (self.serve is None) == bool(self.rate):
-            raise UsageError(
-                "a server is measured at a rate", fix="Give both: --serve COMMAND --rate 100."
-            )
-        return [
-            service_workload(
-                words_of(str(self.serve)),
-                rate,
-                url=self.url,
-                ready=words_of(self.ready),
-                load=words_of(self.load),
-                quantile=self.quantile,
-                name=self.name if is_named else None,
-                job=job_of(directory=self.directory, environment=self.env),
-            )
-            for rate in self.rate
-        ]
+        return [*self.workload, *commands] or None
 
     def _job(self) -> JobSettings | None:
         """What surrounds the command lines; None without any such option."""
@@ -206,8 +148,9 @@ def measure(
     """Measure runtimes on this machine: workloads alone, and side by side in random sets.
 
     Every window is on disk before the next begins. Interrupted at any moment, the same command goes
-    on where it stopped; with more --solo or --sets it adds what is new. What disturbs this machine is
-    told by --check before, with exit code 1.
+    on where it stopped; with more --solo or --sets it adds what is new. --check prints before what disturbs
+    this machine, with exit code 1. Latencies of a service that runs come from its monitoring: jostle import
+    prometheus.
     """
     if command.lists_engines or command.check:
         return engines_report() if command.lists_engines else check_report()

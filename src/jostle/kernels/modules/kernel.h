@@ -12,17 +12,12 @@ typedef unsigned long long u64;
 typedef int i32;
 typedef double f64;
 
-#ifdef __wasm__
 #define EXPORT(name) __attribute__((export_name(#name)))
-#else /* a shared library, with native.c */
-#define EXPORT(name) __attribute__((visibility("default")))
-#endif
 #define PAGE 65536u
 
 static u8 *output;
 static u32 output_bytes;
 
-#ifdef __wasm__
 extern u8 __heap_base;
 static u32 heap_top;
 
@@ -36,10 +31,6 @@ static void *take(u32 bytes) {
     heap_top = end;
     return (void *)begin;
 }
-#else
-void *jostle_take(u32 bytes);
-static void *take(u32 bytes) { return jostle_take(bytes); }
-#endif
 
 /* A stateless integer hash (lowbias32): input i of a kernel is mix(i), so an oracle can make it too. */
 static inline u32 mix(u32 x) {

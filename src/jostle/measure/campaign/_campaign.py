@@ -17,9 +17,8 @@ from typing import Annotated
 
 from jostle._options import Flag, Group, Limits, Short, check_settings
 from jostle.errors import UsageError, require_known
-from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name
-from jostle.measure.host._variants import platform_name, variant_of
-from jostle.measure.slots._available import can_run, find_engines
+from jostle.measure.host._facts import Cores, Device, chosen_cores, device_name, platform_name
+from jostle.measure.slots._available import can_run, engines_for, find_engines
 from jostle.measure.workloads._program import probe_workloads
 from jostle.measure.workloads._workloads import Workload, find_workloads
 
@@ -50,25 +49,29 @@ class PlannedWindow:
 class Campaign:
     """What to measure on this machine.
 
-    workloads: names, shell patterns or Workload objects; None means all that are shipped. engines:
-    names, with a variant or without (`speed@nice=10`); None means all that work here and can run
-    any of the workloads. A workload is measured on the engines that can run it. solo_repeats: windows of each
-    workload alone on each engine. sets: random sets in all, taking the engines in turn; each draws
-    a size from set_sizes = (smallest, largest) and its members with replacement. window_seconds:
-    the length that counts, of one window; slow members get longer ones. seed: of the sets and the
-    order. device: what platforms are called after the engine; None derives it from the CPU. cores:
-    those to use; None means all that this process may use. probes: also each workload beside each stressor
-    of `probe_workloads`, and these alone and beside each other, solo_repeats times. stressors: only these of
-    them, by name. chosen: sets that were chosen, as by `Model.suggest`, each as (engine, names of the
-    members): measured once each, before all else and in this order. Raises UsageError,
-    UnknownName, MissingExtra, NotPermitted.
+    workloads: names, shell patterns or Workload objects; None means all that are shipped.
+    engines: names; None means all that work here and can run any of the workloads. A workload is measured on
+    the engines that can run it.
+    solo_repeats: windows of each workload alone on each engine.
+    sets: number of random sets in all, which take the engines in turn; each draws a size from
+    set_sizes = (smallest, largest) and its members with replacement.
+    window_seconds: length that counts, of one window; slow members get longer ones.
+    seed: seed of the sets and of the order.
+    device: what platforms are called after the engine; None derives it from the CPU.
+    cores: cores to use; None means all that this process may use.
+    probes: also each workload beside each stressor of `probe_workloads`, and these alone and beside each
+    other, solo_repeats times.
+    stressors: names of the stressors to use; empty means the usual four.
+    chosen: sets that were chosen, as by `Model.suggest`, each as (engine, names of the members): measured
+    once each, before all else and in this order.
+    Raises UsageError, UnknownName, MissingExtra, NotPermitted.
     """
 
     workloads: Sequence[str | Workload] | None = None
     engines: Annotated[
         Sequence[str] | None,
-        "An engine, with a variant or without (speed@nice=10); may be repeated; --engines "
-        "lists them.  [default: all that work here]",
+        "An engine; may be repeated. A limited machine is a device of its own: measure under nice, taskset "
+        "or systemd-run.  [default: all that work here; see --engines]",
         Flag("--engine"),
         Short("-e"),
     ] = None
@@ -118,22 +121,15 @@ class Campaign:
             members = find_workloads([*members, *probe_workloads(self.stressors)])
         elif self.stressors:
             raise UsageError("stressors, but nothing is measured beside them", fix="Set `probes`.")
-        programs = all(member.kind in ("command", "service") for member in members)
-        engines = [
-            engine
-            for engine in find_engines(
-                ["native"] if programs and not self.engines else self.engines
+        programs = all(member.kind == "command" for member in members)
+        named = find_engines(["native"] if programs and not self.engines else self.engines)
+        engines = engines_for(named, members)
+        if self.engines is not None and len(engines) < len(named):
+            useless = next(engine for engine in named if engine not in engines)
+            raise UsageError(
+                f"engine {useless!r} can run none of the workloads",
+                fix="Command lines run on native, WASI programs on wasmtime's engines.",
             )
-            if self.engines is not None or any(can_run(engine, member) for member in members)
-        ]
-        for engine in engines:
-            if not any(can_run(engine, member) for member in members):
-                raise UsageError(
-                    f"engine {engine!r} can run none of the workloads",
-                    fix="Command lines run on native, WASI programs on wasmtime's engines.",
-                )
-            if len(cores) < (variant_of(engine).cpus or 1):
-                raise UsageError(f"{engine!r} needs more than the cores {cores}")
         for member in members:
             if not any(can_run(engine, member) for engine in engines):
                 raise UsageError(
@@ -154,7 +150,6 @@ class Campaign:
                     *(member.name, member.digest, member.argument, member.repeats),
                     *member.arguments,
                     *([] if member.job is None else [{"job": member.job.digest}]),
-                    *([] if member.service is None else [{"service": member.service.digest}]),
                 ]
                 for member in self.members
             ],
@@ -173,10 +168,6 @@ class Campaign:
     def platform(self, engine: str) -> str:
         """The platform's name in a dataset: wasmtime-speed:intel-xeon-2.1ghz-2c."""
         return platform_name(engine, self.device_name)
-
-    def cores_of(self, engine: str) -> tuple[int, ...]:
-        """The cores that windows on this engine use."""
-        return self.core_numbers[: variant_of(engine).cpus]
 
     def window_id(self, planned: PlannedWindow, attempt: int) -> str:
         """The same for the same window in every run of the campaign. attempt: from 0."""

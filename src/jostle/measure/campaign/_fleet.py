@@ -293,7 +293,7 @@ class _Fleet:
     def _kind_of(self, report: WorkerReport) -> _MachineKind:
         campaign = report.campaign
         if campaign.identity not in self.kinds:
-            storage = Storage(self.dataset, campaign, self.options.native_mix)
+            storage = Storage(self.dataset, campaign)
             session = Session(campaign, storage, self.options, self.progress, self.clock)
             session.began = self.began
             session.load()

@@ -52,7 +52,7 @@ def measure(
     options = options or MeasureOptions()
     stop = threading.Event()
     counting = options.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
-    storage = Storage(Path(dataset), campaign, options.native_mix, counting, stop.is_set)
+    storage = Storage(Path(dataset), campaign, counting, stop.is_set)
     session = Session(campaign, storage, options, progress, clock, stop)
     with interrupts(stop):
         session.run()
@@ -190,7 +190,7 @@ class Session:
 
     def window_seconds(self, planned: PlannedWindow) -> float:
         """The campaign's window, or longer where a repetition is known to be long."""
-        share = math.ceil(len(planned.members) / len(self.campaign.cores_of(planned.engine)))
+        share = math.ceil(len(planned.members) / len(self.campaign.core_numbers))
         longest = self.longest_seconds.get(planned.set_name, 0.0)
         for member in planned.members:
             alone = self.longest_seconds.get(f"{planned.engine}/{member.name}", 0.0)

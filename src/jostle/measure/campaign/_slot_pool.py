@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from jostle.kernels import engine_setting
 from jostle.measure.campaign._campaign import Campaign, PlannedWindow
 from jostle.measure.campaign._summary import MeasureOptions
-from jostle.measure.host._variants import EngineVariant, variant_of
 from jostle.measure.slots._slots import Slot
-from jostle.measure.window._assess import Observed, Window, WindowResult
+from jostle.measure.window._assess import Window, WindowResult
 from jostle.measure.window._jobs import JobWindow, has_jobs
 from jostle.measure.window._placement import phases
 from jostle.measure.window._window import run_window
 from jostle.measure.workloads._trial import with_own_copies
 from jostle.measure.workloads._workloads import Workload
-
-_PLAIN: tuple[str, EngineVariant] = ("python", EngineVariant())
 
 
 class SlotPool:
@@ -31,24 +26,18 @@ class SlotPool:
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.campaign, self.options, self.stopped = campaign, options, stopped
-        # By host and variant; those that are not plain are made when a window needs them.
-        self._slots = {_PLAIN: [Slot() for _ in range(most)]}
+        self._slots = [Slot() for _ in range(most)]
         self._members: dict[str, Workload] = {}
         try:
-            for slot in self._slots[_PLAIN]:
+            for slot in self._slots:
                 slot.pin(campaign.core_numbers)
         except BaseException:
             self.close()
             raise
 
-    def measure(
-        self,
-        planned: PlannedWindow,
-        window_seconds: float,
-        look: Callable[[Observed], None] | None = None,
-    ) -> WindowResult:
-        """The window, measured now. look: is shown what was seen of kernels. Raises Stopped, NotPermitted."""
-        engine, cores = planned.engine, self.campaign.cores_of(planned.engine)
+    def measure(self, planned: PlannedWindow, window_seconds: float) -> WindowResult:
+        """Measure the window now. Raises Stopped, NotPermitted."""
+        engine, cores = planned.engine, self.campaign.core_numbers
         # What it shall be called and what is run may differ: one that uses up its files gets copies.
         for one in planned.members:
             if one.name not in self._members:
@@ -62,21 +51,15 @@ class SlotPool:
             self.options.repetition_timeout_seconds,
             self.options.most_disturbed_ratio,
         )
-        key = (engine_setting(engine).host, replace(variant_of(engine), cpus=None))
-        slots = self._slots.setdefault(key, [])
-        while len(slots) < len(planned.members):
-            slots.append(Slot(*key))
+        slots = self._slots[: len(planned.members)]
         if has_jobs(planned.members):
-            limit = self.options.job_timeout_seconds
-            own = slots[: len(planned.members)]
-            return JobWindow(window, own, self.stopped, limit).run()
-        return run_window(window, slots, stopped=self.stopped, look=look)
+            return JobWindow(window, slots, self.stopped, self.options.job_timeout_seconds).run()
+        return run_window(window, slots, stopped=self.stopped)
 
     def close(self) -> None:
         """End all processes."""
-        for slots in self._slots.values():
-            for slot in slots:
-                slot.kill()
+        for slot in self._slots:
+            slot.kill()
 
     def __enter__(self) -> SlotPool:
         return self

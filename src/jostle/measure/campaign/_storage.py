@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadData, UsageError
-from jostle.kernels import DEFAULT_TIMEOUT_SECONDS, NativeMix, OpcodeCounts, native_mix
+from jostle.kernels import DEFAULT_TIMEOUT_SECONDS, OpcodeCounts
 from jostle.measure.campaign._campaign import CHOSEN, Campaign, PlannedWindow
 from jostle.measure.campaign._journal import Journal, Row, campaigns_with_journal
 from jostle.measure.host._facts import engine_facts, machine_facts
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _FLOATS = (
     "foreign_load_ratio foreign_cores outside_cores stolen_ratio pressure_cpu_ratio pressure_io_ratio "
     "raw_runtime_seconds disturbance_ratio runtime_error_ratio repetitions cpu_seconds run_delay_seconds "
-    "lateness_seconds window_seconds nominal_frequency_hertz maximum_frequency_hertz cpu_quota_ratio"
+    "lateness_seconds window_seconds nominal_frequency_hertz maximum_frequency_hertz"
 )
 _WHOLE = (
     "slot attempt beats involuntary_switches cores threads_per_core main_memory_bytes niceness "
-    "memory_limit_bytes cache_level1_bytes cache_level2_bytes cache_level3_bytes"
+    "cache_level1_bytes cache_level2_bytes cache_level3_bytes"
 )
 _TEXTS = "estimator governor architecture cpu_model cpu_vendor cpu_family cpu_model_number engine_version"
-_COUNTS = (*OpcodeCounts.column_names(), *NativeMix.column_names())
+_COUNTS = OpcodeCounts.column_names()
 _TYPES = {
     **dict.fromkeys(_FLOATS.split(), "float64"),
     **dict.fromkeys([*_WHOLE.split(), *_COUNTS], "int64"),
@@ -47,13 +47,12 @@ _TYPES = {
 class Storage:
     """The dataset of a campaign; path: its folder, made with the first file.
 
-    native_mix: whether the instructions of command lines are counted for their features. counting_seconds:
-    how long counting a module's may take. stopped: whether to give up.
+    counting_seconds: how long counting a module's instructions may take.
+    stopped: whether to give up.
     """
 
     path: Path
     campaign: Campaign
-    native_mix: bool = False
     counting_seconds: float = DEFAULT_TIMEOUT_SECONDS
     stopped: Callable[[], bool] = lambda: False
     warnings: list[str] = field(default_factory=list)
@@ -151,12 +150,10 @@ class Storage:
     def _counts(self, member: Workload) -> dict[str, int | None]:
         counts: dict[str, int | None] = dict.fromkeys(_COUNTS)
         try:
-            if member.kind not in ("command", "service"):
+            if member.kind != "command":
                 counts |= count_opcodes(
                     member, timeout_seconds=self.counting_seconds, stopped=self.stopped
                 ).columns()
-            elif self.native_mix and member.kind == "command":
-                counts |= native_mix([str(member.module), *member.arguments]).columns()
         except BadData as error:
             self.warnings.append(str(error))
         return counts
@@ -171,7 +168,7 @@ def platform_rows(campaign: Campaign) -> list[Row]:
             "device": campaign.device_name,
             **engine_facts(engine),
             **facts,
-            "cores": len(campaign.cores_of(engine)),
+            "cores": len(campaign.core_numbers),
         }
         for engine in campaign.engine_names
     ]

@@ -8,8 +8,7 @@ from typing import Any
 
 from jostle._tables import cells, read_rows
 from jostle.errors import BadData, UsageError
-from jostle.measure.host._facts import chosen_cores, device_name
-from jostle.measure.host._variants import platform_name
+from jostle.measure.host._facts import chosen_cores, device_name, platform_name
 from jostle.measure.slots._available import available_engines
 from jostle.measure.workloads._workloads import find_workloads
 

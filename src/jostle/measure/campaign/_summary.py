@@ -19,8 +19,7 @@ class MeasureOptions:
 
     timeout_seconds: for a workload's set-up and for a repetition beyond its window, and for a whole window
     with command lines. most_disturbed_ratio: what a run lost to others is measured and taken off; a window
-    in which a member lost more than this share of its time is rejected. native_mix: of new command lines,
-    with callgrind, for their features.
+    in which a member lost more than this share of its time is rejected.
     """
 
     time_budget_seconds: Annotated[
@@ -44,11 +43,6 @@ class MeasureOptions:
         Group("The machine"),
         Limits(0.1),
     ] = None
-    native_mix: Annotated[
-        bool,
-        "Count the instructions of command lines too (valgrind, slow).",
-        Group("Around a command line"),
-    ] = False
 
     @property
     def repetition_timeout_seconds(self) -> float:

@@ -65,9 +65,7 @@ def pack(settings: Mapping[str, Any]) -> dict[str, Any]:
         if shipped.get(one.name) == one:
             workloads.append(one.name)
         else:
-            workloads.append(
-                (one, None if one.kind in ("command", "service") else one.module_bytes)
-            )
+            workloads.append((one, None if one.kind == "command" else one.module_bytes))
     return {**settings, "workloads": workloads}
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from jostle._options import Flag, Group
 from jostle.errors import NotPermitted, UsageError
-from jostle.kernels import engine_setting, gcc_version, wasmtime_version
+from jostle.kernels import engine_setting, wasmtime_version
 from jostle.measure.host._proc import text_of
-from jostle.measure.host._variants import variant_of
 
 _CPUS = Path("/sys/devices/system/cpu")
 # Kept as features where the CPU lists its extensions: what compilers and hash functions make use
@@ -88,16 +86,14 @@ def machine_facts(cores: tuple[int, ...]) -> dict[str, Any]:
 
 
 def engine_facts(engine: str) -> dict[str, Any]:
-    """The engine, its setting and its variant, keyed by feature name."""
-    setting, variant = engine_setting(engine), variant_of(engine)
-    program = "wasmtime" if setting.is_wasmtime else setting.name.partition("-")[0]
+    """Describe the engine and its setting, keyed by feature name."""
+    setting = engine_setting(engine)
+    program = "wasmtime" if setting.is_wasmtime else setting.name
     return {
         "engine": program,
         "engine_version": _engine_version(program),
         "engine_setting": setting.name,
-        "cpu_quota_ratio": variant.quota_ratio,
-        "memory_limit_bytes": variant.memory_bytes,
-        "niceness": os.getpriority(os.PRIO_PROCESS, 0) if variant.nice is None else variant.nice,
+        "niceness": os.getpriority(os.PRIO_PROCESS, 0),
         "engine_optimizes": setting.optimizes,
         "engine_interprets": setting.interprets,
         "engine_checks_bounds": setting.checks_bounds,
@@ -107,15 +103,17 @@ def engine_facts(engine: str) -> dict[str, Any]:
 def _engine_version(program: str) -> str | None:
     if program == "wasmtime":
         return wasmtime_version()
-    if program == "native":
-        return gcc_version()
     if program == "wasm3":
         from importlib.metadata import version
 
         return version("pywasm3")
-    return subprocess.run(
-        [program, "--version"], capture_output=True, text=True, check=False
-    ).stdout.strip()
+    return None
+
+
+def platform_name(engine: str, device: str) -> str:
+    """Name a platform as datasets do: wasmtime-speed:intel-xeon-2.1ghz-2c."""
+    prefix = "wasmtime-" if engine_setting(engine).is_wasmtime else ""
+    return f"{prefix}{engine}:{device}"
 
 
 def device_name(cores: tuple[int, ...]) -> str:

@@ -1,19 +1,15 @@
 """Which engines work here, and what runs on them: each has run a kernel whose result is known.
 
-That is in a process of its own because a private setting given a value it no longer knows, or a foreign
-library, may abort it.
+That is in a process of its own because a foreign library may abort it.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
 
 from jostle.errors import MissingExtra, UsageError
 from jostle.kernels import KERNEL_FOLDER, SETTINGS, EngineSetting, engine_setting, wasmtime_version
-from jostle.measure.host._variants import variant_of, with_variant
 from jostle.measure.slots._slots import Slot
 from jostle.measure.workloads._workloads import Workload
 
@@ -47,39 +43,33 @@ def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
     """These engines, each once, in the usual order; None means all that work here."""
     if wanted is None:
         return available_engines()
-    names = {with_variant(name) for name in wanted}
-    if names == {"native"}:  # which runs command lines wherever there is a shell, without gcc
+    names = {engine_setting(name).name for name in wanted}
+    if names == {"native"}:  # command lines need no wasmtime
         return ("native",)
     if not names:
         raise UsageError("no engine to measure on", fix=f"Choose from {', '.join(SETTINGS)}.")
     reasons = {name: reason for name, _, reason in engine_table()}
     for name in sorted(names):
-        if (reason := reasons[name.partition("@")[0]]) is not None:
+        if (reason := reasons[name]) is not None:
             raise UsageError(f"this machine does not offer engine {name!r}: {reason}")
-    order = list(SETTINGS)
-    return tuple(sorted(names, key=lambda name: (order.index(name.partition("@")[0]), name)))
+    return tuple(name for name in SETTINGS if name in names)
 
 
 @cache
 def why_not(settings: Sequence[EngineSetting]) -> dict[str, str | None]:
     """By name: None where the engine gave the known result, else why not."""
     reasons: dict[str, str | None] = {}
-    slots = {host: Slot(host) for host in {setting.host for setting in settings}}
+    slot = Slot()
     try:
         for setting in settings:
-            reasons[setting.name] = _why_not(slots[setting.host], setting)
+            reasons[setting.name] = None if "command" in setting.runs else _why_not(slot, setting)
     finally:
-        for slot in slots.values():
-            slot.kill()
+        slot.kill()
     return reasons
 
 
 def _why_not(slot: Slot, setting: EngineSetting) -> str | None:
-    program = setting.host.partition("-")[0]
-    if program != "python" and shutil.which(program) is None:
-        return f"{program} is not installed"
-    workload = Workload("check", _KERNEL, _ARGUMENT, 1)
-    part = {**workload.part(), "kind": setting.runs[0]}
+    part = Workload("check", _KERNEL, _ARGUMENT, 1).part()
     prepare = {"do": "prepare", "engine": setting.name, "parts": [part]}
     for what, message in (("ready", prepare), ("checksum", {"do": "checksum"})):
         answer = slot.ask(message, _TIMEOUT_SECONDS)
@@ -91,22 +81,20 @@ def _why_not(slot: Slot, setting: EngineSetting) -> str | None:
 
 
 def can_run(engine: str, workload: Workload) -> bool:
-    """Whether this engine runs workloads of this kind; natively, kernels that have a C source."""
-    runs = engine_setting(engine).runs
-    if workload.kind == "kernel" and "native" in runs:
-        return workload.module.with_suffix(".c").exists()
-    return workload.kind in runs
+    """Whether this engine runs workloads of this kind."""
+    return workload.kind in engine_setting(engine).runs
 
 
-def part_of(workload: Workload, engine: str) -> dict[str, Any]:
-    """What a slot must know to set a workload up on an engine."""
-    part = workload.part()
-    container = part.get("job", {}).get("container")
-    if container is not None:  # control groups of its own: the platform's limits are told to it
-        variant = variant_of(engine)
-        container |= {"quota_ratio": variant.quota_ratio, "memory_bytes": variant.memory_bytes}
-    native = part["kind"] == "kernel" and "native" in engine_setting(engine).runs
-    return {**part, "kind": "native"} if native else part
+def engines_for(engines: Iterable[str], members: Sequence[Workload]) -> list[str]:
+    """Choose the engines that can run some of the members. Kernels are measured on native only beside command
+    lines: alone they are those of speed."""
+    kinds = {member.kind for member in members}
+    return [
+        engine
+        for engine in engines
+        if kinds.intersection(engine_setting(engine).runs)
+        and (engine != "native" or "command" in kinds)
+    ]
 
 
 def repeats_per_beat(workload: Workload, engine: str) -> int:

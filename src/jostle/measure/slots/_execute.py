@@ -1,8 +1,7 @@
 """In a slot: whole executions of a command line, or a kernel, over and over until told to stop.
 
 An execution is timed from the moment its process becomes the program to its end. One that still runs when
-everyone is told to stop is killed, with all it started, and does not count. A command line may run in a
-container, which is ended with it.
+everyone is told to stop is killed, with all it started, and does not count.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from functools import cache
 from mmap import mmap
 from pathlib import Path
 from typing import Any
 
-from jostle.kernels import Part, packed, sleep_until
-from jostle.measure.serving._serve import ServicePart, serve
+from jostle.kernels import Beats, Part, kernels_on, packed, repeated, sleep_until
 from jostle.measure.slots._harness import Harness
 from jostle.measure.slots._queue import RunQueue, own_wait_ns
 from jostle.measure.slots._slots import (
@@ -39,7 +39,6 @@ from jostle.measure.slots._slots import (
 _LOOK_EVERY_NS = 50_000_000
 _OUTPUT_CHUNK = 1 << 20
 _PREPARING_SECONDS = 3600.0
-_CONTAINER_ENDS_SECONDS = 5.0
 _FAILURES = 3
 
 
@@ -53,8 +52,6 @@ class Executions:
     def __init__(self, part: dict[str, Any]) -> None:
         self.job: dict[str, Any] = part.get("job") or {}
         self._words: list[str] = [part["module"], *part["arguments"]]
-        self._container: dict[str, Any] | None = self.job.get("container")
-        self._number = 0
         self._nothing = os.open(os.devnull, os.O_RDWR)
         stdin = self.job.get("stdin")
         self._stdin = self._nothing if stdin is None else os.open(stdin, os.O_RDONLY | os.O_CLOEXEC)
@@ -109,14 +106,12 @@ class Executions:
             os.ftruncate(file, 0)
             os.lseek(file, 0, os.SEEK_SET)
         self._shared[:] = bytes(24)
-        self._number += 1
-        words = self._run_words()
         output = self._output if self.job.get("expected") else self._nothing
         forked_ns = time.monotonic_ns()
         if self._stdin != self._nothing:
             os.lseek(self._stdin, 0, os.SEEK_SET)
         files = (self._stdin, output, self._errors)
-        child = started(words, files, self._environment, self._become)
+        child = started(self._words, files, self._environment, self._become)
         queue, stopped = RunQueue(child), True
         try:
             stopped = told_to_stop_before_end(child, queue.look, queue.first_look_seconds)
@@ -125,8 +120,6 @@ class Executions:
             late_ns = queue.seen_late_ns()
             if stopped:
                 _kill(child)
-                if self._container is not None:
-                    remove(self._words[0], self._name)
             queue.before_ns = int.from_bytes(self._shared[8:16], "little")
             before_ns = self.cpu_ns
             status, waited, unseen = self._reaped(child, queue)
@@ -156,30 +149,12 @@ class Executions:
         before_ns = self.cpu_ns
         _kill_group(child)
         _, status, used = os.wait4(child, 0)
-        # What cleans up after a container is not cut off.
-        patience = 0.0 if self._container is None else _CONTAINER_ENDS_SECONDS
-        for one in (used, *end_children(patience)):
+        for one in (used, *end_children()):
             self.cpu_ns += int((one.ru_utime + one.ru_stime) * 1e9)
             self.switches += one.ru_nivcsw
         waited, unseen = queue.total(self.cpu_ns - before_ns)
         self.delay_ns += waited
         return status, waited, unseen
-
-    @property
-    def _name(self) -> str:
-        """Of the container of this execution."""
-        return f"jostle-{os.getpid()}-{self._number}"
-
-    @property
-    def knows_cpu(self) -> bool:
-        """Whether what it uses can be seen from here: not where a service runs it."""
-        return self._container is None or bool(self._container["is_child"])
-
-    def _run_words(self) -> list[str]:
-        if self._container is None:
-            return self._words
-        program, *words = self._words
-        return run_words(program, self.job, words, self._folder or "/", self._name)
 
     def _become(self) -> None:
         """In the child, last of all."""
@@ -227,6 +202,64 @@ class JobPart(Executions, Part):
         raise RuntimeError("a job has executions and no beats")
 
 
+class Command(Part):
+    """A command line that is traced. A repetition includes starting a process, about a millisecond."""
+
+    def __init__(self, part: dict[str, Any]) -> None:
+        self._words = [part["module"], *part["arguments"]]
+        self._nothing = os.open(os.devnull, os.O_RDWR)
+        self._errors = os.memfd_create("jostle-command-errors", os.MFD_CLOEXEC)
+        self._cpu_ns = 0
+
+    def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
+        sleep_until(start_ns)
+        cpu = [self._cpu_ns]
+
+        def call(repeats: int) -> None:
+            for _ in range(repeats):
+                self._cpu_ns += self._run()
+            cpu.append(self._cpu_ns)
+
+        return replace(repeated(call, repeats, until_ns, most), cpu_ns=packed(cpu))
+
+    def close(self) -> None:
+        os.close(self._nothing)
+        os.close(self._errors)
+
+    def _run(self) -> int:
+        """Once; its CPU time in nanoseconds."""
+        os.ftruncate(self._errors, 0)
+        os.lseek(self._errors, 0, os.SEEK_SET)
+        child = started(self._words, (self._nothing, self._nothing, self._errors))
+        try:
+            _, status, used = os.wait4(child, 0)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            raise
+        if status:
+            code = os.waitstatus_to_exitcode(status)
+            raise RuntimeError(f"it ended with {how_it_ended(code, self._errors)}")
+        return int((used.ru_utime + used.ru_stime) * 1e9)
+
+
+@cache
+def _kernels() -> Callable[[dict[str, Any]], Part]:
+    return kernels_on("speed")
+
+
+def native_part(part: dict[str, Any]) -> Part:
+    """Set up what runs on the engine native: a command line, or a kernel beside one. Raises RuntimeError,
+    OSError."""
+    if part["kind"] == "kernel":
+        return _kernels()(part)
+    if part["kind"] == "command":
+        return Command(part)
+    job = JobPart(part)
+    job.prepare()
+    return job
+
+
 def execute(
     harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
@@ -237,8 +270,6 @@ def execute(
     commands before and after them, and what else a run has}. Of a kernel: its beats.
     """
     part = harness.parts[0]
-    if isinstance(part, ServicePart):
-        return serve(part, message, notice)
     if not isinstance(part, Executions):
         return _kernel(harness, message, notice)
     sleep_until(message["start_ns"])
@@ -267,7 +298,7 @@ def execute(
         "waited": _encoded(part.waited),
         "used": _encoded(part.used),
         "unseen": _encoded(part.unseen),
-        "cpu_ns_used": part.cpu_ns if part.knows_cpu else None,
+        "cpu_ns_used": part.cpu_ns,
         "cpu_ns_around": max(0, _children_ns() - before_ns - part.cpu_ns),
         "run_delay_seconds": part.delay_ns * 1e-9,
         "involuntary_switches": part.switches,
@@ -320,54 +351,3 @@ def _kill_group(leader: int) -> None:
 def _told_to_stop() -> bool:
     """Whether a line has come; it stays to be read."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
-
-
-_REMOVED_SECONDS = 60.0
-_LABEL = "jostle"
-
-
-def run_words(
-    program: str, job: Mapping[str, Any], words: Sequence[str], folder: str, name: str
-) -> list[str]:
-    """The program's command line, for a container on the cores that this process may use.
-
-    name: of the container. job: settings as a slot is told them; its limits are those of the platform.
-    """
-    container = job["container"]
-    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))))
-    options = ["--rm", "--pull=never", f"--name={name}", f"--label={_LABEL}={os.getppid()}"]
-    options += [f"--cpuset-cpus={cores}", f"--volume={folder}:/work", "--workdir=/work"]
-    if (quota := container.get("quota_ratio")) is not None:
-        options.append(f"--cpus={quota:g}")
-    if (memory := container.get("memory_bytes")) is not None:
-        options.append(f"--memory={memory}")
-    options += [f"--env={key}={value}" for key, value in job.get("environment", {}).items()]
-    return [program, "run", *options, *container["options"], container["image"], *words]
-
-
-def remove(program: str, name: str) -> None:
-    """End a container and forget it, if it is there."""
-    # `rm --force` alone would ask it to end first, and wait.
-    for words in (["kill", name], ["rm", "--force", name]):
-        _output(program, words)
-
-
-def remove_all(program: str, owner: int) -> None:
-    """The same for all that the slots of a process have begun. What runs them should still be alive."""
-    listed = _output(program, ["ps", "--all", "--quiet", f"--filter=label={_LABEL}={owner}"])
-    for number in listed.split():
-        remove(program, number)
-
-
-def _output(program: str, words: Sequence[str]) -> str:
-    """What it prints; nothing where it fails."""
-    with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(
-            [program, *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_REMOVED_SECONDS,
-            check=False,
-        )
-        return done.stdout.decode("ascii", "replace")
-    return ""

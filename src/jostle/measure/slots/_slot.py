@@ -2,7 +2,7 @@
 
 `python -m jostle.measure.slots._slot PARENT` reads JSON lines from its standard input and answers each
 with one. It lives between windows, so modules are compiled once; it dies with its parent, even when
-that is killed. With the name of another host after PARENT it becomes that (Node runs `_slot.js`).
+that is killed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import signal
 import sys
 import time
 from functools import cache
-from pathlib import Path
 from typing import Any, TextIO
 
 from jostle.kernels import Probe, die_with, reason_of
-from jostle.measure.slots._execute import execute
+from jostle.measure.slots._execute import execute, native_part
 from jostle.measure.slots._harness import Harness, follow
 
 _PROBES = 3
@@ -28,8 +27,6 @@ _BETWEEN_PROBES_SECONDS = 0.001
 def main() -> None:
     """Serve until the input ends."""
     die_with(int(sys.argv[1]))
-    if sys.argv[2:]:
-        _become(sys.argv[2])
     # An interrupt at the terminal is the parent's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -73,11 +70,11 @@ def _send(answers: TextIO, answer: dict[str, Any]) -> None:
 
 def _harness(harnesses: dict[str, Harness], message: dict[str, Any]) -> Harness:
     """The harness for this engine and kind of workload, made when first asked for."""
-    engine, kind = message["engine"].partition("@")[0], message["parts"][0]["kind"]
+    engine, kind = message["engine"], message["parts"][0]["kind"]
     key = engine if engine in ("native", "wasm3") else f"{engine}/{kind}"
     if key not in harnesses:
         if engine == "native":
-            from jostle.measure.slots._harness_native import native_part as make
+            make = native_part
         elif engine == "wasm3":
             from jostle.kernels import kernels_on_wasm3
 
@@ -92,15 +89,6 @@ def _harness(harnesses: dict[str, Harness], message: dict[str, Any]) -> Harness:
             make = kernels_on(engine)
         harnesses[key] = Harness(make)
     return harnesses[key]
-
-
-def _become(host: str) -> None:
-    """Replace this process by Node."""
-    flags = {
-        "node": ["--no-liftoff", "--no-wasm-tier-up"],
-        "node-liftoff": ["--liftoff-only"],
-    }[host]
-    os.execvp("node", ["node", *flags, str(Path(__file__).with_name("_slot.js"))])
 
 
 def _go(harness: Harness, message: dict[str, Any]) -> dict[str, Any]:

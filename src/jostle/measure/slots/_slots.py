@@ -18,11 +18,9 @@ from typing import Any
 from jostle.errors import NotPermitted
 from jostle.kernels import child_environment, die_with
 from jostle.measure.host._proc import text_of, threads_of
-from jostle.measure.host._variants import EngineVariant, ProcessLimits
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_CHILD_SUBREAPER = 36
-_BETWEEN_LOOKS_SECONDS = 0.002
 # Enough of a dying process's last words to say why.
 _LAST_WORDS_BYTES = 1000
 _LAST_LINES = 5
@@ -33,20 +31,10 @@ def adopt_orphans() -> None:
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_children(patience_seconds: float = 0.0) -> list[resource.struct_rusage]:
-    """End all children of this thread, and theirs, which are adopted one after the other; what each used.
-
-    patience_seconds: how long they may take to end by themselves.
-    """
+def end_children() -> list[resource.struct_rusage]:
+    """End all children of this thread, and theirs, which are adopted one after the other. Returns what each
+    used."""
     usages: list[resource.struct_rusage] = []
-    until = time.monotonic() + patience_seconds
-    with suppress(ChildProcessError):
-        while time.monotonic() < until:
-            pid, _, used = os.wait4(-1, os.WNOHANG)
-            if pid:
-                usages.append(used)
-            else:
-                time.sleep(_BETWEEN_LOOKS_SECONDS)
     with suppress(OSError):
         while True:
             with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
@@ -148,18 +136,11 @@ def told_to_stop_before_end(
 class Slot:
     """One child process that runs one member at a time; started on use, again after a kill.
 
-    host: python, or what another kind of slot runs in. variant: what limits it. program: the module that
-    answers.
+    program: the module that answers.
     """
 
-    def __init__(
-        self,
-        host: str = "python",
-        variant: EngineVariant | None = None,
-        program: str = "jostle.measure.slots._slot",
-    ) -> None:
-        self._host, self._variant, self._program = host, variant, program
-        self._limits: ProcessLimits | None = None
+    def __init__(self, program: str = "jostle.measure.slots._slot") -> None:
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         # Files of the parent's ends; they are valid while there is a process.
         self._input = self._output = self._errors = -1
@@ -170,8 +151,6 @@ class Slot:
         """The process, started if need be."""
         if self._process is None:
             self._process = self._started()
-            if self._variant is not None and self._variant != EngineVariant():
-                self._limits = ProcessLimits(self._variant, self._process.pid)
         return self._process.pid
 
     @property
@@ -264,9 +243,6 @@ class Slot:
         for file in (self._input, self._output, self._errors):
             os.close(file)
         self._process, self._received = None, b""
-        if self._limits is not None:
-            self._limits.close()
-            self._limits = None
 
     def _started(self) -> subprocess.Popen[bytes]:
         self._errors = os.memfd_create("jostle-slot-errors")
@@ -274,10 +250,7 @@ class Slot:
         self._output, child_output = os.pipe()
         try:
             return subprocess.Popen(
-                [
-                    *(sys.executable, "-m", self._program, str(os.getpid())),
-                    *([] if self._host == "python" else [self._host]),
-                ],
+                [sys.executable, "-m", self._program, str(os.getpid())],
                 stdin=child_input,
                 stdout=child_output,
                 stderr=self._errors,

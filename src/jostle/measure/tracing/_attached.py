@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from jostle.errors import UnreadableFile, UsageError
-from jostle.measure.host._facts import chosen_cores, device_name
+from jostle.measure.host._facts import chosen_cores, device_name, platform_name
 from jostle.measure.host._proc import GROUP_NAMES, group_totals, is_populated, text_of
 from jostle.measure.host._sampler import NAMES, Sampler
-from jostle.measure.host._variants import platform_name
 from jostle.measure.tracing._watch import TraceOptions
 from jostle.traces import Trace, Traces, is_level
 

@@ -15,7 +15,6 @@ import numpy as np
 from jostle.errors import BadData
 from jostle.kernels import beat_times
 from jostle.measure.host._sampler import NAMES, Sampler
-from jostle.measure.slots._available import part_of
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.tracing._progress import ProgramPhase, phases_of, progress_of
 from jostle.measure.tracing._watch import Assessment, TraceOptions, Watch
@@ -170,7 +169,7 @@ class TracedWindow:
         before = watch.before(slots, self.placement[0]) if watch else {}
         used = np.array([slot.cpu_ns() for slot in slots])
         # A native program runs in processes that the slot starts.
-        tree = self.engine.startswith("native")
+        tree = self.engine == "native"
         samplers = [Sampler(slot.pid, tree=tree) for slot in slots]
         try:
             following = Following(self.programs, slots, samplers, self.options)
@@ -206,7 +205,7 @@ class TracedWindow:
         deadline = time.monotonic() + self.options.timeout_seconds
         for slot, core, phases in zip(self.slots, self.placement[0], self.phases, strict=True):
             slot.pin([core])
-            parts = [part_of(phase.workload, self.engine) for phase in phases]
+            parts = [phase.workload.part() for phase in phases]
             slot.send({"do": "prepare", "engine": self.engine, "parts": parts})
         self._require(gather(self.slots, deadline, lambda: False) or [], "set-up")
 

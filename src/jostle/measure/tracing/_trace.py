@@ -11,12 +11,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from jostle.errors import UsageError
-from jostle.kernels import engine_setting
-from jostle.measure.host._facts import chosen_cores, device_name
-from jostle.measure.host._variants import platform_name, variant_of
+from jostle.measure.host._facts import chosen_cores, device_name, platform_name
 from jostle.measure.slots._available import can_run, find_engines
 from jostle.measure.slots._slots import Slot
 from jostle.measure.tracing._recording import TracedWindow
@@ -54,8 +51,6 @@ def trace(
         raise UsageError("a trace needs at least one member")
     cores = chosen_cores(options.cores)
     (engine,) = find_engines([options.engine])
-    variant = variant_of(engine)
-    cores = cores[: variant.cpus]
     _require_runnable(programs, engine)
     platform = platform_name(engine, options.device or device_name(cores))
     windows: list[tuple[TracedProgram, ...]] = []
@@ -66,7 +61,7 @@ def trace(
     if options.probes:
         stressors = find_programs(probe_workloads(options.stressors))
         windows += _beside_probes(programs, stressors, engine, len(cores))
-    slots = [Slot(variant=replace(variant, cpus=None)) for _ in max(windows, key=len)]
+    slots = [Slot() for _ in max(windows, key=len)]
     traces: list[Trace] = []
     try:
         most = options.most_disturbed_ratio
@@ -134,11 +129,6 @@ def least_disturbed(
 
 
 def _require_runnable(programs: Sequence[TracedProgram], engine: str) -> None:
-    if engine_setting(engine).host != "python":
-        raise UsageError(
-            f"traces cannot be recorded on engine {engine!r}",
-            fix="Choose one of wasmtime's, native or wasm3.",
-        )
     for program in programs:
         kinds = {workload.kind for workload, _ in program.phases}
         for workload, _ in program.phases:

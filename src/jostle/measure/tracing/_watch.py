@@ -20,7 +20,7 @@ from jostle.measure.workloads._program import probe_workloads
 class TraceOptions:
     """How to trace.
 
-    engine: a name, with a variant or without. alone: members by themselves are recorded first. probes: the
+    alone: members by themselves are recorded first. probes: the
     stressors by themselves are recorded, too. loop: all stay beside one another; traces hold the first pass.
     attempts: a window that was disturbed by what is no member is recorded again, at most so often in
     all; the least disturbed attempt is kept, and `core_slowdown_ratio` says how much slower a core was.

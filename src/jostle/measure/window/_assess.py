@@ -11,7 +11,6 @@ import numpy as np
 
 from jostle._report import finite
 from jostle.kernels import beat_cpu_ns, beat_times
-from jostle.measure.host._variants import variant_of
 from jostle.measure.slots._available import repeats_per_beat
 from jostle.measure.window._estimate import estimate
 from jostle.measure.window._foreign import Elapsed, Foreign, Moment, foreign_to_kernels
@@ -251,8 +250,7 @@ def _load(window: Window, observed: Observed) -> _Load:
     # What a command used is known at its beats.
     cpu_seconds += [observed.child_cpu_seconds(answer) for answer in observed.answers]
     used = set().union(*window.placement)
-    quota = variant_of(window.engine).quota_ratio
-    shares = len(window.members) > len(used) or quota is not None
+    shares = len(window.members) > len(used)
     elapsed = Elapsed(before.moment, after.moment)
     whole_seconds = (observed.end_ns - observed.start_ns) * 1e-9
     delays = [answer["run_delay_seconds"] for answer in observed.answers]
@@ -264,10 +262,9 @@ def _load(window: Window, observed: Observed) -> _Load:
         delay_seconds=[
             None if one is None else one * elapsed.seconds / whole_seconds for one in delays
         ],
-        entitled_cores=min(len(used), len(window.members) * (quota or 1.0)) if shares else None,
+        entitled_cores=len(used) if shares else None,
     )
     lost = 0.0
     if shares:
-        entitled = min(len(used), len(window.members) * (quota or 1.0)) * seconds
-        lost = max(0.0, 1 - float(sum(cpu_seconds)) / entitled)
+        lost = max(0.0, 1 - float(sum(cpu_seconds)) / (len(used) * seconds))
     return _Load(cpu_seconds, foreign, shares, lost)

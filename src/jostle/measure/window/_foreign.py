@@ -130,15 +130,13 @@ def foreign_to_jobs(
     cores: Sequence[int],
     used: Iterable[int],
     member_seconds: float,
-    unseen: Iterable[int] = (),
 ) -> Foreign:
     """Where members may wait: what was busy, less what they used.
 
-    used: cores that have a member; unseen: those of them with a member whose CPU time is not known, of which
-    nothing can be told. member_seconds: CPU time of members, of all that they started, and of
-    what runs them.
+    used: cores that have a member.
+    member_seconds: CPU time of members, of all that they started, and of what runs them.
     """
-    with_member = set(used) - set(unseen)
+    with_member = set(used)
     kernel = elapsed.after.kernel_seconds - elapsed.before.kernel_seconds
     busy = sum(elapsed.busy(core) for core in with_member) - member_seconds
     inside = busy + elapsed.busy_beyond_house(set(cores) - set(used))

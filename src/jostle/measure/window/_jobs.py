@@ -11,7 +11,6 @@ did not get: see `_foreign`.
 from __future__ import annotations
 
 import base64
-import os
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -22,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels import beat_times, sleep_until
-from jostle.measure.slots._available import part_of, repeats_per_beat
-from jostle.measure.slots._execute import remove_all
+from jostle.measure.slots._available import repeats_per_beat
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Window, WindowResult, failures, result_of
 from jostle.measure.window._estimate import estimate
 from jostle.measure.window._foreign import Elapsed, Moment, foreign_to_jobs
-from jostle.measure.window._lost import Cleaned, Others, cleaned_executions, cleaned_part
+from jostle.measure.window._lost import Cleaned, Others, cleaned_executions
 from jostle.measure.window._sharing import others_of
 from jostle.measure.window._window import Stopped
 from jostle.measure.workloads._workloads import Workload
@@ -39,9 +37,8 @@ _SHORTEST_SECONDS = 1.0
 # A kernel beside jobs keeps the beats of its last so many pieces of 50 ms.
 _PIECES = 100
 _LOOK_SECONDS = 0.1
-# One of these is in each good answer: of a job, a service, a kernel.
-_IN_ANSWERS = {"starts", "latencies", "pieces"}
-_QUANTILES = (0.5, 0.9, 0.99, 0.999)
+# One of these is in each good answer: of a job, of a kernel.
+_IN_ANSWERS = {"starts", "pieces"}
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class JobRecord:
 
 def has_jobs(members: Sequence[Workload]) -> bool:
     """Whether a window with these members is one of whole executions."""
-    return any(member.kind in ("command", "service") for member in members)
+    return any(member.kind == "command" for member in members)
 
 
 @dataclass(frozen=True)
@@ -82,17 +79,10 @@ class JobWindow:
         window, measured_at = self.window, datetime.now(UTC)
         for slot, member, core in zip(self.slots, window.members, window.placement[0], strict=True):
             slot.pin([core])
-            part = part_of(member, window.engine)
+            part = member.part()
             part = {**part, "kind": "job"} if member.kind == "command" else part
             slot.send({"do": "prepare", "engine": window.engine, "parts": [part]})
-        try:
-            return self._run(measured_at)
-        finally:
-            self._end_containers()
-
-    def _run(self, measured_at: datetime) -> WindowResult:
-        """The window, once its members are told to prepare."""
-        window, members = self.window, self.window.members
+        members = window.members
         ready = gather(self.slots, time.monotonic() + self.limit_seconds, self.stopped)
         if ready is None:
             raise Stopped
@@ -137,12 +127,6 @@ class JobWindow:
         elapsed = Elapsed(before, after)
         return JobRecord(answers, start_ns, stop_ns, np.maximum(used_ns, 0), elapsed)
 
-    def _end_containers(self) -> None:
-        """Those of members: a slot that is killed cannot end them, and they need not be its children."""
-        members = self.window.members
-        for program in {str(one.module) for one in members if one.job and one.job.container}:
-            remove_all(program, os.getpid())
-
     def _waited(self, start_ns: int) -> tuple[dict[int, dict[str, Any]], bool]:
         """({slot: what it answered before anybody told it to stop, a failure}, whether time was up).
 
@@ -157,7 +141,6 @@ class JobWindow:
         while not early:
             passed = (time.monotonic_ns() - start_ns) * 1e-9
             if self.stopped():
-                self._end_containers()
                 for slot in slots:
                     slot.kill()
                 raise Stopped
@@ -177,11 +160,9 @@ class JobWindow:
 
 
 def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> WindowResult:
-    # Of what a service runs for a member, nobody here knows what it used.
-    hidden = [answer.get("cpu_ns_used", 0) is None for answer in record.answers]
-    # What watches a command line takes its core like anybody else; a kernel or who asks a server is the slot.
+    # What watches a command line takes its core like anybody else; a kernel is the slot.
     cpu = [
-        float((0 if "starts" in answer else slot_ns) + (answer.get("cpu_ns_used") or 0)) * 1e-9
+        float((0 if "starts" in answer else slot_ns) + answer.get("cpu_ns_used", 0)) * 1e-9
         for slot_ns, answer in zip(record.slot_cpu_ns, record.answers, strict=True)
     ]
     around = [answer.get("cpu_ns_around", 0) * 1e-9 for answer in record.answers]
@@ -191,24 +172,18 @@ def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> Windo
     ]
     shares = len(window.members) > len(window.cores)
     used_cores = window.cores if shares else set().union(*window.placement)
-    unseen = [
-        core for core, is_hidden in zip(window.placement[0], hidden, strict=True) if is_hidden
-    ]
-    unseen = list(window.cores) if unseen and shares else unseen
     foreign = foreign_to_jobs(
-        record.elapsed, window.cores, used_cores, sum(cpu) + sum(around) + sum(watching), unseen
+        record.elapsed, window.cores, used_cores, sum(cpu) + sum(around) + sum(watching)
     )
     used = [one + other for one, other in zip(cpu, around, strict=True)]
     everyone = range(len(used))
     groups = [tuple(everyone)] if shares else [(place,) for place in everyone]
-    others = [one for group in groups for one in _others(window, record, group, used, unseen)]
+    others = [one for group in groups for one in _others(window, record, group, used)]
     rows = []
     for place, (member, answer) in enumerate(zip(window.members, record.answers, strict=True)):
         if "starts" in answer:
             cores = len(window.cores) if shares else 1
-            one = _of_job(answer, others[place], cores, hidden[place])
-        elif "latencies" in answer:
-            one = _of_service(answer, others[place])
+            one = _of_job(answer, others[place], cores)
         else:
             one = _of_kernel(window, member, record, answer, cpu[place], shares)
         rows.append(
@@ -217,7 +192,7 @@ def _assessed(window: Window, record: JobRecord, measured_at: datetime) -> Windo
                 estimator=one[1] if one else None,
                 repetitions=one[2] if one else 0.0,
                 beats=int(one[2]) if one else 0,
-                cpu_seconds=None if hidden[place] else cpu[place],
+                cpu_seconds=cpu[place],
                 run_delay_seconds=answer["run_delay_seconds"],
                 involuntary_switches=answer["involuntary_switches"],
                 extra=_further(answer),
@@ -232,15 +207,14 @@ def _others(
     record: JobRecord,
     group: Sequence[int],
     used: Sequence[float],
-    unseen: Sequence[int],
 ) -> list[Others]:
     """Who had the cores of each of some members that share theirs. used: CPU seconds of every member, with
-    what runs it. unseen: cores with a member of which nobody knows what it used: no time is lost there."""
+    what runs it."""
     elapsed, seconds = record.elapsed, record.elapsed.seconds
     cores = window.cores if len(group) > 1 else [window.placement[0][group[0]]]
     own = np.array([used[place] for place in group])
     busy = sum(map(elapsed.busy, cores))
-    taken = 0.0 if set(cores) & set(unseen) else max(0.0, busy - float(own.sum()))
+    taken = max(0.0, busy - float(own.sum()))
     waited, hidden = np.zeros(len(own)), own.copy()
     for at, place in enumerate(group):
         answer = record.answers[place]
@@ -258,16 +232,11 @@ def _numbers(answer: dict[str, Any], name: str, kind: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(answer[name]), kind)
 
 
-def _of_job(
-    answer: dict[str, Any], others: Others, cores: int, is_hidden: bool
-) -> _JobEstimate | None:
+def _of_job(answer: dict[str, Any], others: Others, cores: int) -> _JobEstimate | None:
     """(median of its executions, estimator, executions). cores: on which it may run."""
     lasted = (_numbers(answer, "ends", "<i8") - _numbers(answer, "starts", "<i8")) * 1e-9
     if not len(lasted):
         return None
-    if is_hidden:
-        middle = float(np.median(lasted))
-        return Cleaned(middle, middle, float("nan"), float("nan")), "executions", float(len(lasted))
     waited, used, unseen = (
         _numbers(answer, name, "<i8") * 1e-9 for name in ("waited", "used", "unseen")
     )
@@ -275,36 +244,13 @@ def _of_job(
     return beat, "executions", float(len(lasted))
 
 
-def _of_service(answer: dict[str, Any], others: Others) -> _JobEstimate | None:
-    """(the quantile of its latencies, which one, requests). What the server and who asks it waited is
-    taken from all latencies alike."""
-    seconds, quantile = _numbers(answer, "latencies", "<f8"), answer["quantile"]
-    if not len(seconds):
-        return None
-    waited = min(answer["run_delay_seconds"] or 0.0, others.lost_at_most)
-    lost = waited * others.foreign_share / max(float(seconds.sum()), 1e-9)
-    beat = cleaned_part(max(_met(seconds, quantile), 1e-9), lost)
-    return beat, f"p{100 * quantile:g}", float(len(seconds))
-
-
-def _met(seconds: np.ndarray, quantile: float) -> float:
-    """The higher of two neighbours: a quantile is met by so many requests, not in between."""
-    return float(np.quantile(seconds, quantile, method="higher"))
-
-
 def _further(answer: dict[str, Any]) -> dict[str, Any]:
-    """Further columns: of a service's run, and of one some of whose executions failed."""
-    if failed := answer.get("failed_executions"):
-        of_all = failed / (failed + len(_numbers(answer, "ends", "<i8")))
-        columns = {"failed_executions": float(failed), "failure_ratio": of_all}
-        return {**columns, "failure": answer["failure"]}
-    if not answer.get("latencies"):
+    """Further columns of a run, some of whose executions failed."""
+    if not (failed := answer.get("failed_executions")):
         return {}
-    seconds = _numbers(answer, "latencies", "<f8")
-    columns = {
-        f"latency_p{100 * q:g}_seconds".replace(".", ""): _met(seconds, q) for q in _QUANTILES
-    }
-    return {**columns, "failed_requests": float(answer["failed_requests"])}
+    of_all = failed / (failed + len(_numbers(answer, "ends", "<i8")))
+    columns = {"failed_executions": float(failed), "failure_ratio": of_all}
+    return {**columns, "failure": answer["failure"]}
 
 
 def _of_kernel(

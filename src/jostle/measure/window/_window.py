@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels import sleep_until
-from jostle.measure.slots._available import part_of, repeats_per_beat
+from jostle.measure.slots._available import repeats_per_beat
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.window._assess import Clocks, Observed, Window, WindowResult, assessed, failures
 from jostle.measure.window._foreign import Moment
@@ -35,19 +35,17 @@ def run_window(
     slots: Sequence[Slot],
     *,
     stopped: Callable[[], bool],
-    look: Callable[[Observed], None] | None = None,
 ) -> WindowResult:
     """Run the members at the same time, one a slot.
 
-    look: is shown what was seen, beats and all. Raises Stopped, and NotPermitted where processes cannot be
-    pinned.
+    Raises Stopped, and NotPermitted where processes cannot be pinned.
     """
     measured_at = datetime.now(UTC)
     members, placement = window.members, window.placement
     slots = slots[: len(members)]
     for slot, workload, core in zip(slots, members, placement[0], strict=True):
         slot.pin([core])
-        parts = [part_of(workload, window.engine)]
+        parts = [workload.part()]
         slot.send({"do": "prepare", "engine": window.engine, "parts": parts})
     ready = _answers(slots, window, stopped)
     if not all(answer.get("ready") for answer in ready):
@@ -58,8 +56,6 @@ def run_window(
     if not all("times" in answer for answer in observed.answers):
         results = failures(members, observed.answers, "a repetition", window.timeout_seconds)
         return WindowResult(results, measured_at, window.window_seconds)
-    if look is not None:
-        look(observed)
     return assessed(window, observed, measured_at)
 
 

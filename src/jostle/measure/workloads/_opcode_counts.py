@@ -8,16 +8,13 @@ from jostle.errors import BadData, JostleError
 from jostle.kernels import (
     DEFAULT_TIMEOUT_SECONDS,
     CountedModule,
-    NativeMix,
     OpcodeCounts,
     module_counts,
-    native_mix,
-    read_callgrind,
 )
 from jostle.measure.workloads._workloads import Workload
 
 # What is counted is named in one place.
-__all__ = ["NativeMix", "OpcodeCounts", "count_opcodes", "native_mix", "read_callgrind"]
+__all__ = ["OpcodeCounts", "count_opcodes"]
 
 
 def count_opcodes(
@@ -32,11 +29,10 @@ def count_opcodes(
     asked ten times a second whether to give up.
     Raises BadData where the module cannot be counted, fails or takes too long, and for a command line.
     """
-    if workload.kind in ("command", "service"):
+    if workload.kind == "command":
         raise BadData(
             "a command line has no WebAssembly instructions",
             where=f"workload {workload.name!r}",
-            fix="Its native instructions: jostle.measure.native_mix.",
         )
     question = CountedModule(
         str(workload.module),

@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 30
 def named_files(workload: Workload) -> tuple[Path, ...]:
     """The files below the folder where it runs that its words name, as they name them."""
     job = workload.job or JobSettings()
-    if workload.kind != "command" or job.has_own_folder or job.container is not None:
+    if workload.kind != "command" or job.has_own_folder:
         return ()
     folder = job.directory or Path.cwd()
     words = (Path(word) for word in workload.arguments if word and "\0" not in word)

@@ -20,9 +20,9 @@ from typing import Any
 
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from jostle.kernels import KERNEL_FOLDER, SHIPPED, exported_functions
-from jostle.measure.workloads._job import JobSettings, LoadSettings
+from jostle.measure.workloads._job import JobSettings
 
-KINDS = ("kernel", "wasi", "command", "service")
+KINDS = ("kernel", "wasi", "command")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Workload:
     given `argument` once in every window, and `run(i32)`, given `repeats`. A `wasi` program is a
     module whose `_start` is run to its end by a fresh instance, `repeats` times; `arguments` are
     its words after the first. A `command` is an executable started with `arguments`; job: what
-    surrounds it. A `service` is a server under load; service: which (see `service_workload`).
+    surrounds it.
     module: the path of the .wasm file or executable. family and size: labels kept as
     features. Raises UsageError for an empty name or numbers outside 0 .. 2^31 - 1.
     """
@@ -47,7 +47,6 @@ class Workload:
     kind: str = "kernel"
     arguments: tuple[str, ...] = ()
     job: JobSettings | None = None
-    service: LoadSettings | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip() or "+" in self.name or not self.name.isprintable():
@@ -66,7 +65,6 @@ class Workload:
             "argument": self.argument,
             "arguments": list(self.arguments),
             **({} if self.job is None else {"job": self.job.to_message()}),
-            **({} if self.service is None else {"service": self.service.to_message()}),
         }
 
     @property

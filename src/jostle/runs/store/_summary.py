@@ -11,6 +11,7 @@ import numpy as np
 from jostle._tables.arrow import pc
 from jostle.runs._runs import Runs
 from jostle.runs.store._doubts import doubts, medians, polished
+from jostle.runs.store._window_consistency import impossible_rows
 
 _EXAMPLES = 5
 # A co-runner can warm a cache, but hardly halves a runtime; and runtimes follow workload + platform
@@ -116,7 +117,7 @@ def summarise(runs: Runs) -> RunsSummary:
         repeats=len(differences),
         repeatability_median_ratio=_quantile(differences, 0.5),
         repeatability_p90_ratio=_quantile(differences, 0.9),
-        suspicious=_suspicious(ok, key, alone),
+        suspicious={**_suspicious(ok, key, alone), "impossible_windows": _impossible(runs)},
         doubts=doubts(runs),
         changing=_changing(ok),
     )
@@ -220,6 +221,16 @@ def _suspicious(ok: Runs, key: np.ndarray, alone: np.ndarray) -> dict[str, Suspi
             "a wrong unit, a program that ended early, or one so short that starting it is all",
         ),
     }
+
+
+def _impossible(runs: Runs) -> Suspicion:
+    rows = impossible_rows(runs)
+    ids = runs.table.column("run_id").take(rows[:_EXAMPLES]).to_pylist()
+    meaning = (
+        "a window's rows are not those its co-runners say, or did more than fits into it: rows were lost, "
+        "changed by hand or set aside"
+    )
+    return Suspicion(len(rows), meaning, tuple(ids))
 
 
 def _later(codes: np.ndarray) -> np.ndarray:

@@ -1,1 +1,0 @@
-"""A server under an open loop of requests, in a slot."""
