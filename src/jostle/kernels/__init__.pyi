@@ -19,7 +19,6 @@ from ._shipped import KERNEL_FOLDER as KERNEL_FOLDER
 from ._shipped import SHIPPED as SHIPPED
 from ._shipped import STRESSORS as STRESSORS
 from ._wasm import KernelInstance as KernelInstance
-from ._wasm import Probe as Probe
 from ._wasm import kernels_on as kernels_on
 from ._wasm import kernels_on_wasm3 as kernels_on_wasm3
 from ._wasm import wasi_programs_on as wasi_programs_on

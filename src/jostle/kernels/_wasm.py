@@ -16,7 +16,6 @@ from typing import Any
 
 from jostle.kernels._beats import MEMORY_PAGES, Beats, Part, repeated, sleep_until
 from jostle.kernels._engines import limited_store, make_engine, silent_wasi
-from jostle.kernels._shipped import KERNEL_FOLDER
 
 _TEXT = f"""
 (module
@@ -97,35 +96,6 @@ class KernelInstance(Part):
             after = time.monotonic_ns()
             brackets.append((after - before, (before + after) // 2 - now))
         return min(brackets)[1]
-
-
-class Probe:
-    """Half a millisecond of hashing, always the same: how fast is this core at the moment?
-
-    Neighbours that a guest cannot see (another guest on the core's other hardware thread) halve a
-    core's speed for a tenth of a second at a time and leave no mark in any load figure; in this
-    they show.
-    """
-
-    _ARGUMENT, _REPEATS = 16384, 4
-
-    def __init__(self) -> None:
-        import wasmtime
-
-        engine = make_engine("speed")
-        self._store = wasmtime.Store(engine)
-        module = wasmtime.Module.from_file(engine, str(KERNEL_FOLDER / "sha256.wasm"))
-        exports: Any = wasmtime.Instance(self._store, module, []).exports(self._store)
-        exports["setup"](self._store, self._ARGUMENT)
-        self._run = exports["run"]
-        self._run(self._store, self._REPEATS)
-
-    def run(self) -> int:
-        """Nanoseconds for the probe's work, after a short warm-up."""
-        self._run(self._store, 1)
-        before = time.monotonic_ns()
-        self._run(self._store, self._REPEATS)
-        return time.monotonic_ns() - before
 
 
 _STACK_BYTES = 1 << 20

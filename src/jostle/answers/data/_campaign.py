@@ -37,9 +37,8 @@ def check_report() -> Report:
         if check.quiet
         else "not quiet: what runs lose to others is measured and taken off, which makes them less sure",
         *(f"- {text}" for text in check.disturbances),
-        f"others held {low:.1%} of {len(check.cores)} cores (median; {high:.1%} nine times of "
-        f"ten), cores up to {check.slowdown_p90_ratio:.2f} times slower than usual, sleepers up "
-        f"to {1000 * check.lateness_p99_seconds:.1f} ms late",
+        f"others held {low:.1%} of {len(check.cores)} cores (median; {high:.1%} nine times of ten), "
+        f"sleepers woke up to {1000 * check.lateness_p99_seconds:.1f} ms late",
         *(f"  {name}: {load:.1%} of a core" for name, load in check.other_processes),
     ]
     return Report(check.to_json(), lines, exit_code=0 if check.quiet else 1)

@@ -79,18 +79,6 @@ def core_times() -> dict[int, CoreTimes]:
     return times
 
 
-def idle_seconds(cores: Sequence[int]) -> float:
-    """Seconds these cores have been idle since boot, to a hundredth."""
-    times = core_times()
-    return sum(times[core].idle for core in cores)
-
-
-def stolen_seconds() -> float | None:
-    """Seconds that the hypervisor took away since boot, of all cores; None where it is not told."""
-    times = core_times()
-    return sum(one.stolen for one in times.values()) if times else None
-
-
 def kernel_thread_seconds() -> float:
     """CPU seconds that the kernel's own threads have used since boot, which write pages back and serve disks
     and sockets for whoever asked; 0 where they are not seen, as in a container."""

@@ -12,16 +12,11 @@ import os
 import resource
 import signal
 import sys
-import time
-from functools import cache
 from typing import Any, TextIO
 
-from jostle.kernels import Probe, die_with, reason_of
+from jostle.kernels import die_with, reason_of
 from jostle.measure.slots._execute import execute, native_part
 from jostle.measure.slots._harness import Harness, follow
-
-_PROBES = 3
-_BETWEEN_PROBES_SECONDS = 0.001
 
 
 def main() -> None:
@@ -40,9 +35,8 @@ def main() -> None:
         if message["do"] == "stop":  # what it was to stop has ended
             continue
         try:
-            if message["do"] == "probe":
-                answer: dict[str, Any] = {"probe_ns": _probed()}
-            elif message["do"] == "prepare":
+            answer: dict[str, Any]
+            if message["do"] == "prepare":
                 if current is not None:
                     current.close()
                 current = _harness(harnesses, message)
@@ -105,20 +99,6 @@ def _go(harness: Harness, message: dict[str, Any]) -> dict[str, Any]:
         "run_delay_seconds": delay,
         "involuntary_switches": after["involuntary"] - before["involuntary"],
     }
-
-
-@cache
-def _probe() -> Probe:
-    return Probe()
-
-
-def _probed() -> list[int]:
-    """Nanoseconds for a fixed piece of work that keeps all of a core busy, a few times."""
-    times = []
-    for _ in range(_PROBES):
-        times.append(_probe().run())
-        time.sleep(_BETWEEN_PROBES_SECONDS)
-    return times
 
 
 def _usage() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from jostle.kernels import beat_times
 from jostle.measure.host._sampler import NAMES, Sampler
 from jostle.measure.slots._slots import Slot, gather
 from jostle.measure.tracing._progress import ProgramPhase, phases_of, progress_of
-from jostle.measure.tracing._watch import Assessment, TraceOptions, Watch
+from jostle.measure.tracing._watch import Assessment, TraceOptions, assessed
 from jostle.measure.window._placement import phases as placements
 from jostle.measure.workloads._program import TracedProgram
 from jostle.traces import Trace, is_level
@@ -162,11 +162,10 @@ class TracedWindow:
         """Of each program, in beats."""
         return [phases_of(program, self.seconds) for program in self.programs]
 
-    def record(self, watch: Watch | None, attempt: int) -> tuple[list[Trace], Assessment | None]:
-        """The window, run now, and whether it was disturbed."""
+    def record(self, attempt: int) -> tuple[list[Trace], Assessment | None]:
+        """Run the window now. Returns its traces, and whether it was disturbed; None if nobody watches."""
         slots = self.slots
         self._prepare()
-        before = watch.before(slots, self.placement[0]) if watch else {}
         used = np.array([slot.cpu_ns() for slot in slots])
         # A native program runs in processes that the slot starts.
         tree = self.engine == "native"
@@ -180,23 +179,22 @@ class TracedWindow:
         answers, start_ns = following.answers, following.start_ns
         self._require(answers, "the run")
         assessment = None
-        if watch is not None:
+        if self.options.most_disturbed_ratio is not None:
             # A core each, and nothing that the slot started: else its CPU time does not tell.
             apart = len(self.placement) == 1 and len({*self.placement[0]}) == len(slots)
             known = apart and not tree
             cpu = (np.array([slot.cpu_ns() for slot in slots]) - used) * 1e-9 if known else None
             first = [int(beat_times(answer["pieces"][0])[0]) for answer in answers]
-            assessment = watch.assessed(
+            assessment = assessed(
                 tuple(program.name for program in self.programs),
                 attempt,
-                (before, watch.after(slots, self.placement[-1])),
+                self.options.most_disturbed_ratio,
                 ran_seconds=(np.array(following.ended_ns) - start_ns) * 1e-9,
                 cpu_seconds=cpu,
                 lateness_seconds=max(0.0, (max(first) - start_ns) * 1e-9),
             )
-        slowdown = assessment.slowdown_ratio if assessment else None
         traces = [
-            self._trace(place, answer, start_ns, following.samples, slowdown)
+            self._trace(place, answer, start_ns, following.samples)
             for place, answer in enumerate(answers)
         ]
         return traces, assessment
@@ -226,7 +224,6 @@ class TracedWindow:
         answer: dict[str, Any],
         start_ns: int,
         samples: Samples,
-        slowdown_ratio: float | None,
     ) -> Trace:
         """The trace of one member from its beats and the samples of it."""
         times, done = progress_of(self.phases[place], answer["pieces"])
@@ -255,7 +252,6 @@ class TracedWindow:
             window_id=self.identity if len(names) > 1 else None,
             platform=self.platform,
             runtime_seconds=(end_ns - start_ns) * 1e-9 if answer["finished"] else np.nan,
-            core_slowdown_ratio=np.nan if slowdown_ratio is None else slowdown_ratio,
             time_seconds=(ends - start_ns) * 1e-9,
             interval_seconds=(ends - begins) * 1e-9,
             counters=counters,

@@ -17,7 +17,7 @@ from jostle.measure.host._facts import chosen_cores, device_name, platform_name
 from jostle.measure.slots._available import can_run, find_engines
 from jostle.measure.slots._slots import Slot
 from jostle.measure.tracing._recording import TracedWindow
-from jostle.measure.tracing._watch import Assessment, TraceOptions, Watch
+from jostle.measure.tracing._watch import Assessment, TraceOptions
 from jostle.measure.workloads._program import TracedProgram, find_programs, probe_workloads
 from jostle.measure.workloads._workloads import Workload
 from jostle.progress import Progress
@@ -64,8 +64,6 @@ def trace(
     slots = [Slot() for _ in max(windows, key=len)]
     traces: list[Trace] = []
     try:
-        most = options.most_disturbed_ratio
-        watch = None if most is None else Watch(slots[0], cores, most)
         for number, window in enumerate(windows * options.runs):
             if progress is not None:
                 progress(number, options.runs * len(windows), float("nan"))
@@ -80,7 +78,7 @@ def trace(
                 platform,
                 hashlib.sha256(named.encode()).hexdigest()[:16],
             )
-            traces += least_disturbed(recording, watch, options.attempts, on_attempt)
+            traces += least_disturbed(recording, options.attempts, on_attempt)
     finally:
         for slot in slots:
             slot.kill()
@@ -109,22 +107,20 @@ def _beside_probes(
 
 def least_disturbed(
     recording: TracedWindow,
-    watch: Watch | None,
     attempts: int,
     on_attempt: Callable[[Assessment], None] | None,
 ) -> list[Trace]:
     """The first attempt that was not disturbed, or the least disturbed of all."""
     disturbed: list[tuple[float, list[Trace]]] = []
     for attempt in range(attempts):
-        traces, assessment = recording.record(watch, attempt)
+        traces, assessment = recording.record(attempt)
         if assessment is None:
             return traces
         if on_attempt is not None:
             on_attempt(assessment)
         if assessment.reason is None:
             return traces
-        slow = assessment.slowdown_ratio or 1.0
-        disturbed.append((slow + (assessment.foreign_load_ratio or 0.0), traces))
+        disturbed.append((assessment.foreign_load_ratio or 0.0, traces))
     return min(disturbed, key=lambda one: one[0])[1]
 
 

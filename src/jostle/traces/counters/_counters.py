@@ -76,8 +76,8 @@ class Trace:
     time_seconds: (T,) end of each sample since the run began. interval_seconds: (T,) above 0.
     counters: {name: (T,)} NaN where not available, never 0 for it.
     runtime_seconds: of the whole run, NaN where it had not ended when the trace did.
-    core_slowdown_ratio: how much slower than usual a core of it was right before and after, by a probe;
-    NaN where that was not watched.
+    core_slowdown_ratio: in older recordings, how much slower than usual a core was right before and after, by
+    a probe; NaN where that was not watched.
     """
 
     run_id: str
