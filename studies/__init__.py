@@ -12,21 +12,14 @@ from typing import Any
 STUDIES = {
     "accelerator": "studies.accelerator.study:AcceleratorStudy",
     "alignment": "studies.alignment.study:AlignmentStudy",
-    "alignment_coverage": "studies.bounds.alignment_coverage:AlignmentCoverage",
     "bag": "studies.bag.study:BagStudy",
     "bridge": "studies.bridge.study:BridgeStudy",
-    "drift_made": "studies.live.drift_made:DriftMade",
     "factorization": "studies.factorization.study:FactorizationStudy",
-    "few_names": "studies.live.few_names:FewNames",
     "figures": "studies.factorization.protocol_study:FiguresStudy",
     "given": "studies.live.given:Given",
-    "on_laws": "studies.slowdown.on_laws:OnLaws",
     "one_model": "studies.one_model.study:OneModelStudy",
     "placement": "studies.placement.study:PlacementStudy",
-    "probe_laws": "studies.slowdown.probe_laws:ProbeLaws",
     "protocol": "studies.factorization.protocol_study:ProtocolStudy",
-    "tour_prior": "studies.live.tour_prior:TourPrior",
-    "unseen_coverage": "studies.bounds.unseen_coverage:UnseenCoverage",
 }
 
 

@@ -16,9 +16,7 @@ MOST_PARAMETERS = 8
 # Studies that record with parts of the collector, or measure a part that no user calls.
 TAKE_ROOMS_APART = (
     "studies.collect",
-    "studies.bounds.few_pairs",
-    "studies.live.drift",
-    "studies.live.few_names",
+    "studies.worlds.drift_laws",
 )
 HOLDS_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 # Compiled by numba, which cannot take it apart without losing speed, or called with columns by name.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from studies.bounds.kept import add_options, drawn
-from studies.bounds.made import LAWS, PLATFORMS, WORKLOADS, NoisyWorld
+from studies.worlds.noisy_worlds import LAWS, PLATFORMS, WORKLOADS, NoisyWorld
 
 CONFIDENCE, ASKED, LEFT_OUT = 0.9, 3000, 0.2
 PARTS = ("never there", "only beside others there", "alone there")

@@ -26,7 +26,7 @@ import jostle
 from jostle.methods import method_named
 from jostle.placement import Node, Placement, Request
 from studies.bounds.kept import add_options, drawn
-from studies.bounds.made import LAWS, Additive, MeasuredWorld, NoisyWorld
+from studies.worlds.noisy_worlds import LAWS, Additive, MeasuredWorld, NoisyWorld
 
 CONFIDENCES = (0.9, 0.95, 0.99)
 PUBLIC = ("gavel-oracle", "gavel-simulation", "magus13-runs")

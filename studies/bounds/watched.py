@@ -3,7 +3,7 @@
     python -m studies.bounds.watched [--laws NAME,...] [--draws 3] [--fitted 1000] [--method NAME]
         [--workers 1] [--kept FILE]
 
-On made campaigns (studies.live.drift_made): the default model is fitted to so many runs, and 3 000 more are
+On made campaigns (studies.worlds.drift_laws): the default model is fitted to so many runs, and 3 000 more are
 watched, of which those of one device change after a third, or 900, of which all do. Beside: the model's own
 bounds.
 """
@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from studies.bounds.kept import add_options, drawn
-from studies.bounds.made import Additive
-from studies.live.drift import devices_of, scaled
-from studies.live.drift_made import LAWS, campaign
+from studies.worlds.drift_laws import LAWS, campaign, devices_of, scaled
+from studies.worlds.noisy_worlds import Additive
 
 LENGTH = {"one device": 3000, "fleet": 900}
 BATCH = 50

@@ -12,7 +12,7 @@ import jostle
 from jostle.traces import Trace
 from studies._runner import Measures, TableStudy
 from studies.bridge.families import FAMILIES, made_family
-from studies.live.processes import LAWS, whole_traces
+from studies.worlds.usage_processes import LAWS, whole_traces
 
 PARTS = (0.25, 0.5, 0.75)  # of the usual length: samples seen
 QUANTILES = (0.5, 0.8, 0.95)

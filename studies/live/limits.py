@@ -26,7 +26,7 @@ import numpy as np
 from jostle._confidence import exact_confidence
 from jostle.bridge import Peaks, Residents
 from studies.data import one_core
-from studies.live.processes import LAWS, a_run, whole_runs
+from studies.worlds.usage_processes import LAWS, a_run, whole_runs
 
 NEW, TRUTH, MOMENT = 200, 20_000, 20
 RULES: tuple[str, ...] = ("limit", "rest", "max", "max*1.2", "vpa")

@@ -19,7 +19,7 @@ from studies.data import data_folder
 from studies.data.gavel import read_gavel
 from studies.data.magus import read_magus
 from studies.data.pitot import read_pitot
-from studies.one_model.made import WORLDS
+from studies.worlds.campaigns import WORLDS
 
 STUDIES = Path(__file__).resolve().parents[1]
 RECORDED = STUDIES / "alignment" / "recorded"

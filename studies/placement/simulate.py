@@ -11,29 +11,24 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns
 from jostle.models import fit
-from studies.placement.cluster import Cluster, Played, Truth, drawn_jobs
 from studies.placement.packing import drawn_limits, pack_measured
-from studies.placement.policies import NamedPolicy, policies
-from studies.placement.sets import MeasuredSets, measured_sets
+from studies.placement.policies import policies
+from studies.placement.sets import measured_sets
 
 if TYPE_CHECKING:
     from jostle.progress import Progress
     from jostle.runs import Runs
-    from studies.placement.arrivals import Arrivals
 
 
 @dataclass(frozen=True)
 class Draw:
     """How sets and limits are drawn. held_out: share of the sets. ratios: limits over times alone. among: the
-    share that may be late among the chosen. repeats: draws of limits for each fit. arrivals: of the jobs
-    that come to the cluster with the seed, if any. nodes: of the cluster."""
+    share that may be late among the chosen. repeats: draws of limits for each fit."""
 
     held_out: float
     ratios: np.ndarray
     among: float
     repeats: int
-    arrivals: Callable[[int], Arrivals] | None = None
-    nodes: int = 40
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,8 @@ def simulate_policies(
     seed: int,
     progress: Progress | None,
     clock: Callable[[], float] = time.perf_counter,
-) -> tuple[list[Tally], list[Played]]:
-    """(sets placed at once, jobs that come and go). Raises NotEnoughRuns, and what fitting raises."""
+) -> list[Tally]:
+    """Let every policy accept sets that were held out, and pack those. Raises NotEnoughRuns."""
     learned, held = held_out_sets(runs, draw.held_out, seed)
     model = fit(learned, method, seed=seed, progress=progress)
     parts = measured_sets(held, model, runs, fewest=2)
@@ -116,23 +111,7 @@ def simulate_policies(
                     policy.note,
                 )
             )
-    return results, _played(parts, every, draw, seed, clock)
-
-
-def _played(
-    parts: Sequence[MeasuredSets],
-    every: Sequence[NamedPolicy],
-    draw: Draw,
-    seed: int,
-    clock: Callable[[], float],
-) -> list[Played]:
-    """Every policy on the same jobs, drawn from sets that were held out."""
-    truth = Truth(parts)
-    if draw.arrivals is None or not truth.at:
-        return []
-    jobs = drawn_jobs(truth, draw.arrivals(seed), draw.ratios, np.random.default_rng((seed, 2)))
-    cluster = Cluster(truth, jobs, draw.nodes, clock)
-    return [cluster.play(policy) for policy in every]
+    return results
 
 
 def summed(tallies: Sequence[Tally]) -> list[dict[str, Any]]:

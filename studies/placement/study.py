@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from jostle._options import Flag, Limits, Positional, Short
-from jostle._report import Report, percent
+from jostle._options import Flag, Limits, Positional
+from jostle._report import Report, Table, percent
 from jostle.evaluate import FirstSeed, Seeds, listed
 from jostle.progress import Progress, no_progress, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jostle.runs import Runs
-    from studies.placement.arrivals import Arrivals
 
 
 AS_GOOD = 0.02  # of the clairvoyant's saving, by which a rule may be behind and still do as well
@@ -26,9 +23,7 @@ class PlacementStudy:
     """Who may share a platform: limits violated against platforms saved, by policy.
 
     Sets of co-runners are held out whole. Every workload of them is a request with a limit drawn from the
-    ratios; a policy accepts sets, and those that save most platforms are placed, each request once. Then jobs
-    of these workloads come to a cluster, drawn or by the times of a trace, share nodes as far as the
-    policy lets them, wait where it does not, and slow each other down as was measured.
+    ratios; a policy accepts sets, and those that save most platforms are placed, each request once.
     """
 
     dataset: Annotated[
@@ -44,18 +39,8 @@ class PlacementStudy:
         float, "Of the chosen, the share that may be late, for policies that aim at one."
     ] = 0.05
     repeats: Annotated[int, "Draws of limits for each fit.", Limits(1)] = 5
-    jobs: Annotated[int, "Jobs that come to the cluster for each fit; 0 for none.", Limits(0)] = (
-        1000
-    )
-    nodes: Annotated[int, "Nodes of the cluster.", Limits(1)] = 40
-    load: Annotated[float, "Of the nodes, what the jobs would keep busy alone.", Limits(0.01)] = 1.1
-    trace: Annotated[
-        Path | None,
-        "A table with arrival_seconds and stay_seconds for the times of the jobs.  [default: drawn]",
-    ] = None
     seeds: Seeds = 5
     seed: FirstSeed = 0
-    output: Annotated[Path | None, "Folder for the picture.", Short("-o")] = None
 
     name: ClassVar[str] = "placement"
 
@@ -64,43 +49,27 @@ class PlacementStudy:
         import numpy as np
 
         from jostle.evaluate import document
-        from studies.placement.cluster import Played, summed_outcomes
         from studies.placement.simulate import Draw, Tally, simulate_policies, summed
-        from studies.placement.tables import cluster_table, policy_table
 
         runs, data = self._runs()
         ratios = np.array([self._ratio(text) for text in listed(self.limits) or ()])
-        arrivals = self._arrivals()
-        draw = Draw(self.held_out, ratios, self.among, self.repeats, arrivals, self.nodes)
+        draw = Draw(self.held_out, ratios, self.among, self.repeats)
         every: list[Tally] = []
-        played: list[Played] = []
         for number in range(self.seeds):
-            tallies, outcomes = simulate_policies(
+            every += simulate_policies(
                 runs,
                 self._method(),
                 draw,
                 self.seed + number,
                 share_of(progress, number, self.seeds),
             )
-            every, played = [*every, *tallies], [*played, *outcomes]
-        rows, cluster = summed(every), summed_outcomes(played)
+        rows = summed(every)
         tables: list[Any] = [policy_table(rows), *_plainly(rows)]
-        tables += [cluster_table(cluster)] if cluster else []
-        figures = []
-        if self.output is not None:
-            from studies.placement.figures import draw_policies
-
-            figures = draw_policies(rows, cluster, self.output)
         notes = sorted({f"{one.policy}, seed {one.seed}: {one.note}" for one in every if one.note})
         metrics = {
             f"{row['policy'].replace(' ', '_')}_{name}": row[name]
             for row in rows
             for name in ("violated_ratio", "saved_of_clairvoyant_ratio", "accepted_late_ratio")
-        }
-        metrics |= {
-            f"cluster_{row['policy'].replace(' ', '_')}_{name}": row[name]
-            for row in cluster
-            for name in ("violated_ratio", "saved_of_clairvoyant_ratio", "wait_mean_seconds")
         }
         results = document(
             self,
@@ -108,10 +77,9 @@ class PlacementStudy:
             self.seed,
             limits=ratios.tolist(),
             rows=rows,
-            cluster=cluster,
             metrics=metrics,
         )
-        return Report(results, tables, figures=figures, notes=notes)
+        return Report(results, tables, notes=notes)
 
     def _runs(self) -> tuple[Runs, dict[str, Any]]:
         from jostle.datasets import sample
@@ -121,18 +89,6 @@ class PlacementStudy:
             return sample().ok(), {"dataset": "sample"}
         version = Dataset(self.dataset).version()
         return read_runs(self.dataset).ok(), {"dataset": str(self.dataset), "version": version}
-
-    def _arrivals(self) -> Callable[[int], Arrivals] | None:
-        """By seed: the jobs that come to the cluster."""
-        from studies.placement.arrivals import drawn_arrivals, read_arrivals
-
-        if not self.jobs:
-            return None
-        busy = self.load * self.nodes
-        if self.trace is not None:
-            results = read_arrivals(self.trace).take(self.jobs).at_load(busy)
-            return lambda seed: results
-        return lambda seed: drawn_arrivals(self.jobs, seed).at_load(busy)
 
     def _method(self) -> Any:
         from jostle.evaluate import made
@@ -172,3 +128,29 @@ def _plainly(rows: list[dict[str, Any]]) -> list[str]:
         return [f"Without bounds as good here, though nothing promised it: {', '.join(best)}."]
     text = f"No rule without bounds saves as much with at most {percent(aim)} violated here."
     return [text]
+
+
+def policy_table(rows: list[dict[str, Any]]) -> Table:
+    """Show what each policy placed at once."""
+    lines = [
+        [
+            row["policy"],
+            f"{row['placed_sets']:.1f}",
+            percent(row["violated_ratio"]),
+            percent(row["saved_of_clairvoyant_ratio"], 0),
+            percent(row["accepted_late_ratio"], 2),
+            percent(row["accepted_late_error_ratio"], 2),
+            f"{row['decisions_per_second']:.3g}",
+        ]
+        for row in rows
+    ]
+    heads = [
+        "policy",
+        "sets placed",
+        "violated of them",
+        "saved of clairvoyant's",
+        "accepted and late of asked",
+        "error",
+        "decisions/s",
+    ]
+    return Table(heads, lines, range(1, len(heads)))

@@ -25,7 +25,7 @@ from jostle.cli import exit_code
 from jostle.errors import JostleError, NotEnoughRuns, UnknownName, UsageError
 from jostle.traces import Traces, write_traces
 from studies.live.limits import vpa_target
-from studies.live.processes import LAWS, a_run
+from studies.worlds.usage_processes import LAWS, a_run
 from tests.bridge.conftest import a_trace
 from tests.limits import share_limits
 

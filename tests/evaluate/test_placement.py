@@ -49,11 +49,8 @@ def test_the_additive_rule_finds_what_is_additive(model: Model) -> None:
     )  # a ridge holds back a little
 
 
-@pytest.mark.usefixtures("sketches")
-def test_the_study_on_a_small_world(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    study = PlacementStudy(dataset, settings=QUICK, seeds=1, repeats=2, output=tmp_path)
+def test_the_study_on_a_small_world(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = PlacementStudy(dataset, settings=QUICK, seeds=1, repeats=2)
     with uncompiled():
         report = study.run()
     rows = {row["policy"]: row for row in report.document["rows"]}
@@ -64,8 +61,6 @@ def test_the_study_on_a_small_world(
     assert rows["pack by slots"]["saved_platforms"] >= rows["clairvoyant"]["saved_platforms"]
     assert rows["bound 0.9"]["accepted_late_ratio"] <= 0.1
     assert rows["bound 0.99"]["placed_sets"] <= rows["bound 0.9"]["placed_sets"]
-    assert all(path.is_file() for path in report.figures)
-    assert {path.suffix for path in report.figures} == {".svg"}
     with pytest.raises(UsageError, match="limit"):
         PlacementStudy(dataset, limits="0.5").run()
     with pytest.raises(UsageError, match="no option"):
@@ -73,20 +68,12 @@ def test_the_study_on_a_small_world(
     capsys.readouterr()
 
 
-def test_the_study_as_a_command(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trace = tmp_path / "trace.csv"
-    trace.write_text("arrival_seconds,stay_seconds\n" + "0,60\n10,80\n20,10\n" * 20)
+def test_the_study_as_a_command(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["placement", str(dataset), "--seeds", "1", "--repeats", "1", "--json"]
     for setting in QUICK:
         asked += ["--set", setting]
-    asked += ["--trace", str(trace), "--nodes", "8"]
     with uncompiled():
         assert studies.run([*asked, "--limits", "1.2,2"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     assert document["limits"] == [1.2, 2.0]
-    cluster = {row["policy"]: row for row in document["cluster"]}
-    assert cluster["clairvoyant"]["jobs"] == 60
-    assert cluster["clairvoyant"]["violated_ratio"] == 0

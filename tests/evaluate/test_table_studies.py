@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from typing import Annotated, Any, ClassVar
 
 import pytest
 
-import studies
 from jostle.extend import Table
 from studies._runner import Measures, TableStudy, error_of_mean, over_best
 
@@ -78,12 +76,3 @@ def test_summaries() -> None:
         "over_best_rule_geometric_mean_ratio": pytest.approx(1.0),
         "over_best_rule_worst_ratio": 2.0,
     }
-
-
-def test_a_study_runs_as_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["probe_laws", "--laws", "none", "--shares", "0", "--programs", "5", "--repeats", "1"]
-    assert studies.run([*words, "--seeds", "1", "--json"]) == 0
-    metrics = json.loads(capsys.readouterr().out)["metrics"]
-    assert 0 < metrics["none_none_0_0"] < 5  # noise of 1.5%, in per cent
-    assert metrics["over_none_0_0"] == metrics["probes_none_0_0"] / metrics["none_none_0_0"]
-    assert metrics["over_none_0_0"] == metrics["over_best_rule_worst_ratio"]

@@ -13,7 +13,7 @@ from jostle.factorization import Factorization, FittedFactorization
 from jostle.factorization.beside._measured import MeasuredAlone
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
-from studies.slowdown.laws import MadeCampaign
+from tests.made_pairs import MadeCampaign
 
 QUICK: dict[str, Any] = {"types": 2, "type_rank": 2, "rank": 8, "hidden": 16, "steps": 100}
 

@@ -10,15 +10,15 @@ import pytest
 
 from jostle.errors import UnknownName, UnreadableFile, UsageError
 from jostle.runs import Runs, all_names
-from studies.one_model import laws
 from studies.one_model.campaigns import KnownData, campaign_names
-from studies.one_model.laws import TRAITS, MadeNames
-from studies.one_model.made import WORLDS, MadeWorld
 from studies.one_model.measure import Examined, FitCell, respelt_query, spelt, written
 from studies.one_model.rules import RULES, fit_rule
 from studies.one_model.splits import LARGER, NEW, WAYS, SetsLeftOut
 from studies.one_model.study import OneModelStudy, add_raw, read_raw
 from studies.one_model.tables import by_cell, metrics_of, ratios, summary
+from studies.worlds import slowdown_laws as laws
+from studies.worlds.campaigns import WORLDS, MadeWorld
+from studies.worlds.slowdown_laws import TRAITS, MadeNames
 
 SMALL = MadeWorld("adding", 9, 2, features="informative", noise=0.0)
 

@@ -13,7 +13,7 @@ from jostle.methods import learn
 from jostle.rules import Ground, LargerSets, SlowdownRows, fit_extrapolation, fit_memory
 from jostle.rules.larger._more import GROW, POOL
 from jostle.slowdown import Slowdown
-from studies.slowdown.laws import MadeCampaign
+from tests.made_pairs import MadeCampaign
 
 QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60, "process": False}
 GROUND = Ground(1, 4, np.zeros((4, 1)), np.zeros(4))

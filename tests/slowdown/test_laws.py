@@ -12,8 +12,8 @@ from jostle.evaluate import AdditiveEffects, OwnPairs, SoloTime
 from jostle.methods import learn
 from jostle.runs import Runs, split_rows
 from jostle.slowdown import Slowdown
-from studies.slowdown.laws import LAWS, MadeCampaign
 from tests.limits import assert_closer, assert_not_farther, errors_of
+from tests.made_pairs import LAWS, MadeCampaign
 
 # Few iterations, so that a fit takes a second.
 QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60}

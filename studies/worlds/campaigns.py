@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from jostle.runs import Runs
-from studies.one_model import laws
-from studies.one_model.laws import TRAITS, MadeNames, Slowdown
+from studies.worlds import slowdown_laws as laws
+from studies.worlds.slowdown_laws import TRAITS, MadeNames, Slowdown
 
 PAIR_ROWS = 800  # of a campaign, about, whatever its platforms and repeats
 # Sets of so many programs, over the number of pairs.

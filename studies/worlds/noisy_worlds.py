@@ -11,9 +11,9 @@ import numpy as np
 from jostle.bounds import Candidates
 from jostle.methods import FitWithout, FromCounts, Prepared, RunCounts
 from jostle.runs import Colocations, Runs, all_names
-from studies.one_model import laws
 from studies.one_model.campaigns import read_campaign
-from studies.one_model.laws import TRAITS, MadeNames
+from studies.worlds import slowdown_laws as laws
+from studies.worlds.slowdown_laws import TRAITS, MadeNames
 
 WORKLOADS, PLATFORMS = 24, 8
 FOLDS = 5
