@@ -177,9 +177,17 @@ def roll(_: Any) -> tuple[Work, int]:
 
 def bridge(_: Any) -> tuple[Work, int]:
     """A path of 25 bridges between snapshots of 200 atoms."""
-    from studies.bridge.speed import speed_metrics
+    from jostle.bridge import Cloud, edge_eps, solve_edge
 
-    return lambda: (np.array(len(speed_metrics(n=200, s=26, repeats=1))),), 1
+    random = np.random.default_rng(0)
+    path = [Cloud.of(random.normal(0.1 * k, 1.0, (200, 3))) for k in range(26)]
+    ends = list(zip(path, path[1:], strict=False))
+    eps = [edge_eps(x, y, 0.1, "spread") for x, y in ends]
+    return lambda: (
+        np.array(
+            [solve_edge(*two, one).convergence.sweeps for two, one in zip(ends, eps, strict=True)]
+        ),
+    ), 1
 
 
 CASES: dict[str, Callable[[Any], tuple[Work, int]]] = {

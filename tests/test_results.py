@@ -100,36 +100,6 @@ def test_a_table_of_what_is_not_in_the_file_is_refused() -> None:
         tables.table("gavel-rules", **{"from": "nothing like it"})
 
 
-BRIDGE = {
-    "made programs, 1% jitter": ("bridge-made", "phases-1-7"),
-    "5%": ("bridge-made", "phases-5-7"),
-    "15%": ("bridge-made", "phases-15-7"),
-    "drift without phases": ("bridge-made", "drift-7"),
-}
-
-
-def test_forecasts_table_is_that_of_its_files() -> None:
-    text = (RESULTS / "bridge.md").read_text("utf-8")
-    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
-    head = [cell.strip() for cell in lines[0]]
-    assert head[0] == "7 snapshots"
-    methods = {"exact transport": "ot", "phase, placed": "phase_placed"}
-    compared = 0
-    for line in lines[2:]:
-        cells = [cell.strip() for cell in line]
-        if cells[0] not in BRIDGE:
-            continue
-        name, data = BRIDGE[cells[0]]
-        printed = (RESULTS / "raw" / f"{name}.txt").read_text("utf-8")
-        (block,) = re.findall(rf"^{re.escape(data)}: .*?\n(.*?)(?:\n\n|\Z)", printed, re.M | re.S)
-        own = {row.split()[0]: row.split()[1] for row in block.splitlines()}
-        for column, cell in zip(head[1:], cells[1:], strict=True):
-            if cell:
-                compared += 1
-                assert own[methods.get(column, column)] == cell, f"{cells[0]}: {column}"
-    assert compared >= 20
-
-
 def test_results_in_short_are_those_of_the_pages() -> None:
     """What the summary says of factorization, against its files."""
     text = (RESULTS / "index.md").read_text("utf-8")

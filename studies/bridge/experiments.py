@@ -7,10 +7,9 @@ recordings, other allocations) is made (`_programs`); every answer names its sou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy as np
 from jostle.bridge import (
     Bridge,
     Cloud,
-    Distribution,
     Forecast,
     Snapshots,
     evenly_few,
@@ -34,7 +32,6 @@ from studies.bridge.data import (
     fingerprint,
     read_published,
 )
-from studies.bridge.graphs.contexts import Contexts
 from studies.bridge.graphs.forecasts import GRAPHS, GraphForecast
 from studies.bridge.programs import (
     ANNEAL_SECONDS,
@@ -53,14 +50,6 @@ MULTI_SCALE = {
     "llc-requests": 1e-9,
     "llc-misses": 1e-7,
 }  # of events per second
-ASKED = {"cache": "MB of cache", "bandwidth": "MB/s of bandwidth"}
-MEASURED_AT: Mapping[str, tuple[float, ...]] = {
-    "cache": (2.0, 6.0, 12.0, 20.0, 30.0),
-    "bandwidth": (20.0, 60.0, 100.0, 140.0, 180.0),
-}
-CONTEXT_METHODS = ("bridge", "ot", "spline", "mixture", "nearest")
-CONTEXT_SECONDS = 1.0  # length of the runs in contexts
-FREE_MBPS, FULL_MB = 1e6, 30.0  # what is not limited while the other is
 Read = Callable[[int, bool], tuple[np.ndarray, list[np.ndarray], list[str]]]
 
 
@@ -203,65 +192,6 @@ class MultiCore:
         """What the other half of the runs did at a held-out time; learned: the half that is learned from."""
         shots = self._halves[0 if learned else 1]
         return shots.of(core)[int(np.searchsorted(shots.times_seconds, at))].cloud
-
-
-@dataclass(frozen=True, eq=False)
-class AcrossContexts:
-    """One core of the annealer under several allocations of one kind. answers: {asked: {method: law}} at the
-    allocations that nobody measured, and what other runs did there (`oracle`: as many as were learned from,
-    `truth`). at_seconds: when."""
-
-    kind: str
-    measured: tuple[float, ...]
-    at_seconds: float
-    scale: np.ndarray
-    answers: Mapping[float, Mapping[str, Distribution]]
-    known: Mapping[float, Distribution]
-    source: str
-
-    @classmethod
-    def made(cls, kind: str, runs: int = 200, *, seed: int = 0) -> AcrossContexts:
-        """Of `cache` (Cache Allocation Technology) or `bandwidth` (Memguard)."""
-        if kind not in MEASURED_AT:
-            raise UnknownName("kind of context", kind, tuple(MEASURED_AT))
-        values = MEASURED_AT[kind]
-        at = CONTEXT_SECONDS / 2
-        times = tuple(np.linspace(0.2, 0.8, 4) * CONTEXT_SECONDS)
-
-        def of(value: float, part: int) -> Forecast:
-            limits = (value, FREE_MBPS) if kind == "cache" else (FULL_MB / 5, value)
-            traces = annealer(
-                runs, seed=seed, part=part, caches_mb=limits[:1], bandwidths_mbps=limits[1:],
-                length_seconds=CONTEXT_SECONDS,
-            )  # fmt: skip
-            moments = np.union1d(times, [at])
-            return Forecast(Snapshots.from_traces(traces, COUNTERS, moments), Bridge())
-
-        forecasts = {value: of(value, 0) for value in values}
-        answers: dict[float, dict[str, Distribution]] = {}
-        for low, high in pairwise(values):
-            asked = (low + high) / 2
-            answers[asked] = {
-                name: Contexts(forecasts, Bridge(name)).at(at, asked) for name in CONTEXT_METHODS
-            }
-            answers[asked] |= {"oracle": of(asked, 1).at(at), "truth": of(asked, 2).at(at)}
-        known = {value: one.at(at) for value, one in forecasts.items()}
-        text = f"Made annealer, {runs} runs at each allocation: no such recordings were published."
-        scale = np.median([one.scale for one in forecasts.values()], axis=0)
-        return cls(kind, values, at, scale, answers, known, text)
-
-    def errors(self) -> dict[float, dict[str, float]]:
-        """{asked: {method or `oracle`: W2 to the truth in units of the noise}}."""
-        return {
-            asked: {
-                name: distance(
-                    law.cloud, laws["truth"].cloud, self.scale, len(laws["oracle"].atoms)
-                )
-                for name, law in laws.items()
-                if name != "truth"
-            }
-            for asked, laws in self.answers.items()
-        }
 
 
 def distance(guess: Cloud, truth: Cloud, scale: np.ndarray, atoms: int) -> float:

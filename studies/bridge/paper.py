@@ -1,15 +1,13 @@
-"""Everything that the bridge's paper tabulates and draws, on the data there is, on one page.
+"""Everything that the bridge's paper tabulates, on the data there is.
 
 Source: Bondar, Gifford, Phan, Halder, Stochastic Learning of Computational Resource Usage as Graph Structured
-Multimarginal Schrödinger Bridge, Fig. 5 to 11, Tables I to III; cycle ends as in Table I of their ACC 2023
-paper. Figures 1 to 4 are drawings. Contexts (cache and bandwidth) are what the authors went on to.
+Multimarginal Schrödinger Bridge, Tables I to III; cycle ends as in Table I of their ACC 2023 paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,39 +17,22 @@ from jostle.bridge import Bridge, Cloud, Forecast, Snapshots
 from jostle.progress import Progress
 from studies.bridge.data import COUNTERS, PAPER_SCALE
 from studies.bridge.experiments import (
-    ASKED,
     GRAPHS,
     PAPER_UNITS,
-    AcrossContexts,
     MultiCore,
     SingleCore,
     distance,
 )
-from studies.page import write_page
 
 BETWEEN = (0, 1, 2, 3, 4)
-CAPTIONS = {
-    "figure-5-profiles-single": "Figure 5: profiles of the controller, one core",
-    "figure-6-convergence-path": "Figure 6: convergence on the path",
-    "figure-7-predicted-path": "Figure 7: predicted and measured in the third control cycle",
-    "figure-8-misses-by-cache": "Figure 8: cache misses by the cache's size; dashed: allocations of Figure 9",
-    "figure-9-profiles-multicore": "Figure 9: profiles of the annealer, four cores",
-    "figure-10-convergence-multicore": "Figure 10: convergence of both multi-core graphs",
-    "figure-11-predicted-barycentric": "Figure 11: predicted and measured on four cores, barycentric",
-    "figure-11-predicted-series-parallel": "Figure 11: the same, series-parallel",
-    "figure-cycle-ends": "When control cycles end",
-    "figure-contexts-cache": "Under an allocation of the cache that nobody measured",
-    "figure-contexts-bandwidth": "Under a budget of bandwidth that nobody measured",
-}
 
 
 @dataclass(frozen=True, eq=False)
 class BridgePaper:
-    """single, multi: the experiments. contexts: across allocations, of each kind."""
+    """single, multi: the experiments."""
 
     single: SingleCore
     multi: MultiCore
-    contexts: tuple[AcrossContexts, ...]
 
     def tables(self, progress: Progress | None = None) -> tuple[list[Table], dict[str, Any]]:
         """The tables for people, and all their numbers as a document."""
@@ -60,10 +41,6 @@ class BridgePaper:
             ("cycle_ends", lambda: cycle_end_table(self.single)),
             ("table_2", lambda: table_two(self.single, BETWEEN)),
             ("table_3", lambda: table_three(self.multi)),
-            *(
-                (f"contexts_{one.kind}", lambda one=one: context_table(one))
-                for one in self.contexts
-            ),
         )
         shown: list[Table] = []
         found: dict[str, Any] = {}
@@ -73,28 +50,6 @@ class BridgePaper:
             if progress:
                 progress(number, len(steps), 0.0)
         return shown, found
-
-    def draw(self, folder: Path) -> list[Path]:
-        """All figures. Raises MissingExtra without matplotlib."""
-        from studies.bridge import figures as figures
-
-        drawn = figures.draw_profiles(folder, self.single, self.multi)
-        drawn += figures.draw_convergence(folder, self.single, self.multi)
-        drawn += figures.draw_predicted(folder, self.single, self.multi)
-        drawn += figures.draw_misses(folder, self.contexts[0])
-        for one in self.contexts:
-            drawn += figures.draw_contexts(folder, one)
-        return drawn
-
-    def write(self, folder: Path, tables: list[Table]) -> Path:
-        """The page, with the figures that are in the folder."""
-        intro = (
-            f"One core: {self.single.source} Cycle ends: {self.single.ends_source} Four cores: "
-            f"{self.multi.source} Contexts: {self.contexts[0].source} Made runs are split: half is learned "
-            "from, half is what was measured. Figures 1 to 4 of the paper are drawings."
-        )
-        title = "The bridge paper's tables and figures"
-        return write_page(folder, title, intro, CAPTIONS, tables)
 
 
 Found = tuple[list[Table], Any]
@@ -165,7 +120,7 @@ def table_two(single: SingleCore, between: Sequence[int]) -> Found:
     """
     times, truth, prints = single.read(5, True)
     inside = [k for k in range(len(times)) if 2 < times[k] < 3]
-    methods = {"paper": Bridge.paper(PAPER_SCALE), "bridge": Bridge("bridge"), "default": Bridge()}
+    methods = {"paper": Bridge.paper(PAPER_SCALE), "default": Bridge(), "ot": Bridge("ot")}
     found: dict[str, list[list[float | None]]] = {name: [] for name in methods}
     for count in between:
         train_times, clouds, known = single.read(count, False)
@@ -208,7 +163,7 @@ def table_three(multi: MultiCore) -> Found:
     scale = multi.forecast("ot").scale
     document: dict[str, list[list[float]]] = {}
     rows = []
-    for graph in (*GRAPHS, "path", "ot", "average", "oracle"):
+    for graph in (*GRAPHS, "path", "ot", "oracle"):
         document[graph] = []
         for core in sorted(multi.train.cores):
             errors = []
@@ -222,21 +177,6 @@ def table_three(multi: MultiCore) -> Found:
     columns = ["graph", "", *(f"{at:g} s" for at in multi.held_out_seconds)]
     title = f"Table III: W2 in units of the noise ({_kind(multi.source)})"
     return [Table(columns, rows, range(2, len(columns)), title)], document
-
-
-def context_table(one: AcrossContexts) -> Found:
-    """W2 at allocations that nobody measured, between those that were."""
-    errors: Mapping[float, Mapping[str, float]] = one.errors()
-    names = list(next(iter(errors.values())))
-    rows = [
-        [f"{asked:g}", *(f"{each[name]:.3f}" for name in names)] for asked, each in errors.items()
-    ]
-    mean = [float(np.mean([each[name] for each in errors.values()])) for name in names]
-    rows.append(["mean", *(f"{value:.3f}" for value in mean)])
-    known = ", ".join(f"{value:g}" for value in one.measured)
-    title = f"Asked at {ASKED[one.kind]}, measured at {known}: W2 ({_kind(one.source)})"
-    document = {f"{asked:g}": dict(each) for asked, each in errors.items()}
-    return [Table([ASKED[one.kind], *names], rows, range(1, 1 + len(names)), title)], document
 
 
 def _kind(source: str) -> str:

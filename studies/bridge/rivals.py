@@ -1,7 +1,7 @@
 """What a forecast must beat: simple ways to say what a workload uses between two snapshots.
 
 Each takes the training snapshots and a time, and gives a cloud in the snapshots' units. Those that are
-methods of the bridge room themselves (nearest, mixture, exact transport, spline) are called there.
+methods of the bridge room themselves (mixture, exact transport, bridge) are called there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jostle.bridge import (
+    METHODS,
     Cloud,
     Distribution,
     Forecast,
@@ -20,7 +21,6 @@ from jostle.bridge import (
     few,
     squared_distances,
 )
-from studies.bridge.graphs.clock import clock_of
 
 POOL = 500  # atoms of a pooled baseline
 STEPS = 2_000_000  # of the simplex
@@ -52,6 +52,14 @@ def same_phase(forecast: Forecast, core: int, time: float, period: float) -> Clo
     return few(Cloud.of(np.concatenate(clouds)), POOL, 0) if clouds else None
 
 
+def nearest(snapshots: Snapshots, core: int, time: float) -> Cloud:
+    """The nearer of the two snapshots; of runs that ended nothing."""
+    before, after, lam = _around(snapshots, core, time)
+    if 1 in (before.idle_ratio, after.idle_ratio):
+        return before.cloud if before.idle_ratio < 1 else after.cloud
+    return before.cloud if lam < 0.5 else after.cloud
+
+
 def _around(snapshots: Snapshots, core: int, time: float) -> tuple[Snapshot, Snapshot, float]:
     """The snapshots before and after, and the share of the time between them that has passed."""
     times, shots = snapshots.times_seconds, snapshots.of(core)
@@ -78,30 +86,6 @@ def run_paired(snapshots: Snapshots, core: int, time: float) -> Cloud | None:
     return Cloud.of((1 - lam) * before.cloud.atoms[i] + lam * after.cloud.atoms[j])
 
 
-def gaussian(snapshots: Snapshots, core: int, time: float) -> Cloud:
-    """The Gaussians of the two snapshots, interpolated by the Bures geodesic: x moved by its linear map."""
-    before, after, lam = _around(snapshots, core, time)
-    x, y = before.cloud, after.cloud
-    unit = np.sqrt(np.maximum(np.diag(x.covariance) + np.diag(y.covariance), 1e-300))
-    a = x.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
-    b = y.covariance / np.outer(unit, unit) + 1e-9 * np.eye(len(unit))
-    root = _root(a)
-    inverse = np.linalg.inv(root)
-    push = inverse @ _root(root @ b @ root) @ inverse
-    start = (x.atoms - x.mean) / unit
-    random = np.random.default_rng(0)
-    # Atoms of the interpolated Gaussian, not of x: it is the baseline that knows two moments only.
-    law = (1 - lam) * np.eye(len(unit)) + lam * push
-    spread = _root(law @ a @ law)
-    drawn = random.standard_normal((max(len(start), len(y)), len(unit))) @ spread
-    return Cloud.of((1 - lam) * x.mean + lam * y.mean + drawn * unit)
-
-
-def _root(matrix: np.ndarray) -> np.ndarray:
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-
-
 def quantile(snapshots: Snapshots, core: int, time: float) -> Cloud:
     """Every component's quantiles interpolated by itself, joined by the ranks of the nearer snapshot."""
     x, y, lam = _around(snapshots, core, time)
@@ -115,37 +99,13 @@ def quantile(snapshots: Snapshots, core: int, time: float) -> Cloud:
     return Cloud.of(atoms, near.weights)
 
 
-def clock_nearest(snapshots: Snapshots, core: int, time: float) -> Cloud | None:
-    """What the phase-aware method knows, in the simplest way: each run's own progress at that time, and a
-    state that some run had at the progress nearest to it; None without a clock."""
-    clock = clock_of(snapshots)
-    if clock is None:
-        return None
-    asked = clock.at(core, time)[0]
-    asked = asked[np.isfinite(asked)]
-    atoms, places = [], []
-    for when, shot in zip(snapshots.times_seconds, snapshots.of(core), strict=True):
-        if shot.idle_ratio < 1:
-            there = clock.at(core, float(when))[0][shot.runs]
-            atoms.append(shot.cloud.atoms[np.isfinite(there)])
-            places.append(there[np.isfinite(there)])
-    known = np.concatenate(places) if places else np.zeros(0)
-    if not len(asked) or not len(known):
-        return None
-    random = np.random.default_rng(0)
-    gap = np.abs(asked[:, None] - known) + 1e-9 * random.random((len(asked), len(known)))
-    return Cloud.of(np.concatenate(atoms)[gap.argmin(axis=1)])
-
-
 SIMPLE: dict[str, Callable[[Snapshots, int, float], Cloud | None]] = {
     "climatology": climatology,
+    "nearest": nearest,
     "independent": independent,
     "run_paired": run_paired,
-    "gaussian": gaussian,
     "quantile": quantile,
-    "clock_nearest": clock_nearest,
 }
-OWN = ("average", "nearest", "mixture", "ot", "spline", "bridge", "phase")
 
 
 def predictions(
@@ -154,9 +114,7 @@ def predictions(
     """{method: cloud} of every method that can answer, ended runs as an atom at 0."""
     snapshots = forecast.snapshots
     found: dict[str, Cloud] = {}
-    for name in OWN:
-        if name == "phase" and clock_of(snapshots) is None:
-            continue
+    for name in METHODS:
         found[name] = forecast.at(time, core, method=name).cloud
     simple = {name: rule(snapshots, core, time) for name, rule in SIMPLE.items()}
     if period is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,22 +20,10 @@ from studies.bridge.data import (
     read_published,
 )
 from studies.bridge.families import FAMILIES, made_family
-from studies.bridge.graphs.clock import ClockedSnapshots, ClockForecast, ClockSettings
-from studies.bridge.graphs.forecasts import GraphForecast
-from studies.bridge.graphs.placing import place
 from studies.bridge.scores import ForecastSplit, HeldOutTime
 
 STEADY = 1.0  # cycles: the first one is the start-up
-CANDIDATES = 120  # times at which a snapshot may be placed
 FEWEST_RUNS = 8
-
-
-@dataclass(frozen=True)
-class Also:
-    """What is scored too: bridges of these graphs, and with a clock the phase-aware forecast."""
-
-    graphs: tuple[str, ...] = ()
-    clock: ClockSettings | None = None
 
 
 def trace_splits(
@@ -46,14 +34,13 @@ def trace_splits(
     splits: int = 3,
     times: int = 24,
     ended: float = 0.0,
-    also: Also | None = None,
     seed: int = 0,
 ) -> list[ForecastSplit]:
     """Splits of recorded or made traces: half of the runs each, `snapshots` evenly spread times, and
     `times` random ones in between, on every core.
 
-    ended: the share of the cores' runs that have ended by the last snapshot; 0: while all go on. also: what
-    is scored too. Raises NotEnoughRuns, UsageError.
+    ended: the share of the cores' runs that have ended by the last snapshot; 0: while all go on. Raises
+    NotEnoughRuns, UsageError.
     """
     method = replace(method or Bridge(), snapshots=None)
     if len(traces) < FEWEST_RUNS:
@@ -77,7 +64,7 @@ def trace_splits(
         between = between[np.abs(between[:, None] - grid).min(axis=1) > step]
         half = len(ids) // 2
         halves = traces.select(ids[:half]), traces.select(ids[half:])
-        made.append(_trace_split(halves, method, grid, between, also or Also()))
+        made.append(_trace_split(halves, method, grid, between))
     return made
 
 
@@ -86,14 +73,10 @@ def _trace_split(
     method: Bridge,
     grid: np.ndarray,
     between: np.ndarray,
-    also: Also,
 ) -> ForecastSplit:
     """Snapshots of the first half on the grid, tested at the times in between."""
-    clock = also.clock
-    by_clock = clock is not None and clock.kind == "beats"
-    candidates = np.linspace(grid[0], grid[-1], CANDIDATES) if by_clock else grid
-    times = np.union1d(np.union1d(grid, between), candidates)
-    a, b = (ClockedSnapshots.timed(half, method.components, times, clock=clock) for half in halves)
+    times = np.union1d(grid, between)
+    a, b = (Snapshots.from_traces(half, method.components, times) for half in halves)
     train = a.select(np.searchsorted(times, grid))
     held_out = []
     for core in sorted(a.cores):
@@ -104,14 +87,7 @@ def _trace_split(
             leaks = fingerprint(oracle.cloud.atoms) in prints
             clouds = _with_idle(truth), _with_idle(oracle)
             held_out.append(HeldOutTime(float(time), core, *clouds, leaks))
-    others: dict[str, tuple[Forecast, str]] = {}
-    if by_clock:
-        able = a.select(np.searchsorted(times, candidates))
-        placed = able.select(place(able, len(grid), min(a.cores)))
-        others["phase_placed"] = ClockForecast(placed, method), "phase"
-    for graph in also.graphs:
-        others[graph] = GraphForecast(train, method, graph), "bridge"
-    return ForecastSplit(ClockForecast(train, method), held_out, others=others)
+    return ForecastSplit(Forecast(train, method), held_out)
 
 
 def _with_idle(shot: Snapshot) -> Cloud:
@@ -168,21 +144,16 @@ def made_splits(
     seed: int = 0,
     splits: int = 3,
     ended: float = 0.0,
-    clock: bool = True,
 ) -> list[ForecastSplit]:
     """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) `drift-SNAPSHOTS`, or a
     family of `studies.bridge.families` with its snapshots.
-
-    clock: phase programs with their marks.
     """
-    method, marks = Bridge(components=COUNTERS), None
+    method = Bridge(components=COUNTERS)
     kind, *numbers = name.split("-")
     try:
         if kind == "phases":
             jitter, snapshots = int(numbers[0]) / 100, int(numbers[1])
             traces = phase_program(runs, jitter=jitter, seed=seed)
-            if clock:
-                marks = ClockSettings("beats", "beats")
         elif kind == "drift":
             snapshots = int(numbers[0])
             traces = drift(runs, seed=seed)
@@ -203,6 +174,5 @@ def made_splits(
         method=method,
         splits=splits,
         ended=ended,
-        also=Also(clock=marks),
         seed=seed,
     )

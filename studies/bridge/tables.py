@@ -9,15 +9,13 @@ from jostle._report import Table, percent
 from jostle.bridge import METHODS
 from studies.bridge.scores import Scores, came_true
 
-SINGLE = tuple(method for method in METHODS if method != "average")
 SURE = 0.99
 LEVELS = (0.9, 0.99, 0.995)
 
 
 def accuracy_metrics(scores: Sequence[Scores]) -> dict[str, float]:
-    """`w2_over_oracle_ratio_METHOD_DATA`, `w2_oracle_DATA`, `leaks_DATA`;
-    `average_over_best_ratio_MEASURE_DATA`: the same of the default; `came_true_of_99_percent_METHOD`: over
-    all data."""
+    """`w2_over_oracle_ratio_METHOD_DATA`, `w2_oracle_DATA`, `leaks_DATA`; `came_true_of_99_percent_METHOD`:
+    over all data."""
     metrics: dict[str, float] = {}
     for one in scores:
         tag = one.name.replace("-", "_")
@@ -28,14 +26,7 @@ def accuracy_metrics(scores: Sequence[Scores]) -> dict[str, float]:
                 metrics[f"w2_over_oracle_ratio_{method}_{tag}"] = one.ratio(method)
             metrics[f"crps_{method}_{tag}"] = one.mean(method, "crps")
             metrics[f"brier_{method}_{tag}"] = one.mean(method, "brier")
-        for measure in ("w2", "crps"):
-            best = min(one.mean(method, measure) for method in SINGLE if method in one.methods)
-            metrics[f"average_over_best_ratio_{measure}_{tag}"] = (
-                one.mean("average", measure) / best
-            )
-        brier = one.mean("average", "brier") / one.mean("mixture", "brier")
-        metrics[f"average_over_mixture_ratio_brier_{tag}"] = brier
-    for method in ("average", *SINGLE):
+    for method in METHODS:
         claims = [one.claims[method] for one in scores if method in one.claims]
         share, count = came_true(claims, SURE) if claims else (float("nan"), 0)
         if count:
@@ -46,7 +37,7 @@ def accuracy_metrics(scores: Sequence[Scores]) -> dict[str, float]:
 def reliability_table(scores: Sequence[Scores]) -> Table:
     """Of what methods call so likely at least, or its opposite, how much came true, over all data."""
     rows = []
-    for method in ("oracle", "average", *SINGLE):
+    for method in ("oracle", *METHODS):
         claims = [one.claims[method] for one in scores if method in one.claims]
         if claims:
             found = [came_true(claims, level) for level in LEVELS]

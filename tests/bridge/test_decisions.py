@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert exit_code(["forecast", *arguments, "--method", "nearest", "--json"]) == 0
+    assert exit_code(["forecast", *arguments, "--method", "mixture", "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -77,7 +77,7 @@ def test_folders_and_saved_forecasts_add(
 
 def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["forecast", str(folder), "-w", "a", "-w", "b", "--at", "0.35"]
-    assert exit_code([*arguments, "--method", "nearest", "--capacity", "events=12"]) == 0
+    assert exit_code([*arguments, "--method", "mixture", "--capacity", "events=12"]) == 0
     printed = capsys.readouterr().out
     assert "P(events > 12)" in printed
     assert re.search(r"P\(events > 12\)\s+0\.7[0-9]{3}", printed)

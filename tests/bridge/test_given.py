@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Bridge, Forecast, Snapshots
+from jostle.bridge import Forecast, Snapshots
 from jostle.cli import exit_code
 from jostle.errors import BadData, UnknownName, UsageError
 from jostle.traces import Trace, Traces, write_traces
-from studies.bridge.data import COUNTERS
-from studies.bridge.families import INTERVAL_SECONDS, TIME, made_family
 from tests.bridge.conftest import a_trace
 from tests.limits import assert_closer
 
@@ -96,32 +94,39 @@ def test_runs_that_end_are_idle() -> None:
     assert long.mean[0] == pytest.approx(90, rel=0.1)
 
 
-@pytest.mark.parametrize(("name", "counters"), [("modes", 1), ("walk", 1), ("periodic", 2)])
-def test_it_is_closer_a_tenth_of_a_second_ahead_than_what_is_usual_then(
-    name: str, counters: int
-) -> None:
-    """By the Brier score of each run, over three moments, so many counters and two limits."""
-    traces, components = made_family(name, 80, seed=3), COUNTERS[:counters]
+def walks(runs: int, seed: int) -> list[np.ndarray]:
+    """Rates that go from sample to sample by chance."""
+    random = np.random.default_rng(seed)
+    return [np.exp(np.cumsum(0.15 * random.standard_normal(60))) for _ in range(runs)]
+
+
+def waves(runs: int, seed: int) -> list[np.ndarray]:
+    """Waves of one length that begin anywhere."""
+    random, time = np.random.default_rng(seed), np.arange(60)
+    starts = random.uniform(0, 2 * np.pi, runs)
+    return [2 + np.sin(time / 3 + at) + 0.1 * random.standard_normal(60) for at in starts]
+
+
+@pytest.mark.parametrize("made", [walks, waves])
+def test_it_is_closer_than_what_is_usual_then(made: Any) -> None:
+    """By the Brier score of each run, over three moments and two limits, four samples ahead."""
+    rows = made(80, 3)
+    traces = Traces.from_traces([a_trace(n, {"x": row.tolist()}) for n, row in enumerate(rows)])
     ids = traces.run_ids
-    forecast = jostle.forecast(traces.select(ids[:20]), Bridge(components=components))
-    pooled = np.concatenate([shot.cloud.atoms for shot in forecast.snapshots.of(0)])
-    limits = np.quantile(pooled, (0.5, 0.8), axis=0)
+    forecast = jostle.forecast(traces.select(ids[:30]))
+    limits = np.quantile(np.concatenate(rows[:30]) / 0.1, (0.5, 0.8))
 
-    def score(law: Any, trace: Any, sample: int) -> float:
-        found, errors = law.at(float(TIME[sample])), []
-        for column, counter in enumerate(components):
-            truth = trace[counter][sample] / INTERVAL_SECONDS
-            for limit in limits[:, column]:
-                claimed = found.exceedance_ratio({counter: float(limit)})
-                errors.append((claimed - (truth > limit)) ** 2)
-        return float(np.mean(errors))
+    def score(law: Any, row: np.ndarray, sample: int) -> float:
+        found = law.at(0.1 * (sample + 1))
+        claimed = np.array([found.exceedance_ratio({"x": float(one)}) for one in limits])
+        return float(((claimed - (row[sample] / 0.1 > limits)) ** 2).mean())
 
-    of_given, usual = np.zeros((2, 60, 3))
-    for number, trace in enumerate(traces.select(ids[20:])):
-        for place, samples in enumerate((30, 60, 90)):
-            ahead = samples + 4
-            of_given[number, place] = score(forecast.given(until(trace, samples)), trace, ahead)
-            usual[number, place] = score(forecast, trace, ahead)
+    of_given, usual = np.zeros((2, 50, 3))
+    for number, trace in enumerate(traces.select(ids[30:])):
+        for place, samples in enumerate((15, 30, 45)):
+            row, ahead = rows[30 + number], samples + 3
+            of_given[number, place] = score(forecast.given(until(trace, samples)), row, ahead)
+            usual[number, place] = score(forecast, row, ahead)
     assert_closer(of_given.mean(axis=1), usual.mean(axis=1))
 
 

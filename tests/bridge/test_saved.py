@@ -31,7 +31,7 @@ def same(one: Distribution, two: Distribution) -> None:
 @settings(max_examples=25, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=2, max_size=4),
-    method=st.sampled_from(["average", "nearest", "mixture", "ot", "bridge", "spline"]),
+    method=st.sampled_from(["bridge", "ot", "mixture"]),
     eps=st.sampled_from([0.02, 0.1, 3.0, float("inf")]),
     where=st.floats(0, 1),
     seed=st.integers(0, 2**31),

@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jostle
-from jostle.bridge import Forecast, Joining, Together
+from jostle.bridge import Forecast, Joining, Snapshots, Together
 from jostle.cli import exit_code
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.traces import Traces, write_traces
@@ -69,6 +70,25 @@ def test_dependence_changes_the_tail() -> None:
         for strength in (-0.8, 0.0, 0.9)
     ]
     assert ratios[0] < ratios[1] < ratios[2]
+
+
+def test_few_runs_leave_open_what_they_did_not_show() -> None:
+    """Three workloads of five runs, normal and known: new sums stay below the 95% quantile that is claimed,
+    on the mean over draws of the runs, as often or a little more. And two of one workload are alike."""
+    random, kept = np.random.default_rng(3), []
+
+    def constant(row: np.ndarray) -> Forecast:
+        return jostle.forecast(Snapshots.from_arrays([0.0, 1.0], [row[:, None]] * 2, ["x"]))
+
+    for number in range(300):
+        rows = 10 + random.standard_normal((3, 5))
+        told = Together([constant(row) for row in rows], size=1000, seed=number).at(0.0)
+        assert told.mean[0] == pytest.approx(rows.mean(axis=1).sum())
+        kept.append(NormalDist(30, 3**0.5).cdf(float(told.quantile(0.95)[0])))
+    assert 0.945 < np.mean(kept) < 0.985
+    one, same = constant(np.arange(1.0, 6)), constant(np.arange(1.0, 6))
+    alike, apart = (Together([one, two]).at(0.0).atoms.std() for two in (one, same))
+    assert alike > 1.04 * apart
 
 
 def ramp(rates: list[float], runs: int = 12) -> Forecast:
@@ -205,7 +225,7 @@ def test_odd_members_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadData, match="cannot be added"):
         Together([members[0], other])
     alone = [replace(t, window_id=None) for t in pair(0.5) if t.workload == "a"]
-    with pytest.raises(NotEnoughRuns, match="share 0 windows"):
+    with pytest.raises(NotEnoughRuns, match="do not share 8 windows"):
         Together([members[1], jostle.forecast(Traces.from_traces(alone))], dependence="measured")
     members[0].save(tmp_path / "kept", atoms=5)
     with pytest.raises(NotEnoughRuns, match="forecast from traces"):

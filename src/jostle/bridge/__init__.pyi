@@ -1,4 +1,3 @@
-from .answers._demand import total_demand as total_demand
 from .answers._distribution import Distribution as Distribution
 from .forecasting._forecast import Forecast as Forecast
 from .forecasting._forecast import forecast as forecast
@@ -11,7 +10,6 @@ from .limits._residents import Residents as Residents
 from .live._given import LiveForecast as LiveForecast
 from .live._together import Joining as Joining
 from .live._together import Together as Together
-from .live._together import share_windows as share_windows
 from .problem._clouds import Cloud as Cloud
 from .problem._clouds import median_cost as median_cost
 from .problem._clouds import scale_of as scale_of

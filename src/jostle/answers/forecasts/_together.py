@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,28 +39,15 @@ class SharedMachine:
         str | None, "The platform that the model is asked about.  [default: its only one]"
     ] = None
 
-    def known(self, fitted: Sequence[tuple[str, Forecast]]) -> SharedMachine:
-        """The same with the dependence that these workloads have by default, if none is stated."""
-        if self.dependence is not None:
-            return self
-        from jostle.bridge import Joining, share_windows
-
-        members = [Joining(one) for _, one in fitted]
-        is_measured = len(members) > 1 and share_windows(members)
-        return replace(self, dependence="measured" if is_measured else "independent")
+    @property
+    def is_stated(self) -> bool:
+        """Whether anything is stated of how they share it."""
+        return self.moves or self.dependence is not None
 
     @property
-    def is_sum(self) -> bool:
-        """Whether it is no more than a sum of independent forecasts at one time."""
-        more = self.start or self.slowdown or self.model is not None
-        return not more and self.dependence in (None, "independent")
-
-    @property
-    def text(self) -> str:
-        """How they go together, in words."""
-        if self.dependence == "measured":
-            return "as they were measured side by side"
-        return "as independent ones"
+    def moves(self) -> bool:
+        """Whether they start at times of their own or slow each other down."""
+        return bool(self.start or self.slowdown or self.model is not None)
 
     def totals(
         self,
@@ -69,8 +56,8 @@ class SharedMachine:
         capacities: Mapping[str, float],
         core: int,
         seed: int,
-    ) -> list[TotalUse]:
-        """The sum at each time, from draws.
+    ) -> tuple[list[TotalUse], str]:
+        """The sum at each time, from draws, and how they go together, in words.
 
         Raises UsageError for a number of starts or slowdowns that is not that of the workloads.
         """
@@ -87,11 +74,13 @@ class SharedMachine:
         starts = self.start or (0.0,) * len(fitted)
         together = Together(
             [Joining(one, at, core) for (_, one), at in zip(fitted, starts, strict=True)],
-            dependence=self.dependence or "independent",
+            dependence=self.dependence,
             slowdowns=self.slowdown or self._by_model([name for name, _ in fitted]),
             seed=seed,
         )
-        return totals_of([together.at(time) for time in times], times, capacities)
+        is_measured = together.dependence == "measured"
+        text = "as they were measured side by side" if is_measured else "as independent ones"
+        return totals_of([together.at(time) for time in times], times, capacities), text
 
     def _by_model(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]] | None:
         """What the model says of those that run: time beside the others over time alone."""

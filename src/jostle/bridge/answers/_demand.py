@@ -1,73 +1,87 @@
-"""The sum of independent distributions, and what few runs leave open about it.
+"""The sum of what several use: how they go together, and what few runs leave open about it.
 
-What co-location does to workloads must be in their own distributions. Cores of one workload are not
-independent: forecast the workload's total, or take members together as they were measured.
+Each is drawn from its recorded runs. Where all were recorded side by side often enough, whole windows are
+drawn, so that what is busy together stays so; else each by itself. Few runs leave open how far any of them go
+from their mean and where that is: both are drawn anew, as Student's law has it for the mean of a normal law
+(Biometrika 6, 1908), alike for all that are of the same runs; of many runs nothing of that remains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.bridge.answers._distribution import Distribution
-from jostle.bridge.problem._clouds import Cloud
-from jostle.bridge.problem._thin import systematic
-from jostle.errors import BadData, UsageError
+from jostle.bridge.problem._windows import FEWEST_WINDOWS, common_rows
+from jostle.errors import BadData
 
-MOST = 4_000_000  # numbers of the sum's atoms
-SIZE = 20_000
+Opened = tuple[np.ndarray, np.ndarray]
+"""(draws, n) shares of the values in a drawn mean, and (draws, 1) by how much values go further from it."""
 
 
-def total_demand(
-    distributions: Sequence[Distribution],
-    *,
-    same: Sequence[Hashable] | None = None,
-    size: int = SIZE,
-    seed: int = 0,
-) -> Distribution:
-    """The law of the sum of independent distributions, all components jointly.
+@dataclass(frozen=True, eq=False)
+class Addend:
+    """One of several that are added.
 
-    Exact for few atoms of laws that are known, else `size` draws. Of a law from few runs its mean, and how
-    far it goes from that, are drawn anew as Student's law has them (Biometrika 6, 1908), alike for all that
-    are of the `same` runs, by default the same distribution. mean and covariance are those of what was
-    recorded. Raises BadData for different components, UsageError for none.
+    of: what it is of; those of the same share what few runs leave open, and take different runs of a window.
+    values: (n, k) that it may have. weights: (n,) how likely each is, sum 1. runs: how many are behind them,
+    infinite where the law is known. beyond: (n,) by how many times an open one may have gone higher, on the
+    mean; none by default.
     """
-    if not distributions:
-        raise UsageError("no distributions to add")
-    components = common_components([one.components for one in distributions])
-    clouds = [one.cloud.merged for one in distributions]
-    atoms, weights = np.zeros((1, len(components))), np.ones(1)
-    is_known = not np.isfinite([one.runs for one in distributions]).any()
-    if is_known and np.prod([float(len(one)) for one in clouds]) * len(components) <= MOST:
-        for one in clouds:
-            atoms = (atoms[:, None] + one.atoms).reshape(-1, len(components))
-            weights = np.outer(weights, one.weights).ravel()
-    else:
-        random, doubts = np.random.default_rng(seed), {}
-        weights = np.full(size, 1 / size)
-        for law, one, key in zip(
-            distributions, clouds, same or [id(law) for law in distributions], strict=True
-        ):
-            drawn = one.atoms[random.permutation(systematic(one.weights, size, random))]
-            if np.isfinite(law.runs) and len(one) > 1:
-                n = max(law.runs, 2.0)
-                if key not in doubts:
-                    normal = random.standard_normal((size, len(components)))
-                    doubts[key] = normal, np.sqrt(n / random.chisquare(n - 1, (size, 1)))
-                drawn = _opened(one, drawn, n, *doubts[key])
-            atoms = atoms + drawn
-    total = Cloud.of(atoms, weights)
-    return Distribution(
-        components,
-        total.atoms,
-        total.weights,
-        np.sum([one.mean for one in distributions], axis=0),
-        np.sum([one.covariance for one in distributions], axis=0),
-        "total",
-        distributions[0].time_seconds,
-        warnings=tuple(dict.fromkeys(text for one in distributions for text in one.warnings)),
-    )
+
+    of: Hashable
+    values: np.ndarray
+    weights: np.ndarray
+    runs: float
+    beyond: np.ndarray | None = None
+
+    def open_draws(self, draws: int, random: np.random.Generator) -> Opened | None:
+        """What its number of runs leaves open, drawn; None where nothing is."""
+        if not np.isfinite(self.runs):
+            return None
+        n = max(round(self.runs), 2)
+        factor = np.sqrt(n / random.chisquare(n - 1, (draws, 1)))
+        return random.multinomial(n, self.weights, draws) / n, factor
+
+    def drawn(
+        self, rows: np.ndarray, opened: Opened | None, random: np.random.Generator
+    ) -> np.ndarray:
+        """(draws, k) values like these rows (draws,), as what was left open has it; none below 0 where none
+        was."""
+        values = self.values[rows]
+        if self.beyond is not None and self.beyond.any():
+            values *= 1 + self.beyond[rows, None] * random.standard_exponential((len(rows), 1))
+        if opened is None:
+            return values
+        shares, factor = opened
+        mean = self.weights @ self.values
+        means = mean + factor * (shares @ self.values - mean)
+        floor = np.minimum(self.values.min(axis=0), 0.0)
+        return np.maximum(means + factor * (values - mean), floor)
+
+
+def rows_side_by_side(members: Sequence[tuple[Hashable, Sequence[str | None]]]) -> np.ndarray:
+    """(windows, members) runs in windows that all of several members share, as by `common_rows`; no window
+    where there are too few to tell how they go together."""
+    rows = common_rows(members)
+    is_enough = len(members) > 1 and len(rows) >= FEWEST_WINDOWS
+    return rows if is_enough else rows[:0]
+
+
+def draws_together(
+    parts: Sequence[Addend], rows: np.ndarray, draws: int, random: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """(draws, k) of each part, to be added. rows: (windows, parts) of values that were measured together; as
+    independent ones where there is none."""
+    opened: dict[Hashable, Opened | None] = {}
+    picked = random.integers(max(len(rows), 1), size=draws)
+    for number, part in enumerate(parts):
+        n, weights = len(part.values), part.weights
+        chosen = rows[picked, number] if len(rows) else random.choice(n, draws, p=weights)
+        if (part.of, n) not in opened:
+            opened[part.of, n] = part.open_draws(draws, random)
+        yield part.drawn(chosen, opened[part.of, n], random)
 
 
 def common_components(every: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -79,14 +93,3 @@ def common_components(every: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
                 fix="Forecast the same components of all.",
             )
     return every[0]
-
-
-def _opened(
-    law: Cloud, drawn: np.ndarray, runs: float, normal: np.ndarray, factor: np.ndarray
-) -> np.ndarray:
-    """(size, d) the drawn atoms (size, d) about means that so many runs leave open, and as many times further
-    from them; none below 0 where the law has none. normal: (size, d), factor: (size, 1)."""
-    values, axes = np.linalg.eigh(law.covariance / runs)
-    shift = normal @ (axes * np.sqrt(np.maximum(values, 0.0))).T
-    floor = np.minimum(law.atoms.min(axis=0), 0.0)
-    return np.maximum(law.mean + factor * (shift + drawn - law.mean), floor)

@@ -14,14 +14,13 @@ import numpy as np
 from jostle._report import Glance
 from jostle.bridge.answers._claims import prior_of
 from jostle.bridge.answers._distribution import Distribution
-from jostle.bridge.forecasting import _average as average
 from jostle.bridge.forecasting import _interpolate as between
 from jostle.bridge.forecasting import _saved
-from jostle.bridge.forecasting._settings import METHODS, Bridge
+from jostle.bridge.forecasting._settings import Bridge
 from jostle.bridge.live._given import LiveForecast
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._snapshots import Snapshots, evenly
-from jostle.bridge.problem._thin import evenly_few, few
+from jostle.bridge.problem._thin import few
 from jostle.bridge.problem._units import Units
 from jostle.bridge.solvers._coupling import Coupling, edge_eps
 from jostle.bridge.solvers._sinkhorn import solve_edge
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from jostle.bridge.forecasting._plots import ForecastPlots
     from jostle.traces import Trace
 
+TRANSPORTED = 600  # atoms of a snapshot in exact transport
 OFF_GRID = 1e-9  # of the span of time: nearer than this to a snapshot is at it
 
 
@@ -112,7 +112,7 @@ class Forecast(Glance):
             ("cores", f"{len(shots.cores)}"),
             ("from", f"{len(shots)} snapshots of up to {runs} runs"),
             ("answers from", f"{first:g} s to {last:g} s"),
-            ("method", str(self.method.method)),
+            ("method", self.method.method),
         ]
 
     @property
@@ -151,8 +151,8 @@ class Forecast(Glance):
 
         method: another than the Bridge's. seed: of the draw. Raises UsageError outside the data.
         """
-        method = method or str(self.method.method)
-        require_choice("method", method, METHODS)
+        method = method or self.method.method
+        require_choice("method", method, between.METHODS)
         core = self.snapshots.core_of(core)
         times, shots = self.snapshots.times_seconds, self.snapshots.of(core)
         first, last = self.span_seconds
@@ -172,7 +172,7 @@ class Forecast(Glance):
             lam = float((time_seconds - times[k]) / (times[k + 1] - times[k]))
             beside, idle = shots[k : k + 2], self.snapshots.idle_at(core, time_seconds, k, lam)
             seed = self.method.seed if seed is None else seed
-            law = self._running(k, lam, time_seconds, core, method, seed)
+            law = self._running(k, lam, core, method, seed)
         filled = np.max(
             [np.zeros(len(self.components)), *(s.filled for s in beside if s.filled is not None)],
             axis=0,
@@ -189,94 +189,23 @@ class Forecast(Glance):
             prior=self._once("prior", core, lambda: prior_of(self.snapshots, core)),
         )
 
-    def _running(
-        self, k: int, lam: float, time: float, core: int, method: str, seed: int
-    ) -> Distribution:
+    def _running(self, k: int, lam: float, core: int, method: str, seed: int) -> Distribution:
         """The law of the runs that still run."""
         one_ended = 1 in (shot.idle_ratio for shot in self.snapshots.of(core)[k : k + 2])
         if method == "bridge" and not one_ended:
             return self._bridged(k, lam, core, seed)
-        if method != "average" or one_ended:
-            law = Distribution.of(self._law(method, k, time, core), self.components, method)
-            return replace(law, details={"lam": lam})
-        shares = self.stack(core).at(lam)
-        whole = Cloud.pooled([self._law(name, k, time, core) for name in shares], shares.values())
-        size = max(len(shot.cloud) for shot in self.snapshots.of(core)[k : k + 2])
-        cloud = evenly_few(whole, max(self.method.atoms, 2 * size), seed)
-        law = Distribution.of(cloud, self.components, "average")
-        details = {"lam": lam} | {f"share_{name}": share for name, share in shares.items()}
-        return replace(law, mean=whole.mean, covariance=whole.covariance, details=details)
+        law = Distribution.of(self._law(method, k, lam, core), self.components, method)
+        return replace(law, details={"lam": lam})
 
-    def _law(self, name: str, k: int, time: float, core: int) -> Cloud:
-        """Of one method that needs no draw, in the counters' units, between snapshots k and k + 1."""
-        times, shots = self.snapshots.times_seconds, self.snapshots.of(core)
-        x, y = shots[k : k + 2]
-        lam = float((time - times[k]) / (times[k + 1] - times[k]))
+    def _law(self, method: str, k: int, lam: float, core: int) -> Cloud:
+        """Of a method that needs no draw, in the counters' units, a share `lam` of the way from snapshot k to
+        the next."""
+        x, y = self.snapshots.of(core)[k : k + 2]
         if 1 in (x.idle_ratio, y.idle_ratio):  # nothing to displace to: those that run stay
             return x.cloud if x.idle_ratio < 1 else y.cloud
-        if name == "nearest":
-            return x.cloud if lam < 0.5 else y.cloud
-        if name == "mixture":
+        if method == "mixture":
             return Cloud.pooled((x.cloud, y.cloud), (1 - lam, lam))
-        if name == "climatology":
-            going = [shot.cloud for shot in shots if shot.idle_ratio < 1]
-            return few(Cloud.pooled(going, [1.0] * len(going)), average.POOLED, k)
-        across = self.coupling(k, core, "ot")
-        if name == "ot":
-            law = between.displace(across, lam)
-        elif name == "spline":
-            law = between.spline(
-                self._beside(k - 1, k - 1, core),
-                across,
-                self._beside(k + 1, k + 2, core),
-                [times[i] if 0 <= i < len(times) else np.nan for i in range(k - 1, k + 3)],
-                time,
-            )
-        else:
-            stay = 0.5 if name == "half" else 0.0
-            law = between.moved(
-                across, self._units.cloud_in(x.cloud), self._units.cloud_in(y.cloud), lam, stay
-            )
-        return self._units.cloud_out(law)
-
-    def _beside(self, k: int, shot: int, core: int) -> Coupling | None:
-        """Exact transport of interval k, where its outer snapshot is there and some run goes on at it."""
-        shots = self.snapshots.of(core)
-        is_there = 0 <= shot < len(shots) and shots[shot].idle_ratio < 1
-        return self.coupling(k, core, "ot") if is_there else None
-
-    def stack(self, core: int = 0) -> average.LawShares:
-        """The weights of the forecasts that are averaged, and the scores that decided them."""
-
-        def stacked() -> average.LawShares:
-            shots = self.snapshots.of(core)
-            inner = [k for k in range(1, len(shots) - 1) if shots[k].idle_ratio < 1]
-            some = evenly(len(inner), average.MOST) if inner else []
-            return average.stacked([self._left_out(inner[i], core) for i in some])
-
-        return self._once("stack", core, stacked)
-
-    def _left_out(self, k: int, core: int) -> tuple[list[Cloud], Cloud]:
-        """What the candidates say of snapshot k from the others, and itself, in scaled units."""
-        near = [i for i in range(k - 2, k + 3) if 0 <= i < len(self.snapshots) and i != k]
-        others = [i for i in range(len(self.snapshots)) if i != k]
-        rest, whole = (
-            Forecast(some, self.method, scale=self.scale)
-            for some in (
-                self.snapshots.select(near).few(average.ATOMS, core),
-                self.snapshots.select(others),
-            )
-        )
-        time = float(self.snapshots.times_seconds[k])
-        laws = [
-            whole._law(name, k - 1, time, core)
-            if name == "climatology"
-            else rest._law(name, near.index(k - 1), time, core)
-            for name in average.PRIOR
-        ]
-        every = [*laws, self.snapshots.of(core)[k].cloud]
-        *laws, truth = (few(self._units.cloud_in(law), average.ATOMS, k) for law in every)
-        return laws, truth
+        return self._units.cloud_out(between.displace(self.coupling(k, core, "ot"), lam))
 
     def coupling(self, k: int, core: int = 0, kind: str = "bridge") -> Coupling:
         """The coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
@@ -289,7 +218,7 @@ class Forecast(Glance):
         x, y = (cloud.merged for cloud in self._clouds(core)[k : k + 2])
         if kind == "ot":
             return transport(
-                *(few(cloud, average.TRANSPORTED, core + k + i) for i, cloud in enumerate((x, y)))
+                *(few(cloud, TRANSPORTED, core + k + i) for i, cloud in enumerate((x, y)))
             )
         if self.method.eps == np.inf:
             return between.product(x, y)

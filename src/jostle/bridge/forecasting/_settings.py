@@ -7,12 +7,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from jostle._options import Flag, Limits, NoOption, check_settings
-from jostle.bridge.forecasting._interpolate import METHODS as SINGLE
 from jostle.bridge.solvers._coupling import Stopping
 from jostle.errors import UsageError
-
-OF_BRIDGE = (0.1, "spread", True)  # its own settings, as they are by default
-METHODS = ("average", *SINGLE)
 
 
 @dataclass(frozen=True)
@@ -20,11 +16,9 @@ class Bridge:
     """How to forecast the distribution of resource use at any time from snapshots of it."""
 
     method: Annotated[
-        Literal["average", "bridge", "ot", "spline", "mixture", "nearest"] | None,
-        "average (of several, weighed by leaving snapshots out), bridge (entropic coupling), ot (exact "
-        "transport), spline, mixture or nearest.  "
-        "[default: bridge where one of its own settings is given (eps), else average]",
-    ] = None
+        Literal["bridge", "ot", "mixture"],
+        "bridge (entropic coupling), ot (exact transport) or mixture (each run at either snapshot).",
+    ] = "bridge"
     components: Annotated[
         tuple[str, ...] | None,
         "A counter of the state; several.  [default: all]",
@@ -59,10 +53,6 @@ class Bridge:
     seed: Annotated[int, "Of the draws."] = 0
 
     def __post_init__(self) -> None:
-        if self.method is None:
-            own = (self.eps, self.eps_unit, self.time_scaled)
-            method = "average" if own == OF_BRIDGE else "bridge"
-            object.__setattr__(self, "method", method)
         check_settings(self)
         if not self.eps > 0:
             raise UsageError(f"eps {self.eps} is not above 0")

@@ -1,12 +1,9 @@
 """What several residents of a node use together at any time: draws of their lives, added up.
 
 Each resident is drawn from the recorded runs of its workload, of one that goes on from those that have come
-as far, and lives on a common clock; what is asked about is the highest sum. Few runs leave open how far lives
-go from their mean and where that is: both are drawn anew for each workload, as Student's law has it for the
-mean of a normal law (Biometrika 6, 1908), for all its residents alike; of many runs nothing of that remains.
-Where residents were recorded side by side often enough, whole windows are drawn, so that what is busy
-together stays so. Beside one another they are slower: what takes longer is used longer, and counts per second
-are fewer.
+as far, and lives on a common clock; what is asked about is the highest sum. How they go together, and what
+few runs leave open, is as in `_demand`. Beside one another they are slower: what takes longer is used longer,
+and counts per second are fewer.
 """
 
 from __future__ import annotations
@@ -20,10 +17,10 @@ import numpy as np
 
 from jostle._confidence import exact_confidence
 from jostle._verbs import answers_verbs
+from jostle.bridge.answers._demand import Addend, draws_together, rows_side_by_side
 from jostle.bridge.limits._likeness import Unlikeness
 from jostle.bridge.limits._peaks import Peaks, Use
 from jostle.bridge.limits._ranks import RankedLimit, most_confidence, runs_needed, share_of_each
-from jostle.bridge.problem._windows import FEWEST_WINDOWS, common_rows
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.progress import no_progress
 from jostle.traces import is_level
@@ -31,38 +28,6 @@ from jostle.traces import is_level
 DRAWS = 2000
 TIMES = 300  # of the common clock, at most: each the highest of what lies between
 MOST_MORE = 1000  # further residents
-
-
-@dataclass(frozen=True, eq=False)
-class _Law:
-    """One workload at its place: lives (n, T) of its runs, how likely each is drawn (n,), by how many times
-    open ones may have gone higher than was seen, on the mean (n,), their windows."""
-
-    lives: np.ndarray
-    weights: np.ndarray
-    beyond: np.ndarray
-    windows: tuple[str | None, ...]
-
-    def open_draws(self, draws: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """(draws, T) means and (draws, 1) by how much lives go further from it than recorded ones did."""
-        n = max(round(1 / float((self.weights**2).sum())), 2)  # as many of the same weight
-        factor = np.sqrt(n / random.chisquare(n - 1, (draws, 1)))
-        counts = random.multinomial(n, self.weights, draws) / n
-        mean = self.weights @ self.lives
-        return mean + factor * (counts @ self.lives - mean), factor
-
-    def lived(
-        self,
-        rows: np.ndarray,
-        drawn: tuple[np.ndarray, np.ndarray],
-        random: np.random.Generator,
-    ) -> np.ndarray:
-        """(draws, T) lives like these runs, with the drawn means and factors."""
-        means, factor = drawn
-        lives = self.lives[rows]
-        if self.beyond.any():
-            lives *= 1 + self.beyond[rows, None] * random.standard_exponential((len(rows), 1))
-        return np.maximum(means + factor * (lives - self.weights @ self.lives), 0.0)
 
 
 @answers_verbs("forecasts")
@@ -133,11 +98,11 @@ class Residents:
         """How many more of `more` there is room for below the limit with this confidence, a thousand at most.
         They begin now, and as independent ones of each other."""
         random = np.random.default_rng([self.seed, 1])
-        law = self._laws[-1]
-        drawn, total = law.open_draws(DRAWS, random), self._sums
+        part = self._parts[-1]
+        opened, total = part.open_draws(DRAWS, random), self._sums
         for number in range(MOST_MORE):
-            rows = random.choice(len(law.lives), DRAWS, p=law.weights)
-            total = total + law.lived(rows, drawn, random)
+            rows = random.choice(len(part.values), DRAWS, p=part.weights)
+            total = total + part.drawn(rows, opened, random)
             if (total.max(axis=1) > limit).mean() > 1 - confidence:
                 return number
         return MOST_MORE
@@ -149,7 +114,7 @@ class Residents:
         return f"{len(self.residents)} residents {how}"
 
     @cached_property
-    def _laws(self) -> list[_Law]:
+    def _parts(self) -> list[Addend]:
         """Of each resident, and of what is to be added, on the common clock."""
         slowdowns = [*(self.slowdowns or [1.0] * len(self.residents)), 1.0]
         # Some are drawn slower than this; what lies beyond is their end.
@@ -159,48 +124,37 @@ class Residents:
         ]
         horizon, step = max(ends), min(each.interval_seconds for each in self._every)
         edges = np.linspace(0, horizon, min(TIMES, max(int(np.ceil(horizon / step)), 1)) + 1)
-        laws = []
+        parts = []
         for each, slow in zip(self._every, slowdowns, strict=False):
             rate = 1.0 if is_level(self.component) or self.component == "value" else 1 / slow
             lives = [rate * _life(use, each.now_seconds, edges / slow) for use in each.going]
             peaks = np.array([life.max() for life in lives])
             is_open = np.array([use.is_open for use in each.going])
-            windows = tuple(use.window for use in each.going)
             # What goes above the middle is exponential, as far as what was cut short may have gone.
             over = np.maximum(peaks - np.median(peaks), 0.0)
             more = over.sum() / max((over[~is_open] > 0).sum(), 1)
             beyond = np.where(is_open, more / np.maximum(peaks, 1e-300), 0.0)
-            laws.append(_Law(np.array(lives), share_of_each(peaks, is_open), beyond, windows))
-        return laws
+            weights = share_of_each(peaks, is_open)
+            runs = round(1 / float((weights**2).sum()))  # as many of the same weight
+            parts.append(Addend(id(each), np.array(lives), weights, runs, beyond))
+        return parts
 
     @cached_property
     def _common(self) -> np.ndarray:
         """(windows, residents) runs of each resident in windows that all of them share; none of too few."""
-        laws = self._laws[: len(self.residents)]
-        each = [(id(one), law.windows) for one, law in zip(self.residents, laws, strict=True)]
-        rows = common_rows(each)
-        is_enough = len(self.residents) > 1 and len(rows) >= FEWEST_WINDOWS
-        return rows if is_enough else rows[:0]
+        return rows_side_by_side(
+            [(id(each), [use.window for use in each.going]) for each in self.residents]
+        )
 
     @cached_property
     def _sums(self) -> np.ndarray:
         """(DRAWS, T) of all residents together."""
         random = np.random.default_rng(self.seed)
-        laws = self._laws[: len(self.residents)]
-        drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        picked = random.integers(max(len(self._common), 1), size=DRAWS)
-        total = np.zeros((DRAWS, laws[0].lives.shape[1]))
-        for number, (each, law) in enumerate(zip(self.residents, laws, strict=True)):
-            if len(self._common):
-                rows = self._common[picked, number]
-            else:
-                rows = random.choice(len(law.lives), DRAWS, p=law.weights)
-            if id(each) not in drawn:
-                drawn[id(each)] = law.open_draws(DRAWS, random)
-            lives = law.lived(rows, drawn[id(each)], random)
-            if self.error:
-                lives = _stretched(lives, np.exp(self.error * random.standard_normal(DRAWS)))
-            total += lives
+        parts = self._parts[: len(self.residents)]
+        total = np.zeros((DRAWS, parts[0].values.shape[1]))
+        for lives in draws_together(parts, self._common, DRAWS, random):
+            slower = np.exp(self.error * random.standard_normal(DRAWS)) if self.error else None
+            total += lives if slower is None else _stretched(lives, slower)
         return total
 
 

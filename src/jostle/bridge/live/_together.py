@@ -1,9 +1,8 @@
 """Several workloads on one machine: their demand together at a time of a common clock.
 
-Three things make it more than a sum of forecasts. Members start at times of their own. They slow each other
-down: one that is r times slower is at time t where it would be at t / r alone, and its rates are 1 / r of
-those (levels stay). And they may be busy at the same times: `measured`, their sums are those of runs that
-share a window. What few runs leave open is in either.
+Two things make it more than a sum of forecasts as in `_demand`. Members start at times of their own. And they
+slow each other down: one that is r times slower is at time t where it would be at t / r alone, and its rates
+are 1 / r of those (levels stay).
 """
 
 from __future__ import annotations
@@ -14,17 +13,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.bridge.answers._demand import SIZE, common_components, total_demand
+from jostle.bridge.answers._demand import (
+    Addend,
+    common_components,
+    draws_together,
+    rows_side_by_side,
+)
 from jostle.bridge.answers._distribution import Distribution
 from jostle.bridge.live._given import histories
 from jostle.bridge.problem._clouds import Cloud
-from jostle.bridge.problem._windows import FEWEST_WINDOWS, common_rows
+from jostle.bridge.problem._thin import few
+from jostle.bridge.problem._windows import FEWEST_WINDOWS
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.traces import is_level
 
 if TYPE_CHECKING:
     from jostle.bridge.forecasting._forecast import Forecast
 
+SIZE = 8000  # draws
+MOST_ATOMS = 500  # of a law that is added
 _SLACK = 1e-9
 Slowdowns = Callable[[Sequence[int]], Sequence[float]]
 """Of the members that run, by their numbers: how many times slower each is than alone."""
@@ -46,8 +53,8 @@ class Together:
     """The demand of several members together: `at(time_seconds).exceedance_ratio(capacities)`.
 
     members: forecasts, or Members of the same components. dependence: `independent`, or `measured`, from
-    windows that all members share. slowdowns: one number for each member, or a function of the numbers of
-    those that run, such as a model's answer. size: draws.
+    windows that all members share; by default as measured where they share enough. slowdowns: one number for
+    each member, or a function of the numbers of those that run, such as a model's answer. size: draws.
     Raises UsageError, BadData, NotEnoughRuns for fewer than 8 windows in common.
     """
 
@@ -55,7 +62,7 @@ class Together:
         self,
         members: Sequence[Joining | Forecast],
         *,
-        dependence: str = "independent",
+        dependence: str | None = None,
         slowdowns: Sequence[float] | Slowdowns | None = None,
         size: int = SIZE,
         seed: int = 0,
@@ -71,16 +78,23 @@ class Together:
             raise UsageError(f"a sample cannot have {size} atoms")
         self._slowdowns = _checked(slowdowns, len(self.members))
         self._size, self._seed = size, seed
-        if dependence not in ("independent", "measured"):
+        if dependence not in (None, "independent", "measured"):
             raise UsageError(
                 f"the dependence {dependence!r} is not known", fix="Give independent or measured."
             )
-        self._rows = _common(self.members) if dependence == "measured" else None
-        if self._rows is not None and len(self._rows) < FEWEST_WINDOWS:
+        self._rows = _common(self.members)
+        if dependence == "measured" and not len(self._rows):
             raise NotEnoughRuns(
-                f"all members share {len(self._rows)} windows, and {FEWEST_WINDOWS} are needed",
+                f"the members do not share {FEWEST_WINDOWS} windows, which are needed",
                 fix="Trace them side by side, forecast from traces, or take them as independent.",
             )
+        if dependence == "independent":
+            self._rows = self._rows[:0]
+
+    @property
+    def dependence(self) -> str:
+        """How they go together: `measured` or `independent`."""
+        return "measured" if len(self._rows) else "independent"
 
     def at(self, time_seconds: float) -> Distribution:
         """The law of the sum at a time of the common clock, all components jointly. Raises UsageError where a
@@ -88,17 +102,32 @@ class Together:
         if not np.isfinite(time_seconds):
             raise UsageError(f"{time_seconds} is not a time")
         progress, ratios = self._progress(time_seconds)
-        laws = [self._law(*one) for one in zip(self.members, progress, ratios, strict=True)]
-        if self._rows is None:
-            same = [(id(one.forecast), one.core) for one in self.members]
-            distribution = total_demand(laws, same=same, size=self._size, seed=self._seed)
+        random = np.random.default_rng(self._seed)
+        if len(self._rows):
+            warnings: list[str] = []
+            parts, rows = self._side_by_side(progress, ratios)
+            recorded = Cloud.of(np.sum([part.values for part in parts], axis=0))
+            mean, covariance = recorded.mean, recorded.covariance
         else:
-            distribution = self._side_by_side(progress, ratios, self._rows)
-        return replace(
-            distribution,
-            method="together",
-            time_seconds=float(time_seconds),
-            warnings=tuple(dict.fromkeys(text for law in laws for text in law.warnings)),
+            rows = self._rows
+            laws = [self._law(*one) for one in zip(self.members, progress, ratios, strict=True)]
+            warnings = [text for law in laws for text in law.warnings]
+            parts = [_part(*one) for one in zip(self.members, laws, strict=True)]
+            mean = np.sum([law.mean for law in laws], axis=0)
+            covariance = np.sum([law.covariance for law in laws], axis=0)
+        total = np.zeros((1, len(self.components)))
+        for drawn in draws_together(parts, rows, self._size, random):
+            total = total + drawn
+        cloud = Cloud.of(total)
+        return Distribution(
+            self.components,
+            cloud.atoms,
+            cloud.weights,
+            mean,
+            covariance,
+            "together",
+            float(time_seconds),
+            warnings=tuple(dict.fromkeys(warnings)),
             details={f"slowdown_{i}": float(r) for i, r in enumerate(ratios) if np.isfinite(r)},
         )
 
@@ -159,26 +188,29 @@ class Together:
         )
 
     def _side_by_side(
-        self, progress: Sequence[float], ratios: Sequence[float], every: np.ndarray
-    ) -> Distribution:
-        """The sums measured in windows of all members, at the snapshots nearest to where each is."""
-        total = np.sum(
-            [
-                self._unit(ratio) * _states_at(member, own, rows)
-                for member, own, ratio, rows in zip(
-                    self.members, progress, ratios, every.T, strict=True
-                )
-            ],
-            axis=0,
-        )
-        total = total[np.isfinite(total).all(axis=1)]
-        if len(total) < FEWEST_WINDOWS:
+        self, progress: Sequence[float], ratios: Sequence[float]
+    ) -> tuple[list[Addend], np.ndarray]:
+        """What was measured in windows of all members, at the snapshots nearest to where each is: the parts,
+        with a value for each window, and the rows of these that go together."""
+        states = [
+            self._unit(ratio) * _states_at(member, own, rows)
+            for member, own, ratio, rows in zip(
+                self.members, progress, ratios, self._rows.T, strict=True
+            )
+        ]
+        known = np.isfinite(np.sum(states, axis=0)).all(axis=1)
+        count = int(known.sum())
+        if count < FEWEST_WINDOWS:
             raise NotEnoughRuns(
-                f"at this time {len(total)} windows are known of all members, not {FEWEST_WINDOWS}",
+                f"at this time {count} windows are known of all members, not {FEWEST_WINDOWS}",
                 fix="Trace the members side by side more often, or take them as independent.",
             )
-        law = Distribution.of(Cloud.of(total), self.components, "together")
-        return replace(law, runs=len(total))
+        weights = np.full(count, 1 / count)
+        parts = [
+            Addend(_key(member), each[known], weights, count)
+            for member, each in zip(self.members, states, strict=True)
+        ]
+        return parts, np.tile(np.arange(count)[:, None], len(parts))
 
     def _unit(self, ratio: float) -> np.ndarray:
         """(d,) what a slowdown leaves of each component: levels stay, counts per second are fewer."""
@@ -197,16 +229,21 @@ def _checked(slowdowns: Sequence[float] | Slowdowns | None, count: int) -> Slowd
     return lambda going: [fixed[i] for i in going]
 
 
-def share_windows(members: Sequence[Joining]) -> bool:
-    """Whether enough of their runs were recorded side by side to measure how they go together."""
-    return len(_common(members)) >= FEWEST_WINDOWS
+def _key(member: Joining) -> tuple[int, int]:
+    """Equal for members of the same runs."""
+    return id(member.forecast), member.core
+
+
+def _part(member: Joining, law: Distribution) -> Addend:
+    """What a member's law adds; of one that does not run nothing is open."""
+    cloud = few(law.cloud.merged, MOST_ATOMS, 0)
+    runs = law.runs if len(cloud) > 1 else np.inf
+    return Addend(_key(member) if np.isfinite(runs) else object(), cloud.atoms, cloud.weights, runs)
 
 
 def _common(members: Sequence[Joining]) -> np.ndarray:
-    """(windows, members) see `common_rows`; none where a forecast does not know its runs' windows."""
-    return common_rows(
-        [((id(one.forecast), one.core), one.forecast.snapshots.windows or ()) for one in members]
-    )
+    """(windows, members) see `rows_side_by_side`; none where a forecast does not know its runs' windows."""
+    return rows_side_by_side([(_key(one), one.forecast.snapshots.windows or ()) for one in members])
 
 
 def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:

@@ -16,7 +16,6 @@ import numpy as np
 
 from jostle.bridge.problem._clouds import Cloud
 from jostle.bridge.problem._filling import filled
-from jostle.bridge.problem._thin import few
 from jostle.errors import BadData, NotEnoughRuns, UsageError, require_known
 from jostle.traces import MARKS, Trace, Traces, Windows, is_level
 
@@ -170,15 +169,6 @@ class Snapshots:
         numbers = [int(number) for number in numbers]
         cores = {core: tuple(shots[k] for k in numbers) for core, shots in self.cores.items()}
         return replace(self, times_seconds=self.times_seconds[numbers], cores=cores)
-
-    def few(self, atoms: int, core: int) -> Snapshots:
-        """Of one core, with at most so many runs in each snapshot."""
-        shots = []
-        for k, shot in enumerate(self.of(core)):
-            cloud = few(shot.cloud, atoms, k)
-            runs = shot.runs if cloud is shot.cloud else np.full(len(cloud), -1)
-            shots.append(replace(shot, cloud=cloud, runs=runs))
-        return replace(self, cores={core: tuple(shots)})
 
     def idle_at(self, core: int, time_seconds: float, k: int, lam: float) -> float:
         """The share of ended runs at a time in interval k: from the runs' ends where they are known."""

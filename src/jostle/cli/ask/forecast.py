@@ -86,12 +86,12 @@ class ForecastCommand:
         if self.within is not None and not self.limit:
             raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
 
-    def check_of(self, fitted: Sequence[tuple[str, Forecast]], is_sum: bool) -> None:
-        """Before anything is learned of these workloads: raises UsageError, UnknownName. is_sum: whether they
-        are independent."""
+    def check_of(self, fitted: Sequence[tuple[str, Forecast]], is_shared: bool) -> None:
+        """Before anything is learned of these workloads: raises UsageError, UnknownName. is_shared: whether
+        something is stated of workloads together."""
         if len(fitted) > 1 and (self.save is not None or self.picture is not None):
             raise UsageError("--save and --picture are for one workload at a time")
-        if not is_sum and self.given:
+        if is_shared and self.given:
             raise UsageError(
                 "--dependence, --start, --slowdown and --model are of workloads together"
             )
@@ -141,20 +141,18 @@ def forecast(
     times = tuple(sorted(command.snapshot_at)) or command.snapshots
     bridge = Bridge(**settings, snapshots=times)
     fitted = runs.forecasts(command.dataset, bridge)
-    if command.given is None and not program.is_asked:
-        shared = shared.known(fitted)
-    command.check_of(fitted, is_sum=shared.is_sum)
+    command.check_of(fitted, shared.is_stated)
     if program.is_asked:
         return command.following(fitted, program)
-    live, answers, totals = None, [], []
+    live, answers, totals, how = None, [], [], ""
     core, seed = command.core, bridge.seed
     if command.given is not None:
         live = live_of(command.given, fitted, core)
         answers = [[live[1].at(time) for time in command.at]]
-    elif shared.is_sum:
+    elif not shared.moves:
         answers = [[_at(name, one, time, core) for time in command.at] for name, one in fitted]
-    if not shared.is_sum or len(fitted) > 1:
-        totals = shared.totals(fitted, command.at, command.capacity, core, seed)
+    if shared.moves or len(fitted) > 1:
+        totals, how = shared.totals(fitted, command.at, command.capacity, core, seed)
     elif command.capacity:
         totals = totals_of(answers[0], command.at, command.capacity)
     pictures: list[Path] = []
@@ -167,7 +165,7 @@ def forecast(
     answer = ForecastAnswer(
         fitted, core, answers, totals, command.limit, command.capacity, live, command.within
     )
-    return answer.report(command.dataset, shared.text, command.atoms, pictures)
+    return answer.report(command.dataset, how, command.atoms, pictures)
 
 
 def _at(name: str, one: Forecast, time: float, core: int) -> Distribution:
