@@ -7,7 +7,7 @@ function references, the old exceptions) is refused by name, never guessed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -201,32 +201,36 @@ def _opcode(reader: Reader) -> tuple[str, str]:
 
 
 def _skip(reader: Reader, shape: str) -> None:
+    """Pass over the operands of an instruction. shape: a number of bytes, or a letter for each operand."""
     if shape in ("4", "8", "16"):
         reader.take(int(shape))
         return
     for kind in shape:
-        if kind == "i":
+        _OPERANDS[kind](reader)
+
+
+def _memory_operand(reader: Reader) -> None:
+    # Bit 6 of the alignment says that a memory's number follows.
+    if reader.number() & 0x40:
+        reader.number()
+    reader.number()
+
+
+def _branch_table(reader: Reader) -> None:
+    for _ in range(reader.number() + 1):
+        reader.number()
+
+
+def _value_types(reader: Reader) -> None:
+    for _ in range(reader.number()):
+        _value_type(reader)
+
+
+def _catch_clauses(reader: Reader) -> None:
+    for _ in range(reader.number()):
+        if reader.byte() < 2:
             reader.number()
-        elif kind == "m":
-            # Bit 6 of the alignment says that a memory's number follows.
-            if reader.number() & 0x40:
-                reader.number()
-            reader.number()
-        elif kind == "b":
-            _block_type(reader)
-        elif kind == "v":
-            for _ in range(reader.number() + 1):
-                reader.number()
-        elif kind == "t":
-            for _ in range(reader.number()):
-                _value_type(reader)
-        elif kind == "c":
-            for _ in range(reader.number()):
-                if reader.byte() < 2:
-                    reader.number()
-                reader.number()
-        elif kind == "l":
-            reader.byte()
+        reader.number()
 
 
 def _value_type(reader: Reader) -> None:
@@ -238,6 +242,17 @@ def _block_type(reader: Reader) -> None:
     if reader.data[reader.at : reader.at + 1] in (b"\x63", b"\x64"):
         reader.fail("typed references are not covered")
     reader.number()
+
+
+_OPERANDS: dict[str, Callable[[Reader], object]] = {
+    "i": lambda reader: reader.number(),
+    "m": _memory_operand,
+    "b": _block_type,
+    "v": _branch_table,
+    "t": _value_types,
+    "c": _catch_clauses,
+    "l": lambda reader: reader.byte(),
+}
 
 
 def _limits(reader: Reader) -> None:

@@ -198,16 +198,22 @@ class _Fleet:
                 # It must report what it is before it is trusted with a window again.
                 worker.kind = None
             return
+        if status == "finished":
+            self._collect(worker, task)
+            return
         from distributed import KilledWorker
 
-        if status != "finished":
-            error = task.future.exception() if status == "error" else None
-            if isinstance(error, JostleError):
-                self._refuse(worker, str(error))
-            elif error is not None and not isinstance(error, KilledWorker):
-                self._refuse(worker, f"it cannot take part: {reason_of(error)}. {_SAME}")
-            self._give_up(worker)
-            return
+        error = task.future.exception() if status == "error" else None
+        if isinstance(error, JostleError):
+            self._refuse(worker, str(error))
+        elif error is not None and not isinstance(error, KilledWorker):
+            self._refuse(worker, f"it cannot take part: {reason_of(error)}. {_SAME}")
+        self._give_up(worker)
+
+    def _collect(self, worker: _Worker, task: _Task) -> None:
+        """Fetch the result of a task that has ended, and check that it is one."""
+        from distributed import KilledWorker
+
         try:
             result = task.future.result(
                 self.fleet.patience_seconds + self.options.repetition_timeout_seconds
@@ -222,6 +228,10 @@ class _Fleet:
             self._give_up(worker)
             return
         worker.task = None
+        self._accept(worker, task, result)
+
+    def _accept(self, worker: _Worker, task: _Task, result: WorkerReport | WindowResult) -> None:
+        """Learn what a worker is, or keep the window that it measured."""
         if isinstance(result, WorkerReport):
             if (has := getattr(result, "version", "another")) != VERSION:
                 self._refuse(worker, f"it has Jostle {has}, here is {VERSION}. {_SAME}")

@@ -176,15 +176,18 @@ class JobsImport:
             cells["job"], cells["node"], workload, state, start, end, outcome, bad, unsure
         )
 
+    def _delimiter_of(self, line: bytes, where: str) -> str:
+        """Find what parts the cells of a first line. Raises UnreadableFile if nothing does."""
+        found = next((d for d in (self.delimiter, *"|,;\t") if d.encode() in line), None)
+        if found is None and line:
+            fix = self.printed_by or f"It names columns: a{self.delimiter}b."
+            raise UnreadableFile("its first line has one cell", where=where, fix=fix)
+        return found or self.delimiter
+
     def _cells(self, log: ImportedLog, where: str) -> Iterator[dict[str, Any]]:
         """Columns of text by name, some at a time. Raises UnreadableFile."""
         if where.endswith((".parquet", ".pq")):
-            try:
-                for batch in pyarrow.parquet.ParquetFile(self.file).iter_batches():
-                    texts = [column.cast(pa.string()) for column in batch.columns]
-                    yield dict(zip(batch.schema.names, texts, strict=True))
-            except (pa.ArrowException, OSError) as error:
-                raise _unreadable(error, where) from None
+            yield from _parquet_cells(self.file, where)
             return
         ragged = 0
         mended: list[list[str]] = []
@@ -203,13 +206,7 @@ class JobsImport:
         try:
             with _opened(self.file) as stream:
                 line = stream.readline()
-                delimiter = next(
-                    (d for d in (self.delimiter, *"|,;\t") if d.encode() in line), None
-                )
-                if delimiter is None and line:
-                    fix = self.printed_by or f"It names columns: a{self.delimiter}b."
-                    raise UnreadableFile("its first line has one cell", where=where, fix=fix)
-                delimiter = delimiter or self.delimiter
+                delimiter = self._delimiter_of(line, where)
                 names = _header(line, delimiter, where)
                 if hasattr(stream, "peek") and not stream.peek(1):
                     return  # a header alone: no job, and Arrow's reader may abort where it ends at once
@@ -312,3 +309,13 @@ def _unreadable(error: Exception, where: str) -> UnreadableFile:
     is_file = not isinstance(error, (FileNotFoundError, IsADirectoryError))
     fix = "Its first line names columns." if is_file else "Check the name."
     return UnreadableFile(f"not a readable log: {text.splitlines()[0]}", where=where, fix=fix)
+
+
+def _parquet_cells(file: Any, where: str) -> Iterator[dict[str, Any]]:
+    """Read columns of a Parquet file as text, a batch at a time. Raises UnreadableFile."""
+    try:
+        for batch in pyarrow.parquet.ParquetFile(file).iter_batches():
+            texts = [column.cast(pa.string()) for column in batch.columns]
+            yield dict(zip(batch.schema.names, texts, strict=True))
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(error, where) from None
