@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jostle.traces import SeriesImport
 from jostle.traces.readers._manifest import read_manifest
 from tests.fuzz import samples
-from tests.traces.test_other_recordings import AGENTS, COPIES, KERNELS, STATS
+from tests.traces.test_other_recordings import AGENTS, COPIES, KERNELS
 from tests.traces.test_services import every, matrix
 
-NSYS_STATS, ROCPROF_V3 = STATS.encode(), KERNELS.encode()
+ROCPROF_V3 = KERNELS.encode()
 PROMETHEUS: Any = matrix(
     ({"__name__": "x_total", "pod": "a"}, every(10, [0, 10, 30, 5, 8])),
     ({"__name__": "x_total", "pod": "b"}, every(10, [1, 2, "NaN", 3, 4])),
@@ -21,20 +20,10 @@ SERIES = (
     b"time,host,cpu_seconds_total,memory_bytes\n2026-01-01T00:00:00Z,a,0,5\n2026-01-01T00:00:10Z,a,4,6\n"
     b"2026-01-01T00:00:20Z,a,9,7\n2026-01-01T00:00:30Z,a,1,7\n1767225600,b,3,1\n1767225610,b,5,2\n"
 )
-REQUESTS = b"begin,end\n2026-01-01T00:00:01Z,2026-01-01T00:00:15Z\n1767225620,1767225630\n"
 MANIFEST = (
     b"file,cpu,workload,platform,window,runtime\nrun.csv,0,a,p,first,whole\nrun.csv,1,b,p,first,0.02\n"
     b"alone.csv,0-1,c,,,\n"
 )
-
-
-def requests(path: Path) -> object:
-    table = path.with_name("table.csv")
-    return SeriesImport((table,), "api", "prod", instance="host", requests=path).read()
-
-
-def requests_rest(folder: Path) -> None:
-    (folder / "table.csv").write_bytes(SERIES)
 
 
 def manifest(path: Path) -> object:

@@ -94,67 +94,20 @@ def _perf_made(rng: random.Random, _: Path) -> bytes:
     return b"\n".join(lines)
 
 
-_TABLES = (
-    "CUPTI_ACTIVITY_KIND_KERNEL",
-    "CUPTI_ACTIVITY_KIND_MEMCPY",
-    "TARGET_INFO_GPU",
-    "StringIds",
-)
-_COLUMNS = (
-    *(
-        "start",
-        "end",
-        "deviceId",
-        "streamId",
-        "gridX",
-        "blockX",
-        "registersPerThread",
-        "bytes",
-        "copyKind",
-    ),
-    *(
-        "srcKind",
-        "id",
-        "value",
-        "name",
-        "smCount",
-        "maxWarpsPerSm",
-        "memoryBandwidth",
-        "computeMajor",
-    ),
-    *(
-        "l2CacheSize",
-        "graphNodeId",
-        "threadsPerWarp",
-        "demangledName",
-        "maxShmemPerSm",
-        "staticSharedMemory",
-    ),
-)
-_VALUES = (
-    *(
-        "null",
-        "''",
-        "'x'",
-        "x'00ff'",
-        "-1",
-        "0",
-        "9223372036854775807",
-        "1e308",
-        "-1e400",
-        "1e400",
-        "0.5",
-    ),
-    *("'\u0663'", "randomblob(9)", "zeroblob(100000)", "cast('nan' as real)", "'\u0000'", "x'ed'"),
-)
+_TABLES = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "TARGET_INFO_GPU", "StringIds"
+_COLUMNS = """start end deviceId streamId gridX blockX registersPerThread bytes copyKind srcKind id value name
+    smCount maxWarpsPerSm memoryBandwidth computeMajor l2CacheSize graphNodeId threadsPerWarp demangledName
+    maxShmemPerSm staticSharedMemory"""
+_VALUES = """null '' 'x' x'00ff' -1 0 9223372036854775807 1e308 -1e400 1e400 0.5 '\u0663' randomblob(9)
+    zeroblob(100000) '\0' x'ed'"""
 
 
 def _nsys(rng: random.Random, folder: Path) -> bytes:
     if rng.randrange(3) == 0:
         return bytes_changed(rng, samples.nsys_bytes(folder))
-    table, column = rng.choice(_TABLES), rng.choice(_COLUMNS)
+    table, column = rng.choice(_TABLES), rng.choice(_COLUMNS.split())
     statements = [
-        f'update {table} set "{column}" = {rng.choice(_VALUES)}',
+        f'update {table} set "{column}" = {rng.choice(_VALUES.split())}',
         f'alter table {table} drop column "{column}"',
         f"drop table {table}",
         f'alter table {table} rename column "{column}" to "a""b"',
@@ -171,15 +124,6 @@ def _csv(path: Path) -> object:
     from jostle.runs import CsvImport
 
     return CsvImport(path, "job", "wall", "ms", "host", corunners=("beside",), drop_bad=True).read()
-
-
-def _features(path: Path) -> object:
-    from jostle.runs import CsvImport
-
-    (path.parent / "runs.csv").write_bytes(samples.CSV)
-    return CsvImport(
-        path.parent / "runs.csv", "job", "wall", "ms", "host", workload_features=path
-    ).read()
 
 
 def _parquet(path: Path) -> object:
@@ -353,17 +297,12 @@ TARGETS: dict[str, Target] = {
         _profile("rocprof"),
         recordings.rocprof_v3_rest,
     ),
-    "nsys_stats": Target("a.csv", _text(recordings.NSYS_STATS), _profile("nsys")),
-    "requests": Target(
-        "a.csv", _text(recordings.REQUESTS), recordings.requests, recordings.requests_rest
-    ),
     "perf_table": Target(
         "a.csv", _text(recordings.MANIFEST), recordings.manifest, recordings.manifest_rest
     ),
     "nsys": Target("a.sqlite", _nsys, _profile("nsys")),
     "perf": Target("a.txt", _perf_made, _perf),
     "csv": Target("a.csv", _text(samples.CSV), _csv),
-    "features": Target("a.csv", _text(b"workload,x,y\na,1,z\nb,2,\nc,3,q\n"), _features),
     "parquet": Target("a.parquet", _parquet_made, _parquet),
     "pairs": Target("a.csv", _text(samples.PAIRS), _pairs),
     "dataset": Target("runs/a.parquet", _dataset_made, _dataset),
