@@ -1,28 +1,20 @@
-"""How much do the cores of this machine share, and how well is that predicted? One command, for four or more
-cores.
+"""How much do the cores of this machine share? For four or more cores.
 
-    python benchmarks/contention.py FOLDER [--cores 0 --cores 1 …] [--sets 60] [--seconds 0.3] [--minutes 60]
+    python benchmarks/contention.py FOLDER [--cores 0 --cores 1 …] [--seconds 0.3]
 
 Measures the bandwidth of streams on one core and on all of them, and the time of a load from memory alone and
-beside streams on all other cores. Says where the cores share too little for a campaign to tell anything.
-Then it records one: eight native programs that press on caches and memory bandwidth (streams, copies, chases
-and scattered updates inside the last cache and past it), each on a core of its own, alone, beside stressors,
-and in random sets of up to as many as there are cores. In the end it prints how well every method of Jostle
-answers about sets left out. Every window is on disk before the next begins: run it again after a break and
-it goes on.
-
-Needs a C compiler (cc), and cores that nothing else uses: `jostle measure --check` says whether they are
-quiet.
+beside streams on all other cores. Says if the cores share too little for a campaign to show anything, and
+prints the command that records one: eight programs that press on caches and memory bandwidth, each on a core
+of its own, alone, beside stressors and in random sets. FOLDER holds the compiled program. Needs cc.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import shlex
 import statistics
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -148,43 +140,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cores", type=int, action="append")
-    parser.add_argument("--sets", type=int, default=60, help="random sets of programs")
     parser.add_argument("--seconds", type=float, default=0.3, help="about how long a program takes")
-    parser.add_argument("--minutes", type=float, default=60.0, help="after which no window begins")
     given = parser.parse_args()
     cores = given.cores or sorted(os.sched_getaffinity(0))
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    kernel, about = folder / "kernel", folder / "machine.json"
-    if not kernel.is_file():
-        (folder / "kernel.c").write_text(SOURCE)
-        new = folder / "kernel.new"
-        subprocess.run(["cc", "-O2", "-o", str(new), str(folder / "kernel.c")], check=True)
-        new.rename(kernel)
-    if not about.is_file():
-        facts = measured(kernel, cores, given.seconds)
-        facts["programs"] = [
-            [kind, size, max(1, round(_passes(kernel, cores[0], kind, size, given.seconds)))]
-            for kind, size in PROGRAMS
-        ]
-        about.with_suffix(".new").write_text(json.dumps(facts, indent=1))
-        about.with_suffix(".new").rename(about)
-    facts = json.loads(about.read_text())
-    print(told(facts), flush=True)
-    words = [sys.executable, "-m", "jostle"]
-    campaign = [*words, "measure", "-o", str(folder / "runs"), "--engine", "native", "--probes"]
-    for kind, size, passes in facts["programs"]:
-        campaign += ["-c", f"{kernel} {kind} {size} 0 {passes}"]
-    for core in facts["cores"]:
-        campaign += ["--core", str(core)]
-    campaign += ["--sets", str(given.sets), "--largest", str(len(facts["cores"]))]
-    campaign += ["--budget", str(60 * given.minutes)]
-    code = subprocess.run(campaign).returncode
-    if code == 0:
-        code = subprocess.run(
-            [*words, "evaluate", "pairs", str(folder / "runs"), "--observed", "0.5"]
-        ).returncode
-    return code
+    kernel = folder / "kernel"
+    (folder / "kernel.c").write_text(SOURCE)
+    subprocess.run(["cc", "-O2", "-o", str(kernel), str(folder / "kernel.c")], check=True)
+    print(told(measured(kernel, cores, given.seconds)), flush=True)
+    words = ["jostle", "measure", "-o", str(folder / "runs"), "--probes"]
+    for kind, size in PROGRAMS:
+        passes = max(1, round(_passes(kernel, cores[0], kind, size, given.seconds)))
+        words += ["-c", f"{kernel} {kind} {size} 0 {passes}"]
+    for core in cores:
+        words += ["--core", str(core)]
+    print(shlex.join([*words, "--largest", str(len(cores))]))
+    return 0
 
 
 def _passes(kernel: Path, core: int, kind: str, size: int, seconds: float) -> float:

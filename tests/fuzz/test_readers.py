@@ -1,4 +1,4 @@
-"""Every reader on files that are nearly good. `benchmarks/fuzz.py` does the same for as long as asked.
+"""Every reader on files that are nearly good.
 
 `JOSTLE_FUZZ_EXAMPLES=5000 pytest tests/fuzz` takes longer than the suite does. What was found once is kept
 in `seeds/READER`.

@@ -83,6 +83,8 @@ def test_command_lines_beside_stressors_have_sets_on_the_engines_that_run_them()
     ]
     assert len(sets) == 6
     assert {planned.engine for planned in sets} == {"native"}
+    alone = Campaign(workloads=jobs, device="d", probes=True, stressors=("core",), sets=0)
+    assert alone.engine_names == ("native",)
 
 
 def test_every_workload_is_measured_alone_before_any_set() -> None:

@@ -115,13 +115,13 @@ class Campaign:
         settle = object.__setattr__
         settle(self, "core_numbers", cores)
         members = find_workloads(self.workloads)
+        programs = all(member.kind == "command" for member in members)
         if self.probes:
             if len(cores) < 2:
                 raise UsageError("probes need two cores: a workload's, and the stressor's")
             members = find_workloads([*members, *probe_workloads(self.stressors)])
         elif self.stressors:
             raise UsageError("stressors, but nothing is measured beside them", fix="Set `probes`.")
-        programs = all(member.kind == "command" for member in members)
         named = find_engines(["native"] if programs and not self.engines else self.engines)
         engines = engines_for(named, members)
         if self.engines is not None and len(engines) < len(named):
