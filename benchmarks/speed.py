@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import statistics
 import subprocess
@@ -181,7 +182,7 @@ def bridge(_: Any) -> tuple[Work, int]:
 
     random = np.random.default_rng(0)
     path = [Cloud.of(random.normal(0.1 * k, 1.0, (200, 3))) for k in range(26)]
-    ends = list(zip(path, path[1:], strict=False))
+    ends = list(itertools.pairwise(path))
     eps = [edge_eps(x, y, 0.1, "spread") for x, y in ends]
     return lambda: (
         np.array(
