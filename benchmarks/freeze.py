@@ -260,7 +260,7 @@ COMMANDS = {
     "safe devices rate": "safe devices --service md --batch pf --objective 3x --rate 2 --seed 1",
     "place devices": "place rank devices --platform V100 -w md@1.5x -b asr@2x",
     "forecast": "forecast series --at 0.05 --at 0.11 --component instructions",
-    "report": "report fleet model -o report.html",
+    "evaluate": "evaluate fleet --no-rules",
 }
 
 

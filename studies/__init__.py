@@ -9,6 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from jostle._report import Report
+from studies.contract import Announced, Study
+
 STUDIES = {
     "accelerator": "studies.accelerator.study:AcceleratorStudy",
     "alignment": "studies.alignment.study:AlignmentStudy",
@@ -31,9 +34,19 @@ def study_of(name: str) -> Any:
 
 def application() -> Any:
     """One command per study, its options those of its class."""
-    from jostle.cli import study_commands
+    from jostle.cli.console import group_of, registered_commands
 
-    return study_commands(lambda: tuple(STUDIES), study_of, "The papers' protocols and figures.")
+    commands = registered_commands(lambda: tuple(STUDIES), study_of, _run)
+    return group_of(commands, "The papers' protocols and figures.")
+
+
+def _run(study: Study) -> Report:
+    from jostle.cli.console import fit_progress, note
+
+    if isinstance(study, Announced) and (first := study.announced()):
+        note(first)
+    with fit_progress(study.name) as progress:
+        return study.run(progress=progress)
 
 
 def run(arguments: list[str]) -> int:

@@ -16,9 +16,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from jostle.evaluate import document
 from jostle.extend import Report, Table
 from jostle.progress import Progress, no_progress
+from studies.contract import document
 from studies.data import on_one_core
 
 Measures = Mapping[str, Any]  # numbers, or several of which the first is the figure

@@ -63,7 +63,7 @@ NOT_RUN = {
 RUN = (
     "jostle measure -o fleet --plan",
     "jostle trace -o traced",
-    "jostle evaluate method fleet --observed 0.5",
+    "jostle evaluate fleet",
 )
 
 

@@ -22,6 +22,7 @@ HOLDS_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 # Compiled by numba, which cannot take it apart without losing speed, or called with columns by name.
 LONG_BY_NATURE = {"jostle.accelerator.simulator._engine.run"}
 MANY_BY_NATURE = {
+    "jostle.answers.evaluation._evaluate.evaluate",  # what is left out, and of what
     "jostle.models._fit.fit",  # one keyword per way to hold out, and per promise
     "jostle.placement.devices._place.place_devices",  # one per way to share, and per promise
     "jostle.accelerator.simulator._engine.run",  # arrays of a compiled function

@@ -4,7 +4,6 @@ from . import bounds as bounds
 from . import bridge as bridge
 from . import datasets as datasets
 from . import errors as errors
-from . import evaluate as evaluate
 from . import extend as extend
 from . import measure as measure
 from . import methods as methods
@@ -15,6 +14,7 @@ from . import traces as traces
 from ._confidence import DEFAULT_CONFIDENCE as DEFAULT_CONFIDENCE
 from .accelerator import Accelerator as Accelerator
 from .alignment import Alignment as Alignment
+from .answers import evaluate as evaluate
 from .bag import Bag as Bag
 from .bounds import Bounds as Bounds
 from .bridge import Bridge as Bridge

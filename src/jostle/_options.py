@@ -132,6 +132,37 @@ def settings_from(settings: type, values: Mapping[str, Any]) -> Any:
     return settings(**values)
 
 
+def settings_of_texts(settings: type, texts: Sequence[str]) -> Any:
+    """The settings with values given as NAME=VALUE, several values parted by commas.
+
+    Raises UsageError for a name or value that they do not have.
+    """
+    known = {option.name: option for option in options_of(settings)}
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise UsageError(f"the setting {text!r} is not NAME=VALUE")
+        values[name] = _of_text(known[name], value.strip()) if name in known else value
+    return settings_from(settings, values)
+
+
+def _of_text(option: Option, text: str) -> Any:
+    if option.is_optional and text.lower() == "none":
+        return None
+    parts = [part.strip() for part in text.split(",") if part.strip()] if option.is_many else [text]
+    try:
+        if option.kind is bool:
+            read = [{"true": True, "false": False}[part.lower()] for part in parts]
+        else:
+            read = [option.kind(part) for part in parts]
+    except (KeyError, ValueError):
+        wanted = f"It is a {option.kind.__name__}."
+        raise UsageError(f"{option.name} cannot be {text!r}", fix=wanted) from None
+    return tuple(read) if option.is_many else read[0]
+
+
 def check_settings(settings: Any) -> None:
     """Raises UsageError for a field outside of its Limits, or that is none of its choices."""
     for option in options_of(type(settings)):

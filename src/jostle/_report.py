@@ -38,6 +38,18 @@ class Table:
         rows = [[cell(item) for cell in cells.values()] for item in items]
         return cls(list(cells), rows, right, title)
 
+    def to_html(self) -> str:
+        """Make an HTML table of it; what stands in cells shows as text."""
+        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
+        lines = []
+        for row in self.rows:
+            kinds = (' class="n"' if n in self.right else "" for n in range(len(row)))
+            cells = (
+                f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)
+            )
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
 
 @dataclass(frozen=True)
 class Report:

@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar, Literal
 
 from jostle._report import Report
 from jostle.errors import UsageError
-from jostle.evaluate import document, listed
 from jostle.progress import Progress
 from studies.accelerator.tables import AcceleratorEvaluation
 from studies.cells import Runner
-from studies.fields import FitsAtOnce, Kept
+from studies.contract import document
+from studies.fields import FitsAtOnce, Kept, listed
 
 FOLDERS = {"v100": "v100_interference", "magus13": "magus13"}  # in $JOSTLE_DATA
 # Metrics printed below the table, where there are such.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from jostle._options import Flag, Limits, Short
 from jostle._report import Report
 from jostle.errors import UsageError
-from jostle.evaluate import document
 from jostle.progress import Progress
+from studies.contract import document
 
 if TYPE_CHECKING:
     from jostle.traces import Traces

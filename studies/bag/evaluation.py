@@ -17,7 +17,6 @@ import numpy as np
 
 from jostle.bag import Bag
 from jostle.errors import MissingExtra
-from jostle.evaluate import picked
 from jostle.methods import learn
 from jostle.progress import Progress, no_progress
 from jostle.runs import solo_medians
@@ -27,6 +26,7 @@ from studies.bag.methods import bag_methods, group_combinations
 from studies.bag.paper_features import paper_features
 from studies.bag.scores import scores
 from studies.cells import Runner, file_name, metrics_in
+from studies.fields import picked
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,10 +16,10 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
     vector regression on it and on the runtime as in the paper, each feature group alone and left out, and
     slowdown and the factorization, which see features but learn names."""
     from jostle.bag import GROUPS, Bag
-    from jostle.evaluate import SoloTime
     from jostle.factorization import Factorization
     from jostle.slowdown import Slowdown
     from studies.bag.regression import FeatureRegression
+    from studies.rivals.solo_time import SoloTime
 
     def bag(*groups: str, **options: Any) -> Bag:
         chosen = {"groups": groups, "rules": False} if groups else {}

@@ -9,8 +9,8 @@ import numpy as np
 
 from jostle.bag import Bag
 from jostle.errors import MissingExtra
-from jostle.evaluate import Rival, RivalAnswers
 from jostle.runs import Colocations
+from studies.rivals.rival import Rival, RivalAnswers
 
 if TYPE_CHECKING:
     from jostle.methods import Data, Prepared

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from jostle._options import Limits
 from jostle._report import Report, Table, percent
-from jostle.evaluate import FirstSeed, Methods, Seeds, listed
 from jostle.progress import Progress, no_progress
 from studies.bag.held_out import TESTS
-from studies.fields import FitsAtOnce, Kept, Scheduler
+from studies.fields import FirstSeed, FitsAtOnce, Kept, Methods, Scheduler, Seeds, listed
 
 if TYPE_CHECKING:
     from studies.bag.evaluation import BagsEvaluation
@@ -67,11 +66,11 @@ class BagStudy:
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UnknownName, NotEnoughRuns, MissingExtra and what reading raises."""
         from jostle.datasets import SHARED_CORE_CPU, VISION_CPU, shared_core_bags, vision_bags
-        from jostle.evaluate import document
         from jostle.runs import Dataset, read_runs
         from studies.bag.evaluation import BagTests, evaluate_bags
         from studies.bag.figures import draw_bags
         from studies.cells import Runner
+        from studies.contract import document
 
         shipped = self.data is None
         ours = {

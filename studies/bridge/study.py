@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 from jostle._options import Flag, Limits
 from jostle._report import Report, Table
 from jostle.errors import UsageError
-from jostle.evaluate import document
 from jostle.progress import Progress
+from studies.contract import document
 
 MADE = ("phases-1-7", "phases-5-7", "phases-15-7", "drift-7")
 PUBLISHED = tuple(f"nmpc-{between}" for between in range(5))

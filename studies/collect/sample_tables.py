@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.evaluate import error_measures
+from jostle.answers import error_measures
 from jostle.models import fit
 from jostle.runs import Runs, read_runs, solo_seconds
 from jostle.tour import hold_out_sets, tour_method

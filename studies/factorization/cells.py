@@ -44,8 +44,8 @@ class ProtocolCell:
         """Tidy rows: see docs/evaluate-factorization.md."""
         import pyarrow as pa
 
-        from jostle.evaluate import observed_split
         from studies.factorization.measures import measure_fit
+        from studies.splits import observed_split
 
         seed = self.seed + self.replicate
         split = observed_split(data, self.observed, seed, self.by)

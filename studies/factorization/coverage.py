@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._report import Table, percent
+from jostle.answers import bound_measures
 from jostle.bounds import pool_of
-from jostle.evaluate import bound_measures
 
 if TYPE_CHECKING:
     from jostle.runs import Runs

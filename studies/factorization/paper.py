@@ -165,8 +165,8 @@ class Paper:
     def _draw_learned(self, runs: Runs) -> None:
         """Figures 7 and 12, of a model of the share nearest to half; interference is measured in its test
         runs."""
-        from jostle.evaluate import fit_split, observed_split
         from studies.factorization.embedding import draw_embeddings
+        from studies.splits import fit_split, observed_split
 
         share = min(self.draws.observed, key=lambda share: abs(share - 0.5))
         split = observed_split(runs, share, self.draws.seed, self.draws.by)

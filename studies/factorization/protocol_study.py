@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar
 from jostle._options import Limits, Positional
 from jostle._report import Report, Table
 from jostle.errors import UsageError
-from jostle.evaluate import DatasetFolder, listed
 from jostle.progress import Progress, no_progress
-from studies.fields import Output, Scheduler, Workers
+from studies.fields import DatasetFolder, Output, Scheduler, Workers, listed
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,8 @@ class ProtocolStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, UnreadableFile and what a fit raises."""
-        from jostle.evaluate import document
         from jostle.factorization import Factorization
+        from studies.contract import document
         from studies.factorization.comparisons import comparison_named
         from studies.factorization.figures import summary_rows
         from studies.factorization.protocol import Draws, run_protocol

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.errors import BadData, UnreadableFile
-from jostle.evaluate import Split, checked_split
+from studies.splits import Split, checked_split
 
 if TYPE_CHECKING:
     from jostle.runs import Runs

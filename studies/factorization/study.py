@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from jostle._options import Limits
 from jostle._report import Report, Table
-from jostle.evaluate import DatasetFolder, listed
 from jostle.progress import Progress, no_progress
-from studies.fields import Scheduler, Workers
+from studies.fields import DatasetFolder, Scheduler, Workers, listed
 
 if TYPE_CHECKING:
     from studies.factorization.paper import Paper
@@ -79,11 +78,12 @@ class FactorizationStudy:
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, NotEnoughRuns and what reading and fitting raise."""
         from jostle.errors import UsageError
-        from jostle.evaluate import document, evaluate_method, measures_table, observed_split
         from jostle.factorization import Factorization
         from jostle.runs import Dataset, read_runs
+        from studies.contract import document
         from studies.factorization.coverage import coverage_by_group, coverage_tables
         from studies.factorization.row_numbers import file_split
+        from studies.splits import evaluate_method, measures_table, observed_split
 
         if self.paper is not None:
             return self._run_paper(progress)
@@ -135,8 +135,8 @@ class FactorizationStudy:
         return Paper(self.dataset, self.paper, method, draws, studies, self.baseline_steps)
 
     def _run_paper(self, progress: Progress) -> Report:
-        from jostle.evaluate import document
         from jostle.runs import Dataset
+        from studies.contract import document
         from studies.factorization.figures import summary_rows
 
         paper = self._paper()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.evaluate import bound_measures
+from jostle.answers import bound_measures
 from jostle.methods import Data
 from jostle.models import Model, fit
 from jostle.runs import Colocations, Runs

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.evaluate import AdditiveEffects, EncodedBoosting, OwnPairs, SoloTime
+from jostle.answers import SimpleRule
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs, all_names, solo_medians
+from studies.rivals.own_pairs import OwnPairs
 
 Answer = Callable[[Colocations], np.ndarray]
 PENALTIES = 10.0 ** np.arange(-2, 4)
@@ -123,14 +124,14 @@ def _features(runs: Runs, key: str, names: tuple[str, ...]) -> np.ndarray:
 
 
 RULES: dict[str, Callable[[Runs, int], Answer]] = {
-    "solo": _rival(SoloTime("solo")),
-    "constant": _rival(SoloTime("times")),
-    "additive": _rival(AdditiveEffects()),
+    "solo": _rival(SimpleRule("none")),
+    "constant": _rival(SimpleRule("level")),
+    "additive": _rival(SimpleRule("effects")),
     "own_worst": _rival(OwnPairs("worst")),
     "own_mean": _rival(OwnPairs("mean")),
     "own_sum": _rival(OwnPairs("sum")),
-    "low_rank": _rival(AdditiveEffects(rank=2)),
-    "boosting": _rival(EncodedBoosting()),
+    "low_rank": _rival(SimpleRule("effects and rest 1")),
+    "boosting": _rival(SimpleRule("boosting")),
     "trees": trees,
     "ridge": ridge,
 }

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from jostle._options import Flag
 from jostle._report import Report
-from jostle.evaluate import FirstSeed, Seeds, listed
 from jostle.progress import Progress, no_progress
+from studies.fields import FirstSeed, Seeds, listed
 
 if TYPE_CHECKING:
     from studies.one_model.measure import FitCell
@@ -60,7 +60,7 @@ class OneModelStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, UnknownName, UnreadableFile, and what reading and fitting raise."""
-        from jostle.evaluate import document
+        from studies.contract import document
         from studies.one_model import tables
 
         records = list(self._records(progress))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from jostle._options import Flag, Limits, Positional
 from jostle._report import Report, Table, percent
-from jostle.evaluate import FirstSeed, Seeds, listed
 from jostle.progress import Progress, no_progress, share_of
+from studies.fields import FirstSeed, Seeds, listed
 
 if TYPE_CHECKING:
     from jostle.runs import Runs
@@ -48,7 +48,7 @@ class PlacementStudy:
         """Raises UsageError, NotEnoughRuns, and what reading and fitting raise."""
         import numpy as np
 
-        from jostle.evaluate import document
+        from studies.contract import document
         from studies.placement.simulate import Draw, Tally, simulate_policies, summed
 
         runs, data = self._runs()
@@ -91,10 +91,10 @@ class PlacementStudy:
         return read_runs(self.dataset).ok(), {"dataset": str(self.dataset), "version": version}
 
     def _method(self) -> Any:
-        from jostle.evaluate import made
+        from jostle._options import settings_of_texts
         from jostle.methods import method_named
 
-        return made(method_named(self.method), self.settings)
+        return settings_of_texts(method_named(self.method), self.settings)
 
     @staticmethod
     def _ratio(text: str) -> float:

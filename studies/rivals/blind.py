@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.evaluate import Rival, alone
 from jostle.methods import learn
+from studies.rivals.rival import Rival, alone
 
 if TYPE_CHECKING:
     from jostle.bounds import Candidates

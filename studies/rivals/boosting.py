@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import MissingExtra
-from jostle.evaluate import Rival, RivalAnswers
 from studies.rivals.linear import additive_effects
+from studies.rivals.rival import Rival, RivalAnswers
 from studies.rivals.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jostle.evaluate import Rival, RivalAnswers, alone
+from studies.rivals.rival import Rival, RivalAnswers, alone
 from studies.rivals.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

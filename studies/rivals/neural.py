@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import MissingExtra, NotEnoughRuns
-from jostle.evaluate import Rival, RivalAnswers, alone
+from studies.rivals.rival import Rival, RivalAnswers, alone
 from studies.rivals.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

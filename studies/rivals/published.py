@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jostle.evaluate import RivalAnswers, alone
 from jostle.progress import share_of
 from studies.rivals.linear import additive_effects
 from studies.rivals.neural import (
@@ -27,6 +26,7 @@ from studies.rivals.neural import (
     network,
     padded,
 )
+from studies.rivals.rival import RivalAnswers, alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable

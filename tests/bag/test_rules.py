@@ -8,10 +8,10 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
+from jostle.answers import SimpleRule
 from jostle.bag import Bag, FittedBag
 from jostle.ensemble import weights_in_words
-from jostle.evaluate import AdditiveEffects
-from jostle.methods import Answers, Data, learn
+from jostle.methods import Answers, learn
 from jostle.runs import Colocations, Runs, all_names, solo_core_shares
 from tests.bag.conftest import make_bags
 
@@ -178,7 +178,7 @@ def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
     fitted = learn(QUICK, runs.take(~held))
     at = fitted.weighed.labels
     assert any(label.startswith("effects and") for label in at)
-    best = AdditiveEffects().fit(AdditiveEffects().prepare(Data(runs.take(~held))))
+    best = learn(SimpleRule("effects"), runs.take(~held))
     assert error(fitted, runs.take(held)) < 0.6 * error(best, runs.take(held))
 
 

@@ -13,13 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.answers import ExplainQuestion, FitQuestion, LimitQuestion, PredictQuestion
+from jostle.answers import (
+    ExplainQuestion,
+    FitQuestion,
+    LimitQuestion,
+    PredictQuestion,
+    evaluate,
+)
 from jostle.bounds import conformal_rank
 from jostle.bounds._rank import one_run_of_each, rank_by_weight, window_weights
 from jostle.bridge import Peaks, Residents
 from jostle.errors import UsageError
 from jostle.placement import Standard
-from jostle.report import find
 from jostle.service import ServeSettings
 from jostle.tour import TourPlan
 from tests.limits import mean_limits
@@ -62,7 +67,7 @@ def test_confidence_outside_its_range(confidence: Any) -> None:
         *(PredictQuestion, ExplainQuestion, LimitQuestion, Standard, TourPlan),
         partial(ServeSettings, model=Path("folder")),
         partial(FitQuestion, dataset=Path("folder")),
-        partial(find, NOTHING, NOTHING),
+        partial(evaluate, NOTHING),
         Residents([Peaks.from_items([{"values": [1.0]}] * 9)]).ranked,
     ],
 )

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import jostle
-import studies
 from jostle.cli import exit_code as run
 from jostle.cli.ask._colocation import AboutOne, one_question
 from jostle.errors import UsageError
@@ -124,8 +123,8 @@ def test_without_a_bound_the_confidence_that_has_one_is_named(
             2,
             "'odd' is not one of",
         ),
-        (["evaluate", "pairs", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
-        (["evaluate", "method", "{dataset}", "--observed", "2"], 2, "between 0 and 1"),
+        (["evaluate", "{dataset}", "--share", "2"], 2, "between 0 and 1"),
+        (["evaluate", "{dataset}", "--method", "odd"], 2, "odd"),
         (["frobnicate"], 2, "No such command"),
     ],
 )
@@ -170,43 +169,6 @@ def test_many_at_once_from_a_file(
     assert run(["predict", str(model), "-i", str(file)]) == 4
     assert "the row has no workload" in capsys.readouterr().out
     assert run([*asked[:-6], "--column", "platform"]) == 2
-
-
-def test_evaluate_prints_documented_metrics(
-    dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ask = ["evaluate", "method", str(dataset), "--observed", "0.7", "--set", "steps=100"]
-    assert run([*ask, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "evaluate/v1"
-    assert document["name"] == "method"
-    for group in ("solo", "corun"):
-        assert 0 < document["metrics"][f"mape_{group}_ratio"] < 0.5
-        for level in (90, 95, 99):
-            assert {f"coverage_{level}_{group}_ratio", f"margin_{level}_{group}_ratio"} <= set(
-                document["metrics"]
-            )
-
-
-def test_evaluate_with_a_file_of_row_numbers(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    degree = jostle.read_runs(dataset).colocations.number_of_corunners
-    rows = {}
-    for prefix, k in (("mf", 0), ("if2", 1)):
-        n = int((degree == k).sum())
-        order = np.random.default_rng(k).permutation(n)
-        cuts = [int(0.5 * n), int(0.7 * n)]
-        for part, index in zip(("train", "val", "test"), np.split(order, cuts), strict=True):
-            rows[f"{prefix}_{part}"] = index
-    np.savez(tmp_path / "s.npz", **rows)
-    ask = ["factorization", str(dataset), "--steps", "100", "--json"]
-    assert studies.run([*ask, "--splits", str(tmp_path / "s.npz")]) == 0
-    metrics = json.loads(capsys.readouterr().out)["metrics"]
-    assert metrics["test_runs"] == len(rows["mf_test"]) + len(rows["if2_test"])
-    rows["mf_test"] = np.array([10**6])
-    np.savez(tmp_path / "s.npz", **rows)
-    assert studies.run([*ask, "--splits", str(tmp_path / "s.npz")]) == 4
 
 
 def test_a_damaged_model_is_named(model: Path, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +11,14 @@ import pytest
 import studies
 from jostle.bag import Bag
 from jostle.cli import exit_code
-from jostle.ensemble import Ensemble
-from jostle.errors import NotEnoughRuns, UnknownName, UsageError
-from jostle.evaluate import SoloTime, evaluate_pairs, pair_methods
-from jostle.methods import Data, Prepared, learn
+from jostle.errors import UnknownName, UsageError
+from jostle.methods import learn
 from jostle.runs import Colocations, Dataset, Runs
 from studies.bag.evaluation import evaluate_bags
 from studies.bag.figures import draw_bags
 from studies.bag.held_out import BagTests, benchmarks_of, rows_with
 from studies.bag.scores import bag_errors
+from studies.rivals.solo_time import SoloTime
 from tests.bag.conftest import APPS, make_bags
 
 QUICK = Bag(trees=10, rules=False)
@@ -60,80 +58,6 @@ def test_solo_times_by_hand() -> None:
     assert answers("times") == [3.0, 6.0, 2.0]
     with pytest.raises(UsageError):
         SoloTime("half")
-
-
-def test_pairs_are_held_out_whole_and_errors_are_those_of_the_model(runs: Runs) -> None:
-    seen: list[Runs] = []
-
-    class Spy:
-        name = "spy"
-
-        def prepare(self, data: Data) -> Prepared:
-            return Prepared.of(data)
-
-        def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> Any:
-            seen.append(prepared.in_memory)
-            return SoloTime("solo").fit(prepared)
-
-    found = evaluate_pairs(runs, 0.4, {"spy": Spy()}, seeds=(3,), bounds=False)
-    train = seen[0].colocations
-    alone = runs.colocations.number_of_corunners == 0
-    assert (train.number_of_corunners == 0).sum() == alone.sum()
-    taken = {tuple(sorted((w, *b))) for w, _, b in map(train.row, range(len(train))) if b}
-    test = [
-        i
-        for i in np.flatnonzero(~alone).tolist()
-        if tuple(sorted((runs.colocations.row(i)[0], *runs.colocations.row(i)[2]))) not in taken
-    ]
-    held = {tuple(sorted((w, *b))) for w, _, b in map(runs.colocations.row, test)}
-    assert len(taken) + len(held) == 21  # pairs of six, themselves included
-    assert len(train) - alone.sum() + len(test) == (~alone).sum()
-    solo = {
-        runs.colocations.row(i)[0]: runs.runtime_seconds[i] for i in np.flatnonzero(alone).tolist()
-    }
-    error = [abs(solo[runs.colocations.row(i)[0]] / runs.runtime_seconds[i] - 1) for i in test]
-    assert found.metrics["slowdown_mape_spy_ratio"] == pytest.approx(np.mean(error))
-
-
-def test_bounds_cover_pairs_never_seen() -> None:
-    runs = make_bags(most=1, noise=0.05)
-    more = [make_bags(seed, most=1, noise=0.05) for seed in (1, 2, 3)]
-    parts = [runs, *more]
-    tables = []
-    for number, part in enumerate(parts):
-        c = part.colocations.to_columns()
-        tables.append(
-            Runs.from_columns(
-                workload=c["workload"],
-                platform=[f"gpu{number}"] * len(part),
-                corunners=c["corunners"],
-                runtime_seconds=part.runtime_seconds,
-            )
-        )
-    every = Runs.concatenate(tables)
-    found = evaluate_pairs(every, 0.8, {"quick": QUICK}, seeds=range(8))
-    m = found.metrics
-    gap = abs(m["coverage_90_quick_ratio"] - 0.9)
-    # Of the few pairs of each class of evidence, some are too few to bound others by.
-    assert m["no_bound_90_quick_ratio"] < 0.3
-    assert gap <= 2.5 * m["coverage_90_standard_error_quick_ratio"] < 0.15
-    one = evaluate_pairs(every, 0.5, {"quick": QUICK}, seeds=(0,), platform="gpu2", bounds=False)
-    assert "slowdown_mape_quick_gpu0_ratio" not in one.metrics
-
-
-def test_what_pairs_refuse(runs: Runs) -> None:
-    methods = {"solo": SoloTime("solo")}
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        evaluate_pairs(runs, 1.0, methods, seeds=(0,))
-    with pytest.raises(UnknownName, match="tpu"):
-        evaluate_pairs(runs, 0.5, methods, seeds=(0,), platform="tpu")
-    alone = runs.take(runs.colocations.number_of_corunners == 0)
-    with pytest.raises(NotEnoughRuns):
-        evaluate_pairs(alone, 0.5, methods, seeds=(0,))
-    with pytest.raises(UnknownName, match="magic"):
-        pair_methods("slowdown", ["magic"])
-    with pytest.raises(UsageError, match="target"):
-        pair_methods("speed")
 
 
 def test_the_bag_ends_with_its_last_member() -> None:
@@ -194,14 +118,6 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--observed", "0.5", "--methods", "solo,solo_constant", "--seeds", "2", "--json"]
-    assert exit_code(["evaluate", "pairs", str(dataset), *arguments]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["name"]) == ("evaluate/v1", "pairs")
-    assert document["metrics"]["slowdown_mape_solo_ratio"] > 0
-    assert exit_code(["evaluate", "pairs", str(dataset), *arguments[:-1]]) == 0
-    assert "solo_constant" in capsys.readouterr().out
-
     model = str(tmp_path / "model")
     assert exit_code(["fit", "bag", str(dataset), "-o", model, "--json"]) == 0
     fitted = json.loads(capsys.readouterr().out)
@@ -278,10 +194,3 @@ def test_few_benchmarks_are_asked_for_what_they_can_bound() -> None:
 
     assert "coverage_80_application_solo_constant_ratio" in found(None)  # six
     assert found("kind") == set()  # three
-
-
-def test_pairs_are_compared_with_every_simple_rule_and_the_default() -> None:
-    rules = {"solo", "solo_constant", "additive", "additive_low_rank", "boosting"}
-    rules |= {"own_worst", "own_sum", "own_product", Ensemble.name}
-    for target in ("slowdown", "extra"):
-        assert rules <= set(pair_methods(target))

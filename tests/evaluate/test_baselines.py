@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from jostle.answers import error_measures
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.evaluate import error_measures
 from jostle.methods import learn
 from jostle.models import fit
 from jostle.runs import Colocations, Runs

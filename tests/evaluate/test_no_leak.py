@@ -14,8 +14,6 @@ import pytest
 
 from jostle.bag import Bag
 from jostle.datasets import sample, vision_bags
-from jostle.evaluate import AdditiveEffects, OwnPairs, evaluate_method, observed_split
-from jostle.evaluate import _sets as pairs
 from jostle.factorization import Factorization
 from jostle.methods import learn
 from jostle.models import Model
@@ -25,6 +23,7 @@ from studies.bag import evaluation as bag_evaluation
 from studies.bag.held_out import BagTests, held_out, rows_asked
 from studies.factorization import measures as _measures
 from studies.rivals.linear import LinearScaling
+from studies.splits import evaluate_method, observed_split
 
 QUICK = Factorization(rank=2, hidden=4, steps=15, members=1)
 
@@ -77,8 +76,7 @@ class Answers:
 
         patch.setattr(Model, "predict", predict)
         patch.setattr(Model, "bound", bound)
-        for module in (pairs, bag_evaluation):
-            patch.setattr(module, "learn", learned)
+        patch.setattr(bag_evaluation, "learn", learned)
         for name in ("error_measures", "bound_measures"):
             patch.setattr(_measures, name, self._watching(getattr(_measures, name)))
 
@@ -91,7 +89,7 @@ class Answers:
 
 
 def method_study(runs: Runs, method: Any) -> np.ndarray:
-    """`jostle evaluate method` and `factorization`."""
+    """`python -m studies factorization`."""
     split = observed_split(runs, 0.6, 0)
     evaluate_method(runs, method, split, seed=0)
     return split.test
@@ -101,18 +99,6 @@ def protocol_study(runs: Runs, method: Any) -> np.ndarray:
     split = observed_split(runs, 0.6, 0, "row")
     _measures.measure_fit(runs, method, split, 0, time.perf_counter)
     return split.test
-
-
-def pairs_study(runs: Runs, method: Any) -> np.ndarray:
-    draw = pairs.PairDraw(0.6, 0)
-    pairs._measures(runs, method, draw)
-    return pairs._split(runs, draw).test
-
-
-def pairs_on_one_platform(runs: Runs, method: Any) -> np.ndarray:
-    draw = pairs.PairDraw(0.6, 0, runs.colocations.platform_names[0])
-    pairs._measures(runs, method, draw)
-    return pairs._split(runs, draw).test
 
 
 def bags_left_out(kind: str) -> Callable[[Runs, Any], np.ndarray]:
@@ -137,9 +123,6 @@ STUDIES: dict[str, tuple[Callable[[Runs, Any], np.ndarray], Callable[[], Runs], 
     "method, linear": (method_study, some_runs, LinearScaling()),
     "factorization": (method_study, some_runs, QUICK),
     "protocol, linear": (protocol_study, some_runs, LinearScaling()),
-    "pairs, additive": (pairs_study, some_runs, AdditiveEffects()),
-    "pairs, bag": (pairs_study, some_runs, Bag(learner="tree", target="slowdown")),
-    "pairs, one platform": (pairs_on_one_platform, some_runs, OwnPairs("worst")),
     "bag, application": (bags_left_out("application"), vision_bags, Bag(learner="tree")),
     "bag, pair": (bags_left_out("pair"), vision_bags, Bag(learner="tree")),
     "bag, bounds": (bags_bounded, vision_bags, Bag(learner="tree")),

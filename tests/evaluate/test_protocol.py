@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.errors import NotEnoughRuns, NotPermitted, UnreadableFile, UsageError
-from jostle.evaluate import observed_split
 from jostle.factorization import Factorization
 from jostle.methods import Data, Prepared
 from jostle.runs import Runs, read_runs
@@ -31,6 +30,7 @@ from studies.factorization.figures import summary_rows
 from studies.factorization.measures import measure_fit
 from studies.factorization.protocol import Draws, run_protocol
 from studies.rivals.linear import LinearScaling
+from studies.splits import observed_split
 
 
 def stamps(folder: Path) -> dict[str, int]:

@@ -1,11 +1,8 @@
-"""Studies are found by their entry points, Jostle's own like another package's; their cells run anywhere."""
+"""Studies are found by their table; their cells run anywhere."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,69 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jostle.cli import exit_code
-from jostle.errors import NotEnoughRuns, UnknownName
-from jostle.evaluate import study_named, study_names
+import studies
+from jostle.errors import NotEnoughRuns
 from studies.cells import Runner, file_name, metrics_in, metrics_table
 
-ANOTHER = '''
-"""A study of another package."""
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
-from jostle.extend import Report, Table
-
-@dataclass(frozen=True)
-class Dice:
-    """How often a die shows six."""
-    name: ClassVar[str] = "dice"
-    throws: Annotated[int, "How many."] = 6
-
-    def run(self, *, progress):
-        progress(self.throws, self.throws, 0.0)
-        share = Table(["throws", "sixes"], [[str(self.throws), "1"]], (0, 1))
-        return Report({"schema": "evaluate/v1", "name": self.name, "metrics": {"sixes": 1}}, [share])
-'''
-
-
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", studies.STUDIES)
 def test_a_study_is_options_and_a_run(name: str) -> None:
-    study = study_named(name)
+    study: Any = studies.study_of(name)
     assert study.name == name
-    assert dataclasses.is_dataclass(study)
-    assert study.__doc__
     assert callable(study.run)
-
-
-def test_a_study_of_another_package_is_a_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "dicing.py").write_text(ANOTHER)
-    metadata = tmp_path / "dicing-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: dicing\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[jostle.studies]\ndice = dicing:Dice\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert "dice" in study_names()
-    assert exit_code(["evaluate", "dice", "--throws", "12", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["metrics"] == {"sixes": 1}
-    assert exit_code(["evaluate", "dice", "--throws", "12"]) == 0
-    assert capsys.readouterr().out.split() == ["throws", "sixes", "12", "1"]
-    assert exit_code(["evaluate", "--help"]) == 0
-    assert "How often a die shows six" in capsys.readouterr().out
-
-
-def test_no_study_is_loaded_before_it_is_asked_for() -> None:
-    code = (
-        "import sys; from jostle.cli import main; main(['--help'])\n"
-        "assert not [name for name in sys.modules if name.endswith('_study')]"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-
-
-def test_an_unknown_study() -> None:
-    with pytest.raises(UnknownName, match="study"):
-        study_named("nonsense")
+    assert study.__doc__
+    assert dataclasses.is_dataclass(study)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.evaluate import OwnPairs, SoloTime
+from jostle.answers import RULES, SimpleRule
 from jostle.methods import learn
 from jostle.rules import Ground, LargerSets, SlowdownRows, fit_extrapolation, fit_memory
 from jostle.rules.larger._more import GROW, POOL
@@ -182,5 +182,5 @@ def test_three_are_answered_from_one_and_two() -> None:
         answers = learn(method, known).predict(asked.colocations)
         return float(np.abs(answers / asked.runtime_seconds - 1).mean())
 
-    rules = [SoloTime("times"), OwnPairs("worst"), OwnPairs("sum"), OwnPairs("product")]
+    rules = [SimpleRule(label) for label in RULES.values()]
     assert error(Slowdown(**QUICK)) < 1.05 * min(error(rule) for rule in rules)

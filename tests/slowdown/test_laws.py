@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.evaluate import AdditiveEffects, OwnPairs, SoloTime
+from jostle.answers import RULES, SimpleRule
 from jostle.methods import learn
 from jostle.runs import Runs, split_rows
 from jostle.slowdown import Slowdown
@@ -38,7 +38,7 @@ def errors(method: Any, law: str) -> np.ndarray:
 
 @pytest.mark.parametrize("law", ["capacity", "speed_ups", "pair_specific", "platform_constant"])
 def test_the_stack_is_not_worse_than_simple_rules(law: str) -> None:
-    rules = [SoloTime("solo"), SoloTime("times"), AdditiveEffects(), AdditiveEffects(rank=2)]
+    rules = [SimpleRule(label) for label in RULES.values()]
     mine = errors(Slowdown(**QUICK), law)
     for rule in rules:
         assert_not_farther(mine, errors(rule, law))
@@ -75,27 +75,12 @@ def test_laws_are_drawn_with_the_seed(law: str) -> None:
     assert np.bincount(degree).tolist() == [4, 16, 15]
 
 
-def test_rules_over_own_pairs_are_what_they_say() -> None:
-    runs = Runs.from_columns(
-        workload=["a", "b", "c", "a", "a"],
-        platform=["p"] * 5,
-        corunners=[[], [], [], ["b"], ["c"]],
-        runtime_seconds=[2.0, 1.0, 1.0, 3.0, 5.0],
-    )
-    asked = Runs.from_columns(
-        workload=["a"], platform=["p"], corunners=[["b", "c"]], runtime_seconds=[1.0]
-    ).colocations
-    expected = {"worst": 5.0, "sum": 6.0, "product": 7.5, "mean": 2 * np.sqrt(1.5 * 2.5)}
-    for rule, seconds in expected.items():
-        assert learn(OwnPairs(rule), runs).predict(asked) == pytest.approx([seconds])
-
-
 def test_runs_beside_others_alone_are_learned_from() -> None:
     """No workload ever ran alone: runtimes beside others are still answered, and no row is thrown away."""
     train, test = campaign("additive")
     beside = train.take(train.colocations.number_of_corunners > 0)
     fitted = learn(Slowdown(process=False, **QUICK), beside)
-    constant = errors(SoloTime("times"), "additive")
+    constant = errors(SimpleRule("level"), "additive")
     assert_closer(errors_of(fitted.predict(test.colocations), test.runtime_seconds), constant)
     assert any("never ran alone" in note for note in fitted.notes)
     # A few that never ran alone, among others that did.

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 import jostle
+from jostle.answers import SimpleRule
 from jostle.ensemble import Ensemble
 from jostle.errors import UnknownName, UsageError
-from jostle.evaluate import SoloTime
 from jostle.methods import learn
 from jostle.rules import Ground, SlowdownRows
 from jostle.runs import Colocations, Runs, split_rows
@@ -172,7 +172,7 @@ def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
     method = Slowdown(rank=2, members=1, process=False)
     mine, constant = (
         errors_of(learn(one, train).predict(test.colocations), test.runtime_seconds)
-        for one in (method, SoloTime("times"))
+        for one in (method, SimpleRule("level"))
     )
     assert_closer(mine, constant)
 
@@ -185,7 +185,7 @@ def test_it_extrapolates_to_more_corunners() -> None:
         errors_of(
             learn(one, runs.take(degree <= 3)).predict(test.colocations), test.runtime_seconds
         )
-        for one in (Slowdown(rank=2, members=1, steps=60, process=False), SoloTime("times"))
+        for one in (Slowdown(rank=2, members=1, steps=60, process=False), SimpleRule("level"))
     )
     assert_closer(mine, constant)
 

@@ -21,12 +21,3 @@ def exit_code(arguments: list[str], application: Callable[[], Any] | None = None
     from jostle.cli import _app
 
     return _app.run(arguments, application or _app.build)
-
-
-def study_commands(
-    names: Callable[[], Sequence[str]], named: Callable[[str], type], text: str
-) -> Any:
-    """A group of commands, one per study; text: its help."""
-    from jostle.cli.model.evaluate import study_commands
-
-    return study_commands(names, named, text)

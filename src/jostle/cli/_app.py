@@ -33,8 +33,7 @@ GROUPS = {
         "update": "Teach a model the runs that came since it was fitted.",
         "drift": "Which names no longer run as long as the model says.",
         "suggest": "Which runs to measure next.",
-        "evaluate": "Fit on a part of a dataset, test on the rest.",
-        "report": "Write one file that says how good a model is, on what data.",
+        "evaluate": "Fit on a part of a dataset, ask about the rest, beside simple rules.",
     },
     "ask": {
         "predict": "How long it takes, and at most how long.",

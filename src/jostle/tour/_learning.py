@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.answers import error_measures, metrics_of
 from jostle.errors import BadData, NotEnoughRuns
-from jostle.evaluate import error_measures, metrics_of
 from jostle.measure import Summary
 from jostle.models import Model, fit
 from jostle.progress import Progress

@@ -1,27 +1,44 @@
-"""`jostle evaluate NAME`: one command per installed study, made from the options of its class."""
+"""`jostle evaluate DATASET`: what fit gives, asked about runs that were left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
+from jostle._options import Positional
 from jostle._report import Report
-from jostle.cli.console import fit_progress, group_of, note, registered_commands
-from jostle.evaluate import Announced, Study, study_named, study_names
+from jostle.answers import EvaluateQuestion, evaluated, evaluation_page
+from jostle.cli.console import fit_progress
+from jostle.errors import NotPermitted
 
 
-def _run(study: Study) -> Report:
-    if isinstance(study, Announced) and (first := study.announced()):
-        note(first)
-    with fit_progress(study.name) as progress:
-        return study.run(progress=progress)
+@dataclass(frozen=True, kw_only=True)
+class EvaluateCommand:
+    """What is evaluated on, and where a page goes."""
+
+    dataset: Annotated[Path, "The dataset: a folder of runs.", Positional()]
+    html: Annotated[
+        Path | None, "Also write one HTML file that opens without a network, to this file."
+    ] = None
 
 
-def study_commands(
-    names: Callable[[], Sequence[str]], named: Callable[[str], type], text: str
-) -> Any:
-    """A group of commands, one per study; text: its help."""
-    return group_of(registered_commands(names, named, _run), text)
+def evaluate(command: EvaluateCommand, question: EvaluateQuestion) -> Report:
+    """Fit on a part of a dataset and ask about the rest: errors and bounds of what fit gives, beside simple
+    rules that see the same runs and have bounds of the same kind.
 
+    Names that stand only in the rest are answered as unknown, and counted.
+    """
+    from jostle.runs import read_runs
 
-evaluate = study_commands(study_names, study_named, "Fit on a part of a dataset, test on the rest.")
+    with fit_progress("evaluating") as progress:
+        found = evaluated(command.dataset, question, progress)
+    report = found.report()
+    if command.html is None:
+        return report
+    try:
+        command.html.write_text(evaluation_page(found, read_runs(command.dataset)), "utf-8")
+    except OSError as error:
+        text = f"cannot write: {error.strerror}"
+        raise NotPermitted(text, where=str(command.html), fix="Choose another file.") from None
+    return replace(report, figures=[command.html])

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from jostle._registry import load, names_of
 from jostle._report import Report
 from jostle.progress import Progress
-
-GROUP = "jostle.studies"  # of entry points: the name of a study = where its class is
 
 
 class Study(Protocol):
     """A frozen dataclass of options: every field `Annotated[type, "help", marks]` (jostle._options).
 
-    name: that of its command, `jostle evaluate NAME`, whose help is the docstring of the class.
+    name: that of its command, `python -m studies NAME`, whose help is the docstring of the class.
     """
 
     name: ClassVar[str]
@@ -33,22 +30,7 @@ class Announced(Protocol):
         ...
 
 
-def study_names() -> tuple[str, ...]:
-    """The names of all installed studies, Jostle's own and those of other packages; none is loaded."""
-    return names_of(GROUP)
-
-
-def study_named(name: str) -> type[Study]:
-    """The class of a study. Raises UnknownName, and UsageError for one that cannot be loaded."""
-    return load(GROUP, name)
-
-
 def document(study: Study, data: Any, seed: int, **results: Any) -> dict[str, Any]:
     """The JSON document of a study: what was evaluated on what, and the results."""
-    return {
-        "schema": "evaluate/v1",
-        "name": study.name,
-        "data": data,
-        "seed": seed,
-        **results,
-    }
+    about = {"schema": "evaluate/v1", "name": study.name, "data": data, "seed": seed}
+    return about | results

@@ -58,17 +58,3 @@ def metrics_of(
             measures = bound_measures(seconds[inside], actual[inside])
             metrics |= {f"{name}_{at}": value for name, value in measures.items()}
     return metrics
-
-
-def coverage_of_sets(
-    test: Runs, bound: np.ndarray, confidence: float, calibrated_sets: int
-) -> tuple[float, float]:
-    """(coverage in which every set of workloads weighs the same, its variance).
-
-    calibrated_sets: how many the bound was calibrated on, since few of them make it vary, too.
-    """
-    under = (test.runtime_seconds <= bound).astype(float)
-    unit = np.unique(test.units("together"), return_inverse=True)[1].reshape(-1)
-    by_set = np.bincount(unit, under) / np.bincount(unit)
-    variance = float(by_set.var() / len(by_set))
-    return float(by_set.mean()), variance + confidence * (1 - confidence) / (calibrated_sets + 2)

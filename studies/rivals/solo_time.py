@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, require_choice
-from jostle.evaluate.rivals._rival import Rival, RivalAnswers
 from jostle.methods import Data, Prepared, first_solo_runs
 from jostle.progress import Progress
 from jostle.rules import weighted_median
 from jostle.runs import Colocations, all_names, solo_medians
+from studies.rivals.rival import Rival, RivalAnswers
 
 KINDS = ("solo", "twice", "times", "plus")
 

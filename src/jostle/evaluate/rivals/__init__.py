@@ -1,1 +1,0 @@
-"""Simple methods that every predictor is measured beside."""
