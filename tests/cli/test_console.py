@@ -48,7 +48,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown == {
         "start": ["tour", "doctor"],
         "data": ["import", "measure", "trace", "runs", "opcodes"],
-        "model": ["fit", "update", "drift", "suggest", "evaluate", "report"],
+        "model": ["fit", "update", "drift", "suggest", "evaluate"],
         "ask": ["predict", "explain", "forecast", "limit", "place", "safe"],
         "run": ["serve"],
     }
@@ -57,7 +57,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
 def test_all_that_a_person_does_has_a_command() -> None:
     for name in ("tour", "measure", "trace", "opcodes", "import csv", "runs", "fit factorization"):
         assert name in COMMANDS
-    for name in ("predict", "explain", "evaluate method", "forecast", "safe", "place safe"):
+    for name in ("predict", "explain", "evaluate", "forecast", "safe", "place safe"):
         assert name in COMMANDS
 
 

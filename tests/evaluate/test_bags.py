@@ -1,4 +1,4 @@
-"""`evaluate pairs`, `evaluate bag` and the commands around bag models, on bags made up here."""
+"""`python -m studies bag` and the commands around bag models, on bags made up here."""
 
 from __future__ import annotations
 
