@@ -103,14 +103,7 @@ def assign(model: Any) -> tuple[Work, int]:
 
 
 def _simulation(way: str, tenants: int) -> tuple[Work, int]:
-    from jostle.accelerator import (
-        Application,
-        Device,
-        SimulationOptions,
-        Task,
-        Tenant,
-        simulate,
-    )
+    from jostle.accelerator import Application, Device, Task, Tenant, simulate
 
     def application(seed: int) -> Any:
         random = np.random.default_rng(seed)
@@ -130,10 +123,10 @@ def _simulation(way: str, tenants: int) -> tuple[Work, int]:
     asked = [Tenant(application(n), None if n else 40) for n in range(tenants)]
 
     def work() -> tuple[Any, ...]:
-        schedule = simulate(asked, device, SimulationOptions(way))
+        schedule = simulate(asked, device, way)
         return (*schedule.run_ends, *schedule.latencies)
 
-    return work, simulate(asked, device, SimulationOptions(way)).tasks
+    return work, simulate(asked, device, way).tasks
 
 
 def simulate(_: Any) -> tuple[Work, int]:

@@ -77,8 +77,6 @@ NO_NAMES = {"jostle.env"} | {
         "studies",
         "doors",
         "experts",
-        "kernel_models",
-        "transfer_models",
     )
 }
 

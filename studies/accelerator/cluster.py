@@ -15,11 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle._report import Table
-from jostle.accelerator import (
-    SimulationOptions,
-    Tenant,
-    simulate,
-)
+from jostle.accelerator import Tenant, simulate
 from studies.accelerator.latencies import MOST, World, predict_slowdowns, slowdown
 from studies.accelerator.made_up import BATCHES, SERVICES, k40, made_up
 from studies.accelerator.tables import AcceleratorEvaluation
@@ -141,13 +137,11 @@ def scale_out(seed: int = 0) -> ScaleOut:
     device = k40()
     services = [made_up(name, seed) for name in SERVICES]
     batches = [made_up(name, seed) for name in BATCHES]
-    options = SimulationOptions()
-    slowdown(services[0], batches[:1], device, options)  # compiles
+    slowdown(services[0], batches[:1], device)  # compiles
     began = time.process_time()
-    slowdowns = predict_slowdowns(services, batches, device, options)
+    slowdowns = predict_slowdowns(services, batches, device)
     study = time.process_time() - began
-    in_turn = SimulationOptions("sequential")
-    sequential = predict_slowdowns(services, batches, device, in_turn)
+    sequential = predict_slowdowns(services, batches, device, "sequential")
     plans = []
     for policy in POLICIES:
         for name, table in (
@@ -161,7 +155,7 @@ def scale_out(seed: int = 0) -> ScaleOut:
         plans.append(("pack all", policy, place(everything), everything))
         none = np.zeros_like(everything)
         plans.append(("no sharing", policy, none, none))
-    world = World(services, batches, device, options, seed)
+    world = World(services, batches, device, seed)
     truth = {
         (int(s), int(b), int(fits[s, b])): world.slowdowns(int(s), int(b), int(fits[s, b]))
         for _, _, gpus, fits in plans

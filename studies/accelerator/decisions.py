@@ -23,9 +23,8 @@ from jostle.accelerator import (
     Latency,
     LearnedRest,
     Objective,
-    Service,
-    SimulationOptions,
     Tenant,
+    Wish,
     applications_of,
     arrangements,
     how_many_fit,
@@ -88,10 +87,9 @@ def _pair(
 ) -> Iterator[Decision]:
     one, other = (applications[name] for name in names)
     for limit in LIMITS:
-        service = Service(one, Objective(limit), queries=None)
-        way = SimulationOptions(rest.sharing)
-        learned = how_many_fit(service, other, rest.device, way, most=1, rest=rest)
-        raw = how_many_fit(service, other, device, SimulationOptions(), most=1)
+        service = Wish(one.name, DeviceTenant(one), Objective(limit))
+        learned = how_many_fit(service, other, rest.device, [rest.sharing], most=1, rest=rest)
+        raw = how_many_fit(service, other, device, most=1)
         calls = {
             LEARNED: learned.instances == 1,
             BOUNDED: learned.instances == 1 and learned.guaranteed == 1,
@@ -179,7 +177,7 @@ class MadeDevice:
                 if k != n:
                     start = other.solo_seconds * ((0.618 * k) % 1)
                     tenants.append(Tenant(other, None, start_seconds=start))
-            schedule = simulate(tenants, device, SimulationOptions(self.sharing))
+            schedule = simulate(tenants, device, self.sharing)
             of_one = schedule.latencies[0]
             is_mean = statistic == "mean"
             values.append(of_one.mean() if is_mean else np.quantile(of_one, 0.95, method="higher"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jostle.accelerator import Application, Device, Service, SimulationOptions, service_latency
+from jostle.accelerator import Application, Device, DeviceTenant, SimulatedLoad, arranged
 from studies.accelerator.made_up import drifted
 
 MOST = 15  # instances of a batch application on a GPU
@@ -23,23 +23,24 @@ def slowdown(
     service: Application,
     beside: Sequence[Application],
     device: Device,
-    options: SimulationOptions | None = None,
+    sharing: str = "concurrent",
 ) -> float:
     """Mean latency over that alone."""
-    latency = service_latency(Service(service, queries=QUERIES), beside, device, options)
-    return latency.mean_seconds / service.solo_seconds
+    tenants = [DeviceTenant(one) for one in (service, *beside)]
+    found = arranged(tenants, device, sharing, draw=SimulatedLoad(QUERIES, lead=0))
+    return found.latencies[0].mean_seconds / service.solo_seconds
 
 
 def predict_slowdowns(
     services: Sequence[Application],
     batches: Sequence[Application],
     device: Device,
-    options: SimulationOptions | None = None,
+    sharing: str = "concurrent",
 ) -> np.ndarray:
     """(services, batches, 16) mean latency over solo with 0 to 15 instances."""
     table = np.ones((len(services), len(batches), MOST + 1))
     for s, b, k in np.ndindex(len(services), len(batches), MOST):
-        table[s, b, k + 1] = slowdown(services[s], [batches[b]] * (k + 1), device, options)
+        table[s, b, k + 1] = slowdown(services[s], [batches[b]] * (k + 1), device, sharing)
     return table
 
 
@@ -50,7 +51,6 @@ class World:
     services: Sequence[Application]
     batches: Sequence[Application]
     device: Device
-    options: SimulationOptions
     seed: int
     _known: dict[tuple[int, int, int], np.ndarray] = field(default_factory=dict)
     _drifted: dict[tuple[str, int], Application] = field(default_factory=dict)
@@ -63,9 +63,7 @@ class World:
             slow = []
             for draw in (self.seed * 1_000_003 + copy for copy in range(COPIES)):
                 beside = [self._copy(self.batches[b], draw * 100 + n + 7) for n in range(k)]
-                slow.append(
-                    slowdown(self._copy(self.services[s], draw), beside, device, self.options)
-                )
+                slow.append(slowdown(self._copy(self.services[s], draw), beside, device))
             self._known[s, b, k] = np.array(slow)
         return self._known[s, b, k]
 

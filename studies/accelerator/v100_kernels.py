@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.accelerator import Application, Device, SimulationOptions, Task, Tenant, simulate
+from jostle.accelerator import Application, Device, Task, Tenant, simulate
 from jostle.errors import UnreadableFile
 from jostle.traces import gpu_named
 from studies.accelerator.tables import read_measurements
@@ -88,7 +88,7 @@ def _device(**resources: float) -> Device:
 def _together(device: Device, *tasks: Task, sharing: str = "concurrent") -> float:
     """Seconds until all kernels that start together are done."""
     tenants = [Tenant(Application.of(f"k{n}", task)) for n, task in enumerate(tasks)]
-    found = simulate(tenants, device, SimulationOptions(sharing, engine="reference"))
+    found = simulate(tenants, device, sharing)
     return max(float(ends[0]) for ends in found.run_ends)
 
 

@@ -24,7 +24,7 @@ def of_rows(*rows: tuple[str, float, float, int, int | None]) -> Application:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_graph_recorded_whole_takes_the_device(engine: str) -> None:
+def test_a_graph_recorded_whole_takes_the_device(engine: Any) -> None:
     """A: a graph of 10 s, then half of the device for 4 s. B: half of it for 3 s from 1 s on. B waits for the
     graph, then both run side by side."""
     one = of_rows(("graph", 0.0, 10.0, 0, None), ("kernel", 10.0, 4.0, 80, None))
@@ -36,7 +36,7 @@ def test_a_graph_recorded_whole_takes_the_device(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_branches_of_a_graph_run_beside_each_other(engine: str) -> None:
+def test_branches_of_a_graph_run_beside_each_other(engine: Any) -> None:
     """A graph in one stream: root 2 s on 20 PEs, two branches of 4 and 6 s on 40 PEs each, a join of 1 s."""
     graph = of_rows(
         ("kernel", 0.0, 2.0, 40, 1),

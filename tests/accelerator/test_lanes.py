@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -11,29 +10,22 @@ import pytest
 from jostle.accelerator import (
     Application,
     Device,
+    DeviceTenant,
     Objective,
-    Service,
-    SimulationOptions,
     Task,
     Tenant,
+    Wish,
     causes,
     how_many_fit,
     simulate,
 )
 from jostle.errors import BadData
 from jostle.traces import GPUS, tasks_from_rows
+from tests.accelerator.reference import simulate_plainly
 
 DEVICE = Device.of(GPUS["V100"])
 FULL = {"blocks": 160, "threads_per_block": 1024, "registers_per_thread": 32}  # of 80 PEs, two each
-ENGINES = [
-    "reference",
-    pytest.param(
-        "compiled",
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec("numba") is None, reason="needs the extra simulate"
-        ),
-    ),
-]
+ENGINES = [simulate_plainly, simulate]
 
 
 def profiled(*rows: tuple[str, float, float, int], blocks: int = 160) -> Application:
@@ -47,17 +39,13 @@ def profiled(*rows: tuple[str, float, float, int], blocks: int = 160) -> Applica
     return Application.from_profile(tasks_from_rows(made, run_id="a", gpu=GPUS["V100"]))
 
 
-def ends(engine: str, *applications: Application, sharing: str = "concurrent") -> list[float]:
-    found = simulate(
-        [Tenant(application) for application in applications],
-        DEVICE,
-        SimulationOptions(sharing, engine=engine),
-    )
+def ends(engine: Any, *applications: Application, sharing: str = "concurrent") -> list[float]:
+    found = engine([Tenant(application) for application in applications], DEVICE, sharing)
     return [float(part[0]) for part in found.run_ends]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_step_under_its_own_prefetch_copy(engine: str) -> None:
+def test_a_step_under_its_own_prefetch_copy(engine: Any) -> None:
     step = profiled(
         ("htod", 0.0, 9.0, 2),
         ("kernel", 1.0, 4.0, 1),
@@ -69,15 +57,15 @@ def test_a_step_under_its_own_prefetch_copy(engine: str) -> None:
     # Two of them. Copies share the link: 0 to 18. Kernels take turns: A 1-5, B 5-9, A 9-13, B 13-17. The last
     # ones wait for the copy and 1 s: A 19-21, B 21-23.
     assert ends(engine, step, step, sharing="sequential") == [21.0, 23.0]
-    fit = how_many_fit(Service(step, Objective(1.2)), step, DEVICE)
+    fit = how_many_fit(Wish("step", DeviceTenant(step), Objective(1.2)), step, DEVICE)
     assert fit.instances == 0
-    lost = causes(Service(step), [step], DEVICE)
+    lost = causes(step, [step], DEVICE)
     assert lost.kernels_seconds > 1
     assert lost.transfers_seconds > 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_two_streams_of_small_kernels_and_one_that_waits_for_both(engine: str) -> None:
+def test_two_streams_of_small_kernels_and_one_that_waits_for_both(engine: Any) -> None:
     # Half of the device each, side by side; the third begins when the longer has ended.
     two = profiled(
         ("kernel", 0.0, 4.0, 1), ("kernel", 0.0, 6.0, 2), ("kernel", 7.0, 3.0, 1), blocks=80
@@ -95,11 +83,11 @@ def test_kernels_that_do_not_fit_beside_each_other_take_turns() -> None:
     assert both.solo_seconds == 6.0
     assert not both.columns.is_parallel
     assert any("in their lane" in note for note in both.notes)
-    assert ends("reference", both) == [6.0]
+    assert ends(simulate, both) == [6.0]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_lanes_by_hand(engine: str) -> None:
+def test_lanes_by_hand(engine: Any) -> None:
     # The copy back waits for the kernel of the other lane, and the run ends with the later lane.
     app = Application.of(
         "a",
@@ -110,11 +98,11 @@ def test_lanes_by_hand(engine: str) -> None:
     )
     assert app.solo_seconds == 12.0
     np.testing.assert_array_equal(app.columns.ends_alone(), [2.0, 6.0, 12.0, 7.5])
-    found = simulate([Tenant(app, 3)], DEVICE, SimulationOptions(engine=engine))
+    found = engine([Tenant(app, 3)], DEVICE)
     assert found.run_ends[0].tolist() == [12.0, 24.0, 36.0]
     assert found.task_ends[0].tolist() == [2.0, 6.0, 12.0, 7.5]
     queries = Tenant(app, 2, arrivals=np.array([1.0, 2.0]))
-    found = simulate([queries], DEVICE, SimulationOptions(engine=engine))
+    found = engine([queries], DEVICE)
     assert found.latencies[0].tolist() == [12.0, 23.0]
 
 
@@ -138,4 +126,4 @@ def test_replayed_alone_a_profile_of_streams_takes_its_own_time(seed: int) -> No
     assert len(app) == 30
     span = max(start + seconds for _, start, seconds, _ in rows) - min(row[1] for row in rows)
     assert app.solo_seconds == pytest.approx(span)
-    assert ends("reference", app) == [pytest.approx(span)]
+    assert ends(simulate, app) == [pytest.approx(span)]

@@ -11,17 +11,16 @@ import pytest
 from jostle.accelerator import (
     Application,
     Device,
+    DeviceTenant,
     Fit,
     Latency,
     Objective,
-    Partition,
-    Service,
     Task,
+    Wish,
     applications_of,
     causes,
     how_many_fit,
     poisson_arrivals,
-    service_latency,
 )
 from jostle.errors import UsageError
 from jostle.traces import GPUS, tasks_from_rows
@@ -32,26 +31,26 @@ SMALL = Application.of("md", Task("kernel", 0.73, blocks=8))  # 1 PE, never in s
 COPIES = Application.of("pf", Task("htod", 1.0))
 
 
+def service(objective: Objective | None = None, application: Application = SERVICE) -> Wish:
+    return Wish(application.name, DeviceTenant(application), objective or Objective())
+
+
 def test_as_many_fit_as_there_are_free_pes() -> None:
-    service = Service(SERVICE, Objective(1.0), queries=20)
-    fit = how_many_fit(service, SMALL, DEVICE, most=8)
+    fit = how_many_fit(service(Objective(1.0)), SMALL, DEVICE, most=8)
     assert fit.instances == 5
     assert "6 of md" in fit.reason
     assert "slowdown" in fit.reason
-    assert [mix.safe for mix in fit.mixes] == [True] * 6 + [False]
-    every = how_many_fit(service, SMALL, DEVICE, most=8, every=True)
-    assert len(every.mixes) == 9
-    assert every.instances == 5
+    assert [one.verdict for one in fit.sets] == ["within"] * 6 + ["over"]
 
 
 def test_other_resources_do_not_count() -> None:
-    fit = how_many_fit(Service(SERVICE, Objective(1.0), queries=4), COPIES, DEVICE)
+    fit = how_many_fit(service(Objective(1.0)), COPIES, DEVICE)
     assert fit.instances == 15
     assert "all 15" in fit.reason
 
 
 def test_a_latency_limit_may_be_missed_alone() -> None:
-    fit = how_many_fit(Service(SERVICE, Objective(2.0, 0.5)), SMALL, DEVICE)
+    fit = how_many_fit(service(Objective(2.0, 0.5)), SMALL, DEVICE)
     assert fit.instances == -1
     assert fit.limit == "latency"
     assert "alone" in fit.reason
@@ -59,27 +58,23 @@ def test_a_latency_limit_may_be_missed_alone() -> None:
 
 def test_what_costs_is_named() -> None:
     mixed = Application.of("bp", Task("htod", 1.3), Task("kernel", 0.8, blocks=80))
-    service = Application.of("imc", Task("htod", 1.0), Task("kernel", 1.0, blocks=80))
-    found = causes(Service(service, queries=20), [mixed], DEVICE)
+    both = Application.of("imc", Task("htod", 1.0), Task("kernel", 1.0, blocks=80))
+    found = causes(both, [mixed], DEVICE)
     assert found.kernels_seconds > 0
     assert found.transfers_seconds > 0
-    assert causes(Service(SERVICE), [COPIES], DEVICE).kernels_seconds == pytest.approx(0, abs=1e-12)
+    assert causes(SERVICE, [COPIES], DEVICE).kernels_seconds == pytest.approx(0, abs=1e-12)
 
 
-def test_open_loop_matches_the_queue_that_theory_knows() -> None:
-    """M/D/1 at half load: mean latency = service + load * service / (2 * (1 - load))."""
-    arrivals = poisson_arrivals(0.5, 20_000, seed=1)
-    latency = service_latency(Service(SERVICE, arrivals=arrivals), [], DEVICE)
-    assert latency.mean_seconds == pytest.approx(1 + 0.5 / (2 * 0.5), rel=0.05)
-    assert latency.p99_seconds > latency.p95_seconds > latency.mean_seconds
+def test_long_queries_beside_short_work_are_fewer_but_enough_for_a_percentile() -> None:
+    def runs(batch: Application, instances: int, statistic: str = "mean") -> int:
+        asked = service(Objective(9.0, statistic=statistic))
+        return how_many_fit(asked, batch, DEVICE, most=instances).sets[-1].times[0].runs
 
-
-def test_long_queries_beside_short_work_are_fewer() -> None:
-    service = Service(SERVICE, queries=None)
-    assert service_latency(service, [SMALL], DEVICE).queries == 50
+    assert runs(SMALL, 1) == 50
     tiny = Application.of("tiny", Task("kernel", 1e-5, blocks=8))
-    assert service_latency(service, [tiny], DEVICE).queries == 9
-    assert service_latency(service, [tiny] * 4, DEVICE).queries == 3
+    assert runs(tiny, 1) == 9
+    assert runs(tiny, 4) == 3
+    assert runs(SMALL, 1, "p99") == 101
 
 
 def test_order_statistics_are_exact() -> None:
@@ -103,42 +98,6 @@ def test_nonsense_is_refused() -> None:
         poisson_arrivals(0.0, 10, 0)
 
 
-def test_a_percentile_takes_enough_queries() -> None:
-    for statistic, least in (("p95", 21), ("p99", 101)):
-        objective = Objective(2.0, statistic=statistic)
-        with pytest.raises(UsageError, match="longest of them"):
-            how_many_fit(Service(SERVICE, objective, queries=least - 1), SMALL, DEVICE)
-        enough = how_many_fit(Service(SERVICE, objective, queries=least), SMALL, DEVICE, most=1)
-        assert enough.mixes[0].latency.queries == least
-        by_itself = how_many_fit(Service(SERVICE, objective, queries=None), SMALL, DEVICE, most=1)
-        assert by_itself.mixes[0].latency.queries >= least
-
-
-@pytest.mark.parametrize("statistic", ["p95", "p99"])
-def test_at_a_rate_no_limit_is_kept_by_luck(statistic: str) -> None:
-    """Of an M/D/1 queue at 70% load, whose tail in the long run is simulated; 101 queries call a limit of 0.9
-    of the p99 kept in four of five draws."""
-    arrivals = poisson_arrivals(0.7, 300_000, 99)
-    ends, last = np.empty(len(arrivals)), 0.0
-    for n, time in enumerate(arrivals.tolist()):
-        last = ends[n] = max(last, time) + SERVICE.solo_seconds
-    true = Latency.of(ends - arrivals).of_statistic(statistic)
-
-    def kept(over: float) -> int:
-        objective = Objective(None, over * true, statistic)
-        found = [Service.at_rate(SERVICE, objective, 0.7, seed=seed) for seed in range(20)]
-        return sum(how_many_fit(one, SMALL, DEVICE, most=0).instances == 0 for one in found)
-
-    assert kept(0.9) <= 1
-    assert kept(1.4) >= 18
-    few = how_many_fit(
-        Service.at_rate(SERVICE, Objective(None, true, statistic), 0.7), SMALL, DEVICE
-    )
-    assert "with 95% at most" in few.reason
-    with pytest.raises(UsageError, match="too little"):
-        Service.at_rate(SERVICE, Objective(2.0, statistic=statistic), 0.7, queries=150)
-
-
 def test_of_several_profiles_of_a_workload_the_median_is_taken() -> None:
     profiles = {}
     for number, seconds in enumerate((0.03, 0.01, 0.02)):
@@ -152,21 +111,20 @@ def test_of_several_profiles_of_a_workload_the_median_is_taken() -> None:
 
 def test_what_does_not_fit_into_memory_is_never_safe() -> None:
     """A service of 10 GB and batch work of 6: 1 beside it in 16, 2 in 22 and a bit, whatever the time."""
-    service = Service(replace(SERVICE, memory_bytes=10e9), Objective(1e6))
+    asked = service(Objective(1e6), replace(SERVICE, memory_bytes=10e9))
     batch = replace(SMALL, memory_bytes=6e9)
 
-    def fits(gigabytes: float | None, *slices: Partition) -> Fit:
+    def fits(gigabytes: float | None, mode: str = "concurrent") -> Fit:
         size = None if gigabytes is None else gigabytes * 1e9
-        device = replace(DEVICE, memory_bytes=size, partitions=slices)
-        return how_many_fit(service, batch, device, most=4, every=True)
+        device = replace(DEVICE, memory_bytes=size)
+        return how_many_fit(asked, batch, device, [mode], most=4)
 
     assert [fits(size).instances for size in (9.9, 10, 15.9, 16, 22.5, 40)] == [-1, 0, 0, 1, 2, 4]
     assert fits(None).instances == 4
-    assert not fits(9.9).mixes[0].safe
-    assert [len(fits(size).mixes) for size in (9.9, 16, 40)] == [1, 2, 5]
+    assert "alone does not fit" in fits(9.9).reason
+    assert [len(fits(size).sets) for size in (9.9, 16, 40)] == [1, 2, 5]
     assert fits(22.5).reason == "more do not fit into the device's memory of 22.5 GB"
-    # Slices have a share of it: of 24 GB a half has room for two, 7/10 have room for the service.
-    assert fits(24, Partition(5, 0.5), Partition(5, 0.5)).instances == 2
-    assert fits(24, Partition(5, 0.3), Partition(5, 0.7)).instances == -1
-    # Instances go to the others in turn: in 6.5 and 13 GB there is room for one, and then for one more.
-    assert fits(32.5, Partition(4, 0.4), Partition(2, 0.2), Partition(4, 0.4)).instances == 2
+    # Slices have a share of it: of 24 GB a half has room for two; 3/10 for one and 7/10 for the service.
+    assert fits(24, "0.5,0.5").instances == 2
+    assert fits(24, "0.3,0.7").instances == 2
+    assert fits(14, "0.5,0.5").instances == -1

@@ -16,7 +16,7 @@ from jostle.errors import UsageError
 from jostle.placement import DevicePlacement, Fleet, Node, Request, Standard
 from jostle.placement.devices._sets import Hardware
 from jostle.traces import write_profiles
-from tests.accelerator.test_commands import profile_of
+from tests.accelerator.made_profiles import profile_of
 
 DEVICE = Device(10, 8)
 # A service that fills half of the device, one that fills all of it, and batch work of short and long kernels.
@@ -29,7 +29,7 @@ KNOWN = {
 
 
 def placed(fleet: Any, *modes: str, promise: Any = "predicted") -> DevicePlacement:
-    hardware = Hardware(KNOWN, DEVICE, modes or ("concurrent",), queries=20)
+    hardware = Hardware(KNOWN, DEVICE, modes or ("concurrent",))
     return DevicePlacement(Fleet.of(fleet), hardware, Standard(promise=promise))
 
 
@@ -122,7 +122,7 @@ def test_memory_names_and_rules_count() -> None:
 
 def test_memory_counts_where_only_the_profile_and_the_device_know_it() -> None:
     known = {name: replace(one, memory_bytes=25e9) for name, one in KNOWN.items()}
-    hardware = Hardware(known, replace(DEVICE, memory_bytes=30e9), queries=5)
+    hardware = Hardware(known, replace(DEVICE, memory_bytes=30e9))
     fleet = [
         Node("own", "own", tenants=(Request("long", "train"),)),
         Node("large", "H200", tenants=(Request("long", "train2"),)),

@@ -18,7 +18,7 @@ from jostle.datasets import sample
 from jostle.factorization import Factorization
 from jostle.runs import Dataset, Runs
 from jostle.traces import write_profiles
-from tests.accelerator.test_commands import profile_of
+from tests.accelerator.made_profiles import profile_of
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "placement.md").read_text("utf-8")
 TOUR = ("matmul-m", "fft-m", "sort-m", "bfs-m", "chase-m", "stream-l", "copy-l", "sha256-m")

@@ -53,7 +53,8 @@ STATISTICS = ("mean", "p95", "p99", "max")
 # Queries by which a percentile is not the longest of them.
 FEWEST_FOR = {"p95": 21, "p99": 101}
 BATCHES = 10
-_T = 2.262  # Student's t at 97.5%, BATCHES - 1 degrees of freedom
+# Student's t at 97.5%: BATCHES - 1 degrees of freedom, and BATCHES - 2.
+_T, _T_HALVES = 2.262, 2.306
 
 
 @dataclass(frozen=True)
@@ -108,3 +109,18 @@ def interval_of(seconds: np.ndarray, statistic: str) -> tuple[float, float]:
     parts = [Latency.of(part).of_statistic(statistic) for part in np.array_split(seconds, BATCHES)]
     spread = np.sqrt(np.sum((np.array(parts) - whole) ** 2) / (BATCHES - 1) / BATCHES)
     return max(0.0, whole - _T * float(spread)), whole + _T * float(spread)
+
+
+def grows(seconds: np.ndarray) -> bool:
+    """Tell whether queries take longer in the second half than in the first, as in a queue that grows.
+
+    seconds: of the queries, in the order in which they came. Compares the means of the halves by the spread
+    of BATCHES sections of them (Student's t, 97.5%); too few queries, or starved ones, count as growth.
+    """
+    if len(seconds) < 2 * BATCHES or not np.isfinite(seconds).all():
+        return True
+    means = np.array([part.mean() for part in np.array_split(seconds, BATCHES)])
+    first, second = means[: BATCHES // 2], means[BATCHES // 2 :]
+    spread = np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / (BATCHES // 2))
+    more = second.mean() - first.mean()
+    return bool(more > _T_HALVES * spread and more > 1e-9 * first.mean())

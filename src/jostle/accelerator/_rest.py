@@ -22,7 +22,7 @@ from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.learned._expert import KERNELS
 from jostle.accelerator.simulator._latencies import latencies_together, queries_beside, spread_out
-from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
+from jostle.accelerator.simulator._tenants import Tenant
 from jostle.bounds import Bounds
 from jostle.errors import UsageError
 from jostle.runs import Colocations
@@ -75,8 +75,11 @@ class LearnedRest:
         return cls(model.predict, bound, confidence, place, whole, sharing)
 
     def seconds(self, target: str, beside: Sequence[str] = ()) -> float:
-        """A run of the target, as learned."""
-        return float(self.predict(self._asked([target], [beside]))[0])
+        """Predict a run of the target, as learned, once."""
+        key = target, *sorted(beside)
+        if key not in self.known:
+            self.known[key] = float(self.predict(self._asked([target], [sorted(beside)]))[0])
+        return self.known[key]
 
     @cached_property
     def at_most(self) -> LearnedRest:
@@ -109,14 +112,12 @@ class LearnedRest:
         for number, one in enumerate(beside):
             start = one.solo_seconds * spread_out(number)
             tenants.append(Tenant(one, None, start_seconds=start))
-        options = SimulationOptions(self.sharing)
-        return float(np.mean(latencies_together(tenants, self.device, options)[0]))
+        return float(np.mean(latencies_together(tenants, self.device, self.sharing)[0]))
 
-    def is_like_runs(self, device: Device, options: SimulationOptions) -> bool:
-        """Whether runs were measured on such a device, whole and shared so."""
+    def is_like_runs(self, device: Device, mode: str) -> bool:
+        """Tell whether runs were measured on such a device, whole and shared so."""
         same = replace(device, memory_bytes=self.device.memory_bytes)
-        usual = replace(SimulationOptions(self.sharing), engine=options.engine)
-        return options == usual and same == self.device
+        return mode == self.sharing and same == self.device
 
     def bounds(
         self, members: Sequence[tuple[str, Sequence[str], str]], *, is_like_runs: bool
@@ -126,10 +127,12 @@ class LearnedRest:
         sure, answers = exact_confidence(self.confidence), [(np.inf, SIMULATED)] * len(members)
         rows = [n for n, (*_, what) in enumerate(members) if is_like_runs and sure >= _LEAST[what]]
         if rows:
-            asked = self._asked([members[n][0] for n in rows], [members[n][1] for n in rows])
-            bounds = self.bound(asked)
-            for n, seconds, outcome in zip(rows, bounds.seconds, bounds.outcome, strict=True):
-                answers[n] = float(seconds), str(outcome)
+            asked = [(members[n][0], tuple(sorted(members[n][1]))) for n in rows]
+            kinds = list(dict.fromkeys(asked))
+            bounds = self.bound(self._asked(*map(list, zip(*kinds, strict=True))))
+            known = dict(zip(kinds, zip(bounds.seconds, bounds.outcome, strict=True), strict=True))
+            for n, kind in zip(rows, asked, strict=True):
+                answers[n] = float(known[kind][0]), str(known[kind][1])
         return answers
 
     def _asked(self, targets: Sequence[str], beside: Sequence[Sequence[str]]) -> Colocations:

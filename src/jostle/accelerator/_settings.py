@@ -21,7 +21,7 @@ class AcceleratorSettings:
     gpu: Annotated[str | None, "The device, instead of the profiles' own."] = None
     sharing: Annotated[
         str | None,
-        "How kernels share the device: concurrent, sequential, time-sliced or a plug-in.  [default: "
+        "How kernels share the device: concurrent, sequential or time-sliced.  [default: "
         "what measured runs say, concurrent without any]",
     ] = None
     bus: Annotated[

@@ -23,6 +23,8 @@ from .chosen._measured import calibration_runs as calibration_runs
 from .chosen._replay import level_of_chosen as level_of_chosen
 from .devices._place import DevicePlacement as DevicePlacement
 from .devices._place import place_devices as place_devices
+from .devices._sets import DEFAULT_MODES as DEFAULT_MODES
+from .devices._sets import wish_of as wish_of
 from .sets._bounds import SetBounds as SetBounds
 from .sets._ends import ends_at as ends_at
 from .sets._fleet_bounds import Assessed as Assessed

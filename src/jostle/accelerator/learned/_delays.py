@@ -12,15 +12,13 @@ import numpy as np
 from jostle.accelerator._device import BUSES, Device
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.simulator._latencies import queries_beside, spread_out
-from jostle.accelerator.simulator._simulate import can_compile, simulate
-from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
+from jostle.accelerator.simulator._simulate import simulate
+from jostle.accelerator.simulator._tenants import SHARINGS, Tenant
 from jostle.progress import Progress, no_progress
 from jostle.runs import Colocations
 
 REPEATING, SINCE_START = "repeating", "since start"
-SHARINGS = ("concurrent", "time-sliced", "sequential")
-# Simulated at all to learn from co-runs, as far as can be told beforehand: compiled, and in plain Python.
-MOST_TASKS = 30_000_000, 1_000_000
+MOST_TASKS = 30_000_000  # simulated at all to learn from co-runs, as far as can be told beforehand
 MOST_RUNS = 20  # of a target beside co-runners that repeat
 STARVED = 50  # times its own length after which a simulation is given up
 
@@ -114,8 +112,7 @@ class Delays:
         ]
         device = replace(self.device, bus=way.bus)
         until = float(first[0]) + STARVED * target.solo_seconds * runs
-        options = SimulationOptions(way.sharing)
-        ends = simulate(tenants, device, options, until_seconds=until).run_ends[0]
+        ends = simulate(tenants, device, way.sharing, until_seconds=until).run_ends[0]
         end = float(ends[-1]) if len(ends) == runs else until
         spent = (end - float(first[0])) / (runs if len(ends) == runs else len(ends) + 1)
         return max(0.0, spent - target.solo_seconds)
@@ -124,8 +121,7 @@ class Delays:
         self, ways: Sequence[Sharing], target: np.ndarray, beside: np.ndarray
     ) -> Sequence[Sharing]:
         """As many of the ways as there is time for, at least one."""
-        most = MOST_TASKS[0 if can_compile() else 1]
-        number = int(most / max(self.tasks(target, beside), 1.0))
+        number = int(MOST_TASKS / max(self.tasks(target, beside), 1.0))
         return ways[: max(1, number)]
 
     def tasks(self, target: np.ndarray, beside: np.ndarray) -> float:

@@ -1,10 +1,9 @@
-"""The loop of the compiled simulator: the reference's events and models, for numba.
+"""The loop of the simulator, for numba.
 
-It follows `_reference` and the facilities of the built-in models event by event; property tests hold both to
-1e-9. Every lane of a tenant has at most one task in flight, so that all state stands in one row of a table by
-lane; runs, which all lanes of one tenant begin and end together, stand in its first lane.
+Source: Prophet (ASPLOS 2017), Sec. 5 and 6. Tests hold it to a plain simulator, the definition, to 1e-9.
+Completions come first, then submissions in the order of tenants and lanes. Every lane of a tenant has at most
+one task in flight, so all state stands in one row of a table by lane; that of runs stands in the first lane.
 What makes it fast, none of it an approximation:
-
 - All kernels of a partition that use the same resources are stretched alike, so each such class has a
   clock of its own, on which the end of a group of chunks never moves.
 - The chunks of a kernel all take the same time on that clock, so its groups end in the order in which they
@@ -13,8 +12,8 @@ What makes it fast, none of it an approximation:
   happens, its groups repeat, and whole rounds of them are one step.
 - A link is touched when something on it begins or ends, and not in between.
 - A phase that took an array of each column would count references to each at every event, which costs more
-  than the phase. It takes tables, and writes them on every path (no `return` from within, no array that one
-  branch alone uses), so that numba leaves the counting out; what is touched at every event is `inline`.
+  than the phase. It takes tables, and writes them on every path (no early `return`, no array that one branch
+  alone uses), so that numba leaves the counting out; what is touched at every event is `inline`.
 """
 
 from __future__ import annotations
@@ -22,22 +21,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from jostle.accelerator.applications._tasks import KERNEL, TO_HOST
 from jostle.accelerator.simulator._tenants import TOLERANCE
 
+try:
+    from numba import njit
+except ImportError:  # the core alone: as it stands, in plain Python
+
+    def njit(**options: Any) -> Any:
+        return lambda function: function
+
+
 LIMIT = 1 << 60
+
+
+def _table(fields: list[tuple[str, str]]) -> np.dtype:  # columns are attributes, in Python too
+    return np.dtype((np.record, np.dtype(fields, align=True)))
+
 
 # after: the task of its application that it waits for in another lane, NO_TASK for none. klass: of kernels
 # that use the same resources. The rest as in DeviceTasks.
-TASK = np.dtype(
+TASK = _table(
     [
         *(("kind", "i8"), ("gap", "f8"), ("seconds", "f8"), ("chunks", "i8"), ("size", "f8")),
         *(("work", "f8"), ("exclusive", "i8"), ("link", "f8"), ("klass", "i8"), ("after", "i8")),
     ]
 )
-LANE = np.dtype(
+LANE = _table(
     [
         # Its kernel. waiting, resident: chunks. settled: resident when stretches were last computed. most
         # chunks at a time. pes, work: of a chunk. clock: of its class. ring, groups: first group of chunks
@@ -64,17 +75,15 @@ LANE = np.dtype(
         *(("base", "i8"), ("first", "i8"), ("length", "i8"), ("start", "f8"), ("runs", "i8")),
         *(("arrival", "i8"), ("arrivals", "i8"), ("partition", "u4"), ("most", "f8")),
         *(("head", "u4"), ("lanes", "i8")),
-    ],
-    align=True,
+    ]
 )
-# A group of chunks that end together. end: on the clock of its class.
-_GROUP = np.dtype([("end", "f8"), ("chunks", "i8")])
+_GROUP = _table([("end", "f8"), ("chunks", "i8")])  # of chunks; end: on its class's clock
 # A class of kernels in a partition. clock: passes more slowly by its stretch.
-_CLASS = np.dtype([("clock", "f8"), ("stretch", "f8")])
-POOL = np.dtype([("pes", "f8"), ("free", "f8")])
+_CLASS = _table([("clock", "f8"), ("stretch", "f8")])
+POOL = _table([("pes", "f8"), ("free", "f8")])
 # A link. exclusive, sharing: how many transfers wait or move there. touched: when `left` and `speed` of its
 # transfers were last put right. next_end: of the first of them to end.
-_LINK = np.dtype([("exclusive", "i8"), ("sharing", "i8"), ("touched", "f8"), ("next_end", "f8")])
+_LINK = _table([("exclusive", "i8"), ("sharing", "i8"), ("touched", "f8"), ("next_end", "f8")])
 EXCLUSIVE, SHARING, ORDER = 0, 1, 2  # the two queues of a link, and room to sort in
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
 from jostle.accelerator.simulator._simulate import simulate
-from jostle.accelerator.simulator._tenants import SimulationOptions, Tenant
+from jostle.accelerator.simulator._tenants import Tenant
 
 # A tenant whose runs take so many times their solo time is starved: its latency is infinite.
 HOPELESS = 50
@@ -18,7 +18,7 @@ MOST_QUERIES, FEWEST_QUERIES, MOST_TASKS = 50, 3, 1_000_000
 
 
 def latencies_together(
-    tenants: Sequence[Tenant], device: Device, options: SimulationOptions | None = None
+    tenants: Sequence[Tenant], device: Device, sharing: str = "concurrent"
 ) -> list[np.ndarray]:
     """Seconds of every run of every tenant, until those with a number of runs have done it; infinite for runs
     that a starved tenant did not get to. Of a tenant that repeats and ended no run, what its first would take
@@ -29,7 +29,7 @@ def latencies_together(
             last = 0.0 if tenant.arrivals is None else float(tenant.arrivals[-1])
             until = max(until, last + HOPELESS * tenant.runs * tenant.application.solo_seconds)
     until += sum(tenant.start_seconds for tenant in tenants)
-    schedule = simulate(tenants, device, options, until_seconds=until)
+    schedule = simulate(tenants, device, sharing, until_seconds=until)
     every = []
     for number, tenant in enumerate(tenants):
         seconds = schedule.latencies[number]

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.accelerator.applications._application import Application
-from jostle.accelerator.simulator._sharing import SharingModel
-from jostle.errors import UsageError, require_choice
+from jostle.errors import UsageError
 
 TOLERANCE = 1e-13  # of the time since the start: what is closer together is simultaneous
-ENGINES = ("auto", "reference", "compiled")
+SHARINGS = ("concurrent", "time-sliced", "sequential")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +55,3 @@ class Schedule:
     latencies: tuple[np.ndarray, ...]
     task_ends: tuple[np.ndarray, ...]
     tasks: int
-    engine: str
-
-
-@dataclass(frozen=True)
-class SimulationOptions:
-    """How to simulate. sharing, transfers: how kernels share the device and transfers its bus: models, or
-    the names of registered ones. engine: `compiled` needs the extra `fit` and built-in models,
-    `reference` is plain Python and takes any; `auto` compiles where it can.
-    """
-
-    sharing: str | SharingModel = "concurrent"
-    transfers: str | SharingModel = "pcie"
-    engine: str = "auto"
-
-    def __post_init__(self) -> None:
-        require_choice("engine", self.engine, ENGINES)

@@ -12,15 +12,15 @@ from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._options import Confidence, Limits, Positional
 from jostle._report import Report
 from jostle._tables import cells
-from jostle.answers.devices._fits import one_answer, table_answer
-from jostle.answers.devices._sets import MODES, read_wishes, sets_report
-from jostle.answers.devices._simulation import MeasuredRest, Simulation, measured_of
+from jostle.answers.devices._fits import kept_of, one_answer, table_answer
+from jostle.answers.devices._sets import read_wishes, sets_report
+from jostle.answers.devices._simulation import MeasuredRest, measured_of
 from jostle.errors import BadData, UsageError, require_known
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from jostle.accelerator import Application, Device
+    from jostle.accelerator import Application, Device, Wish
     from jostle.progress import Progress
     from jostle.traces import Profile
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class FitQuestion:
     """How many instances of a batch workload may share the device; without --batch, of each in the folder;
-    with --tenants, which sets of several services and batch jobs may, and in which way.
+    with --tenants, which sets of several services and batch jobs may, and in which way. It is the question of
+    jostle place safe on a fleet of one device, and has the same answer.
     Where runs of these workloads side by side were measured, answers are learned from them, too, and safe is
     what their bounds keep. Exit code 0: safe, 1: not even one (or not as many as asked; not all tenants
     together), 3: runs were measured and no bound is valid."""
@@ -75,57 +76,67 @@ class FitQuestion:
     ) -> Report:
         """The co-locations simulated, one in detail or all as a table. note: gets remarks on the profiles.
         Raises what reading raises."""
-        from jostle.accelerator import Objective, SimulationOptions, what_fits
+        from jostle.accelerator import causes, how_many_fit, what_fits
 
         if self.tenants is not None:
             return self._sets(self.tenants, hardware, load, progress, note)
+        applications, device, profiles = hardware.read(self.dataset, self.service, self.batch, note)
+        require_known("workload", (self.service, self.batch), applications, where=str(self.dataset))
+        measured, remarks, device = self._measured(hardware, device, profiles)
+        rest = measured.rest if measured else None
+        modes, wanted = hardware.modes(measured), 1 if self.instances is None else self.instances
+        options = {
+            "batch_share": hardware.batch_share,
+            "most": self.most if self.instances is None else self.instances,
+            "seed": load.seed,
+            "rest": rest,
+        }
+
+        def notes(names: set[str]) -> list[str]:
+            learned = measured.notes if measured else ()
+            return [*remarks, *learned, *_notes(applications, names)]
+
+        if self.service is not None and self.batch is not None:
+            one, other = self._wish(applications[self.service], load), applications[self.batch]
+            fit = how_many_fit(one, other, device, modes, **options)
+            beside = min(kept_of(fit) + 1, len(fit.sets) - 1) or 1
+            cost = causes(applications[self.service], [other] * beside, device, modes[0], rest)
+            remarked = notes({self.service, self.batch})
+            return one_answer(fit, (beside, cost), wanted, measured, remarked)
+        names = sorted(applications)
+        services = [name for name in names if self.service in (None, name)]
+        fits = what_fits(
+            [self._wish(applications[name], load) for name in services],
+            [applications[name] for name in names if self.batch in (None, name)],
+            device,
+            modes,
+            **options,
+            progress=progress,
+        )
+        remarked = notes({name for fit in fits for name in (fit.service, fit.batch)})
+        return table_answer(fits, self.statistic, wanted, measured, remarked)
+
+    def _wish(self, application: Application, load: LoadQuestion) -> Wish:
+        from jostle.accelerator import DeviceTenant, Objective, Wish
+
         slowdown = None
         if self.objective.lower() != "none":
             slowdown = cells.asked(cells.slowdown, self.objective, "`objective`", "2.0x")
         latency = cells.asked(cells.seconds, self.latency, "`latency`", "100ms or 0.5s")
-        objective = Objective(slowdown, latency, self.statistic)
-        applications, device, profiles = hardware.read(self.dataset, self.service, self.batch, note)
-        require_known("workload", (self.service, self.batch), applications, where=str(self.dataset))
-        measured, remarks = self._measured(hardware, device, profiles)
-        if measured is not None and hardware.bus is None:
-            device = replace(device, bus=measured.rest.device.bus)
-        simulation = Simulation(
-            applications,
-            device,
-            SimulationOptions(hardware.one_sharing or _sharing(measured), hardware.transfers),
-            objective,
-            queries=load.queries,
-            arrivals=load.times(),
-            batch_pes=hardware.batch_pes(device),
-            instances=self.instances,
-            most=self.most,
-            rate=load.rate,
-            seed=load.seed,
-            measured=measured,
-            remarks=tuple(remarks),
-        )
-        if self.service is not None and self.batch is not None:
-            return one_answer(simulation, self.service, self.batch)
-        names = sorted(applications)
-        fits = what_fits(
-            [simulation.service(name) for name in names if self.service in (None, name)],
-            [applications[name] for name in names if self.batch in (None, name)],
-            device,
-            simulation.options,
-            batch_pes=simulation.batch_pes,
-            most=simulation.look_to,
-            rest=simulation.rest,
-            progress=progress,
-        )
-        return table_answer(simulation, fits)
+        tenant = DeviceTenant(application, load.rate, arrivals=load.times())
+        return Wish(application.name, tenant, Objective(slowdown, latency, self.statistic))
 
     def _measured(
         self, hardware: DeviceQuestion, device: Device, profiles: Mapping[str, Profile]
-    ) -> tuple[MeasuredRest | None, list[str]]:
+    ) -> tuple[MeasuredRest | None, list[str], Device]:
+        """Return what measured runs say, remarks, and the device with the bus as learned."""
         from jostle.methods import read
 
         asked = self.platform, self.confidence, hardware.gpu
-        return measured_of(self.model, read(self.dataset), profiles, device, *asked)
+        measured, remarks = measured_of(self.model, read(self.dataset), profiles, device, *asked)
+        if measured is not None and hardware.bus is None:
+            device = replace(device, bus=measured.rest.device.bus)
+        return measured, remarks, device
 
     def _sets(
         self,
@@ -135,37 +146,27 @@ class FitQuestion:
         progress: Progress,
         note: Callable[[str], None],
     ) -> Report:
-        """Which sets of the tenants fit."""
+        """Report which sets of the tenants fit."""
         from jostle.accelerator import sets_that_fit
 
         # What is about one service and one batch workload; an option that had no effect would be an answer
         # to another question.
         both = ("dataset", "tenants", "model", "platform", "confidence")
         own = [field.name for field in fields(self) if field.name not in both]
-        odd = [*_set(self, *own), *_set(hardware, "partition", "sm_share", "transfers")]
-        if odd := [*odd, *_set(load, "rate", "arrivals")]:
+        odd = [*_set(self, *own), *_set(hardware, "sm_share"), *_set(load, "rate", "arrivals")]
+        if odd:
             raise UsageError(
                 f"{', '.join(odd)} cannot go with `tenants`",
-                fix="Each tenant's limit, statistic and rate stand in the table; slices go with `sharing`.",
+                fix="Each tenant's limit, statistic, rate and share of the PEs stand in the table.",
             )
         applications, device, profiles = hardware.read(self.dataset, None, None, note)
         wishes, unused = read_wishes(tenants, applications)
-        measured, remarks = self._measured(hardware, device, profiles)
-        if measured is not None and hardware.bus is None:
-            device = replace(device, bus=measured.rest.device.bus)
-        modes = hardware.sharing or ((_sharing(measured),) if measured else MODES)
-        sets = sets_that_fit(
-            wishes,
-            device,
-            modes,
-            queries=load.queries,
-            seed=load.seed,
-            rest=measured.rest if measured else None,
-            progress=progress,
-        )
+        measured, remarks, device = self._measured(hardware, device, profiles)
+        modes, rest = hardware.modes(measured), measured.rest if measured else None
+        sets = sets_that_fit(wishes, device, modes, seed=load.seed, rest=rest, progress=progress)
         names = {wish.tenant.application.name for wish in wishes}
-        notes = sorted({f"{name}: {text}" for name in names for text in applications[name].notes})
-        remarks += [*(measured.notes if measured else ()), *notes, *([unused] if unused else [])]
+        remarks += measured.notes if measured else ()
+        remarks += [*_notes(applications, names), *([unused] if unused else [])]
         return sets_report(sets, modes, remarks)
 
 
@@ -180,20 +181,14 @@ class DeviceQuestion:
     ] = None
     sharing: Annotated[
         tuple[str, ...],
-        "How kernels share: concurrent, sequential, time-sliced or a plug-in; with --tenants also shares "
-        "(MPS) or slices such as 3g,4g (MIG), and repeated for each way to try.  [default: as learned; else "
-        "concurrent, with --tenants time-sliced and shares, too]",
+        "How the device is shared: concurrent, sequential, time-sliced, shares (MPS), or slices such as "
+        "3g,4g (MIG; or PEs or a share of them, each with a share of memory after a colon: 60:0.5,60:0.5); "
+        "repeat for each way to try, of which the best counts.  [default: as learned; else concurrent]",
     ] = ()
-    transfers: Annotated[str, "How transfers share the bus: pcie or a plug-in."] = "pcie"
     bus: Annotated[
         str | None, "per_direction or shared.  [default: as learned; else per_direction]"
     ] = None
     placement: Annotated[str, "Blocks on PEs: pack or spread."] = "pack"
-    partition: Annotated[
-        str | None,
-        "Slices of the device (MIG), the service's first: 3g,4g, or PEs or a share of them, each "
-        "with a share of memory after a colon: 60:0.5,60:0.5; one alone leaves the rest.",
-    ] = None
     sm_share: Annotated[
         float | None, "Of the PEs, what each batch instance may use at most (MPS), 0 to 1."
     ] = None
@@ -211,10 +206,10 @@ class DeviceQuestion:
         batch: str | None,
         note: Callable[[str], None],
     ) -> tuple[dict[str, Application], Device, Mapping[str, Profile]]:
-        """The applications of the profiles, the device or its slice, and the profiles. Of profiles of several
+        """The applications of the profiles, the device, and the profiles. Of profiles of several
         devices those on the service's count."""
         import jostle
-        from jostle.accelerator import applications_of, split_device
+        from jostle.accelerator import applications_of
 
         profiles = jostle.read(dataset).profiles
         if self.gpu is None and self.device is None:
@@ -232,29 +227,26 @@ class DeviceQuestion:
             placement=self.placement,
             memory_bytes=self.memory_bytes or device.memory_bytes,
         )
-        if self.partition is not None:
-            device = split_device(device, self.partition)
         return applications, device, profiles
 
-    @property
-    def one_sharing(self) -> str | None:
-        """How kernels share, of questions about one way; None: not given. Raises UsageError for several."""
-        if len(self.sharing) > 1:
-            raise UsageError("several `sharing` go with `tenants`")
-        return self.sharing[0] if self.sharing else None
+    def modes(self, measured: MeasuredRest | None) -> tuple[str, ...]:
+        """List the ways to share the device that are tried."""
+        from jostle.placement import DEFAULT_MODES
+
+        learned = DEFAULT_MODES if measured is None else (measured.rest.sharing,)
+        return self.sharing or learned
 
     @property
     def memory_bytes(self) -> float | None:
         """Raises UsageError."""
         return cells.asked(cells.size, self.memory, "`memory`", "40GiB")
 
-    def batch_pes(self, device: Device) -> int | None:
-        """How many PEs each batch instance may use; None: all."""
-        if self.sm_share is None:
-            return None
-        if not 0 < self.sm_share <= 1:
+    @property
+    def batch_share(self) -> float | None:
+        """Return the share of the PEs that each batch instance may use at most; None: all."""
+        if self.sm_share is not None and not 0 < self.sm_share <= 1:
             raise UsageError(f"`sm_share` {self.sm_share} is not above 0 and at most 1")
-        return max(1, round(self.sm_share * device.pes))
+        return self.sm_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,11 +256,6 @@ class LoadQuestion:
     rate: Annotated[float | None, "Queries per second, at random times; else back to back."] = None
     arrivals: Annotated[
         Path | None, "A file of times in seconds, one on a line, at which queries arrive."
-    ] = None
-    queries: Annotated[
-        int | None,
-        "Queries to simulate.  [default: 50, fewer where they are long, 101 for p99; at a rate up to 20 000]",
-        Limits(1),
     ] = None
     seed: Annotated[int, "Of the arrivals."] = 0
 
@@ -320,5 +307,6 @@ def _on_one_device(
     return rest
 
 
-def _sharing(measured: MeasuredRest | None) -> str:
-    return "concurrent" if measured is None else measured.rest.sharing
+def _notes(applications: Mapping[str, Application], names: set[str]) -> list[str]:
+    """List what is to be known of the profiles of these workloads."""
+    return sorted({f"{name}: {text}" for name in names for text in applications[name].notes})

@@ -6,60 +6,51 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle._report import Report, Table, duration, finite
-from jostle.answers.devices._simulation import Simulation
+from jostle.answers.devices._simulation import MeasuredRest, time_text
 
 if TYPE_CHECKING:
-    from jostle.accelerator import Fit, Mix
+    from jostle.accelerator import Cause, Fit, TenantSet
 
 
-def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
-    """How many instances fit and why."""
-    from jostle.accelerator import causes, how_many_fit
+def one_answer(
+    fit: Fit,
+    cause: tuple[int, Cause],
+    wanted: int,
+    measured: MeasuredRest | None,
+    notes: list[str],
+) -> Report:
+    """Report how many instances fit and why.
 
-    one, other = simulation.service(service), simulation.applications[batch]
-    setting, bounds = (simulation.device, simulation.options), simulation.measured
-    options = {"batch_pes": simulation.batch_pes, "rest": simulation.rest}
-    fit = how_many_fit(one, other, *setting, most=simulation.look_to, **options)
-    kept = _kept(fit)
-    beside = min(kept + 1, len(fit.mixes) - 1) or 1
-    cause = causes(one, [other] * beside, *setting, **options)
-    rows, is_safe = _bounds(fit), kept >= simulation.wanted
-    notes = simulation.notes((service, batch))
+    cause: number of co-runners, and what they cost.
+    wanted: number of instances that have to fit.
+    """
+    kept, rows, (beside, costs) = kept_of(fit), _bounds(fit), cause
+    is_safe = kept >= wanted
+    kernels, transfers = costs.kernels_seconds, costs.transfers_seconds
     document = {
         "schema": "safe/v1",
         **_facts(fit, is_safe),
-        "statistic": simulation.objective.statistic,
-        "lost_to_kernels_seconds": cause.kernels_seconds,
-        "lost_to_transfers_seconds": cause.transfers_seconds,
-        "confidence": bounds.confidence if bounds else None,
-        "bound_over": bounds.over if bounds else None,
+        "statistic": fit.sets[0].times[0].statistic if fit.sets[0].times else None,
+        "lost_to_kernels_seconds": kernels,
+        "lost_to_transfers_seconds": transfers,
+        "confidence": measured.confidence if measured else None,
+        "bound_over": measured.over if measured else None,
         "bounds": rows,
-        "mixes": [
-            {
-                "instances": mix.instances,
-                "latency_seconds": simulation.objective.of(mix.latency),
-                "mean_seconds": mix.latency.mean_seconds,
-                "p95_seconds": mix.latency.p95_seconds,
-                "p99_seconds": mix.latency.p99_seconds,
-                "slowdown_ratio": mix.slowdown_ratio,
-                "safe": mix.safe and mix.instances <= kept,
-            }
-            for mix in fit.mixes
-        ],
+        "mixes": [_mix(fit, n, one, kept) for n, one in enumerate(fit.sets) if one.times],
         "notes": notes,
     }
     parts: list[Table | str] = [
-        f"{kept} of {batch} fit beside {service}: {_why_no_more(fit)}."
+        f"{kept} of {fit.batch} fit beside {fit.service}: {_why_no_more(fit)}."
         if kept > 0
-        else f"No {batch} fits beside {service}: {_why_no_more(fit)}.",
-        f"Of that, {beside} of its co-runners' kernels alone cost {duration(cause.kernels_seconds)}, "
-        f"their transfers alone {duration(cause.transfers_seconds)}{_in_all(fit, beside)}.",
-        _mixes(fit, f"bound {bounds.confidence:g}" if bounds else ""),
+        else f"No {fit.batch} fits beside {fit.service}: {_why_no_more(fit)}.",
+        f"Of that, {beside} of its co-runners' kernels alone cost {duration(kernels)}, their transfers "
+        f"alone {duration(transfers)}{_in_all(fit, beside)}.",
+        _mixes(fit, f"bound {measured.confidence:g}" if measured else ""),
     ]
-    if bounds:
+    if measured:
         parts.append(
-            f"{fit.bounded} keep {duration(fit.limit_seconds)} at confidence {bounds.confidence:g}, over "
-            f"{bounds.over}. Times are those of measured runs."
+            f"{fit.bounded} keep {duration(fit.limit_seconds)} at confidence {measured.confidence:g}, over "
+            f"{measured.over}. Times are those of measured runs."
         )
     if fit.bounded != fit.guaranteed:
         parts.append(
@@ -69,94 +60,128 @@ def one_answer(simulation: Simulation, service: str, batch: str) -> Report:
     return Report(document, parts, notes=remarks, exit_code=_code(is_safe, rows))
 
 
+def _mix(fit: Fit, instances: int, one: TenantSet, kept: int) -> dict[str, Any]:
+    way, mine = one.arrangement, one.times[0]
+    assert way is not None
+    of_service = way.latencies[0]
+    return {
+        "instances": instances,
+        "latency_seconds": finite(mine.seconds),
+        "mean_seconds": finite(of_service.mean_seconds),
+        "p95_seconds": finite(of_service.p95_seconds),
+        "p99_seconds": finite(of_service.p99_seconds),
+        "slowdown_ratio": finite(mine.seconds / fit.solo_seconds),
+        "load_ratio": finite(mine.load_ratio),
+        "verdict": one.verdict,
+        "shared": way.text(one.members),
+        "safe": one.verdict == "within" and instances <= kept,
+    }
+
+
 def _why_no_more(fit: Fit) -> str:
     """As it was predicted, or as one more is bounded."""
-    kept = _kept(fit)
+    kept = kept_of(fit)
     if kept == fit.instances:
         return fit.reason
-    more = fit.mixes[kept + 1]
-    bound = f"{more.bound_seconds:.4g} s" if more.bound_seconds < float("inf") else _bound(more)
+    bound = _bound(fit.sets[kept + 1])
     limit = f"over the {fit.limit} limit of {fit.limit_seconds:.4g} s"
     return f"the bound of {kept + 1} is {bound}, {limit}; as predicted {fit.instances} would"
 
 
 def _in_all(fit: Fit, beside: int) -> str:
-    """What so many instances cost as learned, of which no simulation of a part tells; nothing where nothing
-    was measured, or they do not fit into memory."""
-    mixes = [mix for mix in fit.mixes if mix.instances == beside and mix.outcome]
-    costs = [duration(mix.latency.mean_seconds - fit.solo_seconds) for mix in mixes]
-    return f" in the simulation; measured runs say {costs[0]} in all" if costs else ""
+    """Say what so many instances cost as learned, of which no simulation of a part tells; nothing where
+    nothing was measured, or they do not fit into memory."""
+    if beside >= len(fit.sets) or fit.sets[beside].is_bounded is None:
+        return ""
+    cost = fit.sets[beside].times[0].seconds - fit.solo_seconds
+    return f" in the simulation; measured runs say {time_text(cost)} in all"
 
 
 def _bounds(fit: Fit) -> list[dict[str, Any]]:
-    """Of each number of instances, where runs were measured."""
+    """List the bound of each number of instances, where runs were measured."""
     return [
         {
-            "instances": mix.instances,
-            "bound_seconds": finite(mix.bound_seconds),
-            "outcome": mix.outcome,
+            "instances": n,
+            "bound_seconds": finite(one.times[0].bound_seconds),
+            "outcome": one.times[0].outcome,
             "limit_seconds": fit.limit_seconds,
         }
-        for mix in fit.mixes
-        if mix.outcome
+        for n, one in enumerate(fit.sets)
+        if one.times and one.times[0].outcome
     ]
 
 
 def _mixes(fit: Fit, bound: str) -> Table:
     """bound: what its column is called, empty for none."""
     lines = []
-    for mix in fit.mixes:
-        line = [str(mix.instances), _time(mix.latency.mean_seconds)]
-        line += [_time(mix.latency.p95_seconds), f"{mix.slowdown_ratio:.2f}x"]
-        line += [_bound(mix)] if bound else []
-        lines.append([*line, "yes" if mix.safe and mix.instances <= _kept(fit) else "no"])
+    for n, one in enumerate(fit.sets):
+        if one.arrangement is None:
+            continue
+        mine, latency = one.times[0], one.arrangement.latencies[0]
+        grows = mine.load_ratio >= 1
+        line = [str(n), "grows" if grows else time_text(latency.mean_seconds)]
+        line += ["grows" if grows else time_text(latency.p95_seconds)]
+        line += [f"{mine.seconds / fit.solo_seconds:.2f}x", *([_bound(one)] if bound else [])]
+        is_safe = one.verdict == "within" and n <= kept_of(fit)
+        lines.append([*line, "yes" if is_safe else "no"])
     heads = ["instances", "mean", "p95", "slowdown"]
     heads += [bound] if bound else []
     return Table([*heads, "safe"], lines, right=range(len(heads)))
 
 
-def table_answer(simulation: Simulation, fits: Sequence[Fit]) -> Report:
-    """A row for every service and batch workload; ends with 0 where anything fits."""
+def table_answer(
+    fits: Sequence[Fit],
+    statistic: str,
+    wanted: int,
+    measured: MeasuredRest | None,
+    notes: list[str],
+) -> Report:
+    """Report a row for every service and batch workload; ends with 0 where anything fits."""
     rows, every, is_safe = [], [], False
-    bounds = simulation.measured
     for fit in fits:
-        bound, safe = _bounds(fit), _kept(fit) >= simulation.wanted
+        bound, safe = _bounds(fit), kept_of(fit) >= wanted
         is_safe, every = is_safe or safe, [*every, *bound]
-        chosen = fit.mixes[max(fit.instances, 0)]
+        chosen = fit.sets[max(fit.instances, 0)]
+        seconds = chosen.times[0].seconds if chosen.times else float("nan")
         rows.append(
             {
                 **_facts(fit, safe),
-                "latency_seconds": simulation.objective.of(chosen.latency),
-                "slowdown_ratio": chosen.slowdown_ratio,
+                "latency_seconds": finite(seconds),
+                "slowdown_ratio": finite(seconds / fit.solo_seconds),
                 "bounds": bound,
             }
         )
-    notes = simulation.notes(sorted({name for fit in fits for name in (fit.service, fit.batch)}))
     document = {
         "schema": "safe_fleet/v1",
         "safe": is_safe,
-        "statistic": simulation.objective.statistic,
-        "confidence": bounds.confidence if bounds else None,
-        "bound_over": bounds.over if bounds else None,
+        "statistic": statistic,
+        "confidence": measured.confidence if measured else None,
+        "bound_over": measured.over if measured else None,
         "rows": rows,
         "notes": notes,
     }
-    heads = ["service", "batch", "instances", *(["guaranteed"] if bounds else [])]
+    heads = ["service", "batch", "instances", *(["guaranteed"] if measured else [])]
     lines = []
     for row in rows:
         line = [row["target"], row["batch"], str(row["instances"])]
-        line += [str(row["guaranteed_instances"])] if bounds else []
-        line += [_time(row["latency_seconds"]), f"{row['slowdown_ratio']:.2f}x"]
+        line += [str(row["guaranteed_instances"])] if measured else []
+        known = row["latency_seconds"] is not None
+        line += (
+            [time_text(row["latency_seconds"]), f"{row['slowdown_ratio']:.2f}x"]
+            if known
+            else ["–", "–"]
+        )
         lines.append([*line, row["reason"]])
-    columns = [*heads, simulation.objective.statistic, "slowdown", "why no more"]
+    columns = [*heads, statistic, "slowdown", "why no more"]
     parts: list[Table | str] = [Table(columns, lines, right=range(2, len(heads) + 2))]
-    if bounds:
-        parts.append(f"guaranteed: at confidence {bounds.confidence:g}, over {bounds.over}.")
+    if measured:
+        parts.append(f"guaranteed: at confidence {measured.confidence:g}, over {measured.over}.")
     remarks = [f"Note: {note}." for note in notes]
     return Report(document, parts, notes=remarks, exit_code=_code(is_safe, every))
 
 
-def _kept(fit: Fit) -> int:
+def kept_of(fit: Fit) -> int:
+    """Count the instances that fit as predicted and as bounded."""
     return fit.instances if fit.bounded is None else min(fit.instances, fit.bounded)
 
 
@@ -182,10 +207,7 @@ def _facts(fit: Fit, is_safe: bool) -> dict[str, Any]:
     }
 
 
-def _time(seconds: float) -> str:
-    return "starved" if seconds == float("inf") else duration(seconds)
-
-
-def _bound(mix: Mix) -> str:
-    none = mix.bound_seconds == float("inf")
-    return f"none ({mix.outcome})" if none else duration(mix.bound_seconds)
+def _bound(one: TenantSet) -> str:
+    mine = one.times[0]
+    none = mine.bound_seconds == float("inf")
+    return f"none ({mine.outcome})" if none else duration(mine.bound_seconds)

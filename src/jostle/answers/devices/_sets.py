@@ -8,23 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle._report import Report, Table, duration, finite
+from jostle.answers.devices._simulation import time_text
 
 if TYPE_CHECKING:
     from jostle.accelerator import Application, MemberTime, SharingSets, TenantSet, Wish
-    from jostle.placement import Request
 
 MOST_SHOWN = 20  # sets that do not fit
-MODES = ("concurrent", "time-sliced", "shares")  # where no --sharing is given
 _USED = ("name", "workload", "deadline_seconds", "slowdown", "solo_seconds", "memory_bytes")
 _ALSO_USED = ("rate_per_second", "statistic", "pes_ratio")
-_WORDS = {"keeps": "yes", "unclear": "too close to tell", "late": "no"}
+_WORDS = {"within": "yes", "undecided": "too close to tell", "over": "no"}
 
 
 def read_wishes(path: Path, applications: Mapping[str, Application]) -> tuple[list[Wish], str]:
     """(the tenants of a table of requests, what of it is not used here, empty for nothing). Raises BadData
     for a row that cannot be read, UnknownName for a workload without a profile."""
     from jostle.errors import BadData, require_known
-    from jostle.placement import Requests
+    from jostle.placement import Requests, wish_of
 
     requests = Requests.read(path)
     for row, status, number in zip(requests.rows, requests.status, requests.numbers, strict=True):
@@ -42,26 +41,12 @@ def read_wishes(path: Path, applications: Mapping[str, Application]) -> tuple[li
     }
     unused |= set(map(str, requests.ignored))
     remark = f"not used here: {', '.join(sorted(unused))}" if unused else ""
-    return [_wish(row, applications[row.workload]) for row in requests.good], remark
-
-
-def _wish(row: Request, application: Application) -> Wish:
-    from jostle.accelerator import DeviceTenant, Objective, Wish
-
-    objective = None
-    if row.has_objective:
-        ratio, latency = row.slowdown, row.deadline_seconds
-        if ratio is not None and row.solo_seconds is not None:
-            allowed = ratio * row.solo_seconds
-            ratio, latency = None, allowed if latency is None else min(latency, allowed)
-        objective = Objective(ratio, latency, row.statistic or "mean")
-    tenant = DeviceTenant(application, row.rate_per_second, row.pes_ratio, row.memory_bytes)
-    return Wish(row.name, tenant, objective)
+    return [wish_of(row, applications[row.workload]) for row in requests.good], remark
 
 
 def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Report:
     """Who fits beside whom and how; ends with 0 where all fit together."""
-    alone = len(sets.alone) == 1 and sets.alone[0].verdict == "keeps"
+    alone = len(sets.alone) == 1 and sets.alone[0].verdict == "within"
     best = sets.fitting[0] if sets.fitting else sets.alone[0]
     bounds = [one.bound_seconds for held in (*sets.fitting, *sets.others) for one in held.times]
     measured = best.is_bounded is not None
@@ -89,8 +74,16 @@ def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Re
         if len(sets.others) > MOST_SHOWN:
             title += f", {MOST_SHOWN} of {len(sets.others)}"
         parts.append(_table(sets.others[:MOST_SHOWN], title))
+    found = [*sets.alone, *sets.fitting, *sets.others[:MOST_SHOWN]]
+    queues = dict.fromkeys(
+        f"{', '.join(one.members)}: {time.remark}."
+        for one in found
+        for time in one.times
+        if time.remark
+    )
+    parts += list(queues)
     document = {
-        "schema": "safe_sets/v1",
+        "schema": "safe_sets/v2",
         "safe": safe,
         "modes": list(modes),
         "simulated": sets.simulated,
@@ -121,18 +114,14 @@ def _table(sets: Sequence[TenantSet], title: str) -> Table:
 def _line(one: MemberTime) -> list[str]:
     between = ""
     if one.low_seconds == one.low_seconds:
-        between = f"{_time(one.low_seconds)} to {_time(one.high_seconds)}"
+        between = f"{time_text(one.low_seconds)} to {time_text(one.high_seconds)}"
     limit = "–" if one.limit_seconds == float("inf") else duration(one.limit_seconds)
-    mark = "" if one.verdict == "keeps" else f" ({_WORDS[one.verdict]})"
-    value = f"{one.statistic} {_time(one.seconds)}"
+    mark = "" if one.verdict == "within" else f" ({_WORDS[one.verdict]})"
+    value = f"{one.statistic} {time_text(one.seconds)}"
     bound = (
         duration(one.bound_seconds) if one.bound_seconds < float("inf") else f"none ({one.outcome})"
     )
     return [one.name + mark, value, between, limit, bound]
-
-
-def _time(seconds: float) -> str:
-    return "starved" if seconds == float("inf") else duration(seconds)
 
 
 def _set(one: TenantSet) -> dict[str, Any]:

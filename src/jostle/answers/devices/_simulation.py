@@ -1,22 +1,15 @@
-"""What is simulated of a service beside batch jobs, and what measured co-runs say beyond that."""
+"""What measured co-runs say beyond a simulation: a saved model, or one learned from the folder's own runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+from jostle._report import duration
 
-    from jostle.accelerator import (
-        Application,
-        Device,
-        LearnedRest,
-        Objective,
-        Service,
-        SimulationOptions,
-    )
+if TYPE_CHECKING:
+    from jostle.accelerator import Device, LearnedRest
     from jostle.methods import Data
     from jostle.models import Model
     from jostle.runs import Runs
@@ -30,56 +23,6 @@ _OVER = {
 }
 NO_MODEL = "none"
 NOTHING_MEASURED = "the raw simulation, nothing learned"
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """queries, arrivals, rate, seed: of every service. batch_pes: as for service_latency. instances: whether
-    so many are safe; None: how many, up to `most`."""
-
-    applications: Mapping[str, Application]
-    device: Device
-    options: SimulationOptions
-    objective: Objective
-    queries: int | None
-    arrivals: np.ndarray | None
-    batch_pes: int | None
-    instances: int | None
-    most: int
-    rate: float | None = None
-    seed: int = 0
-    measured: MeasuredRest | None = None
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def rest(self) -> LearnedRest | None:
-        return None if self.measured is None else self.measured.rest
-
-    @property
-    def look_to(self) -> int:
-        return self.most if self.instances is None else self.instances
-
-    @property
-    def wanted(self) -> int:
-        return 1 if self.instances is None else self.instances
-
-    def service(self, name: str) -> Service:
-        from jostle.accelerator import Service
-
-        mine = self.applications[name]
-        if self.rate is None:
-            return Service(mine, self.objective, self.queries, self.arrivals)
-        others = [one for one in self.applications.values() if one is not mine]
-        heaviest = max(others, key=lambda one: len(one) / one.solo_seconds, default=mine)
-        beside = [heaviest] * self.look_to
-        drawn = {"queries": self.queries, "seed": self.seed}
-        return Service.at_rate(mine, self.objective, self.rate, beside, **drawn)
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        """What is to be known of the profiles of these workloads."""
-        notes = {f"{name}: {note}" for name in names for note in self.applications[name].notes}
-        learned = () if self.measured is None else self.measured.notes
-        return [*self.remarks, *learned, *sorted(notes)]
 
 
 @dataclass(frozen=True)
@@ -169,3 +112,8 @@ def _runs_of(data: Data, names: set[str], platform: str | None) -> Runs | None:
     ]
     mine = runs.take(np.array(rows, np.int64))
     return mine if (mine.colocations.number_of_corunners > 0).any() else None
+
+
+def time_text(seconds: float) -> str:
+    """Write a time for people; an infinite one is that of somebody who never gets a turn."""
+    return "starved" if seconds == float("inf") else duration(seconds)

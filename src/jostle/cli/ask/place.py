@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from jostle._options import Limits, Positional, Short
+from jostle._options import Positional, Short
 from jostle.answers import Verb, all_verbs
 from jostle.cli.console import command_of, fit_progress, note
 from jostle.errors import UsageError
@@ -76,9 +76,6 @@ class AboutFleet(AboutModel):
         "With profiles: a way in which devices may be shared: concurrent, sequential, time-sliced, shares "
         "(MPS), or slices such as 3g,4g (MIG); repeat for more, of which the best is chosen.",
     ] = ()
-    queries: Annotated[
-        int, "With profiles: queries to simulate of the service with the fewest.", Limits(3)
-    ] = 50
     bounds: Annotated[
         Path | None, "With profiles: a fitted model of measured co-runs, whose bounds count."
     ] = None
@@ -107,7 +104,6 @@ class AboutFleet(AboutModel):
             sharing=self.sharing,
             **vars(standard),
             model=None if self.bounds is None else load(self.bounds),
-            queries=self.queries,
         )
 
     def _fleet(self) -> Fleet:

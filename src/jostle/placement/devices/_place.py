@@ -26,7 +26,6 @@ def place_devices(
     confidence: float = DEFAULT_CONFIDENCE,
     promise: Promise = CHOSEN,
     model: Any = None,
-    queries: int = 50,
     session: str | None = None,
 ) -> DevicePlacement:
     """Questions about where workloads can go on accelerators, from their solo profiles.
@@ -40,8 +39,8 @@ def place_devices(
     the profiles. A request with a rate is a service whose queries come at random times, any other runs
     again and again; its statistic is mean, p95, p99 or max. model: of measured co-runs (one platform): what
     is simulated is then in measured seconds, with what was learned beyond the simulation, and its bounds
-    count where they are valid; everything else is a yes only with the promise `predicted`. queries: to
-    simulate, of the service with the lowest rate. session: as for `place`, of that model.
+    count where they are valid; everything else is a yes only with the promise `predicted`. session: as for
+    `place`, of that model. Each set is decided by `jostle.accelerator.within_limits`.
     Raises UsageError, BadData, UnknownName.
     """
     from jostle.accelerator import LearnedRest, applications_of
@@ -57,7 +56,7 @@ def place_devices(
     if rest is not None:
         device = replace(device, bus=rest.device.bus)
     modes = tuple(sharing) or (DEFAULT_MODES if rest is None else (rest.sharing,))
-    hardware = Hardware(applications, device, modes, queries, 0, model, rest)
+    hardware = Hardware(applications, device, modes, 0, model, rest)
     return DevicePlacement(Fleet.of(fleet), hardware, standard)
 
 

@@ -15,15 +15,18 @@ from typing import Any
 import numpy as np
 
 from jostle.accelerator import (
-    FEWEST_FOR,
+    HOPELESS,
     SIMULATED,
+    WITHIN,
     Application,
-    Arrangement,
     Device,
     DeviceTenant,
     LearnedRest,
-    arrangements,
+    Objective,
+    TenantSet,
+    Wish,
     check_mode,
+    within_limits,
 )
 from jostle.bounds import CALIBRATED
 from jostle.errors import UnknownName, UsageError
@@ -41,18 +44,23 @@ MOST_WORKLOADS = 512  # different ones in one question, so that sets of six have
 
 @dataclass(frozen=True)
 class Hardware:
-    """What questions about accelerators rest on. applications: of solo profiles. device: theirs. modes: how
-    nodes that do not say may be shared. queries, seed: see `arrangements`. model: of measured co-runs on
-    `device`; rest: what they say beyond a simulation."""
+    """What questions about accelerators rest on.
+
+    applications: of solo profiles.
+    device: theirs.
+    modes: how nodes that do not say may be shared.
+    seed: of arrivals at a rate.
+    model: of measured co-runs on `device`.
+    rest: what they say beyond a simulation.
+    """
 
     applications: Mapping[str, Application]
     device: Device
     modes: tuple[str, ...] = DEFAULT_MODES
-    queries: int = 50
     seed: int = 0
     model: Model | None = None
     rest: LearnedRest | None = None
-    known: dict[Any, Arrangement | None] = field(default_factory=dict, compare=False)
+    known: dict[Any, TenantSet] = field(default_factory=dict, compare=False)
 
     def with_memory(self, node: Node) -> Node:
         """The node with the memory of its device, where it does not say."""
@@ -97,8 +105,17 @@ def config_text(one: Request) -> str:
     return text + (f" of {solo:g} s" if solo is not None else "")
 
 
-def _statistic_of(latency: Any, one: Request) -> float:
-    return float(getattr(latency, f"{one.statistic or 'mean'}_seconds"))
+def wish_of(one: Request, application: Application) -> Wish:
+    """Turn a request into what `within_limits` decides about. application: of its workload."""
+    objective = None
+    if one.has_objective:
+        ratio, latency = one.slowdown, one.deadline_seconds
+        if ratio is not None and one.solo_seconds is not None:
+            allowed = ratio * one.solo_seconds
+            ratio, latency = None, allowed if latency is None else min(latency, allowed)
+        objective = Objective(ratio, latency, one.statistic or "mean")
+    tenant = DeviceTenant(application, one.rate_per_second, one.pes_ratio, one.memory_bytes)
+    return Wish(one.name, tenant, objective)
 
 
 class SimulatedSets(SetBounds):
@@ -166,7 +183,7 @@ class SimulatedSets(SetBounds):
     def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
         """members: codes; names: what they are called."""
         order = sorted(range(len(members)), key=lambda n: members[n])
-        way = self._best(platform, tuple(members[n] for n in order))
+        way = self._best(platform, tuple(members[n] for n in order)).arrangement
         return "" if way is None else way.text([names[n] for n in order])
 
     def _own(
@@ -192,9 +209,9 @@ class SimulatedSets(SetBounds):
         self, platform: int, codes: tuple[int, ...], level: float
     ) -> tuple[np.ndarray, list[str]]:
         """(k,) bounds from measured co-runs, infinite where none was like this, and their outcomes."""
-        rest, way = self.hardware.rest, self._best(platform, codes)
+        rest, way = self.hardware.rest, self._best(platform, codes).arrangement
         configs = [self.configs[code] for code in codes]
-        if rest is None or way is None:
+        if rest is None or way is None or not way.beside:
             return np.full(len(codes), np.inf), [SIMULATED] * len(codes)
         members = [
             (one.workload, beside, one.statistic or "mean")
@@ -211,57 +228,33 @@ class SimulatedSets(SetBounds):
         return self.model.bound(asked, level)
 
     def _simulated(self, platform: int, codes: tuple[int, ...]) -> np.ndarray:
-        """(k,) seconds of each one's statistic, infinite where there is no room for all."""
-        way = self._best(platform, codes)
-        if way is None:
+        """Return (k,) seconds of each one's statistic, as it is held to the limit: infinite where there is no
+        room for all, or where somebody without a limit is served slower than queries come."""
+        found = self._best(platform, codes)
+        held = np.array([one.held_seconds for one in found.times])
+        late = any(one.held_seconds > one.limit_seconds for one in found.times)
+        if found.arrangement is None or (found.verdict != WITHIN and not late):
             return np.full(len(codes), np.inf)
-        return np.array(
-            [
-                _statistic_of(latency, self.configs[code])
-                for code, latency in zip(codes, way.latencies, strict=True)
-            ]
-        )
+        solo = [self._alone(self.configs[code].workload) for code in codes]
+        return np.where(np.isfinite(held), held, HOPELESS * np.array(solo))
 
-    def _best(self, platform: int, codes: tuple[int, ...]) -> Arrangement | None:
-        """The way to share that keeps all limits, or is over one by the least; of those the fastest."""
+    def _best(self, platform: int, codes: tuple[int, ...]) -> TenantSet:
+        """Decide about a set, once."""
         device, node = self.devices[platform], self.nodes[platform][1]
         configs = [self.configs[code] for code in codes]
         key = repr(device), node.memory_bytes, self._modes(platform), tuple(map(CONFIG, configs))
         known = self.hardware.known
         if key not in known:
             assert device is not None
-            known_solo = self.hardware.applications
-            tenants = [
-                DeviceTenant(
-                    known_solo[one.workload], one.rate_per_second, one.pes_ratio, one.memory_bytes
-                )
-                for one in configs
-            ]
-            least = max(FEWEST_FOR.get(one.statistic or "mean", 1) for one in configs)
-            options = {"queries": max(self.hardware.queries, least), "seed": self.hardware.seed}
-            ways = [
-                way
-                for mode in self._modes(platform)
-                for way in arrangements(
-                    tenants,
-                    device,
-                    mode,
-                    memory_bytes=node.memory_bytes,
-                    rest=self.hardware.rest,
-                    **options,
-                )
-            ]
-            known[key] = min(ways, key=lambda way: self._badness(way, configs), default=None)
+            known[key] = within_limits(
+                [wish_of(one, self.hardware.applications[one.workload]) for one in configs],
+                device,
+                self._modes(platform),
+                memory_bytes=node.memory_bytes,
+                seed=self.hardware.seed,
+                rest=self.hardware.rest,
+            )
         return known[key]
-
-    def _badness(self, way: Arrangement, configs: Sequence[Request]) -> tuple[float, float]:
-        over, slow = 1.0, 0.0
-        for latency, one in zip(way.latencies, configs, strict=True):
-            alone = self._alone(one.workload)
-            value, solo = _statistic_of(latency, one), one.solo_seconds or alone
-            limit = min(one.deadline_seconds or np.inf, (one.slowdown or np.inf) * solo)
-            over, slow = max(over, value / limit), slow + value / alone
-        return over, slow
 
     def _modes(self, platform: int) -> tuple[str, ...]:
         return self.nodes[platform][1].sharing or self.hardware.modes
