@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jostle.traces.readers._manifest import read_manifest
-from tests.fuzz import samples
 from tests.traces.test_other_recordings import AGENTS, COPIES, KERNELS
 from tests.traces.test_services import every, matrix
 
@@ -20,19 +18,6 @@ SERIES = (
     b"time,host,cpu_seconds_total,memory_bytes\n2026-01-01T00:00:00Z,a,0,5\n2026-01-01T00:00:10Z,a,4,6\n"
     b"2026-01-01T00:00:20Z,a,9,7\n2026-01-01T00:00:30Z,a,1,7\n1767225600,b,3,1\n1767225610,b,5,2\n"
 )
-MANIFEST = (
-    b"file,cpu,workload,platform,window,runtime\nrun.csv,0,a,p,first,whole\nrun.csv,1,b,p,first,0.02\n"
-    b"alone.csv,0-1,c,,,\n"
-)
-
-
-def manifest(path: Path) -> object:
-    return read_manifest(path, "p")
-
-
-def manifest_rest(folder: Path) -> None:
-    for name in ("run.csv", "alone.csv"):
-        (folder / name).write_bytes(samples.PERF_LINES)
 
 
 def rocprof_v3_rest(folder: Path) -> None:

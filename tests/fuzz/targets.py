@@ -206,7 +206,7 @@ def _as_in_the_contract(name: str) -> Target:
 
     is_json, text = example.file.endswith(".json"), example.text
     make = _json(json.loads(text)) if is_json else _text(text.encode())
-    return Target(example.file, make, read, example.rest)
+    return Target(example.file, make, read)
 
 
 def _journal(path: Path) -> object:
@@ -296,9 +296,6 @@ TARGETS: dict[str, Target] = {
         _text(recordings.ROCPROF_V3),
         _profile("rocprof"),
         recordings.rocprof_v3_rest,
-    ),
-    "perf_table": Target(
-        "a.csv", _text(recordings.MANIFEST), recordings.manifest, recordings.manifest_rest
     ),
     "nsys": Target("a.sqlite", _nsys, _profile("nsys")),
     "perf": Target("a.txt", _perf_made, _perf),

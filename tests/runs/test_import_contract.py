@@ -27,7 +27,7 @@ from jostle.runs import (
 )
 from jostle.traces import Profile
 from tests.command_line import jostle
-from tests.fuzz.recordings import MANIFEST, PROMETHEUS, SERIES, manifest_rest
+from tests.fuzz.recordings import PROMETHEUS, SERIES
 from tests.fuzz.samples import parquet
 from tests.runs.test_import_kubernetes import ITEMS
 from tests.runs.test_import_pairs import HEAD, PAIRS
@@ -95,7 +95,6 @@ class Example:
     refused: tuple[tuple[str, str, str], ...] = ()
     named: tuple[str, str] | None = None
     packed: Callable[[str], bytes] = lambda text: text.encode()
-    rest: Callable[[Path], object] = lambda _: None
     given: Callable[[Path], Any] = lambda path: path
 
     def importer(self, path: Path) -> Any:
@@ -230,11 +229,6 @@ EXAMPLES = {
         head=1, given=lambda path: (path,), row="1767225600,b,3,1\n",
     ),
     "perf": Example("perf", LINES, "a.csv", NAMED, ",1000,", "instructions:u", ",{},", {"0": 1}),
-    "perf, listed": Example(
-        "perf",
-        MANIFEST.decode(), "a.csv", {"platform": "p"}, "0.02", "workload", taken={"": 3}, head=1,
-        rest=manifest_rest, row="alone.csv,0-1,c,,,\n",
-    ),
     "profile": Example(
         "profile",
         NVPROF, "a.csv", {}, "20.0", '"Duration"', taken={"0": 3}, head=4,
@@ -267,7 +261,6 @@ def read(name: str, folder: Path, content: bytes) -> list[str]:
 
 
 def written(name: str, folder: Path, content: bytes) -> Path:
-    EXAMPLES[name].rest(folder)
     path = folder / EXAMPLES[name].file
     path.write_bytes(content)
     return path

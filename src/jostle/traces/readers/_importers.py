@@ -12,7 +12,6 @@ from jostle._untrusted import understood
 from jostle.errors import UsageError
 from jostle.traces.counters._counters import Traces
 from jostle.traces.profiles._tasks import Profile
-from jostle.traces.readers._manifest import is_manifest, read_manifest
 from jostle.traces.readers._memory_needs import with_memory_counters
 from jostle.traces.readers._perf_stat import read as read_counters
 from jostle.traces.readers._registry import STEP, RecordedRun, read_profile
@@ -20,22 +19,16 @@ from jostle.traces.readers._registry import STEP, RecordedRun, read_profile
 
 @dataclass(frozen=True)
 class PerfImport:
-    """Counter samples from `perf stat -I`, a file for each run or all that a manifest lists, into traces.
-
-    A manifest is a CSV file with columns file and workload, and platform, cpu, beside, window, run_id and
-    runtime (seconds, or whole).
-    """
+    """Counter samples from `perf stat -I`, a file for each run, into traces."""
 
     name: ClassVar[str] = "perf"
     file: Annotated[
         Path | tuple[Path, ...],
-        "What perf stat -I wrote, with -x, or -j, each file a run; or a manifest of such files.",
+        "What perf stat -I wrote, with -x, or -j, each file a run.",
         Positional(),
     ]
-    workload: Annotated[str | None, "The workload's name; a manifest's own column."] = None
-    platform: Annotated[str | None, "The platform's name, where a manifest has no such column."] = (
-        None
-    )
+    workload: Annotated[str | None, "The workload's name."] = None
+    platform: Annotated[str | None, "The platform's name."] = None
     beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
     window: Annotated[str | None, "What runs traced together share."] = None
     run_id: Annotated[str | None, "The run's name; the file's by default."] = None
@@ -52,9 +45,6 @@ class PerfImport:
             raise UsageError(
                 "`whole` takes the runtime from the samples", fix="Leave out `runtime`."
             )
-        tables = [file for file in files if is_manifest(Path(file))]
-        if tables:
-            return self._listed(files, tables)
         if self.workload is None:
             where = ", ".join(map(str, files[:3]))
             raise UsageError("it does not say what ran", where=where, fix="Name the workload.")
@@ -74,21 +64,6 @@ class PerfImport:
                 traces += list(self._one(Path(file), self.run_id or name))
         if len({(one.run_id, one.core) for one in traces}) < len(traces):
             raise UsageError("two files have the same name", fix="Give every file once.")
-        return Traces.from_traces(traces)
-
-    def _listed(self, files: tuple[Path, ...], tables: list[Path]) -> Traces:
-        options = (self.workload, self.window, self.run_id, self.runtime, *self.beside)
-        if len(files) > len(tables) or any(one is not None for one in options):
-            raise UsageError(
-                "a manifest lists all files itself, what ran beside what, and how long",
-                fix="Give only `platform`, `whole` and `separator` with it.",
-            )
-        traces = []
-        for table in tables:
-            with understood(table):
-                traces += list(
-                    read_manifest(Path(table), self.platform, self.separator, whole=self.whole)
-                )
         return Traces.from_traces(traces)
 
     def _one(self, file: Path, run_id: str) -> Traces:
@@ -125,7 +100,7 @@ class ProfileImport:
     )
     counters: Annotated[
         Path | None,
-        "Counters of device memory for the same kernels, a CSV of ncu, nvprof --metrics or rocprof: then "
+        "Counters of device memory for the same kernels, a CSV of ncu: then "
         "contention for memory bandwidth is simulated.",
     ] = None
     queries: Annotated[

@@ -1,8 +1,6 @@
 """How much memory bandwidth kernels need, from counters that were recorded beside a profile.
 
     ncu --csv [--page raw] --metrics dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum PROGRAM
-    nvprof --csv --metrics dram_read_bytes,dram_write_bytes PROGRAM      (or the throughputs)
-    rocprofv3 --pmc FETCH_SIZE WRITE_SIZE -- PROGRAM                      (rocprof's pmc_perf.csv, too)
 
 A need is bytes of device memory / seconds / PEs in use (Prophet, ASPLOS 2017, Table 1). A kernel that comes
 close to what the memory can do needs at least so much.
@@ -26,29 +24,11 @@ SATURATED = 0.7  # of the peak, from which a need is called a lower bound
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _TIMES = SECONDS | {"nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1.0}
 _SIZE = re.compile(r"([kmgt]?)i?b(?:ytes?)?(?:/(?:s|second|sec))?", re.IGNORECASE)
-# What is counted: (of a launch, bytes for each unit). Rates are bytes/s.
-_BYTES = {
-    **dict.fromkeys(("dram__bytes_read.sum", "dram__bytes_write.sum", "dram__bytes.sum"), 1.0),
-    **dict.fromkeys(("dram_read_bytes", "dram_write_bytes"), 1.0),
-    "FETCH_SIZE": 1024.0,
-    "WRITE_SIZE": 1024.0,
-    "FetchSize": 1024.0,
-    "WriteSize": 1024.0,
-    # Requests of 64 bytes, and those among them that are of 32, or the other way round.
-    "TCC_EA_RDREQ_sum": 64.0,
-    "TCC_EA_RDREQ_32B_sum": -32.0,
-    "TCC_EA_WRREQ_sum": 32.0,
-    "TCC_EA_WRREQ_64B_sum": 32.0,
-}
-_RATES = {
-    *("dram__bytes.sum.per_second", "dram__bytes_read.sum.per_second"),
-    *("dram__bytes_write.sum.per_second", "dram_read_throughput", "dram_write_throughput"),
-}
-_DURATIONS = {"gpu__time_duration.sum", "Duration"}
-_KNOWN = (*_BYTES, *_RATES)
-_COUNTED = {*_KNOWN, *_DURATIONS}
+_BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum", "dram__bytes.sum")
+_RATES = tuple(f"{name}.per_second" for name in _BYTES)
+_DURATION = "gpu__time_duration.sum"
+_COUNTED = {*_BYTES, *_RATES, _DURATION}
 _KERNEL = ("kernelname", "kernel")
-_METRIC, _VALUE = ("metricname", "countername"), ("metricvalue", "countervalue", "avg")
 
 
 @dataclass
@@ -61,10 +41,10 @@ class _Launch:
 
     def add(self, metric: str, value: float) -> None:
         if metric in _BYTES:
-            self.bytes = (0.0 if math.isnan(self.bytes) else self.bytes) + value * _BYTES[metric]
+            self.bytes = (0.0 if math.isnan(self.bytes) else self.bytes) + value
         elif metric in _RATES:
             self.rate = (0.0 if math.isnan(self.rate) else self.rate) + value
-        elif metric in _DURATIONS:
+        elif metric == _DURATION:
             self.seconds = value
 
 
@@ -136,8 +116,7 @@ def pes_in_use(profile: Profile) -> np.ndarray:
 
 def _base(name: str) -> str:
     """A kernel's name without its return type, template and parameters, and what compilers hang on."""
-    plain = re.sub(r"\s*\[clone.*$|\.kd$", "", name)
-    plain = re.split(r"[<(]", plain.replace("(anonymous namespace)", "anonymous"))[0].strip()
+    plain = re.split(r"[<(]", name.replace("(anonymous namespace)", "anonymous"))[0].strip()
     return plain.split()[-1] if plain else name
 
 
@@ -153,9 +132,8 @@ def _launches(path: Path) -> dict[str, list[_Launch]]:
         if kernel is None:  # ncu's raw page has a line of units below the header
             units = dict(line.cells)
             continue
-        launch = line.text("id", "dispatchid", "correlationid") or ""
-        value = next((line.cells[name] for name in _VALUE if name in line.cells), None)
-        metric = next((line.cells[name] for name in _METRIC if name in line.cells), None)
+        launch = line.text("id") or ""
+        metric, value = line.cells.get("metricname"), line.cells.get("metricvalue")
         if metric is None or value is None:
             launch = str(line.number)
             cells = [(counted[c], line.cells[c], units.get(c, "")) for c in counted]
@@ -164,19 +142,11 @@ def _launches(path: Path) -> dict[str, list[_Launch]]:
         one = launches.setdefault((kernel, launch), _Launch())
         for name, text, unit in cells:
             one.add(name, _number(text, unit, line))
-        start, end = line.text("starttimestamp", "beginns"), line.text("endtimestamp", "endns")
-        if (
-            start
-            and end
-            and (seconds := (_number(end, "", line) - _number(start, "", line)) * 1e-9)
-        ):
-            one.seconds = seconds if seconds > 0 else math.nan
     if all(math.isnan(one.bytes) and math.isnan(one.rate) for one in launches.values()):
         raise UnreadableFile(
             "no counters of device memory in this file",
             where=where,
-            fix=f"Record some of: {', '.join(_KNOWN[:3])} (ncu), dram_read_bytes, dram_write_bytes "
-            "(nvprof), FETCH_SIZE, WRITE_SIZE (rocprof); as CSV.",
+            fix=f"Record some of {', '.join(_BYTES)} with ncu, as CSV.",
         )
     by_kernel: dict[str, list[_Launch]] = defaultdict(list)
     for (name, _), one in launches.items():
