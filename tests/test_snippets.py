@@ -48,7 +48,7 @@ NOT_RUN = {
     "jostle trace": "measures this machine, for minutes",
     "jostle serve": "serves until it is ended; tests/service starts it",
     "jostle evaluate": "fits for minutes",
-    "jostle fit alignment": "fits for minutes",
+    "jostle fit traces": "fits for minutes",
     "python -m studies": "fits for minutes",
     "nsys ": "needs a graphics processor",
     "podman ": "builds an image",

@@ -145,7 +145,9 @@ def settings_of_texts(settings: type, texts: Sequence[str]) -> Any:
         if not equals:
             raise UsageError(f"the setting {text!r} is not NAME=VALUE")
         values[name] = _of_text(known[name], value.strip()) if name in known else value
-    return settings_from(settings, values)
+    made = settings_from(settings, values)
+    check_settings(made)
+    return made
 
 
 def _of_text(option: Option, text: str) -> Any:

@@ -54,7 +54,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def model_folder(fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As the command fits it to the fleet."""
     folder = tmp_path_factory.mktemp("fitted") / "model"
-    assert exit_code(["fit", "accelerator", str(fleet), "-o", str(folder)]) == 0
+    assert exit_code(["fit", "--method", "accelerator", str(fleet), "-o", str(folder)]) == 0
     return folder
 
 

@@ -340,7 +340,7 @@ def test_those_that_went_on_after_their_end_say_that_corunners_begin_anew() -> N
 def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, output = str(tmp_path / "data"), str(tmp_path / "model")
     write_traces(data, traces)
-    command = ["fit", "alignment", data, "-o", output, "--learner", "phases", "--json"]
+    command = ["fit", "--method=alignment", data, "-o", output, "--set", "learner=phases", "--json"]
     assert exit_code(command) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"]["calibration"] > 0
@@ -349,9 +349,9 @@ def test_commands(traces: Traces, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert exit_code([*asked, "--traces", data]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["items"]
     assert answer["bound_seconds"] > 0.5 * answer["runtime_seconds"] > 0
-    assert exit_code(["fit", "alignment", data, "-o", output, "--learner", "tree"]) == 2
+    assert exit_code(["fit", "--method=alignment", data, "-o", output, "--set=learner=tree"]) == 2
     assert exit_code(["predict", output, "-w", "nobody", "-b", "program-03"]) == 4
-    assert exit_code(["fit", "alignment", str(tmp_path / "none"), "-o", output]) == 4
+    assert exit_code(["fit", "--method=alignment", str(tmp_path / "none"), "-o", output]) == 4
 
 
 def test_beside_more_than_was_seen_losses_are_added_up_at_most(traces: Traces) -> None:

@@ -52,8 +52,9 @@ def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture
     assert exit_code(words) == 0
     capsys.readouterr()
     model = str(tmp_path / "model")
-    fit = ["fit", "alignment", data, "-o", model, "--learner", "phases", "--corunners", "loop"]
-    fit += ["--counters", "perf_cache_misses"]
+    fit = ["fit", "--method=alignment", data, "-o", model, "--set=learner=phases"]
+    fit += ["--set=corunners=loop"]
+    fit += ["--set=counters=perf_cache_misses"]
     assert exit_code(fit) == 0
     capsys.readouterr()
     errors, nothing = [], []

@@ -32,7 +32,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def model(dataset: Path) -> Path:
     path = dataset.parent / "model"
-    assert run(["fit", "factorization", str(dataset), "-o", str(path), "--steps", "100"]) == 0
+    assert (
+        run(["fit", str(dataset), "-o", str(path), "--method=factorization", "--set=steps=100"])
+        == 0
+    )
     return path
 
 
@@ -119,9 +122,9 @@ def test_without_a_bound_the_confidence_that_has_one_is_named(
         (["fit", "{model}", "-o", "x"], 4, "holds no runs"),
         (["fit", "nowhere", "-o", "x"], 4, "no such dataset"),
         (
-            ["fit", "factorization", "{dataset}", "-o", "x", "--form", "odd"],
+            ["fit", "{dataset}", "-o", "x", "--method=factorization", "--set", "form=odd"],
             2,
-            "'odd' is not one of",
+            "'odd', which is not known",
         ),
         (["evaluate", "{dataset}", "--share", "2"], 2, "between 0 and 1"),
         (["evaluate", "{dataset}", "--method", "odd"], 2, "odd"),

@@ -55,7 +55,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_that_a_person_does_has_a_command() -> None:
-    for name in ("tour", "measure", "trace", "opcodes", "import csv", "runs", "fit factorization"):
+    for name in ("tour", "measure", "trace", "opcodes", "import csv", "runs", "fit"):
         assert name in COMMANDS
     for name in ("predict", "explain", "evaluate", "forecast", "safe", "place safe"):
         assert name in COMMANDS
@@ -63,7 +63,7 @@ def test_all_that_a_person_does_has_a_command() -> None:
 
 def test_commands_that_pages_name_are_there() -> None:
     top = {command.split()[0] for command in COMMANDS}
-    groups = {command.split()[0] for command in COMMANDS if " " in command} - {"fit"}
+    groups = {command.split()[0] for command in COMMANDS if " " in command}
     for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
         for first, second in re.findall(
             r"[`\n] *jostle ([a-z]+)(?: ([a-z][a-z-]+))?", path.read_text("utf-8")
@@ -98,7 +98,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "runs {dataset}",
         "measure --plan -w matmul-s -w sort-s -e speed --sets 2 -o {dataset}",
         "measure --engines",
-        "fit factorization {dataset} -o {model} --steps 20",
+        "fit {dataset} -o {model} --method factorization --set steps=20",
         "predict {model} -w w01 -p p2 -c 0.5",
         "explain {model} -w w01 -p p2 -b w02 -c 0.5",
         "runs {dataset}/nowhere",

@@ -117,7 +117,7 @@ def test_hints_fit_the_installation(
     ("words", "expected"),
     [
         ("jostle pre", "predict"),
-        ("jostle fit slow", "slowdown"),
+        ("jostle fit --meth", "--method"),
         ("jostle predict --conf", "--confidence"),
     ],
 )

@@ -119,7 +119,7 @@ def test_evaluate_bags_and_its_figures(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(tmp_path / "model")
-    assert exit_code(["fit", "bag", str(dataset), "-o", model, "--json"]) == 0
+    assert exit_code(["fit", "--method=bag", str(dataset), "-o", model, "--json"]) == 0
     fitted = json.loads(capsys.readouterr().out)
     assert fitted["runs"]["calibration"] > 0
     one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
@@ -133,7 +133,7 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert exit_code(["explain", model, *one, "--full"]) == 0
     assert "trees asked" in capsys.readouterr().out
 
-    assert exit_code(["fit", "magic", str(dataset), "-o", model]) == 2
+    assert exit_code(["fit", "--method=magic", str(dataset), "-o", model]) == 2
     assert studies.run(["bag", "--data", str(tmp_path / "nowhere")]) == 4
 
 

@@ -112,10 +112,11 @@ def test_a_method_of_another_package(
 ) -> None:
     dataset, model = tmp_path / "dataset", tmp_path / "model"
     Dataset(dataset).write(runs)
-    helped = jostle(environment, "fit", "factor", "--help")
-    assert "--power" in helped.stdout
+    helped = jostle(environment, "fit", "--method", "factor", "--list-settings")
+    assert "power" in helped.stdout
     assert "multiplies the factor" in helped.stdout
-    fitted = jostle(environment, "fit", "factor", dataset, "-o", model, "--power", 0.9, "--json")
+    fit = ("fit", dataset, "-o", model, "--method", "factor", "--set")
+    fitted = jostle(environment, *fit, "power=0.9", "--json")
     assert fitted.returncode == 0, fitted.stderr
     assert json.loads(fitted.stdout)["notes"] == ["one factor for all"]
     asked = (model, "-w", "w1", "-p", "p0", "-b", "w2", "-c", "0.8", "--json")
@@ -127,7 +128,7 @@ def test_a_method_of_another_package(
     (explanation,) = explained["items"]
     assert explanation["method"]["seconds"] == answer["runtime_seconds"]
     assert explanation["bound"]["seconds"] == answer["bound_seconds"]
-    assert jostle(environment, "fit", "factor", dataset, "-o", model, "--rank", 3).returncode == 2
+    assert jostle(environment, *fit, "rank=3").returncode == 2
     without = jostle(dict(os.environ), "predict", *asked)  # its package is not installed here
     assert without.returncode == 2
     assert "factor" in without.stdout
@@ -138,13 +139,14 @@ def test_it_is_evaluated_like_the_others(
 ) -> None:
     Dataset(tmp_path / "d").write(runs)
     found = jostle(
-        environment, "evaluate", "method", tmp_path / "d", "--method", "factor",
-        "--set", "power=0.9", "--observed", 0.5, "--json",
+        environment, "evaluate", tmp_path / "d", "--method", "factor",
+        "--set", "power=0.9", "--share", 0.5, "--no-rules", "--json",
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     document = json.loads(found.stdout)
-    assert document["settings"] == {"power": 0.9}
-    assert 0 < document["metrics"]["mape_corun_ratio"] < 1
+    (found,) = [one for one in document["results"] if one["group"] in ("all", "corun")][-1:]
+    assert found["name"] == document["method"] == "factor"
+    assert 0 < found["mape"] < 1
 
 
 def test_it_passes_the_contract_suite(

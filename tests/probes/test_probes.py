@@ -367,13 +367,13 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs, _ = law(6, 8, noise=0.01)
     data, output = str(tmp_path / "data"), str(tmp_path / "model")
     add_runs(data, runs, "made up")
-    assert exit_code(["fit", "probes", data, "-o", output, "--json"]) == 0
+    assert exit_code(["fit", "--method=probes", data, "-o", output, "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert document["runs"]["calibration"] > 0
     assert exit_code(["predict", output, "-w", "w1", "-b", "w2", "-c", "0.5", "--json"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["items"]
     assert answer["runtime_seconds"] > 0
-    assert exit_code(["fit", "probes", data, "-o", output, "--stressors", "none-*"]) == 3
+    assert exit_code(["fit", "--method=probes", data, "-o", output, "--set=stressors=none-*"]) == 3
     assert "beside probes (jostle measure)" in capsys.readouterr().err
 
 

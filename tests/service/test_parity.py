@@ -21,9 +21,9 @@ ROWS = [
     if line.startswith("| ") and "---" not in line
 ][1:]
 PYTHON, SHELL, HTTP = 1, 2, 3
-# Of the service itself, not of workloads; and the shell's ways to one verb: importers and methods.
+# Of the service itself, not of workloads; and the shell's ways to one verb: importers.
 ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
-FAMILIES = ("jostle import", "jostle fit")
+FAMILIES = ("jostle import",)
 OF_THEMSELVES = {
     "predict_and_bound",
     "facts",

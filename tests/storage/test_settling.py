@@ -202,7 +202,17 @@ def test_commands_say_what_was_settled(tmp_path: Path) -> None:
     assert note in command("runs", tmp_path / "set").stderr
     result = command("runs", tmp_path / "set", "--json")
     assert json.loads(result.stdout)["notes"] == [note]
-    words = [sys.executable, "-m", "jostle", "fit", "slowdown", "set", "-o", "model", "--json"]
+    words = [
+        sys.executable,
+        "-m",
+        "jostle",
+        "fit",
+        "set",
+        "-o",
+        "model",
+        "--method=slowdown",
+        "--json",
+    ]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     assert note.replace(f"{tmp_path}/", "") in json.loads(done.stdout)["notes"]
 

@@ -29,7 +29,7 @@ GROUPS = {
         "opcodes": "Count executed instructions exactly.",
     },
     "model": {
-        "fit": "Learn from a dataset: jostle fit [METHOD] DATASET -o MODEL.",
+        "fit": "Learn from a dataset: jostle fit DATASET -o MODEL.",
         "update": "Teach a model the runs that came since it was fitted.",
         "drift": "Which names no longer run as long as the model says.",
         "suggest": "Which runs to measure next.",

@@ -72,7 +72,8 @@ def measured_of(
             raise
         return None, [f"{NOTHING_MEASURED}: {error.what}"]
     note = (
-        f"learned from {len(runs)} runs of the folder; `jostle fit accelerator` saves such a model, and "
+        f"learned from {len(runs)} runs of the folder; `jostle fit --method accelerator` saves such a "
+        "model, and "
         f"{NO_MODEL} as `model` simulates alone"
     )
     return MeasuredRest(rest, _over(fitted), (note,)), []

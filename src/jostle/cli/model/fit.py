@@ -1,4 +1,4 @@
-"""`jostle fit METHOD DATASET`: learn a model from a dataset and calibrate it. One command for each method."""
+"""`jostle fit DATASET`: learn a model from a dataset and calibrate it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from jostle._options import Flag, Positional, Short
+from jostle._options import REQUIRED, Flag, Option, Positional, Short, options_of, settings_of_texts
 from jostle._report import Report, Table
-from jostle.cli.console import fit_progress, group_of, registered_commands
+from jostle.cli.console import fit_progress
 from jostle.errors import UsageError
-from jostle.methods import DEFAULT_METHOD, method_named, method_names
+from jostle.methods import Data, default_method, method_named, method_names
 
 if TYPE_CHECKING:
-    from jostle.methods import Data, Method
+    from jostle.methods import Method
     from jostle.models import Model
 
 # From so many runs on, tables of them are not held in memory.
@@ -28,12 +28,25 @@ USEFUL = 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class FitCommand:
-    """What every method takes besides its own options."""
+    """What is learned from, by which method, and where the model goes."""
 
     dataset: Annotated[
-        Path, "The dataset: a folder of runs, and of traces and profiles.", Positional()
-    ]
-    output: Annotated[Path, "The model: a folder to write.", Short("-o")]
+        Path | None, "The dataset: a folder of runs, and of traces and profiles.", Positional()
+    ] = None
+    output: Annotated[Path | None, "The model: a folder to write.", Short("-o")] = None
+    method: Annotated[
+        str | None,
+        "One of the installed methods, such as slowdown or factorization.  [default: ensemble, all that the "
+        "data allow; of very many runs factorization]",
+    ] = None
+    settings: Annotated[
+        tuple[str, ...],
+        "A setting of the method, NAME=VALUE, several values parted by commas; repeat for more.",
+        Flag("--set"),
+    ] = ()
+    list_settings: Annotated[
+        bool, "List the settings of the method, or without one all methods, and fit nothing."
+    ] = False
     calibrate_by: Annotated[
         Literal["window", "together"] | None,
         "Hold out whole windows, or sets of workloads never measured together.  [default: what the method "
@@ -58,11 +71,25 @@ class FitCommand:
     seed: Annotated[int, "Of the held-out runs and the training."] = 0
 
 
-def _fit(method: Method[Any], command: FitCommand) -> Report:
+def fit(command: FitCommand) -> Report:
+    """Learn from a dataset: jostle fit DATASET -o MODEL. A part is held out to calibrate bounds on.
+
+    --method chooses another method than the default, --set its settings, and --list-settings tells them.
+    """
     import jostle
 
+    if command.list_settings:
+        return _settings(command.method)
+    if command.dataset is None or command.output is None:
+        raise UsageError("say a dataset and --output", fix="jostle fit DATASET -o MODEL")
+    name = command.method
+    if name is None:
+        name = default_method(Data(path=command.dataset))
+    elif name not in method_names():
+        raise UsageError(f"unknown method {name!r}", fix=f"Known: {', '.join(method_names())}.")
+    method = settings_of_texts(method_named(name), command.settings)
     with ExitStack() as stack:
-        data = _data(stack, method, command)
+        data = _data(stack, method, command.dataset, command)
         progress = stack.enter_context(fit_progress("fitting"))
         model = jostle.fit(
             data,
@@ -79,12 +106,45 @@ def _fit(method: Method[Any], command: FitCommand) -> Report:
     return _report(model, command, notes)
 
 
-def _data(stack: ExitStack, method: Method[Any], command: FitCommand) -> Data:
+def _settings(method: str | None) -> Report:
+    """The settings of a method, or what each method is."""
+    if method is None:
+        kinds = {name: method_named(name) for name in method_names()}
+        rows = [[name, _first_line(kind.__doc__)] for name, kind in kinds.items()]
+        table = Table(["method", "what it is"], rows, wrapped=(1,))
+        return Report({"schema": "fit-methods/v1", "methods": dict(rows)}, [table])
+    options = [option for option in options_of(method_named(method)) if option.help]
+    cells = {
+        "setting": lambda one: one.name,
+        "default": lambda one: _default(one),
+        "what it is": lambda one: one.help,
+    }
+    document = {
+        "schema": "fit-settings/v1",
+        "method": method,
+        "settings": [{"name": o.name, "default": _default(o), "help": o.help} for o in options],
+    }
+    table = Table.of(options, cells)
+    return Report(document, [Table(table.columns, table.rows, wrapped=(2,))])
+
+
+def _default(option: Option) -> str:
+    if option.default is REQUIRED:
+        return "–"
+    is_many = isinstance(option.default, tuple | list)
+    return ",".join(map(str, option.default)) if is_many else str(option.default)
+
+
+def _first_line(text: str | None) -> str:
+    return " ".join((text or "").strip().partition("\n\n")[0].split())
+
+
+def _data(stack: ExitStack, method: Method[Any], dataset: Path, command: FitCommand) -> Data:
     """The folder, or its runs in scratch files where there are too many for memory."""
     import jostle
     from jostle.methods import LearnsFromDisk
 
-    dataset, from_disk = command.dataset, command.from_disk
+    from_disk = command.from_disk
     if from_disk is None and isinstance(method, LearnsFromDisk):
         from_disk = jostle.Dataset(dataset).number_of_runs() >= FROM_DISK
     if not from_disk:
@@ -133,34 +193,3 @@ def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
 def _percent(confidence: float) -> str:
     """Rounded down, so that what is printed can be asked for."""
     return f"{math.floor(confidence * 1000) / 10:g}%"
-
-
-class _Methods(registered_commands(method_names, method_named, _fit, FitCommand)):
-    """Commands by the names of the methods."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`jostle fit DATASET` is short for the default method."""
-        known = self.list_commands(ctx)
-        if args and args[0] not in (*known, *ctx.help_option_names):
-            # Two names without an option: the first was meant as a method.
-            two = len(args) > 1 and not any(name.startswith("-") for name in args[:2])
-            if two and not Path(args[0]).exists():
-                raise UsageError(f"unknown method {args[0]!r}", fix=f"Known: {', '.join(known)}.")
-            args = [_default(args), *args]
-        return super().parse_args(ctx, args)
-
-
-def _default(args: Sequence[str]) -> str:
-    """The method for the dataset among the arguments."""
-    from jostle.methods import Data, default_method
-
-    folders = [Path(arg) for arg in args if Path(arg).is_dir()]
-    return default_method(Data(path=folders[0])) if folders else DEFAULT_METHOD
-
-
-fit = group_of(
-    _Methods,
-    "Learn from a dataset: jostle fit METHOD DATASET -o MODEL. A part is held out to calibrate bounds on. "
-    f"Without METHOD it is {DEFAULT_METHOD}; jostle fit METHOD --help lists a method's options.",
-    subcommand_metavar="[METHOD] DATASET ...",
-)
