@@ -8,7 +8,6 @@ import numpy as np
 
 from jostle.accelerator import applications_of, simulated_seconds
 from jostle.errors import BadData
-from studies.accelerator.pair_figures import DrawnPairs
 from studies.accelerator.rules import fit_bubble
 from studies.accelerator.tables import AcceleratorEvaluation, error_table, errors_of
 
@@ -65,9 +64,7 @@ def evaluate_accelerator_pairs(
         "targets": float(len(picked)),
         **_degradation(predicted[sharing], measured, solo),
     }
-    slowdowns = measured / solo, predicted[sharing] / solo
-    drawn = DrawnPairs.of(picked, applications, *slowdowns)
-    return AcceleratorEvaluation(metrics, error_table(errors.items(), "model"), drawn)
+    return AcceleratorEvaluation(metrics, error_table(errors.items(), "model"))
 
 
 def _bubble_left_out(

@@ -54,8 +54,7 @@ class AcceleratorStudy:
     gpu: Annotated[str | None, "With pairs: the device."] = None
     figures: Annotated[
         Path | None,
-        "A folder to draw into: with scale-out utilisation and violations (the paper's Fig. 16 to 19), with "
-        "pairs slowdowns, measured and predicted (Fig. 2, 4, 11 to 15).",
+        "With scale-out: a folder to draw utilisation and violations into (the paper's Fig. 16 to 19).",
     ] = None
     seed: Annotated[
         int, "With scale-out: of applications and drift; with magus13: of what is left out."
@@ -76,23 +75,16 @@ class AcceleratorStudy:
     def run(self, *, progress: Progress) -> Report:
         """Raises UsageError where the measurements are not given."""
         from studies.accelerator.figures import draw_scale_out
-        from studies.accelerator.pair_figures import DrawnPairs, draw_pairs
 
         for option in ("tests", "kept") if self.on != "magus13" else ():
             if getattr(self, option) is not None:
                 raise UsageError(f"`{option}` goes with magus13, not {self.on}")
         if self.new_names and self.on != "magus13":
             raise UsageError(f"`new_names` goes with magus13, not {self.on}")
-        if self.figures is not None and self.on not in ("scale-out", "pairs"):
-            raise UsageError(
-                f"there are no figures of {self.on}", fix="Only of scale-out and pairs."
-            )
+        if self.figures is not None and self.on != "scale-out":
+            raise UsageError(f"there are no figures of {self.on}", fix="Only of scale-out.")
         found, data = self._evaluated(progress)
-        drawn: list[Path] = []
-        if self.figures is not None and isinstance(found.drawn, DrawnPairs):
-            drawn = draw_pairs(found.drawn, self.figures)
-        elif self.figures is not None:
-            drawn = draw_scale_out(found.drawn, self.figures)
+        drawn = [] if self.figures is None else draw_scale_out(found.drawn, self.figures)
         figures = {"figures": [str(path) for path in drawn]} if drawn else {}
         metrics = {name: float(value) for name, value in found.metrics.items()}
         where = {"on": self.on, "folder": data}

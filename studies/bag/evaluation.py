@@ -22,7 +22,7 @@ from jostle.progress import Progress, no_progress
 from jostle.runs import solo_medians
 from studies.bag.bounds import BOUNDED, ApplicationCoverage, PairCoverage, pair_metrics
 from studies.bag.held_out import BagTests, LeftOut, held_out, rows_asked, without
-from studies.bag.methods import bag_methods, group_combinations
+from studies.bag.methods import bag_methods
 from studies.bag.paper_features import paper_features
 from studies.bag.scores import scores
 from studies.cells import Runner, file_name, metrics_in
@@ -113,14 +113,12 @@ def evaluate_bags(
     *,
     bounds: bool = True,
     methods: Sequence[str] | None = None,
-    combinations: bool = False,
     runner: Runner | None = None,
     progress: Progress = no_progress,
 ) -> BagsEvaluation:
     """All tests for every method of bag_methods, or those named in `methods`.
 
-    bounds: whether coverage is measured, too. combinations: whether every combination of feature groups is
-    tried, by the paper's tree (Fig. 6 to 9). Metrics, for TEST `application`, `pair` or `fifth`:
+    bounds: whether coverage is measured, too. Metrics, for TEST `application`, `pair` or `fifth`:
     `relative_error_mean_TEST_METHOD_ratio`, `relative_error_mean_bag_TEST_METHOD_ratio`,
     `extra_time_r2_TEST_METHOD` (share of the variance of the time beside others minus the time alone that is
     explained), `log_slowdown_r2_TEST_METHOD` (of the logarithm of their ratio), and for some methods
@@ -130,8 +128,6 @@ def evaluate_bags(
     """
     runs, tests = runs.ok(), tests or BagTests()
     known = bag_methods(runs, tests.target, tests.cpu_platform)
-    if combinations:
-        known |= group_combinations(runs, tests.cpu_platform)
     chosen = picked(known, methods)
     parts = held_out(runs, tests)
     asked = rows_asked(runs, tests.cpu_platform)

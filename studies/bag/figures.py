@@ -1,5 +1,5 @@
 """Pictures of a bag evaluation, after Moolchandani et al.: Fig. 1-3 where there are bags of copies, 4, 5-9,
-10, 11 and 12; Fig. 6 to 9 as the paper has them where every combination of feature groups was tried."""
+10, 11 and 12."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 from jostle._drawing import COLOURS, GREY, plotting, save
 from jostle._report import percent
 from jostle.errors import NotPermitted
-from studies.bag.more_figures import draw_combinations, draw_copies
 from studies.drawing import draw_bars
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ def draw_bags(results: BagsEvaluation, folder: str | os.PathLike[str]) -> list[P
     try:
         drawn = draw_copies(results, place)
         drawn += save(_benchmarks(results), place, "bag-figure-4-benchmarks")
-        drawn += draw_combinations(results, place)
         drawn += save(_ablation(results), place, "bag-figure-5-9-ablation")
         if len(results.uses):
             drawn += save(_radar(results), place, "bag-figure-10-11-radar")
@@ -45,6 +43,48 @@ def draw_bags(results: BagsEvaluation, folder: str | os.PathLike[str]) -> list[P
     except OSError as error:
         raise NotPermitted(f"cannot write: {error.strerror}", where=str(place)) from None
     return drawn
+
+
+def draw_copies(results: BagsEvaluation, folder: Path) -> list[Path]:
+    """Draw Fig. 1 to 3, speed by the number of copies; nothing where there are no bags of copies."""
+    drawn: list[Path] = []
+    speed = {
+        platform: {name: {k: 1 / v for k, v in by.items()} for name, by in here.items()}
+        for platform, here in results.copies.items()
+    }
+    cpu = speed.get(results.cpu or "", {})
+    devices = {platform: here for platform, here in speed.items() if platform != results.cpu}
+    if cpu:
+        drawn += save(_lines(cpu, f"on {results.cpu}"), folder, "bag-figure-1-copies-cpu")
+    for number, (platform, here) in enumerate(devices.items()):
+        more = f"-{number + 1}" if number else ""
+        title = f"on {platform}"
+        drawn += save(_lines(here, title), folder, f"bag-figure-2-copies{more}")
+        ratio = {
+            name: {k: here[name][k] / cpu[name][k] for k in here[name] if k in cpu[name]}
+            for name in here
+            if name in cpu
+        }
+        ratio = {name: by for name, by in ratio.items() if len(by) > 1}
+        if ratio:
+            title = f"{platform} over {results.cpu}"
+            drawn += save(_lines(ratio, title), folder, f"bag-figure-3-copies-ratio{more}")
+    return drawn
+
+
+def _lines(speeds: dict[str, dict[int, float]], title: str) -> Any:
+    figure, axis = plotting().subplots(figsize=(6.4, 3.8), layout="constrained")
+    for number, (name, by) in enumerate(sorted(speeds.items())):
+        style = "-" if number < len(COLOURS) else "--"
+        colour = COLOURS[number % len(COLOURS)]
+        axis.plot(list(by), list(by.values()), style, marker="o", ms=3, color=colour, label=name)
+    axis.axhline(1, color=COLOURS[0], linewidth=0.6)
+    axis.set_xticks(sorted({k for by in speeds.values() for k in by}))
+    axis.set_xlabel("copies beside each other")
+    axis.set_ylabel("performance, alone = 1")
+    axis.set_title(f"Copies of one program {title}", fontsize=10)
+    axis.legend(fontsize=6, ncols=1 + len(speeds) // 14, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
 
 
 def _benchmarks(results: BagsEvaluation) -> Any:

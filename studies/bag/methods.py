@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from jostle.methods import learn
@@ -59,20 +58,3 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
             methods[name] = bag(*groups)
             methods[f"{name}_tree_runtime"] = bag(*groups, **paper)
     return methods
-
-
-COMBINED = "groups_"  # before the groups of a combination
-
-
-def group_combinations(runs: Runs, cpu_platform: str | None) -> dict[str, Any]:
-    """The paper's tree on its target, on every combination of the feature groups that there are."""
-    from jostle.bag import GROUPS, Bag
-
-    paper: dict[str, Any] = {"learner": "tree", "target": "runtime", "cpu_platform": cpu_platform}
-    fitted = learn(Bag(**paper), runs)
-    there = [group for group in GROUPS if group in set(fitted.feature_groups)]
-    found = {}
-    for count in range(1, len(there) + 1):
-        for groups in combinations(there, count):
-            found[COMBINED + "+".join(groups)] = Bag(groups=groups, **paper)
-    return found

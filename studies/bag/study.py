@@ -48,14 +48,11 @@ class BagStudy:
         "Jostle]",
     ] = None
     methods: Methods = None
-    combinations: Annotated[
-        bool, "Try every combination of feature groups by the paper's tree, too (its Fig. 6 to 9)."
-    ] = False
     folds: Annotated[int, "Parts that the pairs are cut into.", Limits(2)] = 6
     bounds: Annotated[bool, "Fit more to measure coverage."] = True
     figures: Annotated[
         Path | None,
-        "Folder for the pictures: copies, error, ablation and combinations, radar, heat map.",
+        "Folder for the pictures: copies, error, ablation, radar, heat map.",
     ] = None
     seeds: Seeds = 5
     seed: FirstSeed = 0
@@ -88,7 +85,6 @@ class BagStudy:
             BagTests(cpu_platform, self.benchmark, target, self.folds, seeds),
             bounds=self.bounds,
             methods=listed(self.methods),
-            combinations=self.combinations,
             runner=Runner(self.workers, self.scheduler, self.kept, version or self.on),
             progress=progress,
         )

@@ -1,8 +1,16 @@
-"""Profiles of seven made workloads of a V100."""
+"""Profiles of seven made workloads of a V100, and simulations on one by both simulators."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from jostle.accelerator import Application, Device, Tenant, simulate
 from jostle.traces import GPUS, Profile, tasks_from_rows
+from tests.accelerator.reference import simulate_plainly
+
+DEVICE = Device.of(GPUS["V100"])
+FULL = {"blocks": 160, "threads_per_block": 1024, "registers_per_thread": 32}  # of 80 PEs, two each
+ENGINES = [simulate_plainly, simulate]
 
 # asr, md and hw compute, pf and nn copy, bp and kms do both.
 KINDS = {
@@ -25,3 +33,8 @@ def profile_of(name: str, gpu: str = "V100") -> Profile:
         row = {"kind": what, "start_seconds": 0.1 + number * seconds, "duration_seconds": seconds}
         rows.append({**row, **(shape if what == "kernel" else {"bytes": 1000, "pinned": False})})
     return tasks_from_rows(rows, run_id=name, gpu=GPUS[gpu])
+
+
+def ends(engine: Any, *applications: Application, sharing: str = "concurrent") -> list[float]:
+    found = engine([Tenant(application) for application in applications], DEVICE, sharing)
+    return [float(part[0]) for part in found.run_ends]

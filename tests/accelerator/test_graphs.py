@@ -10,7 +10,7 @@ from jostle.accelerator import Application, split_device
 from jostle.accelerator import Device as SharedDevice
 from jostle.errors import UsageError
 from jostle.traces import GPUS, gpu_named, tasks_from_rows
-from tests.accelerator.test_lanes import ENGINES, FULL, ends
+from tests.accelerator.made_profiles import ENGINES, FULL, ends
 
 
 def of_rows(*rows: tuple[str, float, float, int, int | None]) -> Application:

@@ -9,7 +9,6 @@ import pytest
 
 from jostle.accelerator import (
     Application,
-    Device,
     DeviceTenant,
     Objective,
     Task,
@@ -21,11 +20,7 @@ from jostle.accelerator import (
 )
 from jostle.errors import BadData
 from jostle.traces import GPUS, tasks_from_rows
-from tests.accelerator.reference import simulate_plainly
-
-DEVICE = Device.of(GPUS["V100"])
-FULL = {"blocks": 160, "threads_per_block": 1024, "registers_per_thread": 32}  # of 80 PEs, two each
-ENGINES = [simulate_plainly, simulate]
+from tests.accelerator.made_profiles import DEVICE, ENGINES, FULL, ends
 
 
 def profiled(*rows: tuple[str, float, float, int], blocks: int = 160) -> Application:
@@ -37,11 +32,6 @@ def profiled(*rows: tuple[str, float, float, int], blocks: int = 160) -> Applica
             {**row, **({**FULL, "blocks": blocks} if kind == "kernel" else {"pinned": False})}
         )
     return Application.from_profile(tasks_from_rows(made, run_id="a", gpu=GPUS["V100"]))
-
-
-def ends(engine: Any, *applications: Application, sharing: str = "concurrent") -> list[float]:
-    found = engine([Tenant(application) for application in applications], DEVICE, sharing)
-    return [float(part[0]) for part in found.run_ends]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

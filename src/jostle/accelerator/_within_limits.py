@@ -45,7 +45,9 @@ MOST_TASKS = 20_000_000  # of one simulation; a part of that where nothing is co
 # A queue at load r forgets in about 1 / (1 - r)^2 queries; simulated are so many times that to begin with.
 MEMORIES = 40
 OTHER_SEED = 1_000_003
-WITHIN, UNDECIDED, OVER = "within", "undecided", "over"
+WITHIN = "within"
+UNDECIDED = "undecided"
+OVER = "over"
 ROUNDING = 1e-9  # of a limit, by which a time that is above it is not
 _NO_LIMIT = float("inf")
 
