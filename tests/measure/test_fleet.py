@@ -231,24 +231,6 @@ def hosts() -> Iterator[list[str]]:
         subprocess.run(["ip", "link", "del", bridge], capture_output=True, check=False)
 
 
-def test_what_a_killed_test_left_is_removed() -> None:
-    if not in_namespaces():
-        pytest.skip("network namespaces need root and ip")
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    ours, theirs = f"jostle{os.getpid()}h9", f"jostle{dead.pid}h9"
-    try:
-        for name in (ours, theirs):
-            subprocess.run(["ip", "netns", "add", name], check=True)
-        remove_what_killed_tests_left()
-        listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
-        assert ours in listed.stdout
-        assert theirs not in listed.stdout
-    finally:
-        for name in (ours, theirs):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-
-
 def test_hosts_are_cut_off_and_die_and_no_run_is_lost(
     cluster: Cluster, hosts: list[str], tmp_path: Path
 ) -> None:

@@ -5,7 +5,6 @@ from ._learning import HELD_OUT as HELD_OUT
 from ._learning import Tour as Tour
 from ._learning import hold_out_sets as hold_out_sets
 from ._learning import learn_tour as learn_tour
-from ._learning import prior_for as prior_for
 from ._learning import tour_method as tour_method
 from ._measuring import check_tour as check_tour
 from ._measuring import measure_tour as measure_tour

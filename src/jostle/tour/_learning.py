@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from jostle.answers import error_measures, metrics_of
-from jostle.errors import BadData, NotEnoughRuns
+from jostle.errors import NotEnoughRuns
 from jostle.measure import Summary
 from jostle.models import Model, fit
 from jostle.progress import Progress
-from jostle.runs import Runs, merge_features, read_runs, solo_seconds
+from jostle.runs import Runs, read_runs, solo_seconds
 from jostle.tour._plan import TourPlan
 
 HELD_OUT = 0.25
@@ -78,34 +78,17 @@ def learn_tour(
             fix="Run the tour again; it goes on from here. `jostle runs` says why others did not come out.",
         )
     began = clock()
-    known = prior_for(runs) if plan.prior else None
-    method = tour_method(known is not None)
-    model = fit(runs.take(rest), method, seed=plan.seed, prior=known, progress=progress)
+    model = fit(runs.take(rest), tour_method(), seed=plan.seed, progress=progress)
     seconds = clock() - began
     model.save(folder / "model")
     return _check(runs.take(held), runs.take(rest), model, measured, seconds, plan.confidence)
 
 
-def prior_for(runs: Runs) -> Runs | None:
-    """The sample that comes with Jostle, where its workloads are the ones measured here; None where they
-    are others of the same name."""
-    from jostle.datasets import sample
-
-    known = sample()
-    tables = [("here", runs.workload_features), ("the sample", known.workload_features)]
-    try:
-        merge_features([(where, table) for where, table in tables if table is not None], "workload")
-    except BadData:
-        return None
-    return known
-
-
-def tour_method(prior: bool = False) -> Any:
-    """The method of the tour: the defaults, several members since they are quick on so few runs, and as
-    many again that learn from the prior, too."""
+def tour_method() -> Any:
+    """Make the method of the tour: the defaults, with several members since they are quick on so few runs."""
     from jostle.factorization import Factorization
 
-    return Factorization(members=6 if prior else 3)
+    return Factorization(members=3)
 
 
 def _check(

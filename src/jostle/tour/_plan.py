@@ -49,9 +49,6 @@ class TourPlan:
     confidence: Annotated[float, "How sure the bounds are, under 1.", Short("-c")] = (
         DEFAULT_CONFIDENCE
     )
-    prior: Annotated[
-        bool, "Learn from the sample that comes with Jostle, too.", Flag("--prior/--no-prior")
-    ] = False
     seed: Annotated[int, "Of everything that is drawn."] = 0
 
     def __post_init__(self) -> None:

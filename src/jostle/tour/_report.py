@@ -33,7 +33,7 @@ def tour_report(result: Tour, plan: TourPlan, output: Path, program: str) -> Rep
 def _quality(result: Tour, plan: TourPlan) -> list[Table | str]:
     """What was measured, examples, errors and bounds."""
     m, measured, counts = result.metrics, result.measured, result.model.metadata["runs"]
-    shared, level = counts.get("prior", 0), f"{100 * plan.confidence:g}%"
+    level = f"{100 * plan.confidence:g}%"
     bounded, held, under = (int(m[f"{k}_runs"]) for k in ("bounded", "held_out", "under_bound"))
     bounds = f"No run has a {level} bound yet: too few runs were measured."
     if bounded:
@@ -46,9 +46,7 @@ def _quality(result: Tour, plan: TourPlan) -> list[Table | str]:
         f"Measured {measured.ok} windows in {measured.elapsed_seconds:.0f} s "
         f"({measured.contaminated} more were too short and measured again"
         f"{f', {measured.given_up} given up' if measured.given_up else ''}), "
-        f"learned from {counts['fitted']} runs"
-        f"{f', {shared} of them the sample that comes with Jostle,' if shared else ''} in "
-        f"{result.seconds_to_fit:.0f} s.",
+        f"learned from {counts['fitted']} runs in {result.seconds_to_fit:.0f} s.",
         f"\nOf {m['held_out_runs']:.0f} runs in co-locations it never saw, {SHOWN}:\n",
         _examples(result, level),
         f"\nMean error {percent(m['mape_corun_ratio'])}; guessing the solo time "
