@@ -136,7 +136,7 @@ def test_what_is_listed_and_packed_is_that_of_brute_force(
         assert columns.cost(goal) @ found.x == pytest.approx(least, rel=1e-6)
         assert found.least == pytest.approx(least, rel=1e-6)
         some = Columns(law)
-        start = greedy_columns(some, np.random.default_rng(seed), clear=True)
+        start = greedy_columns(some, np.random.default_rng(seed))
         near = _packed(some, start, goal, effort, is_complete=False)
         assert fits(law, some, near.x)
         assert sets_in(some).items() <= law.feasible().items()
@@ -144,7 +144,7 @@ def test_what_is_listed_and_packed_is_that_of_brute_force(
         assert not near.is_optimal
     # Without an answer in time the greedy filling stays, and nothing is proven.
     monkeypatch.setattr("jostle.placement.assign._assign.packed", lambda *_, **__: None)
-    start = greedy_columns(columns, np.random.default_rng(seed), clear=False)
+    start = greedy_columns(columns, np.random.default_rng(seed))
     found = _packed(columns, start, "most_accepted", effort, is_complete=True)
     assert found.x.tolist() == start.tolist()
     assert not found.is_optimal

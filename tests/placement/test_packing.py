@@ -13,7 +13,7 @@ import jostle
 from jostle.models import Model
 from jostle.placement import Assignment, Node, Placed, Standard, Unplaced
 from jostle.placement.assign._columns import Columns
-from jostle.placement.assign._packing import packed, packing_matrix
+from jostle.placement.assign._packing import packed, packing_matrix, relaxed
 from jostle.placement.assign._problem import Problem
 
 COUNTS, COPIES, WORTH = np.array([2, 1, 3]), np.array([2, 1]), np.array([1.0, 5.0, 2.0])
@@ -65,8 +65,6 @@ def test_a_set_is_kept_once_with_its_seconds_in_order() -> None:
     assert columns.worth.tolist() == [1, 3, 7, 2, 3]
     few = columns.take(np.array([2, 0]))
     assert (few.worth.tolist(), len(few)) == ([7, 1], 2)
-    columns.clear()
-    assert (len(columns), columns.add(np.array([0]), np.array([[0]]), np.ones((1, 1)))) == (0, 1)
 
 
 def test_what_columns_cost_by_every_goal() -> None:
@@ -132,13 +130,13 @@ def test_the_best_whole_packing_is_that_of_brute_force() -> None:
         found = packed(columns, gain, limit_seconds=5)
         assert found is not None
         assert (matrix @ found.x <= limits).all()
-        assert gain @ found.x == pytest.approx(best) == pytest.approx(found.at_most)
+        assert gain @ found.x == pytest.approx(best)
         assert found.is_optimal
-        cost = np.nansum(columns.seconds, axis=1)
-        cheapest = min(float(cost @ way) for way in ways if gain @ way >= best - 1e-9)
-        there = packed(columns, -cost, at_least=(gain, best), limit_seconds=5)
-        assert there is not None
-        assert cost @ there.x == pytest.approx(cheapest, rel=1e-4)
+        program = relaxed(columns, gain)
+        assert best - 1e-6 <= program.value
+        assert program.shares @ gain == pytest.approx(program.value)
+        # A column that the best packing holds costs no more than the program's lead over it.
+        assert (program.value + program.reduced)[found.x > 0].min() >= best - 1e-6
 
 
 def assignment(unplaced: int, *, optimal: bool = False, **more: Any) -> Assignment:

@@ -32,7 +32,7 @@ class AssignQuestion:
         "of least cost.",
     ] = "most_accepted"
     limit_seconds: Annotated[
-        float, "Seconds for each program in whole numbers.", Flag("--limit"), Limits(0.01)
+        float, "Seconds for the program in whole numbers.", Flag("--limit"), Limits(0.01)
     ] = 2.0
     seed: Annotated[int, "Of the search, where there are too many sets to list.", Limits(0)] = 0
 

@@ -1,7 +1,7 @@
 """Many requests at once: which go where, and how far that is from the best.
 
-Exact set packing where all feasible sets can be listed; else greedy fillings, and one exact round over the
-sets that they came upon.
+Exact set packing where all feasible sets can be listed; else greedy fillings of the fleet, and one exact
+round over the sets that they came upon and those that were listed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from jostle.placement._reasons import REASONS
 from jostle.placement.asked._requests import Request
 from jostle.placement.assign._answer import Assignment, Placed, Unplaced
 from jostle.placement.assign._columns import MOST_COLUMNS, Columns, list_columns
-from jostle.placement.assign._packing import TOLERANCE, Packed, packed
+from jostle.placement.assign._packing import TOLERANCE, Relaxed, packed, relaxed
 from jostle.placement.assign._problem import Problem
 from jostle.placement.assign._search import greedy_columns
 from jostle.placement.sets._fleet_bounds import FleetBounds
 from jostle.progress import Progress, no_progress
 
 WORDS = tuple(REASONS)
+MOST_EXACT = 3_000  # columns that are packed in whole numbers at once
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long to search.
 
-    limit_seconds: of each of the two programs in whole numbers.
+    limit_seconds: of the program in whole numbers.
     seed: of the order in which greedy fillings offer requests.
     list_up_to: number of sets up to which all are listed.
     """
@@ -71,8 +72,7 @@ def assign_requests(
         return _answer(problem, nobody, solution, requests, fleet, goal)
     columns, complete = list_columns(problem, effort.list_up_to)
     progress(1, 3, float("nan"))
-    # The whole list may be too much for the time that a program has: the greedy sets are a start.
-    start = greedy_columns(columns, np.random.default_rng(effort.seed), clear=not complete)
+    start = greedy_columns(columns, np.random.default_rng(effort.seed))
     progress(2, 3, float("nan"))
     solution = _packed(columns, start, goal, effort, is_complete=complete)
     progress(3, 3, float("nan"))
@@ -82,39 +82,59 @@ def assign_requests(
 def _packed(
     columns: Columns, start: np.ndarray, goal: str, effort: Effort, *, is_complete: bool
 ) -> _Solution:
-    """Pack the columns for the most worth, then for the least cost of as much worth.
+    """Pack the columns for the most worth and, among equals, for the least cost.
 
-    start: (columns,) the best of the greedy fillings, which stays where the programs find nothing better.
+    start: (columns,) the best of the greedy fillings, which stays if the program finds nothing better.
     is_complete: whether the columns are all sets that there are.
     """
     worth, cost = columns.worth, columns.cost(goal)
-    most_worth = columns.problem.most_worth()
+    gain = worth - _share_of_costs(columns, cost) * cost
+    program = relaxed(columns, gain)
+    at, are_all = _worth_keeping(columns, gain, program, start)
+    found = packed(columns.take(at), gain[at], limit_seconds=effort.limit_seconds)
     x = start
-    first = packed(columns, worth, limit_seconds=effort.limit_seconds)
-    if first is not None and first.x @ worth > x @ worth:
-        x = first.x
-    reached = float(x @ worth)
-    most = min(most_worth, first.at_most) if is_complete and first is not None else most_worth
-    most = max(reached, _reachable(columns, most))
-    second = packed(columns, -cost, at_least=(worth, reached), limit_seconds=effort.limit_seconds)
-    x, least = _cheaper(x, second, cost)
-    proven = second is not None and second.is_optimal and is_complete
-    is_optimal = proven and reached >= most - TOLERANCE
-    return _Solution(x, most, least if is_complete else 0.0, is_optimal)
+    if found is not None and found.x @ gain[at] > start @ gain:
+        x = np.zeros(len(columns), int)
+        x[at] = found.x
+    is_optimal = found is not None and found.is_optimal and are_all and is_complete
+    reached, most = float(worth @ x), columns.problem.most_worth()
+    if is_optimal:
+        most = reached
+    elif is_complete:
+        # Costs take less than the least worth off: rounded down, the bound is one of the worth.
+        most = min(most, _reachable(columns, relaxed(columns, worth).value))
+    return _Solution(x, most, float(cost @ x) if is_optimal else 0.0, is_optimal)
 
 
-def _cheaper(x: np.ndarray, second: Packed | None, cost: np.ndarray) -> tuple[np.ndarray, float]:
-    """Choose the cheaper of two packings; the bound from below on the cost, 0 if there is none."""
-    if second is None:
-        return x, 0.0
-    least = max(0.0, -second.at_most)
-    return (second.x if cost @ second.x < cost @ x else x), least
+def _share_of_costs(columns: Columns, cost: np.ndarray) -> float:
+    """Weight costs so that those of a whole packing are worth less than the least request."""
+    most = np.zeros(columns.problem.size[1])
+    np.maximum.at(most, columns.place, cost)
+    whole = float(columns.problem.copies @ most)
+    return 0.4 * float(columns.problem.worth.min()) / whole if whole > 0 else 0.0
 
 
 def _reachable(columns: Columns, value: float) -> float:
     """Round a bound on the worth down to what whole requests can reach."""
     unit = columns.problem.worth
     return float(np.floor(value + TOLERANCE)) if (unit == np.round(unit)).all() else value
+
+
+def _worth_keeping(
+    columns: Columns, gain: np.ndarray, program: Relaxed, x: np.ndarray
+) -> tuple[np.ndarray, bool]:
+    """Find the columns that a packing with at least the gain of x can hold, by their reduced costs.
+
+    Returns their numbers, and whether those are all. If there are too many, the columns of x and of the
+    linear program stay, and the best of the others, the larger first among equals.
+    """
+    can = program.value + program.reduced >= float(x @ gain) - TOLERANCE
+    at = np.flatnonzero(can)
+    if len(at) <= MOST_EXACT:
+        return at, True
+    has = (x > 0) | (program.shares > TOLERANCE)
+    order = np.lexsort((-gain, -np.round(program.reduced, 6), ~has))
+    return np.sort(order[: max(MOST_EXACT, int(has.sum()))]), False
 
 
 def _answer(

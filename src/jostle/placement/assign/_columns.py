@@ -8,7 +8,7 @@ from jostle.errors import UsageError
 from jostle.placement.assign._problem import Problem
 
 GOALS = ("most_accepted", "least_cost")
-MOST_COLUMNS = 50_000  # of a full list, past which sets are searched for instead
+MOST_COLUMNS = 400_000  # of a full list, past which sets are searched for instead
 SECONDS_PER_HOUR = 3600.0
 
 
@@ -48,10 +48,6 @@ class Columns:
                 [_wide(self.seconds, width, np.nan), _wide(seconds[fresh], width, np.nan)]
             )
         return len(fresh)
-
-    def clear(self) -> None:
-        """Forget all."""
-        self.__init__(self.problem)
 
     def take(self, at: np.ndarray) -> Columns:
         """Only these, to read."""

@@ -108,14 +108,11 @@ class Filling:
             columns.add(self.place[rows], self.items[rows, :k], self.seconds[rows, :k])
 
 
-def greedy_columns(columns: Columns, random: np.random.Generator, *, clear: bool) -> np.ndarray:
+def greedy_columns(columns: Columns, random: np.random.Generator) -> np.ndarray:
     """Fill the fleet several times, each in another order, and add the sets that come of it.
 
-    clear: whether the columns that are there are forgotten first.
     Returns (columns,) how often each stands in the filling of the most worth.
     """
-    if clear:
-        columns.clear()
     fillings = []
     for number in range(FILLINGS):
         filling = Filling(columns.problem)
