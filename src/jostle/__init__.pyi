@@ -36,7 +36,6 @@ from .probes import Probes as Probes
 from .runs import Colocations as Colocations
 from .runs import Dataset as Dataset
 from .runs import Runs as Runs
-from .runs import StoredRuns as StoredRuns
 from .runs import read_runs as read_runs
 from .service import Client as Client
 from .slowdown import Slowdown as Slowdown

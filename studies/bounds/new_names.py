@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="names keep their runs alone")
     options = parser.parse_args()
     one_core()
-    runs = jostle.read(options.dataset).runs_in_memory.ok()
+    runs = jostle.read(options.dataset).runs.ok()
     print(f"{'':<4} {'':<26} names  finite  coverage  margin  error  error of the rule")
     for seed in range(options.draws):
         draw = NamesDraw(runs, seed, options.alone)

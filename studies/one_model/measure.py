@@ -60,7 +60,7 @@ class Examined:
         """What a method is worth; the default also says which method it was. Raises what fitting raises."""
         if method in RULES:
             began = time.process_time()
-            answer = fit_rule(method, self.known.runs_in_memory, self.cell.seed)
+            answer = fit_rule(method, self.known.runs, self.cell.seed)
             cpu_seconds = time.process_time() - began
             return self._errors(answer(self.query)) | {"cpu_seconds": cpu_seconds}
         if method in CHANGED:
@@ -94,11 +94,11 @@ class Examined:
 
     @cached_property
     def _usual(self) -> Model:
-        return self._fitted(Data(written(self.known.runs_in_memory)), None)
+        return self._fitted(Data(written(self.known.runs)), None)
 
     def _changed(self, method: str) -> dict[str, float]:
         """How far the default's answers move, as ratios, where only the writing of the data differs."""
-        runs, query, unit = self.known.runs_in_memory, self.query, 1.0
+        runs, query, unit = self.known.runs, self.query, 1.0
         order = np.arange(len(runs))
         if method == CHANGED[0]:
             data = written(runs, np.random.default_rng(self.cell.seed).permutation(order))

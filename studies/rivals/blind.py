@@ -40,7 +40,7 @@ class Blind(Rival):
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> _BlindAnswers:
         """Raises NotEnoughRuns where `discard` leaves nothing."""
-        parts = (prepared.in_memory, prepared.validation)
+        parts = (prepared.runs, prepared.validation)
         if self.treatment == "discard":
             parts = tuple(alone(part) for part in parts)
         runs, validation = (without_corunners(part) for part in parts)

@@ -42,7 +42,7 @@ class GradientBoosting(Rival):
             from sklearn.ensemble import HistGradientBoostingRegressor
         except ModuleNotFoundError as error:
             raise MissingExtra(str(error.name), "evaluate") from None
-        runs, validation = prepared.in_memory, prepared.validation
+        runs, validation = prepared.runs, prepared.validation
         table = _BoostingInputs(prepared)
         inputs, base = table.of(runs.colocations)
         settings: dict[str, Any] = {"early_stopping": len(validation) > 0}  # stubs say only text
@@ -80,7 +80,7 @@ class _BoostingInputs:
     runs with co-runners were, by target, platform and co-runner (shrunken means)."""
 
     def __init__(self, prepared: Prepared) -> None:
-        runs = prepared.in_memory
+        runs = prepared.runs
         self.vocabulary = v = Vocabulary.of(prepared)
         self.workload = v.workload_matrix
         self.platform = v.platform_matrix

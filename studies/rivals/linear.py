@@ -27,7 +27,7 @@ class LinearScaling(Rival):
     ) -> _LinearAnswers:
         """Validation and seed change nothing. Raises NotEnoughRuns."""
         vocabulary = Vocabulary.of(prepared)
-        return _LinearAnswers(vocabulary, additive_effects(vocabulary, alone(prepared.in_memory)))
+        return _LinearAnswers(vocabulary, additive_effects(vocabulary, alone(prepared.runs)))
 
 
 @dataclass(frozen=True, eq=False)

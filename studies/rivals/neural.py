@@ -70,7 +70,7 @@ class Trained(Rival, ABC):
 
     def seen(self, prepared: Prepared) -> tuple[Vocabulary, Runs, Runs]:
         """Names, and the runs to learn from and to choose a checkpoint by. Raises NotEnoughRuns."""
-        runs, validation = prepared.in_memory, prepared.validation
+        runs, validation = prepared.runs, prepared.validation
         if self.blind:
             runs = alone(runs)
             validation = validation.take(validation.colocations.number_of_corunners == 0)

@@ -19,7 +19,7 @@ class Rival:
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
 
     def prepare(self, data: Data) -> Prepared:
-        return Prepared.of(data, data.runs_in_memory)
+        return Prepared.of(data, data.runs)
 
 
 class RivalAnswers(ABC):

@@ -32,7 +32,7 @@ class SoloTime(Rival):
         require_choice("kind", self.kind, KINDS)
 
     def prepare(self, data: Data) -> Prepared:
-        runs = data.runs_in_memory
+        runs = data.runs
         return Prepared.of(data, runs, required=first_solo_runs(runs))
 
     def fit(

@@ -26,7 +26,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, prepared: Prepared) -> Vocabulary:
-        runs = prepared.in_memory
+        runs = prepared.runs
         parts = (runs.colocations, prepared.validation.colocations)
         workloads = set().union(*(part.workload_names for part in parts))
         platforms = set().union(*(part.platform_names for part in parts))

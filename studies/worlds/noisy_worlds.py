@@ -121,14 +121,14 @@ class Additive:
         return Prepared.of(data)
 
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> FittedAdditive:
-        runs = prepared.in_memory
+        runs = prepared.runs
         return self._fitted(runs, all_names(runs))
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Any = None
     ) -> tuple[FittedAdditive, list[FitWithout]]:
         """Sets in FOLDS parts, as the default leaves them out."""
-        runs = prepared.in_memory
+        runs = prepared.runs
         names, unit = all_names(runs), runs.units("together")
         sets, code = np.unique(unit, return_inverse=True)
         fold = np.random.default_rng(seed).permutation(np.arange(len(sets)) % FOLDS)[code]

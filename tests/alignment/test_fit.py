@@ -279,7 +279,7 @@ def test_runs_alone_are_inputs_even_where_they_are_given(traces: Traces) -> None
     runs, inputs = traced_runs(traces), solo_run_ids(traces)
     prepared = Alignment().prepare(Data(runs, traces=traces))
     assert prepared.inputs.sum() == len(inputs) > 0
-    own = Alignment().prepare(Data(traces=traces)).in_memory
+    own = Alignment().prepare(Data(traces=traces)).runs
     assert not inputs & set(own.table.column("run_id").to_pylist())
 
 

@@ -97,7 +97,7 @@ def test_few_runs_still_leave_enough_to_calibrate_on() -> None:
 
     for n in (60, 120, 1000):
         held = hold_out(Prepared.of(Data(make_world(n, 0))), 0, "window")
-        fitted, validation, calibration = held.learn.in_memory, held.validation, held.calibration
+        fitted, validation, calibration = held.learn.runs, held.validation, held.calibration
         assert len(fitted) + len(validation) + len(calibration) == n
         degree = calibration.colocations.number_of_corunners
         assert (degree > 0).sum() >= 9  # what a bound at 90% takes

@@ -293,7 +293,7 @@ def test_who_leaves_out_in_closed_form_keeps_what_is_wanted(name: str) -> None:
 )
 def test_who_has_no_trace_or_profile_is_not_answered_whoever_asks(name: str) -> None:
     data = WORLDS[name]()
-    runs, last = data.runs_in_memory, data.runs_in_memory.colocations.workload_names[-1]
+    runs, last = data.runs, data.runs.colocations.workload_names[-1]
     if data.has_traces:
         kept = [t for t in data.traces if last not in (t.workload, *t.corunners)]
         less = Data(runs, traces=Traces.from_traces(kept))

@@ -116,7 +116,7 @@ class Broken:
         return Prepared.of(data)
 
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> Median:
-        runs = prepared.together() if self.how != "leak" else prepared.data.runs_in_memory
+        runs = prepared.together() if self.how != "leak" else prepared.data.runs
         noise = np.random.default_rng().random() if self.how == "seed" else 0.0
         seconds = float(np.mean(runs.runtime_seconds)) + noise
         return Median(seconds, RunCounts.of(runs), self.how == "order")

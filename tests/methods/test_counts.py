@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.methods import RunCounts
-from jostle.runs import Colocations, Dataset, Runs, StoredRuns
+from jostle.runs import Colocations, Runs
 
 NAMES = ("a", "b", "c", "d")
 rows = st.lists(
@@ -53,23 +52,3 @@ def test_saved_counts_are_the_same(runs: Runs) -> None:
     mine, theirs = counts.evidence(runs.colocations), again.evidence(runs.colocations)
     for name, value in vars(mine).items():
         assert np.array_equal(value, getattr(theirs, name))
-
-
-def test_runs_on_disk_are_counted_but_not_their_sets(runs: Runs, tmp_path: Path) -> None:
-    Dataset(tmp_path / "d").write(runs)
-    with StoredRuns(tmp_path / "d", seed=0) as stored:
-        found = RunCounts.of(stored).evidence(runs.colocations)
-        total = len(stored.alone) + len(stored.beside)
-        rows = [
-            (stored.workload_names[w], stored.platform_names[p], part is stored.alone)
-            for part in (stored.alone, stored.beside)
-            for w, p in zip(part.workload, part.platform, strict=True)
-        ]
-    assert (found.same_set == -1).all()
-    c = runs.colocations
-    for i in range(0, len(runs), 50):
-        there = [alone for w, p, alone in rows if (w, p) == c.row(i)[:2]]
-        assert (found.there[i], found.alone_there[i]) == (len(there), sum(there))
-    counted = dict(zip(runs.table.column("workload").to_pylist(), found.workload, strict=True))
-    assert sum(counted.values()) == total
-    assert (found.corunner[runs.colocations.number_of_corunners == 0] == -1).all()

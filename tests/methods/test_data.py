@@ -50,7 +50,7 @@ def test_inputs_are_never_held_out(runs: Runs) -> None:
 def test_a_caller_cannot_calibrate_on_inputs(runs: Runs) -> None:
     class OnPlatform(Slowdown):
         def prepare(self, data: Data) -> Prepared:
-            every = data.runs_in_memory
+            every = data.runs
             place = np.array(every.table.column("platform").to_pylist()) == "p0"
             return Prepared.of(data, every, inputs=place)
 
@@ -68,7 +68,7 @@ def test_runs_that_failed_are_never_learned_from(runs: Runs) -> None:
     seconds = runs.runtime_seconds.copy()
     seconds[-1] = np.nan
     some = Runs.from_columns(**columns, runtime_seconds=seconds, status=status)
-    assert len(Prepared.of(Data(some)).in_memory) == len(runs) - 1
+    assert len(Prepared.of(Data(some)).runs) == len(runs) - 1
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,8 @@ def test_calibration_runs_past_the_most_are_drawn_from_all() -> None:
     late = float((held.calibration.runtime_seconds == 2.0).mean())
     assert 0.25 < late < 0.75
     windows = [
-        part.table.column("window_id").to_pylist()
-        for part in (held.calibration, held.learn.in_memory)
+        part.table.column("window_id").to_pylist() for part in (held.calibration, held.learn.runs)
     ]
     assert not set(windows[0]) & set(windows[1])
-    total = len(held.learn.in_memory) + len(held.validation) + len(held.calibration)
+    total = len(held.learn.runs) + len(held.validation) + len(held.calibration)
     assert total == n

@@ -23,8 +23,8 @@ class Levels:
         return Prepared.of(data)
 
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> FittedLevels:
-        runs = prepared.in_memory
-        names = all_names(prepared.in_memory)
+        runs = prepared.runs
+        names = all_names(prepared.runs)
         workload, platform, _ = runs.colocations.recode(*names)
         beside = runs.colocations.number_of_corunners > 0
         tables = (

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import jostle
 from jostle.methods import Data, Prepared, hold_out
-from jostle.runs import Dataset, Runs, StoredRuns
+from jostle.runs import Runs
 from tests.limits import mean_limits
 from tests.models.levels import Levels, campaign
 
@@ -48,7 +46,7 @@ def test_whatever_was_chosen_is_never_held_out(by: str) -> None:
         chosen = drawn(runs, seed=seed)
         held = hold_out(Prepared.of(Data(marked(runs, chosen))), seed, by)
         kept = ids(runs.take(chosen))
-        assert kept <= ids(held.learn.in_memory)
+        assert kept <= ids(held.learn.runs)
         assert len(held.calibration) > 0
         assert not kept & (ids(held.calibration) | ids(held.validation))
 
@@ -84,14 +82,3 @@ def test_bounds_hold_where_what_was_chosen_is_unlike_the_rest() -> None:
         margins.append(np.median(found["marked"]) / np.median(found["not"]))
     assert mean_limits(covered)[1] > 0.8
     assert mean_limits(margins)[1] < 1
-
-
-def test_windows_with_one_that_was_chosen_calibrate_nothing_from_disk(tmp_path: Path) -> None:
-    runs = campaign(12, 8)
-    chosen = drawn(runs)
-    Dataset(tmp_path).write(marked(runs, chosen))
-    windows = set(np.array(runs.table.column("window_id").to_pylist())[chosen].tolist())
-    with StoredRuns(tmp_path) as stored:
-        for part in (stored.validation, stored.calibration):
-            assert len(part) > 0
-            assert not windows & set(part.table.column("window_id").to_pylist())

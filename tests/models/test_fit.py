@@ -26,7 +26,7 @@ from jostle.models._new_names import (
     _Plan,
     runs_of_names_left_out,
 )
-from jostle.runs import Dataset, Runs, StoredRuns
+from jostle.runs import Dataset, Runs
 from tests.documents import write_parts
 from tests.limits import mean_limits
 from tests.models.levels import FittedLevels, Levels, campaign
@@ -39,7 +39,7 @@ class Recorded(Levels):
     seen: Any = None
 
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> FittedLevels:
-        self.seen.append((ids(prepared.in_memory), ids(prepared.validation), seed))
+        self.seen.append((ids(prepared.runs), ids(prepared.validation), seed))
         if progress is not None:
             progress(1, 1, 0.5)
         return super().fit(prepared, seed=seed)
@@ -57,7 +57,7 @@ class KnowsPrior(Recorded):
     def fit_with_prior(
         self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Any = None
     ) -> FittedLevels:
-        self.seen.append(("prior", ids(prior), ids(prepared.in_memory)))
+        self.seen.append(("prior", ids(prior), ids(prepared.runs)))
         return self.fit(prepared, seed=seed, progress=progress)
 
 
@@ -71,7 +71,7 @@ def test_what_is_learned_validated_and_calibrated_is_apart() -> None:
     (learned, watched, seed), (of_all, watched_of_all, _) = seen
     held = hold_out(Prepared.of(Data(runs)), 4, "window")
     assert seed == 4
-    assert learned == ids(held.learn.in_memory)
+    assert learned == ids(held.learn.runs)
     # Half of what validates is kept from the method: the way to bound is chosen on it.
     assert watched < ids(held.validation)
     assert 0 < len(watched) < len(held.validation)
@@ -148,13 +148,13 @@ def test_runs_measured_elsewhere_are_learned_from_and_never_calibrated_on() -> N
     runs, prior, seen = Runs(campaign(12, 6).table), _elsewhere(), []
     model = jostle.fit(runs, Recorded(seen), prior=prior)
     held = hold_out(Prepared.of(Data(runs)), 0, "window")
-    assert seen[0][0] == ids(held.learn.in_memory) | ids(prior)
+    assert seen[0][0] == ids(held.learn.runs) | ids(prior)
     assert len(model.calibration.runs) == len(held.calibration)
     assert model.metadata["runs"]["prior"] == len(prior)
-    assert model.metadata["runs"]["fitted"] == len(held.learn.in_memory) + len(prior)
+    assert model.metadata["runs"]["fitted"] == len(held.learn.runs) + len(prior)
     apart: list[Any] = []
     jostle.fit(runs, KnowsPrior(apart), prior=prior)
-    assert apart[0] == ("prior", ids(prior), ids(held.learn.in_memory))
+    assert apart[0] == ("prior", ids(prior), ids(held.learn.runs))
 
 
 def _elsewhere() -> Runs:
@@ -162,27 +162,6 @@ def _elsewhere() -> Runs:
     place = [f"far{name}" for name in found.table.column("platform").to_pylist()]
     columns = {n: found.table.column(n) for n in ("workload", "corunners", "runtime_seconds")}
     return Runs.from_columns(platform=place, **columns)
-
-
-def test_runs_on_disk_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    Dataset(tmp_path).write(campaign(12, 6))
-    with StoredRuns(tmp_path) as stored:
-        with pytest.raises(
-            UsageError, match=r"levels does not learn from runs on disk. Use read_runs"
-        ):
-            jostle.fit(stored, Levels())
-        method = jostle.Factorization(steps=5)
-        every: tuple[dict[str, Any], ...] = (
-            {"calibrate_by": "row"},
-            {"prior": campaign(4, 3)},
-            {"new_names": True},
-            {"by": "platform"},
-        )
-        for more in every:
-            with pytest.raises(
-                UsageError, match="held out by window, without a prior, groups or names"
-            ):
-                jostle.fit(stored, method, **more)
 
 
 @pytest.mark.usefixtures("levels_are_loaded")

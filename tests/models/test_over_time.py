@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +11,10 @@ import pytest
 import jostle
 from jostle.bounds import CHANGED_COMPANY, Calibration, Candidates
 from jostle.ensemble import Ensemble
-from jostle.factorization import Factorization
 from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
 from jostle.models.online._crossed import fit_crossed
 from jostle.models.timelines._over_time import OverTime, taken_by
-from jostle.runs import Colocations, Dataset, PlainLaw, Runs, StoredRuns, stands_for_longest
+from jostle.runs import Colocations, PlainLaw, Runs, stands_for_longest
 
 NAMES = [f"w{i}" for i in range(6)]
 SOLO = np.array([10.0, 20.0, 40.0, 15.0, 30.0, 80.0])
@@ -223,45 +221,7 @@ def test_runs_left_out_are_what_was_learned_without_them_says() -> None:
     assert two.seconds[one.is_valid] == pytest.approx(2 * one.seconds[one.is_valid])
     assert len({id(fitted) for fitted, _ in asked}) > 1
     of_sets = [
-        set(prepared.in_memory.take(at).table.column("run_id").to_pylist())
-        for _, at in double.without
+        set(prepared.runs.take(at).table.column("run_id").to_pylist()) for _, at in double.without
     ]
     assert all(any(ids <= mine for _, mine in asked) for ids in of_sets)
     assert sum(map(len, of_sets)) == len(set().union(*of_sets)) == len(double.calibration_runs)
-
-
-def test_runs_on_disk_are_learned_from_by_the_law_of_rates_too(tmp_path: Path) -> None:
-    runs = made(400, seed=12, noise=0.05)
-    for some in (runs.take(np.arange(250)), runs.take(np.arange(250, 400))):
-        Dataset(tmp_path).write(some)
-    # All of so few are the sample, so the law is that of runs in memory.
-    wanted = PlainLaw.of(Dataset(tmp_path).read()).of_longest(runs)
-    with StoredRuns(tmp_path) as stored:
-        assert stored.changing == int((~runs.is_steady).sum())
-        assert stored.law is not None
-        known = {
-            name: (row, seconds)
-            for name, row, seconds in zip(
-                runs.table.column("run_id").to_pylist(),
-                map(wanted.colocations.row, range(400)),
-                np.log(wanted.runtime_seconds).tolist(),
-                strict=True,
-            )
-        }
-        for one in (stored.validation, stored.calibration):
-            for name in one.table.column("run_id").to_pylist():
-                del known[name]
-        learned = sorted(
-            (stored.workload_names[part.workload[n]], float(part.log_runtime[n]))
-            for part in (stored.alone, stored.beside)
-            for n in range(len(part))
-        )
-        told = sorted((row[0], seconds) for row, seconds in known.values())
-        assert [name for name, _ in learned] == [name for name, _ in told]
-        assert [one for _, one in learned] == pytest.approx([one for _, one in told], abs=1e-4)
-        model = jostle.fit(stored, Factorization(types=2, rank=8, hidden=16, steps=40, batch=32))
-    assert model.acts is not None
-    assert len(model.acts.score)
-    bounds = model.bound(constant(60, 4), 0.6)
-    assert set(bounds.outcome[bounds.is_valid].tolist()) == {CHANGED_COMPANY}
-    assert model.metadata["runs"]["changing"] == int((~runs.is_steady).sum())

@@ -98,8 +98,6 @@ def test_a_dataset_keeps_them_beside_files_of_before(tmp_path: Path) -> None:
     Dataset(tmp_path).write(before)
     Dataset(tmp_path).write(changing)
     assert jostle.read_runs(tmp_path).stretches.counts.tolist() == [1, 2, 1]
-    with jostle.StoredRuns(tmp_path) as stored:
-        assert len(stored) + len(stored.validation) + len(stored.calibration) == 3
     # Runs of one company alone are a table of before, byte for byte.
     assert changing.take([1]).stretches.counts.tolist() == [1]
     assert Runs(changing.take([1]).table).table.schema.metadata == {b"schema": b"runs/v1"}

@@ -14,7 +14,7 @@ import pytest
 import jostle
 from jostle.errors import BadData, UnreadableFile
 from jostle.measure.campaign import _journal
-from jostle.runs import Dataset, Runs, StoredRuns, read_runs
+from jostle.runs import Dataset, Runs, read_runs
 from jostle.traces import (
     GPUS,
     Traces,
@@ -73,7 +73,6 @@ def test_models(tmp_path: Path) -> None:
 READERS: dict[str, Callable[[Path], Any]] = {
     "runs": read_runs,
     "features": lambda folder: Dataset(folder).features(),
-    "stored": lambda folder: StoredRuns(folder).close(),
 }
 
 

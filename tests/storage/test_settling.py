@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadData, BadRows
-from jostle.runs import Dataset, Runs, StoredRuns, read_runs
+from jostle.runs import Dataset, Runs, read_runs
 from jostle.traces import (
     GPUS,
     Traces,
@@ -97,9 +97,6 @@ def test_names_that_the_first_features_do_not_have(tmp_path: Path) -> None:
     assert found.workload_features.schema.metadata == {b"schema": b"workload_features/v1"}
     (note,) = found.notes
     assert "2 workloads have no row" in note
-    with StoredRuns(tmp_path) as stored:
-        assert stored.workload_features == found.workload_features
-        assert stored.notes == found.notes
 
 
 def test_a_run_id_of_two_writers(tmp_path: Path) -> None:
@@ -133,8 +130,7 @@ def test_a_bad_row_is_named_by_its_row_though_others_are_passed_over(tmp_path: P
     assert len(raised.value.rows) == 1
 
 
-@pytest.mark.parametrize("read", ["memory", "disk"])
-def test_free_columns_of_two_types(tmp_path: Path, read: str) -> None:
+def test_free_columns_of_two_types(tmp_path: Path) -> None:
     many = {"platform": ["p"] * 40, "runtime_seconds": [1.0] * 40}
     parts = [
         Runs.from_columns(
@@ -146,16 +142,9 @@ def test_free_columns_of_two_types(tmp_path: Path, read: str) -> None:
         for value in (1.5, "text", None)
     ]
     first, second, _ = at_once(tmp_path, *parts)
-    if read == "memory":
-        found = read_runs(tmp_path)
-        assert found.table.column("remark").to_pylist() == [1.5] * 40 + [None] * 80
-        notes = found.notes
-    else:
-        with StoredRuns(tmp_path, seed=1) as stored:
-            notes, whole = stored.notes, len(stored)
-            whole += len(stored.validation) + len(stored.calibration)
-        assert whole == 120
-    (note,) = notes
+    found = read_runs(tmp_path)
+    assert found.table.column("remark").to_pylist() == [1.5] * 40 + [None] * 80
+    (note,) = found.notes
     for part in ("'remark'", "double", "string", str(first), str(second)):
         assert part in note
     with pytest.raises(BadData, match=r"remark.*nothing was written"):
@@ -185,9 +174,6 @@ def test_other_tools_may_write_the_named_columns_in_other_types(tmp_path: Path) 
         pq.write_table(table, tmp_path / "runs" / f"{place}.parquet")
     found = read_runs(tmp_path)
     assert (len(found), found.notes) == (80, ())
-    with StoredRuns(tmp_path) as stored:
-        assert stored.notes == ()
-        assert len(stored) + len(stored.validation) + len(stored.calibration) == 80
 
 
 def test_commands_say_what_was_settled(tmp_path: Path) -> None:

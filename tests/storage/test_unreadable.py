@@ -17,7 +17,7 @@ from jostle import _files
 from jostle.cli import exit_code
 from jostle.errors import NotPermitted, UnreadableFile
 from jostle.measure.campaign._worker import _modules
-from jostle.runs import Dataset, StoredRuns, has_runs, read_runs
+from jostle.runs import Dataset, has_runs, read_runs
 from tests.documents import read_parts, write_parts
 from tests.storage.carriers import runs_of
 
@@ -47,7 +47,7 @@ def test_a_folder_without_permission_is_an_error_that_names_it(
 ) -> None:
     assert len(read_runs(dataset)) == 1
     closed(monkeypatch, dataset / part)
-    for read in (read_runs, lambda path: Dataset(path).version(), lambda p: StoredRuns(p).close()):
+    for read in (read_runs, lambda path: Dataset(path).version()):
         with pytest.raises(UnreadableFile, match="cannot be read: Permission denied") as error:
             read(dataset)
         assert str(dataset / part) in str(error.value)

@@ -37,7 +37,7 @@ class Alignment(AlignmentSettings, Restores):
 
         traces = traces_of(self, data)
         inputs = solo_run_ids(traces)
-        runs = data.runs_in_memory if data.has_given_runs else traced_runs(traces, inputs)
+        runs = data.runs if data.has_given_runs else traced_runs(traces, inputs)
         is_input = np.array([name in inputs for name in runs.table.column("run_id").to_pylist()])
         return Prepared.of(data, runs, inputs=is_input, calibrate_by="together")
 

@@ -37,7 +37,7 @@ class Bag(BagSettings, OfExperts["FittedBag"]):
     def prepare(self, data: Data) -> Prepared:
         """The runs of the data. Those on the CPU platform are inputs: features are made of them, bounds are
         not. Answers are relative to the runtime alone, so one such run of each is required."""
-        runs = data.runs_in_memory
+        runs = data.runs
         inputs, required = self._is_on_cpu(runs), first_solo_runs(runs)
         return Prepared.of(data, runs, inputs=inputs, required=required, calibrate_by="together")
 
@@ -56,7 +56,7 @@ class Bag(BagSettings, OfExperts["FittedBag"]):
         """
         from jostle.bag._fitted import FittedBag
 
-        runs = prepared.in_memory
+        runs = prepared.runs
         c, cpu = runs.colocations, self.cpu_platform
         if cpu is not None and cpu not in c.platform_names:
             raise UnknownName("platform", cpu, c.platform_names)

@@ -36,7 +36,7 @@ class OfExperts(Restores, ABC, Generic[Fitted]):
     def prepare(self, data: Data) -> Prepared:
         """The runs of the data; answers are relative to the time alone, so one such run of each is
         required."""
-        runs = data.runs_in_memory
+        runs = data.runs
         return Prepared.of(data, runs, required=first_solo_runs(runs), calibrate_by="together")
 
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None) -> Fitted:

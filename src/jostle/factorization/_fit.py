@@ -37,7 +37,7 @@ from jostle.methods import (
     encode_features,
 )
 from jostle.progress import Progress, share_of
-from jostle.runs import Colocations, Runs, StoredRuns, split_rows
+from jostle.runs import Colocations, Runs, split_rows
 
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
 FEWEST_FOR_HEADS = 2_000
@@ -244,7 +244,7 @@ def _names(runs: Runs, validation: Runs) -> tuple[tuple[str, ...], tuple[str, ..
 
 def features_of_names(
     method: FactorizationSettings,
-    runs: Runs | StoredRuns,
+    runs: Runs,
     workload_names: tuple[str, ...],
     platform_names: tuple[str, ...],
 ) -> tuple[Features, Features]:

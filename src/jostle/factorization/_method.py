@@ -1,4 +1,4 @@
-"""The method: matrix factorization with interference, learned from runs in memory or on disk."""
+"""The method: matrix factorization with interference, learned from runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class Factorization(FactorizationSettings, Restores):
     name: ClassVar[str] = "factorization"
     fitted: ClassVar[str] = "jostle.factorization._fitted:FittedFactorization"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
-    learns_from_disk: ClassVar[bool] = True
 
     @property
     def offers_choice(self) -> bool:
@@ -34,12 +33,7 @@ class Factorization(FactorizationSettings, Restores):
         return bool(self.quantiles)
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs of the data, in memory or on disk; one run of every name that was hardly measured is
-        not held out."""
-        from jostle.runs import StoredRuns
-
-        if isinstance(data.runs, StoredRuns):
-            return Prepared.of(data)
+        """The runs of the data; one run of every name that was hardly measured is not held out."""
         return Prepared.of(data, required=first_runs_of_names(data.runs, FEW_UNITS))
 
     def fit(
@@ -61,13 +55,9 @@ class Factorization(FactorizationSettings, Restores):
         self, prepared: Prepared, prior: Runs | None, seed: int, progress: Progress | None
     ) -> FittedFactorization:
         from jostle.factorization._fit import fit
-        from jostle.factorization._fit_stored import fit_stored
         from jostle.factorization.online._few import without_few
         from jostle.methods import KeptRuns
-        from jostle.runs import StoredRuns
 
-        if isinstance(prepared.runs, StoredRuns):
-            return fit_stored(self, prepared.runs, prepared.validation, seed, progress)
         apart = None if prior is not None else without_few(prepared.runs, prepared.validation)
         if apart is None:
             return fit(self, prepared.runs, prepared.validation, seed, progress, prior)

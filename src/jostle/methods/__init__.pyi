@@ -10,7 +10,6 @@ from ._contract import Fitted as Fitted
 from ._contract import FitWithout as FitWithout
 from ._contract import HasInputPlatforms as HasInputPlatforms
 from ._contract import Learner as Learner
-from ._contract import LearnsFromDisk as LearnsFromDisk
 from ._contract import LearnsOnline as LearnsOnline
 from ._contract import LeavesOut as LeavesOut
 from ._contract import Method as Method

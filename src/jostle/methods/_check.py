@@ -97,7 +97,7 @@ class _Trial:
     @cached_property
     def asked(self) -> Colocations:
         """Co-locations spread over those prepared, with and without co-runners."""
-        every = self.prepared.in_memory.colocations
+        every = self.prepared.runs.colocations
         order = np.argsort(every.number_of_corunners, kind="stable")
         size = min(MOST_ASKED, len(order))
         return every.take(order[np.linspace(0, len(order) - 1, size).astype(int)])
@@ -121,7 +121,7 @@ def _what_is_fitted_has_all_parts(trial: _Trial) -> None:
 
 def _inputs_are_never_calibrated_on(trial: _Trial) -> None:
     prepared, held = trial.prepared, trial.held
-    ids = np.array(prepared.in_memory.table.column("run_id").to_pylist(), object)
+    ids = np.array(prepared.runs.table.column("run_id").to_pylist(), object)
     inputs = set(ids[prepared.inputs].tolist())
     for part in (held.validation, held.calibration):
         out = set(part.table.column("run_id").to_pylist())
@@ -178,10 +178,10 @@ def _a_fresh_process_answers_from_what_was_saved(trial: _Trial) -> None:
 
 
 def _one_run_is_learned_from_or_refused(trial: _Trial) -> None:
-    one = trial.data.with_runs(trial.prepared.in_memory.take([0]))
+    one = trial.data.with_runs(trial.prepared.runs.take([0]))
     try:
         prepared = trial.method.prepare(one)
-        trial.method.fit(prepared, seed=trial.seed).predict(prepared.in_memory.colocations)
+        trial.method.fit(prepared, seed=trial.seed).predict(prepared.runs.colocations)
     except JostleError:
         return
 
@@ -229,7 +229,7 @@ def _bounds_grow_with_confidence(trial: _Trial) -> None:
 
 
 def _evidence_counts_what_was_learned_from(trial: _Trial) -> None:
-    learned = trial.held.learn.in_memory.colocations
+    learned = trial.held.learn.runs.colocations
     evidence = trial.fitted.evidence(learned)
     _require(len(evidence) == len(learned), "evidence is not aligned with what is asked")
     counted = (evidence.workload > 0) & (evidence.platform > 0)
@@ -237,9 +237,9 @@ def _evidence_counts_what_was_learned_from(trial: _Trial) -> None:
 
 
 def _rows_held_out_change_no_answer(trial: _Trial) -> None:
-    runs = trial.prepared.in_memory
+    runs = trial.prepared.runs
     ids = runs.table.column("run_id").to_pylist()
-    learned = set(trial.held.learn.in_memory.table.column("run_id").to_pylist())
+    learned = set(trial.held.learn.runs.table.column("run_id").to_pylist())
     test = np.array([run_id not in learned for run_id in ids])
     columns = {name: runs.table.column(name) for name in runs.table.column_names}
     columns["runtime_seconds"] = runs.runtime_seconds * np.where(test, 7.0, 1.0)

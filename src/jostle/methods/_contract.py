@@ -111,13 +111,6 @@ class Method(Learner[FittedT], Protocol[FittedT]):
 
 
 @runtime_checkable
-class LearnsFromDisk(Protocol):
-    """A method whose `fit` also takes prepared runs that stay on disk (StoredRuns)."""
-
-    learns_from_disk: ClassVar[bool]
-
-
-@runtime_checkable
 class LearnsOnline(Protocol):
     """A method whose result learns new runs, and new names, without being fitted again."""
 

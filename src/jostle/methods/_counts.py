@@ -12,11 +12,10 @@ from jostle._tensors import Serializable
 from jostle.bounds import name_codes
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations, Runs, StoredRuns
+    from jostle.runs import Colocations, Runs
 
 # Different sets of workloads, or pairs of workload and platform, past which they are not counted one by one.
 MOST_SETS = 2_000_000
-ROWS_AT_ONCE = 4_000_000  # of runs on disk
 UNCOUNTED = -1
 
 
@@ -67,12 +66,8 @@ class RunCounts(Serializable):
     set_runs: np.ndarray
 
     @classmethod
-    def of(cls, runs: Runs | StoredRuns) -> RunCounts:
-        """Of the runs with status ok, or of runs on disk, whose sets are not counted."""
-        from jostle.runs import StoredRuns
-
-        if isinstance(runs, StoredRuns):
-            return cls._of_stored(runs)
+    def of(cls, runs: Runs) -> RunCounts:
+        """Of the runs with status ok."""
         return cls.of_coded(runs.ok().colocations)
 
     @classmethod
@@ -87,31 +82,6 @@ class RunCounts(Serializable):
             np.bincount(c.platform[beside], minlength=len(c.platform_names)),
             *_summed(_pair_keys(c), np.column_stack([np.ones(len(c), np.int64), ~beside])),
             *_summed(_set_keys(c), np.ones(len(c), np.int64)),
-        )
-
-    @classmethod
-    def _of_stored(cls, runs: StoredRuns) -> RunCounts:
-        w, p = len(runs.workload_names), len(runs.platform_names)
-        parts, platforms, pairs = [], [], []
-        for part, beside in ((runs.alone, False), (runs.beside, True)):
-            for start in range(0, len(part), ROWS_AT_ONCE):
-                at = slice(start, start + ROWS_AT_ONCE)
-                code = part.platform[at].astype(np.int64) * w + part.workload[at]
-                code, times = np.unique(code, return_counts=True)
-                pairs.append((code, np.column_stack([times, times * (not beside)])))
-            parts.append((part.workload, part.corunner, np.full(len(part), beside)))
-            platforms.append(np.bincount(part.platform, minlength=p))
-        alone, beside = platforms
-        code, times = (np.concatenate(each) for each in zip(*pairs, strict=True))
-        member, place = _hashes(runs.workload_names), _hashes(runs.platform_names)
-        return cls(
-            runs.workload_names,
-            runs.platform_names,
-            *_counted(w, parts),
-            alone + beside,
-            beside,
-            *_summed(member[code % w] + mixed_bits(place)[code // w], times),
-            *_none_counted(),
         )
 
     def joined(self, other: RunCounts) -> RunCounts:

@@ -12,7 +12,7 @@ from jostle.errors import NotEnoughRuns, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.runs import Runs, StoredRuns
+    from jostle.runs import Runs
     from jostle.traces import Profile, Traces
 
 
@@ -26,7 +26,7 @@ class Data:
 
     def __init__(
         self,
-        runs: Runs | StoredRuns | None = None,
+        runs: Runs | None = None,
         *,
         traces: Traces | None = None,
         profiles: dict[str, Profile] | None = None,
@@ -38,8 +38,8 @@ class Data:
 
     @classmethod
     def of(cls, source: Any) -> Data:
-        """Data from what a caller has: Data, the path of a folder, a Dataset, Runs, StoredRuns, Traces, or a
-        table that runs.from_table takes.
+        """Data from what a caller has: Data, the path of a folder, a Dataset, Runs, Traces, or a table that
+        runs.from_table takes.
 
         Raises UsageError for anything else.
         """
@@ -47,11 +47,11 @@ class Data:
             return source
         if isinstance(source, (str, os.PathLike)):
             return cls(path=source)
-        from jostle.runs import Dataset, Runs, StoredRuns, from_table
+        from jostle.runs import Dataset, Runs, from_table
 
         if isinstance(source, Dataset):
             return cls(path=source.path)
-        if isinstance(source, (Runs, StoredRuns)):
+        if isinstance(source, Runs):
             return cls(source)
         from jostle.traces import Traces
 
@@ -64,7 +64,7 @@ class Data:
             fix="Give jostle.read(folder), runs, traces, a table, or the path of a folder.",
         )
 
-    def with_runs(self, runs: Runs | StoredRuns) -> Data:
+    def with_runs(self, runs: Runs) -> Data:
         """The same traces and profiles with other runs."""
         return Data(runs, traces=self._traces, profiles=self._profiles, path=self.path)
 
@@ -76,22 +76,13 @@ class Data:
         return self._runs is not None or (self.path is not None and has_runs(self.path))
 
     @property
-    def runs(self) -> Runs | StoredRuns:
+    def runs(self) -> Runs:
         """Raises NotEnoughRuns where there are none, UnreadableFile for damaged ones."""
         if self._runs is None:
             from jostle.runs import read_runs
 
             self._runs = read_runs(self._folder("runs"))
         return self._runs
-
-    @property
-    def runs_in_memory(self) -> Runs:
-        """The runs, for what cannot learn from disk. Raises UsageError for runs on disk."""
-        from jostle.runs import StoredRuns
-
-        if isinstance(self.runs, StoredRuns):
-            raise UsageError("this method does not learn from runs on disk", fix="Use read_runs.")
-        return self.runs
 
     @property
     def has_traces(self) -> bool:

@@ -10,13 +10,12 @@ OF_MANY, OF_TRACES = "factorization", "alignment"
 
 
 def default_method(data: Data) -> str:
-    """Its name: all experts that the data allow; of very many runs, or runs on disk, the network; and of
-    traces without runs what learns from counters alone."""
-    from jostle.runs import Dataset, StoredRuns
+    """Its name: all experts that the data allow; of very many runs the network; and of traces
+    without runs what learns from counters alone."""
+    from jostle.runs import Dataset
 
     if not data.has_runs:
         return OF_TRACES if data.has_traces else DEFAULT_METHOD
     if not data.has_given_runs and data.path is not None:
         return OF_MANY if Dataset(data.path).number_of_runs() > MANY_RUNS else DEFAULT_METHOD
-    many = isinstance(data.runs, StoredRuns) or len(data.runs) > MANY_RUNS
-    return OF_MANY if many else DEFAULT_METHOD
+    return OF_MANY if len(data.runs) > MANY_RUNS else DEFAULT_METHOD

@@ -16,7 +16,7 @@ from jostle.methods._counts import RunCounts
 
 if TYPE_CHECKING:
     from jostle.methods._data import Data
-    from jostle.runs import Runs, StoredRuns
+    from jostle.runs import Runs
 
 # Of all runs: trained on, used to pick checkpoint and spread of the errors, and calibrated on.
 SHARES = (0.78, 0.1, 0.12)
@@ -39,7 +39,7 @@ MOST_CALIBRATION = 5_000
 class Prepared:
     """Runs to learn from, as a method's `prepare` gives them.
 
-    runs: n runs with status ok, or runs on disk. inputs: (n,) bool, runs that the method makes features
+    runs: n runs with status ok. inputs: (n,) bool, runs that the method makes features
     of: learned from, never held out, never calibrated on. required: (n,) bool, runs without which nothing
     could be answered about others, such as the only solo run of a workload. validation: runs held out for
     the method's own choices; it may learn from them in the end. data: where traces and profiles are.
@@ -48,7 +48,7 @@ class Prepared:
     more than is asked for (see Calibration).
     """
 
-    runs: Runs | StoredRuns
+    runs: Runs
     data: Data
     inputs: np.ndarray
     required: np.ndarray
@@ -60,7 +60,7 @@ class Prepared:
     def of(
         cls,
         data: Data,
-        runs: Runs | StoredRuns | None = None,
+        runs: Runs | None = None,
         *,
         inputs: np.ndarray | None = None,
         required: np.ndarray | None = None,
@@ -71,12 +71,7 @@ class Prepared:
 
         inputs and required are about the runs as given; those whose status is not ok are dropped here.
         """
-        from jostle.runs import StoredRuns
-
         runs = data.runs if runs is None else runs
-        if isinstance(runs, StoredRuns):
-            none = np.zeros(0, bool)
-            return cls(runs, data, none, none, runs.validation, calibrate_by, is_close)
         ok = runs.is_ok
         marked, mask = (
             np.zeros(int(ok.sum()), bool) if mark is None else np.asarray(mark, bool)[ok]
@@ -85,20 +80,11 @@ class Prepared:
         runs = runs.ok()
         return cls(runs, data, marked, mask, runs.take([]), calibrate_by, is_close)
 
-    @property
-    def in_memory(self) -> Runs:
-        """The runs, for what does not learn from disk. Raises UsageError for runs on disk."""
-        from jostle.runs import StoredRuns
-
-        if isinstance(self.runs, StoredRuns):
-            return self.data.runs_in_memory
-        return self.runs
-
     def take(self, index: np.ndarray) -> Prepared:
-        """Only these of the runs in memory."""
+        """Only these of the runs."""
         return replace(
             self,
-            runs=self.in_memory.take(index),
+            runs=self.runs.take(index),
             inputs=self.inputs[index],
             required=self.required[index],
         )
@@ -110,7 +96,7 @@ class Prepared:
         """All runs to learn from, those for the method's own choices included."""
         from jostle.runs import Runs
 
-        return Runs.concatenate([self.in_memory, self.validation.ok()])
+        return Runs.concatenate([self.runs, self.validation.ok()])
 
 
 @dataclass(frozen=True)
@@ -157,7 +143,7 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
     guarantee is then for co-locations of names that were met elsewhere, which are the only ones a finite
     bound is given for. Raises NotEnoughRuns.
     """
-    runs = prepared.in_memory
+    runs = prepared.runs
     if len(runs) < 3:
         raise NotEnoughRuns(
             f"{len(runs)} runs are too few to fit and hold some out",
@@ -184,13 +170,9 @@ def held_out_again(prepared: Prepared, seed: int, by: str, *, grouped: bool = Fa
     """What a fit with these settings holds out, unless its caller brings that.
 
     by: `row` for calibration runs that were drawn row by row; then windows are. grouped: for a guarantee
-    within groups, each of which is calibrated by its own runs alone, so of many none are too many. Runs on
-    disk bring what they hold out. Raises NotEnoughRuns.
+    within groups, each of which is calibrated by its own runs alone, so of many none are too many. Raises
+    NotEnoughRuns.
     """
-    from jostle.runs import StoredRuns
-
-    if isinstance(prepared.runs, StoredRuns):
-        return HeldOut(prepared, prepared.runs.validation, prepared.runs.calibration)
     most = len(prepared.runs) if grouped else MOST_CALIBRATION
     return hold_out(prepared, seed, "window" if by == "row" else by, most=most)
 
@@ -219,7 +201,7 @@ def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
     if len(runs) == 0:
         return runs
     mine = method.prepare(prepared.data.with_runs(runs))
-    ids = mine.in_memory.table.column("run_id").to_pylist()
+    ids = mine.runs.table.column("run_id").to_pylist()
     inputs = {run_id for run_id, mark in zip(ids, mine.inputs, strict=True) if mark}
     if not inputs:
         return runs

@@ -9,13 +9,12 @@ import numpy as np
 
 from jostle._version import VERSION
 from jostle.bounds import Calibration
-from jostle.errors import UsageError, require_choice, require_whole
+from jostle.errors import require_choice, require_whole
 from jostle.methods import (
     Data,
     FitsAgain,
     HeldOut,
     Learner,
-    LearnsFromDisk,
     LearnsOnline,
     LeavesOut,
     Prepared,
@@ -35,7 +34,7 @@ from jostle.models.online._crossed import Crossed, fit_crossed
 from jostle.models.online._kept import Kept
 from jostle.models.timelines._over_time import OverTime
 from jostle.progress import Progress, share_of
-from jostle.runs import Runs, StoredRuns
+from jostle.runs import Runs
 
 UNITS = ("window", "row", "together")
 # The share of the runs alone, or of those beside others, that is calibrated on, above which answers come from
@@ -74,7 +73,6 @@ def fit(
     `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within each of
     its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is given.
     progress: called with (done, total, loss).
-    Runs on disk (StoredRuns) bring what they hold out, by window; not every method can learn from them.
     Where much is calibrated on, the method learns once more from all runs, to say how long. A run whose
     company changed counts as one of its longest stretch, by the law of rates (see _over_time).
     The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
@@ -91,15 +89,12 @@ def fit(
     prepared = method.prepare(source if over_time is None else over_time.data)
     drawn = calibrate_by or prepared.calibrate_by
     require_choice("unit to calibrate by", drawn, UNITS)
-    if isinstance(prepared.runs, StoredRuns):
-        _require_stored(method, drawn, prior, new_names or by is not None)
     more = {"fitted_at": fitted_at, "calibrated_by": drawn, "by": by, "new_names": new_names}
     metadata = _about(method, source, seed) | more
     held = _held(method, prepared, seed, drawn, (validation, calibration), by)
-    groups = None if by is None else groups_of(prepared.in_memory, by)
-    in_memory = not isinstance(held.learn.runs, StoredRuns)
+    groups = None if by is None else groups_of(prepared.runs, by)
     is_held_out = validation is not None and calibration is not None
-    may_cross = in_memory and prior is None and not (is_held_out or calibrate_by or new_names)
+    may_cross = prior is None and not (is_held_out or calibrate_by or new_names)
     if may_cross and isinstance(method, LeavesOut):
         crossed = fit_crossed(
             method,
@@ -112,7 +107,7 @@ def fit(
         )
         if crossed is not None:
             return _crossed_model(crossed, metadata, prepared, over_time)
-    again = in_memory and not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
+    again = not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
     number = 1 + again + new_names
     parts = iter([share_of(progress, k, number) for k in range(number)])
     learning = WayToLearn(method, drawn, seed, prior)
@@ -128,7 +123,7 @@ def fit(
     if new_names:
         left_out = runs_of_names_left_out(learning, prepared, groups, next(parts))
         calibrated = calibrated.with_held_out(*left_out)
-    chosen = int(held.learn.in_memory.is_chosen.sum()) if in_memory else 0
+    chosen = int(held.learn.runs.is_chosen.sum())
     counts = len(held.learn.runs), len(held.validation), len(held.calibration)
     metadata["runs"] = _counts(*counts, prior, chosen, over_time)
     whole = learning.from_all(held, next(parts)) if again else None
@@ -152,7 +147,7 @@ def _about(method: Learner[Any], source: Data, seed: int) -> dict[str, Any]:
 def _crossed_model(
     crossed: Crossed, metadata: dict[str, Any], prepared: Prepared, over_time: OverTime | None
 ) -> Model:
-    runs = prepared.in_memory
+    runs = prepared.runs
     counts = len(runs), 0, len(crossed.calibration_runs)
     metadata["runs"] = _counts(*counts, None, int(runs.is_chosen.sum()), over_time)
     if over_time is None:
@@ -179,7 +174,7 @@ def _counts(
 def _spent(prepared: Prepared, calibration: Runs) -> float:
     """The share that is calibrated on, of the runs alone or of those beside others, whichever is larger: many
     runs alone, or that are inputs, make up for none of the few beside others."""
-    beside = prepared.in_memory.colocations.number_of_corunners > 0
+    beside = prepared.runs.colocations.number_of_corunners > 0
     of_these = calibration.colocations.number_of_corunners > 0
     rows = ~prepared.inputs
     parts = ((~of_these, rows & ~beside), (of_these, rows & beside))
@@ -188,8 +183,6 @@ def _spent(prepared: Prepared, calibration: Runs) -> float:
 
 def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> Kept | None:
     """What the model needs to learn more; None where it cannot."""
-    if isinstance(held.learn.runs, StoredRuns):
-        return None
     if isinstance(method, LearnsOnline):
         return Kept.of(held.learn.runs, held.calibration, by, seed)
     whole = Runs.concatenate([held.learn.runs, held.validation])
@@ -208,22 +201,10 @@ def _held(
 ) -> HeldOut:
     """What is learned from, validated on and calibrated on."""
     validation, calibration = own
-    if isinstance(prepared.runs, StoredRuns) or validation is None or calibration is None:
+    if validation is None or calibration is None:
         return held_out_again(prepared, seed, drawn, grouped=by is not None)
     return HeldOut(
         prepared,
         without_inputs(method, prepared, validation),
         without_inputs(method, prepared, calibration),
     )
-
-
-def _require_stored(method: Learner[Any], by: str, prior: Runs | None, more: bool) -> None:
-    if not isinstance(method, LearnsFromDisk):
-        raise UsageError(
-            f"the method {method.name} does not learn from runs on disk", fix="Use read_runs."
-        )
-    if by != "window" or prior is not None or more:
-        raise UsageError(
-            "runs on disk are held out by window, without a prior, groups or names left out",
-            fix="Use read_runs.",
-        )

@@ -36,7 +36,7 @@ class WayToLearn:
         none = np.zeros(len(more), bool)
         learn = replace(
             before,
-            runs=Runs.concatenate([before.in_memory, more]),
+            runs=Runs.concatenate([before.runs, more]),
             inputs=np.append(before.inputs, none),
             required=np.append(before.required, none),
             validation=held.validation,
@@ -54,5 +54,5 @@ class WayToLearn:
 
 def _joined(method: Learner[Any], learn: Prepared, prior: Runs) -> Prepared:
     """Prepared anew from both: a method that does not tell them apart learns from them together."""
-    whole = method.prepare(learn.data.with_runs(Runs.concatenate([learn.in_memory, prior])))
+    whole = method.prepare(learn.data.with_runs(Runs.concatenate([learn.runs, prior])))
     return whole.with_validation(learn.validation)

@@ -46,7 +46,7 @@ def runs_of_names_left_out(
     learning: by which each fit holds out, too, for its own choices. Raises NotEnoughRuns where there are too
     few names, or where no fit could be made.
     """
-    c = prepared.in_memory.colocations
+    c = prepared.runs.colocations
     random = np.random.default_rng([learning.seed, 7])
     beside = bool((c.number_of_corunners > 0).any())
     few = (ALONE, *FEW_RUNS) if beside else FEW_RUNS
@@ -141,7 +141,7 @@ class _LeftOut:
     def of(
         cls, prepared: Prepared, workloads: _Plan, platforms: _Plan, number: int, random: Any
     ) -> _LeftOut:
-        c = prepared.in_memory.colocations
+        c = prepared.runs.colocations
         w, p, k = c.recode(workloads.names, platforms.names)
         left_w, left_p = workloads.of(number), platforms.of(number)
         workload, platform = left_w[w], left_p[p]
@@ -167,7 +167,7 @@ class _LeftOut:
         # A run with both names new stands for the name of which there are fewer.
         is_place = ~old_p & (old_w | (len(platforms.names) < len(workloads.names)))
         unit = np.where(is_place, len(workloads.names) + p, unit)
-        no_sample = prepared.inputs | prepared.in_memory.is_chosen
+        no_sample = prepared.inputs | prepared.runs.is_chosen
         tested = ~learned & ~no_sample & (~old_w | ~old_p | beside_missing)
         most = np.full(len(w), RUNS_PER_NAME)
         return cls(learned, _drawn(tested, unit, most, place), unit)
@@ -187,7 +187,7 @@ def _scored(
 ) -> tuple[CalibrationRuns, Selection]:
     """The runs that the fit was asked about and has an answer for: one that it cannot answer has no bound
     in the model, either."""
-    runs = prepared.in_memory
+    runs = prepared.runs
     known = runs.colocations.known_in(fitted.workload_names, fitted.platform_names)
     at = np.flatnonzero(left.asked & known)
     options = {"groups": groups, "held_out": True}

@@ -49,7 +49,7 @@ class Probes(OfExperts):
         run alone is required. Raises NotEnoughRuns where no workload is a stressor."""
         from jostle.probes._tables import is_probing, stressors_among
 
-        prepared, runs = super().prepare(data), data.runs_in_memory
+        prepared, runs = super().prepare(data), data.runs
         inputs = is_probing(runs, stressors_among(runs, self.stressors))
         return replace(prepared, inputs=inputs[runs.is_ok])
 

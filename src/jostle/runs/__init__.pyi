@@ -41,7 +41,5 @@ from .store._dataset import runs_since as runs_since
 from .store._doubts import doubts as doubts
 from .store._questions import TableQuestion as TableQuestion
 from .store._questions import rows_named as rows_named
-from .store._stored import StoredPart as StoredPart
-from .store._stored import StoredRuns as StoredRuns
 from .store._summary import RunsSummary as RunsSummary
 from .store._summary import summarise as summarise

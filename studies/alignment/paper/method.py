@@ -77,7 +77,7 @@ class RidgeAlignment(Alignment):
     ) -> FittedRidge:
         """Validation chooses the counters. Raises what Alignment raises."""
         traces = traces_of(self, prepared.data)
-        runs, kind = prepared.in_memory, laid(self.alignment)
+        runs, kind = prepared.runs, laid(self.alignment)
         ground = ground_of(self, traces, runs, **kind)
         rows, selection, chosen = ground.rows, None, ground.offered
         if self.counters is None:

@@ -101,7 +101,7 @@ def _runs_of(data: Data, names: set[str], platform: str | None) -> Runs | None:
 
     if not data.has_runs:
         return None
-    runs = data.runs_in_memory
+    runs = data.runs
     places = runs.colocations.platform_names
     require_known("platform", platform, places)
     columns = runs.colocations.to_columns()

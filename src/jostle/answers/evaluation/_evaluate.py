@@ -185,7 +185,7 @@ def evaluate(
     confidence = float(exact_confidence(confidence))
     source = Data.of(data)
     chosen = method_of(default_method(source) if method is None else method)
-    runs = source.runs_in_memory.ok()
+    runs = source.runs.ok()
     rivals: dict[str, Any] = {chosen.name: chosen}
     if rules:
         rivals |= _rules()

@@ -46,9 +46,9 @@ class SimpleRule(OfExperts[Any]):
 
         Raises NotEnoughRuns.
         """
-        everything = np.arange(len(prepared.in_memory))
+        everything = np.arange(len(prepared.runs))
         free = ~(prepared.inputs | prepared.required)
-        unit = np.asarray(prepared.in_memory.units("together"), np.int64)
+        unit = np.asarray(prepared.runs.units("together"), np.int64)
         codes, unit = np.unique(unit, return_inverse=True)
         fold = np.random.default_rng(seed).permutation(len(codes)) % FOLDS
         left_out = []

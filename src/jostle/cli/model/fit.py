@@ -17,11 +17,8 @@ from jostle.errors import UsageError
 from jostle.methods import Data, default_method, method_named, method_names
 
 if TYPE_CHECKING:
-    from jostle.methods import Method
     from jostle.models import Model
 
-# From so many runs on, tables of them are not held in memory.
-FROM_DISK = 3_000_000
 MOST_CLASSES = 12
 USEFUL = 0.99
 
@@ -62,12 +59,6 @@ class FitCommand:
         "Hold bounds within each platform, workload or value of a feature (such as device), not only over "
         "all of them. Takes some nine calibration runs in each for 0.9, ninety-nine for 0.99.",
     ] = None
-    from_disk: Annotated[
-        bool | None,
-        "Draw training batches from scratch files (in TMPDIR) instead of reading all runs into memory, "
-        "where the method can.  [default: from 3 million runs on]",
-        Flag("--from-disk/--in-memory"),
-    ] = None
     seed: Annotated[int, "Of the held-out runs and the training."] = 0
 
 
@@ -89,7 +80,7 @@ def fit(command: FitCommand) -> Report:
         raise UsageError(f"unknown method {name!r}", fix=f"Known: {', '.join(method_names())}.")
     method = settings_of_texts(method_named(name), command.settings)
     with ExitStack() as stack:
-        data = _data(stack, method, command.dataset, command)
+        data = jostle.read(command.dataset)
         progress = stack.enter_context(fit_progress("fitting"))
         model = jostle.fit(
             data,
@@ -137,21 +128,6 @@ def _default(option: Option) -> str:
 
 def _first_line(text: str | None) -> str:
     return " ".join((text or "").strip().partition("\n\n")[0].split())
-
-
-def _data(stack: ExitStack, method: Method[Any], dataset: Path, command: FitCommand) -> Data:
-    """The folder, or its runs in scratch files where there are too many for memory."""
-    import jostle
-    from jostle.methods import LearnsFromDisk
-
-    from_disk = command.from_disk
-    if from_disk is None and isinstance(method, LearnsFromDisk):
-        from_disk = jostle.Dataset(dataset).number_of_runs() >= FROM_DISK
-    if not from_disk:
-        return jostle.read(dataset)
-    with fit_progress("reading") as report:
-        stored = jostle.StoredRuns(dataset, seed=command.seed, progress=report)
-    return jostle.Data(stack.enter_context(stored), path=dataset)
 
 
 def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:

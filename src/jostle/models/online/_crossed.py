@@ -59,7 +59,7 @@ def fit_crossed(
 ) -> Crossed | None:
     """may_calibrate: (n,) of the runs, by default all but those that were chosen. taken_by: what runs that
     were left out are by what was learned without them. None where no run could be left out."""
-    runs = prepared.in_memory
+    runs = prepared.runs
     free = ~(runs.is_chosen | prepared.inputs)
     free = free if may_calibrate is None else free & may_calibrate
     fitted, left_out = method.fit_left_out(prepared, seed=seed, progress=progress)

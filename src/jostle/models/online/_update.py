@@ -43,8 +43,8 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
         )
     if kept_runs is None:
         raise UsageError(
-            "the model keeps none of its runs, so it cannot learn more: an older Jostle fitted it, it was "
-            f"fitted from disk, or its method is fitted again and it has learned over {MOST_AGAIN} runs",
+            "the model keeps none of its runs, so it cannot learn more: an older Jostle fitted it, or "
+            f"its method is fitted again and it has learned over {MOST_AGAIN} runs",
             fix=AGAIN,
         )
     by = str(model.metadata.get("calibrated_by") or "window")

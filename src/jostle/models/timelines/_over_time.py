@@ -13,7 +13,7 @@ from jostle._tables.arrow import pc
 from jostle.methods import Data, HeldOut
 from jostle.models.timelines._acts import MOST, Acts
 from jostle.models.timelines._futures import Rates
-from jostle.runs import PlainLaw, Runs, StoredRuns, stands_for_longest
+from jostle.runs import PlainLaw, Runs, stands_for_longest
 
 
 class OverTime:
@@ -24,25 +24,15 @@ class OverTime:
 
     @classmethod
     def of(cls, source: Data, needs: frozenset[str], seed: int) -> OverTime | None:
-        """None where every run has one company, or none is learned from. Of runs on disk only those that they
-        hold out have more than one."""
+        """None where every run has one company, or none is learned from."""
         if "runs" not in needs or not source.has_runs:
             return None
-        runs = source.runs
-        if isinstance(runs, StoredRuns):
-            if runs.law is None or not runs.changing:
-                return None
-            held = runs.validation, runs.calibration
-            one_each: Any = runs.with_held_out(*(runs.law.of_longest(one) for one in held))
-            before, law, changing = Runs.concatenate(list(held)), runs.law, runs.changing
-        else:
-            before = runs.ok()
-            changing = int((~before.is_steady).sum())
-            if not changing:
-                return None
-            law = PlainLaw.of(before, seed)
-            one_each = law.of_longest(before)
-        data = source.with_runs(one_each)
+        before = source.runs.ok()
+        changing = int((~before.is_steady).sum())
+        if not changing:
+            return None
+        law = PlainLaw.of(before, seed)
+        data = source.with_runs(law.of_longest(before))
         data.has_given_runs = source.has_given_runs
         return cls(before, law, data, changing)
 
