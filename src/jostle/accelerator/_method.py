@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from jostle.accelerator._fitted import FittedAccelerator
 from jostle.accelerator._settings import AcceleratorSettings
-from jostle.accelerator.learned._expert import KERNELS, SimulationExpert, TraceProcessExpert
+from jostle.accelerator.learned._expert import SimulationExpert, TraceProcessExpert
+from jostle.accelerator.simulator._tenants import USUAL_SHARING
 from jostle.ensemble import Expert, FittedEnsemble, OfExperts, SimpleRules
 from jostle.errors import require_known
 from jostle.methods import Data, FitWithout, Prepared
@@ -42,7 +43,7 @@ class Accelerator(AcceleratorSettings, OfExperts[FittedAccelerator]):
         applications, device = self.hardware(data.profiles)
         require_known("workload", prepared.together().colocations.workload_names, applications)
         fitted, left_out = super().fit_left_out(prepared, seed=seed, progress=progress)
-        usual = self.sharing or KERNELS, device.bus
+        usual = self.sharing or USUAL_SHARING, device.bus
 
         def own(one: FittedEnsemble) -> FittedAccelerator:
             return FittedAccelerator(one.weighed, one.experts, None, usual)

@@ -20,9 +20,8 @@ import numpy as np
 from jostle._confidence import exact_confidence
 from jostle.accelerator._device import Device
 from jostle.accelerator.applications._application import Application
-from jostle.accelerator.learned._expert import KERNELS
 from jostle.accelerator.simulator._latencies import latencies_together, queries_beside, spread_out
-from jostle.accelerator.simulator._tenants import Tenant
+from jostle.accelerator.simulator._tenants import USUAL_SHARING, Tenant
 from jostle.bounds import Bounds
 from jostle.errors import UsageError
 from jostle.runs import Colocations
@@ -66,7 +65,7 @@ class LearnedRest:
             )
         place = platform or places[0]
         way = getattr(model.predictor, "way_to_share", None)
-        sharing, bus = way(place) if way else (KERNELS, device.bus)
+        sharing, bus = way(place) if way else (USUAL_SHARING, device.bus)
         whole = replace(device, partitions=(), bus=bus)
 
         def bound(asked: Colocations) -> Bounds:

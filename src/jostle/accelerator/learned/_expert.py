@@ -34,13 +34,13 @@ from jostle.accelerator.learned._members import (
     Simulated,
 )
 from jostle.accelerator.learned._ways import CAN_TELL, KEPT_OF_FEW, KEPT_WAYS, best_ways
+from jostle.accelerator.simulator._tenants import USUAL_SHARING
 from jostle.methods import Restores
 from jostle.rules import Ground, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.ensemble import CanonicalRuns
 
-KERNELS = "concurrent"  # how they share where nothing says otherwise
 ROWS_AT_ONCE = 4_000
 LEAST_DELAY = 0.05  # of the time alone, for each set that is simulated, besides its delay
 MOST_OF_SUM = 3.0  # times what smaller sets add, at most
@@ -205,7 +205,7 @@ class SimulationExpert(_CoRunExpert):
         return tuple(label for scale in SCALES for label in _of_ways(ground, scale, []))
 
     def recipes(self, ground: CoRunGround, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
-        sharing, bus = self.settings.sharing or KERNELS, ground.delays.device.bus
+        sharing, bus = self.settings.sharing or USUAL_SHARING, ground.delays.device.bus
         if not ground.has_rows:
             return {SIMULATION: CoRunRecipe(NOTHING, LOG, Sharing(sharing, bus, REPEATING))}
         simulated = Simulated.of(part.rows, ground.delays, set(ground.ways))

@@ -11,6 +11,7 @@ from jostle.errors import UsageError
 
 TOLERANCE = 1e-13  # of the time since the start: what is closer together is simultaneous
 SHARINGS = ("concurrent", "time-sliced", "sequential")
+USUAL_SHARING = SHARINGS[0]  # if nothing says otherwise
 
 
 @dataclass(frozen=True, eq=False)
