@@ -8,7 +8,7 @@ it suffers and how it presses, which what it counts alone does not tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -64,17 +64,11 @@ def with_probes(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Trace
         return is_stressor(name, wanted)
 
     alone = _by_name([t for t in every if t.solo and stresses(t.workload)])
-    windows: dict[str, list[Trace]] = {}
-    for trace in every:
-        if trace.window_id is not None and len(trace.corunners) == 1:
-            windows.setdefault(trace.window_id, []).append(trace)
     beside: dict[tuple[str, str], dict[str, list[tuple[Trace, Trace]]]] = {}
-    for members in windows.values():
-        if len(members) == 2:
-            for mine, other in (members, members[::-1]):
-                if stresses(other.workload) and not stresses(mine.workload):
-                    home = beside.setdefault((mine.platform, mine.workload), {})
-                    home.setdefault(other.workload, []).append((mine, other))
+    for mine, other in _pairs(every):
+        if stresses(other.workload) and not stresses(mine.workload):
+            home = beside.setdefault((mine.platform, mine.workload), {})
+            home.setdefault(other.workload, []).append((mine, other))
     probed = []
     for trace in every:
         if stresses(trace.workload) or any(map(stresses, trace.corunners)):
@@ -87,6 +81,17 @@ def with_probes(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Trace
             "only stressors were traced", where="the traces", fix="Trace programs beside them."
         )
     return type(traces).from_traces(probed)
+
+
+def _pairs(traces: Sequence[Trace]) -> Iterator[tuple[Trace, Trace]]:
+    """Yield (member, the other) for both members of each window of two."""
+    windows: dict[str, list[Trace]] = {}
+    for trace in traces:
+        if trace.window_id is not None and len(trace.corunners) == 1:
+            windows.setdefault(trace.window_id, []).append(trace)
+    for first, second in (members for members in windows.values() if len(members) == 2):
+        yield first, second
+        yield second, first
 
 
 def _by_name(traces: Sequence[Trace]) -> dict[tuple[str, str], float]:

@@ -64,9 +64,7 @@ def read(path: Path, recording: RecordedRun) -> Profile:
 def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     builder = TaskBuilder(recording.run_id, where)
     gpus: dict[int, Gpu | None] = {}
-    left_out = unshaped = 0
-    marks: tuple[list[float], list[float]] = ([], [])  # on the host, on the device
-    is_trace, sizes, most_bytes = False, TensorSizes(), 0.0
+    events, is_trace = _Events(builder, where, recording.mark), False
     for key, value in text.items():
         if key == "deviceProperties" and isinstance(value, list):
             for entry in filter(_is_object, value):
@@ -75,33 +73,14 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         if key != "traceEvents":
             continue
         is_trace = True
-        if not isinstance(value, dict):
-            continue
-        category = str(value.get("cat", "")).lower()
-        if str(value.get("name", "")).startswith(recording.mark) and value.get("ph") == "X":
-            marks[category == "gpu_user_annotation"].append(_seconds(value, where)[0])
-        if category == "cpu_instant_event" and value.get("name") == "[memory]":
-            most_bytes = max(most_bytes, _reserved(_arguments(value)))
-        if category == "cpu_op":
-            sizes.operator(_arguments(value))
-        if category not in _DEVICE_CATEGORIES or value.get("ph", "X") != "X":
-            continue
-        is_task = _event(builder, category, value, where)
-        if is_task:
-            sizes.task(_arguments(value), _seconds(value, where)[0])
-        left_out += not is_task
-        unshaped += is_task and category == "kernel" and "grid" not in _arguments(value)
+        if isinstance(value, dict):
+            events.add(value)
     if not is_trace:
         raise UnreadableFile(
             "JSON, but no trace: it has no traceEvents",
             where=where,
             fix="Export one with torch.profiler's export_chrome_trace.",
         )
-    notes = []
-    if unshaped:
-        notes.append(f"{unshaped} kernels have no launch shape in this file (AMD traces never do)")
-    if left_out:
-        notes.append(f"{left_out} copies between hosts or peers were left out")
     if recording.gpu is not None or not gpus:
         hardware = {int(d): recording.gpu for d in builder.devices}
     else:
@@ -109,9 +88,62 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
         kinds = set(gpus.values())
         one = next(iter(kinds)) if len(kinds) == 1 else None
         hardware = {int(d): gpus.get(int(d), one) for d in builder.devices}
-    profile = sizes.of(builder.profile(recording.workload, hardware, notes, name))
-    steps = tuple(marks[1] if len(marks[1]) > 1 else marks[0])
-    return replace(profile, marks=steps, memory_bytes=most_bytes or None)
+    profile = builder.profile(recording.workload, hardware, events.notes, name)
+    return replace(
+        events.sizes.of(profile), marks=events.steps, memory_bytes=events.most_bytes or None
+    )
+
+
+class _Events:
+    """Events of a trace, one after the other: tasks into the builder, and what stands beside them.
+
+    mark: how the names of annotations begin that say where a step begins.
+    """
+
+    def __init__(self, builder: TaskBuilder, where: str, mark: str) -> None:
+        self.builder, self.where, self.mark = builder, where, mark
+        self.sizes, self.most_bytes = TensorSizes(), 0.0
+        self._left_out = self._unshaped = 0
+        self._marks: tuple[list[float], list[float]] = ([], [])  # on the host, on the device
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Take in one event. Raises BadData."""
+        category, name = str(event.get("cat", "")).lower(), str(event.get("name", ""))
+        if name.startswith(self.mark) and event.get("ph") == "X":
+            at = _seconds(event, self.where)[0]
+            self._marks[category == "gpu_user_annotation"].append(at)
+        if category == "cpu_instant_event" and name == "[memory]":
+            self.most_bytes = max(self.most_bytes, _reserved(_arguments(event)))
+        if category == "cpu_op":
+            self.sizes.operator(_arguments(event))
+        if category in _DEVICE_CATEGORIES and event.get("ph", "X") == "X":
+            self._task(category, event)
+
+    def _task(self, category: str, event: dict[str, Any]) -> None:
+        arguments = _arguments(event)
+        if not _event(self.builder, category, event, self.where):
+            self._left_out += 1
+            return
+        self.sizes.task(arguments, _seconds(event, self.where)[0])
+        self._unshaped += category == "kernel" and "grid" not in arguments
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """When each step began: on the device, if it says so more than once."""
+        host, device = self._marks
+        return tuple(device if len(device) > 1 else host)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what was left out."""
+        notes = []
+        if self._unshaped:
+            notes.append(
+                f"{self._unshaped} kernels have no launch shape in this file (AMD traces never do)"
+            )
+        if self._left_out:
+            notes.append(f"{self._left_out} copies between hosts or peers were left out")
+        return notes
 
 
 def _reserved(arguments: dict[str, Any]) -> float:
