@@ -135,8 +135,6 @@ def test_what_cannot_learn_says_so(model: Model, parts: Parts) -> None:
 def test_a_count_that_is_none_is_refused(model: Model, wrong: Any) -> None:
     with pytest.raises(UsageError, match=r"`most` is .*, no whole number from 1 on"):
         model.suggest(most=wrong)
-    with pytest.raises(UsageError, match=r"`most` is .*, no whole number from 1 on"):
-        model.fastest("w00", most=wrong)
 
 
 def test_what_is_no_runs_and_no_question_is_refused(model: Model, parts: Parts) -> None:

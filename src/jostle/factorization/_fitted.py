@@ -142,25 +142,6 @@ class FittedFactorization(FromCounts):
         none = np.zeros(0, np.int64)
         return self._log_runtime(Codes(workload, platform, none, none))
 
-    def log_alone_everywhere(self, workload: int) -> np.ndarray:
-        """(platforms,) log seconds of the answer alone, of one workload's code; NaN where runs connect
-        nothing."""
-        e = self.embeddings
-        out = e.platform_main @ e.workload_main[workload]
-        out += e.platform_base
-        out += e.workload_base[workload]
-        if not self._is_connected:
-            out[e.platform_component != e.workload_component[workload]] = np.nan
-        there, beyond = self.measured.of_workload(workload, len(self.platform_names))
-        out[there] += beyond
-        return out
-
-    @cached_property
-    def _is_connected(self) -> bool:
-        """Whether a chain of runs connects every workload with every platform."""
-        e = self.embeddings
-        return len(np.unique(np.append(e.workload_component, e.platform_component))) == 1
-
     def log_slowdown(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) log slowdown as the network has it."""
         w = len(self.workload_names)

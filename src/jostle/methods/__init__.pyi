@@ -3,7 +3,6 @@ from ._behind import runs_behind as runs_behind
 from ._check import ContractBroken as ContractBroken
 from ._check import check as check
 from ._contract import Answers as Answers
-from ._contract import AnswersEverywhere as AnswersEverywhere
 from ._contract import Explains as Explains
 from ._contract import FitsAgain as FitsAgain
 from ._contract import Fitted as Fitted

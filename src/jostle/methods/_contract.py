@@ -241,13 +241,3 @@ class HasInputPlatforms(Protocol):
 
     @property
     def input_platforms(self) -> tuple[str, ...]: ...
-
-
-@runtime_checkable
-class AnswersEverywhere(Protocol):
-    """Something fitted that answers about one workload alone on all its platforms at once, by one product of
-    a matrix with a vector."""
-
-    def log_alone_everywhere(self, workload: int) -> np.ndarray:
-        """(platforms,) log seconds of the answer alone, of a workload's code; NaN where there is none."""
-        ...

@@ -1,5 +1,4 @@
 from ._answers import AnsweredTable as AnsweredTable
-from ._fastest import Fastest as Fastest
 from ._fit import fit as fit
 from ._model import SCHEMA as SCHEMA
 from ._model import Model as Model

@@ -37,13 +37,6 @@ class Moved:
         log_ratio, moved, _ = self._of_keys(self.kinds.keys(colocations))
         return log_ratio, moved
 
-    def everywhere(self, workload: str) -> np.ndarray:
-        """(platforms,) what log runtimes of a workload have moved by. Raises ValueError if unknown."""
-        platforms = np.arange(len(self.kinds.names["platform"]))
-        code = self.kinds.names["workload"].index(workload)
-        devices = self.kinds.device_of_platform
-        return self._of_keys(np.stack([devices, platforms, np.full(len(platforms), code)]))[0]
-
     def bounded(self, model: Any, asked: Colocations, bounds: Bounds) -> Bounds:
         """As `bounds`, which are of the model, but those of names that drifted are moved by what was learned
         of them since, so far that the stated share is kept in the long run, with the outcome `adapting`; so

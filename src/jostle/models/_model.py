@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -31,7 +31,6 @@ from jostle.models.timelines._acts import Acts
 
 if TYPE_CHECKING:
     from jostle.models._answers import AnsweredTable
-    from jostle.models._fastest import Fastest
     from jostle.models._following import Moved
     from jostle.models._plots import ModelPlots
     from jostle.models._usual import Usual
@@ -361,23 +360,6 @@ class Model(Glance):
         require_whole("most", most, 1)
         require_whole("seed", seed)
         return suggest(self, candidates, asked, most, seed)
-
-    def fastest(
-        self,
-        workload: str,
-        beside: Sequence[str] = (),
-        *,
-        most: int = 10,
-        confidence: float = DEFAULT_CONFIDENCE,
-    ) -> Fastest:
-        """The platforms where the workload's prediction beside these is shortest, with bounds of those.
-
-        All platforms are looked at; of a factorization a million alone in milliseconds. Raises UnknownName,
-        UsageError.
-        """
-        from jostle.models._fastest import fastest
-
-        return fastest(self, workload, beside, most, confidence)
 
     def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> DriftWatch:
         """What tells, as runs arrive, which names drift, and gives bounds that follow (see DriftWatch)."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from jostle._confidence import exact_confidence
-from jostle._options import Limits, Short
+from jostle._options import Short
 from jostle._report import Report, duration
 from jostle._verbs import load_verb
 from jostle.answers import Predictions, PredictQuestion
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 class AboutMany(AboutOne):
     """What to predict: one co-location, or a table."""
 
-    workload: Annotated[str | None, "What runs.", Short("-w")] = None
-    fastest: Annotated[
-        int | None,
-        "Instead of one platform, so many of those where it runs fastest.",
-        Limits(1),
+    workload: Annotated[
+        str | None, "What runs; `jostle place rank` tells where it runs fastest.", Short("-w")
     ] = None
     input_: Annotated[
         str | None,
@@ -59,7 +56,7 @@ def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
     model = load(about.model)
     if (about.workload is None) == (about.input_ is None):
         raise UsageError("say either --workload or --input")
-    if about.is_timed and (about.input_ is not None or about.fastest is not None):
+    if about.is_timed and about.input_ is not None:
         raise UsageError(
             "--then, --elapsed, --done and --future go with one --workload and --platform"
         )
@@ -72,8 +69,6 @@ def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
     if about.input_ is not None:
         return _many(about, about.input_, model, question)
     workload = about.workload or ""
-    if about.fastest is not None:
-        return PredictedReport(_fastest(about, workload, model, question))
     one = one_question(about, model.predictor, workload)
     answer = load_verb("model", "predict").of(model, one, question)
     lines = ()
@@ -100,26 +95,6 @@ class PredictedReport:
     def report(self) -> Report:
         report = self.answer.report()
         return replace(report, tables=() if self.is_written else (*report.tables, *self.lines))
-
-
-def _fastest(
-    about: AboutMany, workload: str, model: Model, question: PredictQuestion
-) -> Predictions:
-    from jostle.answers import with_bounds
-    from jostle.runs import Colocations
-
-    if about.platform is not None or question.tail:
-        raise UsageError(
-            "the fastest are looked for among all platforms: drop `platform` and `tail`"
-        )
-    level, model = question.confidence, question.about(model)
-    places = model.fastest(workload, about.beside, most=about.fastest or 1, confidence=level)
-    n = len(places)
-    colocations = Colocations.from_columns(
-        workload=[workload] * n, platform=places.platforms, corunners=[list(about.beside)] * n
-    )
-    items = with_bounds(colocations, places.seconds, places.bounds)
-    return Predictions(tuple(items), level, model.label)
 
 
 def _many(

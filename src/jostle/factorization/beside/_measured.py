@@ -43,9 +43,3 @@ class MeasuredAlone:
         total = self.of(every)
         total[np.searchsorted(every, cell)] += more
         return MeasuredAlone(every, total)
-
-    def of_workload(self, workload: int, platforms: int) -> tuple[np.ndarray, np.ndarray]:
-        """(platforms, log seconds to add there) of one workload, where there is something."""
-        ends = np.searchsorted(self.cell, [workload * platforms, (workload + 1) * platforms])
-        here = slice(*ends)
-        return self.cell[here] - workload * platforms, self.beyond[here]
