@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def test_every_schema_that_is_written_stands_on_its_page() -> None:
     written = set()
-    studies = [path for path in (ROOT / "studies").glob("*/*.py") if path.parent.name != "collect"]
+    studies = [path for path in (ROOT / "studies").rglob("*.py") if path.parent.name != "collect"]
     for path in [*(ROOT / "src").rglob("*.py"), *studies]:
         text = path.read_text("utf-8")
         for node in ast.walk(ast.parse(text)) if re.search(r"/v\d", text) else ():
