@@ -48,8 +48,8 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown == {
         "start": ["tour", "doctor"],
         "data": ["import", "measure", "trace", "runs", "opcodes"],
-        "model": ["fit", "update", "drift", "suggest", "evaluate"],
-        "ask": ["predict", "explain", "forecast", "limit", "place", "safe"],
+        "model": ["fit", "update", "suggest", "evaluate"],
+        "ask": ["predict", "forecast", "limit", "place", "safe"],
         "run": ["serve"],
     }
 
@@ -57,7 +57,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
 def test_all_that_a_person_does_has_a_command() -> None:
     for name in ("tour", "measure", "trace", "opcodes", "import csv", "runs", "fit"):
         assert name in COMMANDS
-    for name in ("predict", "explain", "evaluate", "forecast", "safe", "place safe"):
+    for name in ("predict", "evaluate", "forecast", "safe", "place safe"):
         assert name in COMMANDS
 
 
@@ -100,7 +100,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "measure --engines",
         "fit {dataset} -o {model} --method factorization --set steps=20",
         "predict {model} -w w01 -p p2 -c 0.5",
-        "explain {model} -w w01 -p p2 -b w02 -c 0.5",
+        "predict {model} --why -w w01 -p p2 -b w02 -c 0.5",
         "runs {dataset}/nowhere",
         "runs {dataset} --no-such-option",
     ],

@@ -106,7 +106,7 @@ def test_commands_that_answer_need_only_the_core(model: Path, tmp_path: Path) ->
         ["import", "csv", str(table), "-o", str(tmp_path / "fleet"), *named],
         ["runs", str(tmp_path / "fleet")],
         ["predict", str(model), "-w", "w00", "-p", "p00", "-b", "w01", "-c", "0.5"],
-        ["explain", str(model), "-w", "w00", "-p", "p00", "-b", "w01"],
+        ["predict", "--why", str(model), "-w", "w00", "-p", "p00", "-b", "w01"],
         ["doctor"],
     ]
     for words, (code, complaint) in zip(lines, in_core(lines), strict=True):

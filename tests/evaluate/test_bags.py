@@ -123,14 +123,14 @@ def test_commands(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     fitted = json.loads(capsys.readouterr().out)
     assert fitted["runs"]["calibration"] > 0
     one = ["-w", "app1", "-b", "app2", "-c", "0.5"]
-    assert exit_code(["explain", model, *one, "--dataset", str(dataset), "--json"]) == 0
+    assert exit_code(["predict", "--why", model, *one, "--dataset", str(dataset), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["schema"] == "explain/v4"
     (one_item,) = printed["items"]
     assert one_item["why"]["corunners"][0]["name"] == "app2"
     assert one_item["method"]["path"]
     assert one_item["method"]["evidence_runs"]["same_colocation"] == 1
-    assert exit_code(["explain", model, *one, "--full"]) == 0
+    assert exit_code(["predict", "--why", model, *one, "--full"]) == 0
     assert "trees asked" in capsys.readouterr().out
 
     assert exit_code(["fit", "--method=magic", str(dataset), "-o", model]) == 2

@@ -1,4 +1,4 @@
-"""`jostle explain`: its terms multiply to the prediction, and its evidence is counted by hand."""
+"""`jostle predict --why`: its terms multiply to the prediction, and its evidence is counted by hand."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_command_as_json(
     saved: Path, dataset: Path, model: Model, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(
-        "explain", saved, "-w", "w00", "-p", "p1", "-b", "w02", "-b", "w01", "-d", dataset,
+        "predict", saved, "--why", "-w", "w00", "-p", "p1", "-b", "w02", "-b", "w01", "-d", dataset,
         "-c", "0.9", "--json",
     )  # fmt: skip
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -132,7 +132,7 @@ def test_command_as_json(
 
 
 def test_command_for_people(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("explain", saved, "-w", "w00", "-p", "p1", "-b", "w02", "-c", "0.9")
+    asked = ("predict", saved, "--why", "-w", "w00", "-p", "p1", "-b", "w02", "-c", "0.9")
     assert run(*asked) == 0
     printed = capsys.readouterr().out
     for phrase in (
@@ -150,9 +150,9 @@ def test_command_for_people(saved: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_command_errors(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("explain", saved, "-w", "w00") == 2
+    assert run("predict", saved, "--why", "-w", "w00") == 2
     assert "--platform" in capsys.readouterr().err
-    assert run("explain", saved, "-w", "w0x", "-p", "p1") == 4
+    assert run("predict", saved, "--why", "-w", "w0x", "-p", "p1") == 4
     assert "Did you mean" in capsys.readouterr().err
 
 

@@ -123,7 +123,7 @@ def test_a_method_of_another_package(
     predicted = jostle(environment, "predict", *asked)
     assert predicted.returncode == 0, predicted.stderr
     (answer,) = json.loads(predicted.stdout)["items"]
-    explained = json.loads(jostle(environment, "explain", *asked).stdout)
+    explained = json.loads(jostle(environment, "predict", "--why", *asked).stdout)
     assert explained["schema"] == "explain/v4"
     (explanation,) = explained["items"]
     assert explanation["method"]["seconds"] == answer["runtime_seconds"]

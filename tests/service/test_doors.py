@@ -74,7 +74,21 @@ def test_verbs_about_a_model(
     model, asked = jostle.load(path), {"items": [COLOCATION], "confidence": level}
     library = VERBS[verb].of(model, [COLOCATION], confidence=level)
     expected = text_of(json.loads(json.dumps(library.to_document())))
-    words = [verb, path, "-w", "w01", "-p", "p1", "-b", "w03", "-b", "w02", "-c", str(level)]
+    words = [
+        "predict",
+        path,
+        *(["--why"] if verb == "explain" else []),
+        "-w",
+        "w01",
+        "-p",
+        "p1",
+        "-b",
+        "w03",
+        "-b",
+        "w02",
+        "-c",
+        str(level),
+    ]
     assert printed(words, capsys) == expected
     assert text_of(service.post(f"/v1/{verb}", asked)) == expected
     one = jostle.Colocations.from_columns(**{k: [v] for k, v in COLOCATION.items()})
@@ -245,7 +259,7 @@ def test_what_drifts_is_said_alike_by_command_and_service(
     columns: dict[str, Any] = {name: [run[name] for run in slow] for name in names}
     columns["measured_at"] = [datetime.fromisoformat(text) for text in columns["measured_at"]]
     Dataset(tmp_path / "runs").write(jostle.Runs.from_columns(**columns))
-    words = ["drift", str(service.settings.model), str(tmp_path / "runs")]
+    words = ["update", str(service.settings.model), str(tmp_path / "runs"), "--dry-run"]
     command = json.loads(printed(words, capsys))
     answer = service.http.get("/v1/drift").json()
     assert answer["drifts"]

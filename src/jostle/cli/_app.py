@@ -30,14 +30,12 @@ GROUPS = {
     },
     "model": {
         "fit": "Learn from a dataset: jostle fit DATASET -o MODEL.",
-        "update": "Teach a model the runs that came since it was fitted.",
-        "drift": "Which names no longer run as long as the model says.",
+        "update": "Teach a model the runs that came since; --dry-run says what drifts.",
         "suggest": "Which runs to measure next.",
         "evaluate": "Fit on a part of a dataset, ask about the rest, beside simple rules.",
     },
     "ask": {
-        "predict": "How long it takes, and at most how long.",
-        "explain": "Why it takes so long: what each co-runner costs.",
+        "predict": "How long it takes, and at most how long; --why says why.",
         "forecast": "Resource use at any time, of one workload or of several together.",
         "limit": "What memory, or what else, a run never exceeds.",
         "place": "Where workloads can go, and what happens if they do.",

@@ -255,7 +255,8 @@ class _Tally:
 
     def add(self, models: dict[str, Model], asked: Runs) -> None:
         """Measure all models on the runs that all of them answer."""
-        known = _is_known(next(iter(models.values())), asked)
+        predictor = next(iter(models.values())).predictor
+        known = asked.colocations.known_in(predictor.workload_names, predictor.platform_names)
         self.asked += len(asked)
         self.unknown += int((~known).sum())
         asked = asked.take(np.flatnonzero(known))
@@ -298,17 +299,6 @@ class _Tally:
 def _mean(values: Sequence[float]) -> float:
     finite = [value for value in values if np.isfinite(value)]
     return float(np.mean(finite)) if finite else float("nan")
-
-
-def _is_known(model: Model, asked: Runs) -> np.ndarray:
-    """(n,) bool of runs all of whose names the fit has seen."""
-    c, predictor = asked.colocations, model.predictor
-    workload = np.isin(c.workload_names, predictor.workload_names)
-    platform = np.isin(c.platform_names, predictor.platform_names)
-    known = workload[c.workload] & platform[c.platform]
-    row = np.repeat(np.arange(len(c)), c.number_of_corunners)
-    known[row[~workload[c.corunner]]] = False
-    return known
 
 
 def _cell(name: str) -> Callable[[Evaluated], str]:

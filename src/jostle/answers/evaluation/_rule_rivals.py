@@ -55,8 +55,10 @@ class SimpleRule(OfExperts[Any]):
         for number in range(min(FOLDS, len(codes))):
             mine = np.flatnonzero(free & (fold[unit] == number))
             if 0 < len(mine) < len(everything):
-                part = prepared.take(np.setdiff1d(everything, mine))
-                left_out.append(FitWithout(self._fit_one(part, seed), mine, unit[mine], False))
+                part = self._fit_one(prepared.take(np.setdiff1d(everything, mine)), seed)
+                asked = prepared.in_memory.take(mine).colocations
+                mine = mine[asked.known_in(part.workload_names, part.platform_names)]
+                left_out.append(FitWithout(part, mine, unit[mine], False))
         return self._fit_one(prepared, seed), left_out
 
     def _fit_one(self, prepared: Prepared, seed: int) -> Any:

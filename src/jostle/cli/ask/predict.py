@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +11,11 @@ from jostle._confidence import exact_confidence
 from jostle._options import Short
 from jostle._report import Report, duration
 from jostle._verbs import load_verb
-from jostle.answers import Predictions, PredictQuestion
+from jostle.answers import ExplainQuestion, Explanations, Predictions, PredictQuestion
 from jostle.cli.ask._colocation import AboutOne, one_question
 from jostle.cli.console import note
 from jostle.errors import UsageError
+from jostle.models import SessionQuestion
 
 if TYPE_CHECKING:
     from jostle.models import AnsweredTable, Model
@@ -43,19 +44,32 @@ class AboutMany(AboutOne):
         "Write the answers to a table: .csv, .parquet, .arrow or .json.",
         Short("-o"),
     ] = None
+    why: Annotated[
+        bool,
+        "Say why, of one --workload: what each co-runner costs, the runs behind it, the largest doubt and "
+        "what would remove it.",
+    ] = False
+    dataset: Annotated[
+        Path | None,
+        "With --why: the runs it was fitted on, to find what was measured most like it.",
+        Short("-d"),
+    ] = None
+    full: Annotated[bool, "With --why: all that the method itself knows of it."] = False
     traces: Annotated[
         Path | None,
         "A dataset with traces alone of workloads that an alignment model does not know yet.",
     ] = None
 
 
-def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
+def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport | Explanations:
     from jostle.models import load
     from jostle.runs import Colocations
 
     model = load(about.model)
     if (about.workload is None) == (about.input_ is None):
         raise UsageError("say either --workload or --input")
+    if about.why and about.input_ is not None:
+        raise UsageError("--why goes with one --workload and --platform")
     if about.is_timed and about.input_ is not None:
         raise UsageError(
             "--then, --elapsed, --done and --future go with one --workload and --platform"
@@ -64,11 +78,15 @@ def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport:
         raise UsageError("--output goes with --input")
     if question.mix_by is not None and about.input_ is None and not question.share:
         raise UsageError("--mix-by goes with --input, or with --share for each name of the mix")
+    if (about.full or about.dataset is not None) and not about.why:
+        raise UsageError("--dataset and --full go with --why")
     if about.traces is not None:
         model = _with_profiles(model, about.traces)
     if about.input_ is not None:
         return _many(about, about.input_, model, question)
     workload = about.workload or ""
+    if about.why:
+        return _explained(about, workload, model, question)
     one = one_question(about, model.predictor, workload)
     answer = load_verb("model", "predict").of(model, one, question)
     lines = ()
@@ -95,6 +113,17 @@ class PredictedReport:
     def report(self) -> Report:
         report = self.answer.report()
         return replace(report, tables=() if self.is_written else (*report.tables, *self.lines))
+
+
+def _explained(
+    about: AboutMany, workload: str, model: Model, question: PredictQuestion
+) -> Explanations:
+    shared = {field.name: getattr(question, field.name) for field in fields(SessionQuestion)}
+    asked = ExplainQuestion(
+        **shared, confidence=question.confidence, dataset=about.dataset, full=about.full
+    )
+    one = one_question(about, model.answering, workload)
+    return load_verb("model", "explain").of(model, one, asked)
 
 
 def _many(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._options import Positional, Short
 from jostle._report import Report
+from jostle.answers import Drifts
 from jostle.cli.console._fields import Model
 from jostle.errors import UsageError
 
@@ -39,11 +40,16 @@ class UpdateCommand:
     chosen: Annotated[
         bool, "The runs were chosen, as by jostle suggest: calibrate bounds on none of them."
     ] = False
+    dry_run: Annotated[
+        bool,
+        "Learn nothing: say which platforms, devices and workloads drift, whose runs no longer take as long "
+        "as the model says. Ends with 1 where something drifts.",
+    ] = False
     back: Annotated[bool, "Take the last update back."] = False
     seed: Annotated[int, "Of the windows that bounds are calibrated on."] = 0
 
 
-def update(command: UpdateCommand) -> Report:
+def update(command: UpdateCommand) -> Report | Drifts:
     """Teach a model the runs that came since it was fitted, and the names in them, in a second or so.
 
     The model that was there stays beside the new one, so the last update can be taken back.
@@ -65,6 +71,10 @@ def update(command: UpdateCommand) -> Report:
     model = load(command.model)
     version = Dataset(command.dataset).version()
     runs, notes = _new_runs(model, command.dataset, command.since)
+    if command.dry_run:
+        watch = model.watch()
+        watch.replay(runs)
+        return Drifts.of(watch, model.label)
     target = command.output or command.model
     is_old = not notes and not len(runs.ok()) and version == model.metadata.get("data_version")
     if is_old and command.since is None:
