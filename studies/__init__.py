@@ -19,7 +19,6 @@ STUDIES = {
     "bridge": "studies.bridge.study:BridgeStudy",
     "factorization": "studies.factorization.study:FactorizationStudy",
     "figures": "studies.factorization.protocol_study:FiguresStudy",
-    "given": "studies.live.given:Given",
     "one_model": "studies.one_model.study:OneModelStudy",
     "placement": "studies.placement.study:PlacementStudy",
     "protocol": "studies.factorization.protocol_study:ProtocolStudy",

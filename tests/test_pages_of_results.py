@@ -137,12 +137,3 @@ def test_alignment_on_the_recorded_campaign() -> None:
     for method, words in (("alignment", "alignment errs by"), ("probes", "probes by")):
         three, two = (file[method]["run time, mean"] for file in files)
         assert f"{words} {three} and {two}%" in page("results/alignment.md")
-
-
-def test_forecasts_given_a_run_so_far() -> None:
-    own = rows("bridge-given", "process")
-    each = [float(row["over boosting"].split()[0]) for name, row in own.items() if name != "all"]
-    whole = float(own["all"]["given"]) / float(own["all"]["boosting"])
-    said = f"{min(each):.2f} to {max(each):.2f}, all together {whole:.2f}"
-    assert f"eight made processes | `python -m studies given` | {said} |" in page("bridge.md")
-    assert f"it is at {whole:.2f} of boosting's" in page("results/bridge.md")
