@@ -56,7 +56,7 @@ class SimpleRule(OfExperts[Any]):
             mine = np.flatnonzero(free & (fold[unit] == number))
             if 0 < len(mine) < len(everything):
                 part = self._fit_one(prepared.take(np.setdiff1d(everything, mine)), seed)
-                asked = prepared.in_memory.take(mine).colocations
+                asked = prepared.runs.take(mine).colocations
                 mine = mine[asked.known_in(part.workload_names, part.platform_names)]
                 left_out.append(FitWithout(part, mine, unit[mine], False))
         return self._fit_one(prepared, seed), left_out
