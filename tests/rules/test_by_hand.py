@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import t as student
 
 from jostle.rules import (
     Answer,
     Boosting,
-    EffectsByKind,
     Forest,
     Ground,
     SlowdownRows,
@@ -24,21 +21,16 @@ from jostle.rules import (
     fit_effects,
     fit_encoded,
     fit_extrapolation,
-    fit_level,
-    fit_memory,
     fit_simple_rules,
     folds_of,
     grow_forest,
     looked_up,
-    plainly_another_time,
     solo_runtimes,
     value_of,
-    variance_of_repeats,
 )
 from jostle.rules._by_kind import _posterior
 from jostle.rules._encoded import FOLDS, KINDS, SHRINKAGE
-from jostle.rules._memory import keys_of
-from jostle.rules.larger._more import FEWEST, GROW, PART, POOL, _low, explained
+from jostle.rules.larger._more import PART
 from jostle.runs import Runs
 
 P, W = 2, 5
@@ -82,54 +74,10 @@ def test_one_row_far_off_draws_no_split() -> None:
     assert forest.feature[0, 0] == 0
 
 
-def test_a_level_stands_by_itself_from_three_rows_on() -> None:
-    degree = np.array([1, 1, 1, 2, 2, 2, 2])
-    row = np.repeat(np.arange(7), degree)
-    log = np.where(degree == 1, 1.0, 0.0)
-    rows = SlowdownRows(np.zeros(7, int), np.ones(len(row), int), row, log, np.ones(7))
-    assert fit_level(rows, GROUND).place[0].tolist() == [0.0, 1.0, 0.0]
-    assert fit_level(rows.take(np.arange(7) > 0), GROUND).place[0].tolist() == [0.0, 0.0, 0.0]
-
-
-def test_keys_are_equal_for_the_same_target_beside_the_same() -> None:
-    rows = drawn(300, 0, most=3)
-    known: dict[tuple[int, tuple[int, ...]], int] = {}
-    for key, target, beside in zip(keys_of(rows), rows.target, company(rows), strict=True):
-        assert known.setdefault((int(target), tuple(sorted(beside.tolist()))), int(key)) == key
-    assert len(set(known.values())) == len(known)
-
-
-def test_what_is_remembered_of_a_set_is_shrunken_by_the_noise_of_repeats() -> None:
-    rows, random = drawn(60, 9, most=1), np.random.default_rng(9)
-    residual, unseen = 0.1 * random.normal(size=60), 0.5 * random.normal(size=60)
-    unseen[::3] = np.nan
-    key, (keys, count) = keys_of(rows), np.unique(keys_of(rows), return_counts=True)
-    squares = [((residual[key == k] - residual[key == k].mean()) ** 2).sum() for k in keys]
-    for tried in (unseen, np.full(60, np.nan)):
-        sizes = np.abs(tried[np.isfinite(tried)] if np.isfinite(tried).any() else residual)
-        spread = (1.4826 * np.median(sizes)) ** 2
-        noise = sum(squares) / (count[count > 1] - 1).sum()
-        beyond = max(spread - noise, 0)
-        memory = fit_memory(rows, residual, tried)
-        for k, n, of_it in zip(keys, count, memory.residual, strict=True):
-            share = beyond / (beyond + noise / n) if beyond else 0.0
-            assert of_it == pytest.approx(share * residual[key == k].mean())
-    once = np.isin(np.arange(60), np.unique(key, return_index=True)[1])
-    found = fit_memory(rows.take(once), residual[once], unseen[once])
-    assert found.of(rows.take(once)) == pytest.approx(residual[once] / 2)
-
-
 def test_what_is_looked_up_beyond_every_key_is_the_default() -> None:
     key, value = np.array([2, 5]), np.array([0.2, 0.5])
     assert looked_up(key, value, np.array([1, 2, 4, 5, 9]), -1.0).tolist() == [-1, 0.2, -1, 0.5, -1]
     assert looked_up(key[:0], value[:0], np.array([1])).tolist() == [0]
-
-
-def test_the_variance_of_repeats_is_within_codes() -> None:
-    code, log = np.array([0, 0, 0, 1, 1, 1, 1, 2, 3, 3]), np.random.default_rng(0).normal(size=10)
-    squares = [((log[code == one] - log[code == one].mean()) ** 2).sum() for one in range(4)]
-    assert variance_of_repeats(code, log) == pytest.approx(sum(squares) / (2 + 3 + 0 + 1))
-    assert np.isnan(variance_of_repeats(code[:8], log[:8]))
 
 
 def test_names_are_encoded_by_what_stands_outside_their_fold(
@@ -153,50 +101,6 @@ def test_names_are_encoded_by_what_stands_outside_their_fold(
         expected = overall + (y[mine] - overall).sum() / (mine.sum() + SHRINKAGE)
         assert seen[0][row, at] == pytest.approx(expected)
     assert names.overall == pytest.approx(y.mean())
-
-
-@pytest.mark.parametrize("noise", [np.nan, 0.02])
-def test_who_a_co_runner_is_explains_what_is_left_within_targets(noise: float) -> None:
-    """By loops, of rows that never repeat; platforms with few rows are drawn towards all."""
-    random, rows = np.random.default_rng(1), drawn(120, 1)
-    rows = rows.take(np.isin(np.arange(120), np.unique(keys_of(rows), return_index=True)[1]))
-    n = len(rows)
-    rows = with_log(rows, random.normal(size=n))
-    within = np.where(random.random(n) < 0.8, 0.6 * rows.log_slowdown + 0.3, np.nan)
-    within[rows.target >= W] *= 0.2
-    wrong, whole, count = np.zeros(P), np.zeros(P), 0
-    for p in range(P):
-        free = 0
-        for w, d in np.ndindex(W, 3):
-            mine = (rows.target == p * W + w) & (rows.degree == d) & np.isfinite(within)
-            if mine.sum() > 1:
-                log, left = rows.log_slowdown[mine], (rows.log_slowdown - within)[mine]
-                wrong[p] += ((left - left.mean()) ** 2).sum()
-                whole[p] += ((log - log.mean()) ** 2).sum()
-                count, free = count + int(mine.sum()), free + int(mine.sum()) - 1
-        wrong[p] = np.nanmin([wrong[p], free * noise])
-    weight, overall = FEWEST * whole.sum() / count, 1 - wrong.sum() / whole.sum()
-    expected = (whole - wrong + weight * overall) / (whole + weight)
-    assert explained(rows, GROUND, within, noise) == pytest.approx(expected)
-    assert explained(rows, GROUND, np.full(n, np.nan)).tolist() == [1.0] * P
-    assert explained(with_log(rows, np.ones(n)), GROUND, np.ones(n)).tolist() == [1.0] * P
-
-
-def test_what_every_co_runner_costs_is_the_tenth_part_from_below() -> None:
-    rows = drawn(60, 2)
-    rows = rows.take(rows.target != 1)
-
-    def answer(query: SlowdownRows) -> np.ndarray:
-        assert (query.degree == 1).all()
-        return np.log1p(PRESS[query.corunner] * (1 + query.target))
-
-    found = _low(rows, GROUND, answer)
-    each = {
-        t: np.quantile(PRESS[t // W * W : t // W * W + W] * (1 + t), 0.1)
-        for t in np.unique(rows.target).tolist()
-    }
-    assert [found[t] for t in each] == pytest.approx(list(each.values()))
-    assert found[1] == pytest.approx(np.median([v for t, v in each.items() if t < W]))
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -252,22 +156,6 @@ def test_parts_that_are_right_about_the_largest_answer_larger_ones() -> None:
     # Half of what grows is believed untried.
     assert grown.rule.tolist() == [[PART, 0, 0], [PART, 0, 1]]
     assert grown.weight == pytest.approx([0.5, 0.5])
-
-
-def test_weights_of_larger_sets_are_of_their_rules() -> None:
-    rules = np.array([[POOL, 1.0, 0], [GROW, 0.0, 1]])
-    pairs, asked = drawn(60, 4, most=1), drawn(30, 5, most=4, least=2)
-    pairs = with_log(pairs, by_law("sum", pairs))
-    nothing = np.full(60, np.nan)
-    one, tried = fit_extrapolation(
-        pairs, GROUND, lambda q: by_law("sum", q), nothing, lambda _: never()
-    )
-    assert not tried
-    free = {"low": np.zeros(P * W), "gain": np.ones(P)}
-    both = replace(one, rule=rules, weight=np.array([0.25, 0.75]), **free)
-    found = both.log_slowdown(asked, GROUND, lambda query: by_law("sum", query))
-    mean = [np.log1p(PRESS[beside]).mean() for beside in company(asked)]
-    assert found == pytest.approx(0.25 * by_law("sum", asked) + 0.75 * np.array(mean))
 
 
 def test_what_is_the_same_for_all_grows_with_their_number() -> None:
@@ -360,58 +248,12 @@ def test_features_tell_cells_apart_everywhere_and_on_one_platform() -> None:
         assert extra[i, j] == pytest.approx(expected, abs=1e-4)
 
 
-def test_means_of_cells_are_told_from_nothing_by_a_t_test() -> None:
-    random, told = np.random.default_rng(0), []
-    for _ in range(40):
-        target = random.integers(0, 6, 30)
-        log = random.normal(0.2, 0.12, 6)[target] + 0.1 * random.normal(size=30)
-        log[::7] = np.nan
-        known = np.isfinite(log)
-        means = [log[known & (target == one)].mean() for one in np.unique(target[known])]
-        apart = np.mean(means) / np.std(means, ddof=1) * np.sqrt(len(means))
-        sure = bool(2 * student.sf(abs(apart), len(means) - 1) < 0.01)
-        assert plainly_another_time(log, target) == sure
-        told.append(sure)
-    assert 5 < sum(told) < 35
-    assert plainly_another_time(np.array([0.5, 0.5]), np.array([3, 7]))
-
-
 def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
     random = np.random.default_rng(0)
     cell, beside = np.repeat(np.arange(5), 900), np.tile(np.arange(900) % 2 == 0, 5)
     y = random.normal(size=len(cell))
     assert chance_of_shift(cell, y, beside, 0) > 0.01
     assert 0 < chance_of_shift(cell, y + 0.3 * beside, beside, 0) < 0.005
-
-
-def test_rounds_end_when_nothing_moves_and_so_many_are_enough(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    random = np.random.default_rng(0)
-    code = np.arange(200) % 8
-    y = 0.3 * random.normal(size=8)[code] + 0.1 * random.normal(size=200)
-    side = (np.arange(200), code, np.ones(200), 9)
-    one, other, large = (EffectsByKind(y, np.ones(200), [side]) for _ in range(3))
-    one.learn(2)
-    other.learn(100)
-    monkeypatch.setattr("jostle.rules._by_kind.MOST_EXACT", 7)
-    monkeypatch.setattr("jostle.rules._by_kind._posterior", None)
-    large.learn(100)
-    assert large.effect == pytest.approx(other.effect, abs=1e-4)
-    assert one.rounds == 2 < other.rounds < 20
-    means = np.array([y[code == at].mean() for at in range(8)])
-    assert other.parts()[0][:8] + other.mean == pytest.approx(means, abs=0.03)
-    assert other.parts()[0][8] == 0
-    assert other.noise == pytest.approx(0.01, rel=0.5)
-
-
-def test_the_posterior_is_that_of_the_normal_equations() -> None:
-    random = np.random.default_rng(2)
-    z, ridge, y = random.normal(size=(30, 5)), random.uniform(0.5, 9, 5), random.normal(size=30)
-    mean, spread = _posterior(z.T @ z, ridge, z.T @ y)
-    inverse = np.linalg.inv(z.T @ z + np.diag(ridge))
-    assert mean == pytest.approx(inverse @ z.T @ y)
-    assert spread == pytest.approx(np.diag(inverse))
 
 
 def test_effects_that_rounding_makes_indefinite_are_solved_all_the_same() -> None:

@@ -6,7 +6,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
 
 from jostle.rules import (
     Bilinear,
@@ -24,12 +23,9 @@ from jostle.rules import (
     grow_forest,
     trust_in,
 )
-from jostle.rules._alone import _levels
-from jostle.rules._bilinear import EDGE, _loss_and_slope
-from jostle.rules._design import _inside, _thin
+from jostle.rules._bilinear import _loss_and_slope
+from jostle.rules._design import _inside
 from jostle.rules._encoded import KINDS, SHRINKAGE, _columns, _key, _tables
-from jostle.rules._trees import _split
-from jostle.runs import Runs
 
 P, W = 2, 5
 
@@ -47,21 +43,6 @@ def drawn(n: int, seed: int, most: int = 3, timed: bool = False) -> SlowdownRows
 def ground(seed: int = 0) -> Ground:
     random = np.random.default_rng(seed)
     return Ground(P, W, random.normal(size=(P * W, 3)), random.normal(size=P * W))
-
-
-@pytest.mark.parametrize("most", [1, 3])
-def test_the_slope_of_a_low_rank_rest_is_that_of_its_loss(most: int) -> None:
-    rows, random = drawn(30, most, most), np.random.default_rng(5)
-    share = 1 / rows.degree[rows.row]
-    data = (rows, random.normal(size=30), random.uniform(0.5, 2, 30), share)
-    design, x = ground().design, random.normal(size=2 * 3 * 2)
-    loss, slope = _loss_and_slope(x, 2, design, data)
-    off = check_grad(*(lambda at, k=k: _loss_and_slope(at, 2, design, data)[k] for k in (0, 1)), x)
-    assert off < 1e-5 * np.abs(slope).max() + 1e-6
-    hit, press = (design @ part for part in x.reshape(2, 3, 2))
-    error = Bilinear(hit, press).value(rows, ground()) - data[1]
-    by_row = data[2] * EDGE**2 * (np.sqrt(1 + (error / EDGE) ** 2) - 1)
-    assert loss == pytest.approx(by_row.mean())
 
 
 def test_a_low_rank_rest_is_where_loss_and_ridge_together_are_least() -> None:
@@ -96,32 +77,6 @@ def test_a_low_rank_rest_is_found_and_a_ridge_shrinks_it() -> None:
     assert 100 * small == pytest.approx(large, abs=1e-3 * rest.std())
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_first_split_is_the_best_of_all(seed: int) -> None:
-    """By all columns and places: the most that the weighted squares fall."""
-    random = np.random.default_rng(seed)
-    n, bins = 60, 6
-    binned = random.integers(0, bins, (n, 4))
-    weight = random.uniform(0.5, 2, n) if seed else np.ones(n)
-    slope, seen = random.normal(size=n) + (binned[:, 2] > 2), random.random(n) < 0.8
-    node, feature, place = _split(binned, (slope, weight), seen, Boosting(depth=1), bins)
-
-    def squares(inside: np.ndarray) -> float:
-        if inside.sum() < 3:
-            return np.inf
-        mean = np.average(slope[inside], weights=weight[inside])
-        return float((weight * (slope - mean) ** 2)[inside].sum())
-
-    ways = {
-        (column, at): squares(seen & right) + squares(seen & ~right)
-        for column in range(4)
-        for at in range(bins)
-        for right in [binned[:, column] > at]
-    }
-    assert (int(feature[0]), int(place[0])) == min(ways, key=lambda way: ways[way])
-    assert node.tolist() == (binned[:, feature[0]] > place[0]).astype(int).tolist()
-
-
 def test_leaves_are_robust_means_of_what_reaches_them() -> None:
     """One tree of all rows on one column of two numbers: a weighted mean of either, and one far off."""
     x = np.repeat([0.0, 1.0], 40)[:, None]
@@ -145,35 +100,6 @@ def test_few_runs_of_a_cell_are_weighed_by_their_trust() -> None:
             closest, rel=0.1
         )
     assert trust_in(np.array([0.0, 0.05, 0.15])) == pytest.approx([1.0, 0.5, 0.1])
-
-
-def test_a_time_alone_of_what_never_ran_alone_is_that_beside_others_over_the_typical() -> None:
-    """Co-runners alike: what is typical is 1.5, for two platforms apart."""
-    solo = np.log(np.outer([1.0, 3.0], [1.0, 2.0, 4.0, 8.0]))
-    pairs = [(p, a, b) for p in range(2) for a, b in permutations(range(4), 2)]
-    runs = Runs.from_columns(
-        workload=[f"w{a}" for _, a, _ in pairs],
-        platform=[f"p{p}" for p, *_ in pairs],
-        corunners=[[f"w{b}"] for *_, b in pairs],
-        runtime_seconds=[1.5 * np.exp(solo[p, a]) for p, a, _ in pairs],
-    )
-    names = tuple(f"w{i}" for i in range(4)), ("p0", "p1")
-    known = solo.copy()
-    known[1, 2] = np.nan
-    found = _levels(runs, names, known)
-    assert found == pytest.approx(solo, abs=1e-6)
-    nothing = _levels(runs, names, np.full((2, 4), np.nan))
-    assert nothing == pytest.approx(solo + np.log(1.5), abs=0.3)
-    assert np.isnan(_levels(runs.take(np.arange(12)), names, known)[1]).all()
-
-
-def test_a_design_knows_no_more_than_products_of_its_rows() -> None:
-    random = np.random.default_rng(0)
-    for columns in (30, 2_500):
-        wide = random.normal(size=(8, columns))
-        thin = _thin(wide)
-        assert thin.shape[1] == (30 if columns == 30 else 8)
-        assert thin @ thin.T == pytest.approx(wide @ wide.T)
 
 
 def test_a_design_is_of_names_places_times_and_classes() -> None:
@@ -237,19 +163,6 @@ def test_a_target_beside_so_many_is_encoded_by_itself_and_by_all_its_rows_where_
     more = SlowdownRows(rows.target[:1], rows.target[:9], np.zeros(9, int), one, one)
     columns = _columns(tables, more, on)
     assert columns[0, counted] == columns[0, here]
-
-
-def test_more_co_runners_are_encoded_by_their_mean_and_stand_for_one_row() -> None:
-    rows, on = drawn(40, 4), ground()
-    y = np.random.default_rng(1).normal(size=40)
-    tables = _tables(rows, y, on)
-    mine = rows.target // W == 1
-    mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
-    assert tables.mean[1] == pytest.approx(mean)
-    columns = _columns(tables, rows, on)
-    assert columns[:, 0] == pytest.approx(tables.mean[rows.target // W])
-    assert columns[:, -2] == pytest.approx(rows.mean(on.level[rows.corunner]))
-    assert columns[:, -1].tolist() == rows.degree.tolist()
 
 
 @pytest.mark.parametrize("timed", [False, True])

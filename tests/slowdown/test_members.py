@@ -14,13 +14,9 @@ from jostle.rules import (
     Boosting,
     Ground,
     SlowdownRows,
-    Strength,
     _trees,
-    fit_bilinear,
     fit_effects,
     fit_encoded,
-    fit_level,
-    greedy_weights,
     grow_forest,
 )
 from jostle.slowdown.members import _process
@@ -67,18 +63,6 @@ def test_effects_are_those_of_the_analysis_of_variance(monkeypatch: pytest.Monke
     assert effects.value(rows, ground) == pytest.approx(expected.ravel(), abs=5e-3)
 
 
-def test_effects_bear_rows_that_are_wrong_by_far() -> None:
-    random, w = np.random.default_rng(1), 20
-    rows, ground = pairs(1, w), ground_of(1, w)
-    true = random.normal(0, 0.2, w)[rows.target] + random.normal(0, 0.2, w)[rows.corunner]
-    y = true + random.normal(0, 0.02, len(rows))
-    y[random.permutation(len(y))[:10]] += 5.0
-    wrong = y > true + 1
-    effects, robust = fit_effects(with_log(rows, y), ground)
-    assert np.abs(effects.value(rows, ground) - true).mean() < 0.04
-    assert robust[wrong].max() < 0.1 < 0.9 < robust[~wrong].mean()
-
-
 def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
     random, w = np.random.default_rng(2), 12
     rows, ground = pairs(2, w), ground_of(2, w)
@@ -87,17 +71,6 @@ def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyP
     exact = fit_effects(noisy, ground)[0].value(rows, ground)
     monkeypatch.setattr("jostle.rules._by_kind.MOST_EXACT", 5)
     assert fit_effects(noisy, ground)[0].value(rows, ground) == pytest.approx(exact, abs=0.02)
-
-
-def test_the_bilinear_rest_finds_a_product_of_either_sign() -> None:
-    random, w = np.random.default_rng(0), 14
-    rows = pairs(1, w)
-    ground = Ground(1, w, np.eye(w), np.zeros(w))
-    rest = random.normal(size=w)[rows.target] * random.normal(size=w)[rows.corunner]
-    known = random.random(len(rest)) < 0.6
-    found = fit_bilinear(rows.take(known), rest[known], ground, Strength(2, 0.01), seed=0)
-    left = found.value(rows.take(~known), ground) - rest[~known]
-    assert np.abs(left).mean() < 0.1 * np.abs(rest).mean()
 
 
 def test_a_tree_splits_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,36 +181,3 @@ def test_the_slopes_of_smooth_kernels_are_theirs() -> None:
                     for sign in (1, -1)
                 )
                 assert slope == pytest.approx((up - down) / 2e-6, abs=1e-7)
-
-
-def test_levels_are_weighted_medians_by_platform_and_number() -> None:
-    ratios = np.array([1.0, 1.2, 3.0, 2.0, 2.0, 2.5])
-    rows = SlowdownRows(
-        np.array([0, 1, 0, 2, 3, 2]),
-        np.zeros(6, np.int64),
-        np.arange(6),
-        np.log(ratios),
-        np.ones(6),
-    )
-    found = np.exp(fit_level(rows, ground_of(2, 2)).value(rows, ground_of(2, 2)))
-    for mine, at in ((found[0], ratios[:3]), (found[3], ratios[3:])):
-        errors = [np.abs(c / at - 1).mean() for c in np.linspace(0.9, 3, 500)]
-        assert np.abs(mine / at - 1).mean() <= min(errors) + 1e-9
-
-
-def test_greedy_weights_find_the_one_that_knows() -> None:
-    random = np.random.default_rng(11)
-    true, sets = random.normal(0, 0.3, 120), np.arange(120) // 2
-    said = np.stack(
-        [
-            true + random.normal(0, 0.4, 120),
-            true + random.normal(0, 0.01, 120),
-            random.normal(0, 0.3, 120),
-        ]
-    )
-    weight, unseen = greedy_weights(said, true, sets, seed=0)
-    assert np.nanmean(unseen) < 0.02
-    assert weight.sum() == pytest.approx(1)
-    assert weight[1] > 0.9
-    halves = np.stack([true + 0.2, true - 0.2])
-    assert greedy_weights(halves, true, sets, seed=0)[0] == pytest.approx([0.5, 0.5], abs=0.06)

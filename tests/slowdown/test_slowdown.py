@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,19 +236,6 @@ def test_in_the_form_a_corunner_never_helps_and_order_does_not_matter(
     one, other, with_more = forms[is_timed].log_slowdown(rows, ground)
     assert one == pytest.approx(other, rel=1e-12)
     assert with_more >= one >= -1e-12
-
-
-def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
-    runs = world()
-    method = Slowdown(members=1, rank=2, steps=20, process=False)
-    model = jostle.fit(runs, method, seed=3, calibrate_by="together")
-    model.save(tmp_path)
-    again = jostle.load(tmp_path)
-    asked = runs.colocations
-    assert np.array_equal(again.predict(asked), model.predict(asked), equal_nan=True)
-    for confidence in (0.5, 0.9):
-        one, two = again.bound(asked, confidence), model.bound(asked, confidence)
-        assert np.array_equal(one.seconds, two.seconds)
 
 
 def test_features_answer_for_a_workload_without_runs_beside() -> None:
