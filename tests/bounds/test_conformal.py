@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jostle.bounds import OUTCOMES, Bounds, Calibration, coverage, margin
 from jostle.runs import Colocations, Runs
@@ -102,13 +99,6 @@ def test_no_evidence_is_infinite_with_a_reason() -> None:
     assert np.isinf(none.bound(Noisy(), asked(0, 1), 0.5).seconds).all()
 
 
-def test_no_prediction_is_no_bound() -> None:
-    runs = make_runs(2, {0: 50})
-    bounds = Calibration.fit(Noisy(), runs, runs).bound(Noisy(lost="a"), asked(0), 0.9)
-    assert bounds.outcome[0] == "disconnected"
-    assert np.isinf(bounds.seconds[0])
-
-
 def test_the_better_candidate_is_chosen_on_the_selection_part() -> None:
     spread = {"a": 0.02, "b": 0.1}
     selection, calibration = make_runs(4, {0: 400}, spread), make_runs(5, {0: 400}, spread)
@@ -149,50 +139,6 @@ def test_a_staged_bound_covers_at_every_stage() -> None:
         )
     for shares, confidence in zip(np.transpose(covered), (0.85, 0.95, 0.98), strict=True):
         assert mean_limits(shares)[1] >= confidence
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 1000), st.lists(st.floats(0.5, 0.995), min_size=2, max_size=8))
-def test_a_staged_bound_never_falls(seed: int, confidences: list[float]) -> None:
-    spread = {"a": 0.05, "b": 0.3}
-    runs = make_runs(seed, {0: 250, 1: 210}, spread)
-    found = Calibration.fit(Staged(), runs.take([]), runs)
-    arrays, metadata = found.to_arrays()
-    again = Calibration.from_arrays(arrays, metadata)
-    test = make_runs(seed + 1, {0: 20, 1: 20}, spread).colocations
-    before = np.zeros(len(test))
-    for confidence in sorted([*confidences, 0.9, 0.9001, 0.97, 0.9701]):
-        seconds = found.bound(Staged(), test, confidence).seconds
-        assert np.array_equal(seconds, again.bound(Staged(), test, confidence).seconds)
-        assert (seconds >= before).all()
-        before = seconds
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 1000), st.lists(st.floats(0.01, 0.998), min_size=2, max_size=6))
-def test_bounds_grow_with_confidence(seed: int, confidences: list[float]) -> None:
-    """Also where a pool has too few runs from some confidence on and the pooled one takes over."""
-    spread = {"a": 0.05, "b": 0.3}
-    runs, more = (
-        make_runs(seed, {0: 120, 1: 80, 2: 30}, spread),
-        make_runs(seed + 1, {0: 150, 1: 60, 2: 12, 3: 40}, spread),
-    )
-    calibration = Calibration.fit(Scaled(), runs, more)
-    asked_for = make_runs(seed + 2, {0: 20, 1: 20, 2: 20, 3: 20}).colocations
-    rising = [calibration.bound(Scaled(), asked_for, c).seconds for c in sorted(confidences)]
-    for lower, higher in pairwise(rising):
-        assert (lower <= higher).all()
-
-
-def test_saved_and_loaded_agree() -> None:
-    runs = make_runs(8, {0: 60, 1: 60, 2: 4})
-    before = Calibration.fit(Scaled(), runs, runs)
-    after = Calibration.from_arrays(*before.to_arrays())
-    for confidence in (0.5, 0.9, 0.97):
-        a = before.bound(Scaled(), asked(0, 1, 2, 3), confidence)
-        b = after.bound(Scaled(), asked(0, 1, 2, 3), confidence)
-        assert np.array_equal(a.seconds, b.seconds)
-        assert np.array_equal(a.outcome, b.outcome)
 
 
 def test_coverage_of_the_whole_layer_by_repetition() -> None:

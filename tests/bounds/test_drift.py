@@ -136,25 +136,6 @@ def test_what_was_told_is_the_usual_from_then_on() -> None:
     assert told(levels, random.normal(size=1500) * 3) is None
 
 
-@pytest.mark.parametrize(("n", "known"), [(2, 5), (20, 20), (300, 50)])
-def test_a_level_that_moved_is_known_as_far_as_its_runs_tell(n: int, known: int) -> None:
-    levels = DriftLevels(*(np.full(2, x) for x in (0.2, 0.05, 1.5, 90.0)), late=0.1)
-    levels.mean[:] = 0.7
-    scores = np.random.default_rng(3).normal(size=n)
-    levels.move(0, 0.25, scores)
-    levels.move(0, 0.5, scores)
-    noise = levels.noise[0]
-    assert levels.shift.tolist() == [0.75, 0.0]
-    assert levels.mean.tolist() == [0.2, 0.7]
-    assert (levels.known[0], levels.freedom[0]) == (known, min(n + 10, 50))
-    square = 1.5**2
-    for _ in range(2):
-        square = (10 * square + (np.clip(scores, -3, 3) ** 2).sum()) / (10 + n)
-    assert noise**2 == pytest.approx(square)
-    assert levels.late[0] == pytest.approx(0.4)
-    assert levels.is_moved.tolist() == [True, False]
-
-
 def test_wider_levels_take_what_is_theirs() -> None:
     """Where the fleet is wider, its names are not."""
     both = DriftLevels(np.zeros(2), np.full(2, 0.05), np.ones(2), np.full(2, 200.0), 0.1)
@@ -189,19 +170,6 @@ def test_what_came_since_a_change_is_where_bounds_begin() -> None:
     extra = Quantiles(np.array([0.5, 0.9]), excess).extra
     assert (extra >= [9.0, 17.0]).all()
     assert Quantiles(np.array([0.9]), -excess[:, :1]).extra == [0.0]
-
-
-def test_a_quantile_moves_by_a_step_that_shrinks_and_that_debts_enlarge() -> None:
-    zero = np.zeros(2)
-    for n in (3, 300):
-        quantiles = Quantiles(np.array([0.5, 0.9]), np.zeros((n, 2)))
-        assert quantiles.spread == 1.0
-        step, debt = max((n + 1) ** -0.6, 0.05), 1 - n * 0.1 - 0.1
-        quantiles.add(zero + 1.0, zero)
-        assert quantiles.extra[1] == pytest.approx(step * 0.9 * (1 + max(debt, 0) / 10))
-        before, step = quantiles.extra.copy(), max((n + 2) ** -0.6, 0.05) * quantiles.spread
-        quantiles.add(zero - 1.0, before)
-        assert quantiles.extra == pytest.approx(np.maximum(before - step * quantiles.miss, 0))
 
 
 def test_usual_levels_of_no_runs_and_of_runs_that_are_all_the_same() -> None:

@@ -83,15 +83,6 @@ def calibrated(runs: Runs) -> Calibration:
     return Calibration.fit(Counting(), runs.take([]), runs)
 
 
-def test_grades_by_hand() -> None:
-    names = ("w0", "w1", "w2", "w4", "w5", "w19", "w20", "w99", "w100")
-    assert list(grades_of(Counting(), asked(*names))[:, 0]) == [0, 1, 2, 2, 3, 3, 4, 4, 5]
-    beside = grades_of(Counting(), asked("solo50", "w50", beside=("solo50",)))
-    assert beside[:, 2].tolist() == [0, 1]
-    assert beside[:, 4].tolist() == [0, 0]
-    assert grades_of(object(), asked("w0")).tolist() == [[5, 5, 1, 1, 4, 2]]
-
-
 def test_a_run_left_out_is_graded_as_if_its_own_unit_were_not_known() -> None:
     """As loops over the runs of other units count them, which is how a new set is graded."""
     random = np.random.default_rng(0)

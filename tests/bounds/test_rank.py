@@ -144,30 +144,6 @@ def test_one_run_of_each_window_stands_for_it(windows: list[int]) -> None:
     assert sorted(window[rows].tolist()) == sorted(set(windows))
 
 
-@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
-def test_one_run_of_each_window_covers_what_is_asked_however_alike_runs_are(alike: float) -> None:
-    """19 windows of six runs: the 18th of 19 scores covers 18 / 20; by all runs it is up to 2 / 20 more."""
-    random = np.random.default_rng(0)
-    windows, size, confidence, draws = 19, 6, 0.9, 6000
-    scores = math.sqrt(alike) * random.normal(size=(draws, windows + 1, 1))
-    scores = scores + math.sqrt(1 - alike) * random.normal(size=(draws, windows + 1, size))
-    window = np.repeat(np.arange(windows), size)
-    weight, total = window_weights(window)
-    rank = rank_by_weight(np.cumsum(weight), total, confidence)
-    known = scores[:, :-1].reshape(draws, -1)
-    by_all = np.sort(known, axis=1)[:, rank - 1]
-    one = np.sort(known[:, one_run_of_each(window)], axis=1)
-    by_one = one[:, conformal_rank(windows, confidence) - 1]
-    share_of_all, share_of_one = (
-        (scores[:, -1] <= bound[:, None]).mean(axis=1) for bound in (by_all, by_one)
-    )
-    low, high = mean_limits(share_of_one)
-    assert low <= 0.9 <= high
-    assert mean_limits(share_of_all)[1] >= 0.9
-    if alike < 1:
-        assert mean_limits(share_of_all - share_of_one)[0] > 0
-
-
 def test_many_different_window_sizes_never_overflow() -> None:
     """The least common multiple of 1..60 is past 64 bits: the rank may only rise, by hardly anything."""
     window = np.repeat(np.arange(60), np.arange(1, 61))

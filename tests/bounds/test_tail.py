@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 
 from jostle.bounds import Calibration, CalibrationRuns, Candidates, Way
-from jostle.bounds._tail import FEWEST, _log_likelihood, _log_likelihoods, tail_offset
+from jostle.bounds._tail import FEWEST, tail_offset
 from jostle.runs import Colocations
 
 LAWS = {
@@ -30,21 +28,6 @@ def test_one_in_ten_thousand_comes_true_no_more_often(name: str) -> None:
     assert np.mean(rates) <= 1.5
     if name in ("t", "pareto"):  # the others have tails far lighter than the prior, and wide bounds
         assert min(rates) > 0.001
-
-
-def test_the_likelihood_is_that_of_the_generalised_pareto_law() -> None:
-    over = stats.genpareto(0.2, scale=3).rvs(size=200, random_state=0)
-    prior = -0.5 * ((0.2 - 0.35) / 0.15) ** 2
-    expected = stats.genpareto.logpdf(over, 0.2, scale=2.5).sum() + prior
-    assert _log_likelihood(over, 0.2, 2.5) == pytest.approx(expected)
-    ((value, scale),) = _log_likelihoods(over, np.array([0.2]))
-    best: Any = optimize.minimize_scalar(
-        lambda s: -stats.genpareto.logpdf(over, 0.2, scale=s).sum(),
-        bounds=(0.1, 30),
-        method="bounded",
-    )
-    assert scale == pytest.approx(best.x, rel=1e-3)
-    assert value == pytest.approx(prior - best.fun, rel=1e-6)
 
 
 def test_it_never_falls_and_lies_over_all_scores() -> None:
