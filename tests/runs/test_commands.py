@@ -63,20 +63,6 @@ def test_people_are_told_what_was_set_aside(tmp_path: Path) -> None:
     assert list((tmp_path / "rejected").glob("stdin-*.csv"))
 
 
-def test_parquet(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    file = tmp_path / "bench.parquet"
-    pq.write_table(pa.table({"name": ["a"], "with": [["b"]], "us": [5]}), file)
-    named = ["--workload", "name", "--platform-name", "pi", "--corunners", "with"]
-    result = jostle(
-        *["import", "parquet", file, "-o", tmp_path / "d", *named, "--runtime", "us"],
-        *["--unit", "us", "--json"],
-    )
-    assert json.loads(result.stdout)["runs"] == 1
-
-
 def test_errors_are_raised_for_the_application_to_say(tmp_path: Path) -> None:
     assert_fails(UnreadableFile, "", "runs", tmp_path / "nowhere", "--json")
     assert_fails(

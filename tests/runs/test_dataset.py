@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.errors import BadRows, JostleError, NotPermitted, UnreadableFile
+from jostle.errors import JostleError, NotPermitted, UnreadableFile
 from jostle.runs import Dataset, Runs, read_runs
 
 from .conftest import some_runs
@@ -36,26 +34,6 @@ def written(folder: Path, runs: Runs) -> Path:
     return sorted((folder / "runs").glob("*.parquet"))[-1]
 
 
-def test_reads_in_the_order_written(tmp_path: Path) -> None:
-    first, second = some_runs(5, 0, "a"), some_runs(7, 1, "b")
-    assert not Dataset(tmp_path).exists
-    before = Dataset(tmp_path).version()
-    written(tmp_path, first)
-    between = Dataset(tmp_path).version()
-    written(tmp_path, second)
-    assert len({before, between, Dataset(tmp_path).version()}) == 3
-    assert Dataset(tmp_path).version() == Dataset(tmp_path).version()
-    ids = read_runs(tmp_path).table.column("run_id").to_pylist()
-    assert ids == [f"a{i}" for i in range(5)] + [f"b{i}" for i in range(7)]
-
-
-def test_any_engine_reads_the_files(tmp_path: Path) -> None:
-    file = written(tmp_path, some_runs(5))
-    schema = pq.read_schema(file)
-    assert schema.metadata[b"schema"] == b"runs/v1"
-    assert schema.field("runtime_seconds").metadata[b"unit"] == b"s"
-
-
 def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
     (table := tmp_path / "times.csv").write_text("job,seconds\na,1\n")
     with pytest.raises(UnreadableFile, match=r"a file, not a dataset.*jostle runs"):
@@ -64,18 +42,6 @@ def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
         read_runs(tmp_path / "nowhere")
     with pytest.raises(UnreadableFile, match="holds no runs"):
         read_runs(tmp_path)
-
-
-def test_a_truncated_file_is_named_wherever_it_was_cut(tmp_path: Path) -> None:
-    file = written(tmp_path, some_runs(40))
-    whole = file.read_bytes()
-    for length in sorted({0, 1, 4, len(whole) - 1, *range(5, len(whole), len(whole) // 60)}):
-        file.write_bytes(whole[:length])
-        with pytest.raises(UnreadableFile) as raised:
-            read_runs(tmp_path)
-        assert file.name in str(raised.value), length
-    file.write_bytes(whole)
-    assert len(read_runs(tmp_path)) == 40
 
 
 def test_foreign_files_are_named(tmp_path: Path) -> None:
@@ -90,16 +56,6 @@ def test_foreign_files_are_named(tmp_path: Path) -> None:
         UnreadableFile, match=r"foreign\.parquet: not a readable Parquet file: \w+ \w+"
     ):
         read_runs(tmp_path)
-
-
-def test_writing_what_is_there_changes_nothing_or_is_refused(tmp_path: Path) -> None:
-    runs = some_runs(6)
-    written(tmp_path, runs)
-    version = Dataset(tmp_path).version()
-    Dataset(tmp_path).write(runs)
-    with pytest.raises(BadRows, match="already"):
-        Dataset(tmp_path).write(some_runs(3, seed=5))
-    assert Dataset(tmp_path).version() == version
 
 
 def test_a_killed_writer_leaves_a_readable_dataset(tmp_path: Path) -> None:
@@ -129,30 +85,6 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     assert [writer.wait() for writer in writers] == [0] * 3
     assert len(read_runs(tmp_path)) == 3 * 12 * 50
     assert Dataset(tmp_path).leftovers() == []
-
-
-@pytest.mark.parametrize("broken", ["fsync", "link"])
-def test_a_full_disk_leaves_nothing_visible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
-    runs = Runs.from_columns(
-        workload=["a"],
-        platform=["p"],
-        runtime_seconds=[1.0],
-        workload_features={"workload": ["a"], "size": [1]},
-    )
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, broken, full)
-        with pytest.raises(NotPermitted, match="full"):
-            Dataset(tmp_path).write(runs)
-    assert Dataset(tmp_path).files() == []
-    assert Dataset(tmp_path).leftovers() == []
-    Dataset(tmp_path).write(runs)
-    assert len(read_runs(tmp_path)) == 1
 
 
 def test_a_really_full_disk(tmp_path: Path) -> None:

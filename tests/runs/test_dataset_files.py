@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.errors import BadData, BadRows, NotPermitted, UnreadableFile
+from jostle.errors import BadData, BadRows, UnreadableFile
 from jostle.runs import Dataset, Runs, read_runs
 from tests.command_line import jostle as command
 
@@ -193,12 +193,6 @@ def test_leftovers_are_passed_over_and_told(tmp_path: Path):
     result = command("runs", tmp_path)
     assert str(left) in result.stderr
     assert str(left) not in result.stdout
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path):
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(NotPermitted, match="file"):
-        Dataset(tmp_path / "file").write(one())
 
 
 def test_another_schema_is_named(tmp_path: Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from jostle.runs import (
     read_runs,
 )
 
-DATA = Path(os.environ.get("JOSTLE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 HEAD = "dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
 PAIRS = HEAD + (
     "one,gpu,a,,b,,throughput,steps/s,4,2,2\n"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jostle.errors import BadData, BadRows, JostleError, UnknownName, UsageError
-from jostle.runs import CsvImport, Dataset, Imported, ParquetImport, Runs, read_runs
+from jostle.runs import CsvImport, Imported, ParquetImport, read_runs
 
 GOOD = """name,host,with,ms,note,round
 fft,pi,,12.5,first,007
@@ -168,26 +168,6 @@ def test_features_must_cover_all_names(tmp_path: Path) -> None:
         imported(GOOD, workload_features=features(tmp_path, "fft,1\nsort,2\n"))
     with pytest.raises(BadRows, match="line 2: platform 'pi' is not"):
         imported(GOOD, platform_features=features(tmp_path, "mac,1\n", "platform"))
-
-
-def test_older_runs_may_be_without_features(tmp_path: Path) -> None:
-    older = Runs.from_columns(workload=["old"], platform=["pi"], runtime_seconds=[1.0])
-    Dataset(tmp_path / "d").write(older)
-    table = imported(GOOD, workload_features=features(tmp_path, "fft,1\nsort,2\nlu,3\n"))
-    table.write(tmp_path / "d")
-    found = read_runs(tmp_path / "d")
-    assert found.workload_features is not None
-    sizes = dict(zip(*found.workload_features.to_pydict().values(), strict=True))
-    assert sizes == {"fft": 1, "sort": 2, "lu": 3, "old": None}
-
-
-def test_free_columns_of_two_types(tmp_path: Path) -> None:
-    imported(GOOD).write(tmp_path)
-    with pytest.raises(BadData, match="note"):
-        imported(GOOD.replace("first", "1").replace("third", "2").replace("0,,", "0,3,")).write(
-            tmp_path
-        )
-    assert len(read_runs(tmp_path)) == 3
 
 
 def test_one_column_for_each_corunner_and_a_constant_platform() -> None:
