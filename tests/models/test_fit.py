@@ -20,9 +20,6 @@ from jostle.models._learned import WayToLearn
 from jostle.models._new_names import (
     ALONE,
     FEW_RUNS,
-    NOTHING,
-    WHOLE,
-    _drawn,
     _Plan,
     runs_of_names_left_out,
 )
@@ -261,45 +258,6 @@ def test_groups_of_names_and_features() -> None:
         platform_features={"platform": ["p", "q"], "kind": [None, "x"]},
     )
     assert groups_of(some, "kind").code == {"q": 0}
-
-
-@pytest.mark.parametrize("n", [3, 4, 20, 40, 400])
-def test_the_plan_of_what_is_left_out(n: int) -> None:
-    few = (ALONE, *FEW_RUNS)
-    plan = _Plan.drawn(tuple(f"n{i}" for i in range(n)), few, np.random.default_rng(0))
-    if n < 4:
-        assert plan.rounds == 0
-        assert (plan.of(0) == WHOLE).all()
-        return
-    expected = min(max(-(-len(few) * 32 // n), 1), 3)
-    assert plan.rounds == 1 + expected
-    assert (plan.kept[0] == NOTHING).all()
-    for amounts in plan.kept[1:]:
-        times = [int((amounts == amount).sum()) for amount in few]
-        assert sum(times) == n
-        assert max(times) - min(times) <= 1  # each amount for as many names
-    if plan.rounds > 2:
-        assert (plan.kept[1] != plan.kept[2]).all()  # another amount in another round
-    for turn in range(plan.rounds):
-        left = np.stack([plan.of(turn * 5 + fold) for fold in range(5)])
-        assert ((left < WHOLE).sum(0) == 1).all()
-        sizes = (left < WHOLE).sum(1)
-        assert sizes.max() - sizes.min() <= 1
-        np.testing.assert_array_equal(left.min(0), plan.kept[turn])
-    assert (plan.of(plan.rounds * 5) == WHOLE).all()
-
-
-def test_at_most_so_many_of_each() -> None:
-    random = np.random.default_rng(1)
-    for _ in range(50):
-        n = int(random.integers(0, 30))
-        among, codes = random.random(n) < 0.7, random.integers(0, 4, n)
-        limit = random.integers(0, 5, 4)
-        place = random.permutation(n)
-        found = _drawn(among, codes, limit[codes], place)
-        for code in range(4):
-            mine = sorted(np.flatnonzero(among & (codes == code)), key=lambda i: place[i])
-            assert set(np.flatnonzero(found & (codes == code))) == set(mine[: limit[code]])
 
 
 def test_what_further_fits_score() -> None:

@@ -70,16 +70,6 @@ def test_a_timeline_ends_when_small_steps_say_so() -> None:
         assert told[n] == pytest.approx(clock, rel=2e-3)
 
 
-def test_one_company_throughout_is_what_it_was() -> None:
-    asked = Timelines.from_columns(
-        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2", "w3"])]]
-    )
-    assert asked.over == ["throughout"]
-    assert asked.runtime(np.log(times(asked.colocations))) == pytest.approx(
-        times(asked.colocations)
-    )
-
-
 @pytest.mark.parametrize(
     ("columns", "says"),
     [

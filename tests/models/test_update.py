@@ -427,12 +427,6 @@ def test_chosen_runs_calibrate_nothing(model: Model, parts: Parts) -> None:
     assert model.update(marked).metadata["updates"][-1]["calibration"] == 0
 
 
-def test_by_default_names_with_few_runs_are_asked_about(model: Model, parts: Parts) -> None:
-    features = Runs(parts.new.table.slice(0, 0), parts.new.workload_features)
-    found = model.update(features).suggest(most=1)
-    assert len(found.runs) == 1
-
-
 def test_the_command_suggests_and_writes_a_table(
     model: Model, parts: Parts, tmp_path: Path
 ) -> None:
