@@ -13,12 +13,10 @@ import pytest
 
 from jostle.answers import KnownNames
 from jostle.errors import BadData, NotPermitted, UsageError
-from jostle.placement import Node, Request, Standard
+from jostle.placement import Node, Request
 from jostle.service.state import (
     FORGOTTEN_AFTER_SECONDS,
-    Learning,
     LiveFleet,
-    LivePlaces,
     ModelFolder,
     NodeKinds,
     ObservedRun,
@@ -43,62 +41,6 @@ def placed(store: Store, id: str, node: str, until: float) -> None:
     with store.changing() as change:
         request = {"workload": "w"}
         change.put(PlacementRow(id, node, request, False, change.now + until, change.number))
-
-
-def test_without_a_table_platforms_are_nodes_or_those_of_a_cluster_are(store: Store) -> None:
-    fleet = LiveFleet(None, store)
-    fleet.sync(["p0", "p1"])
-    version, first = fleet.version, fleet.fleet()
-    assert [(node.name, node.platform, node.slots) for node in first.nodes] == [
-        ("p0", "p0", None),
-        ("p1", "p1", None),
-    ]
-    fleet.sync(["p0", "p1"])
-    assert (fleet.version, fleet.fleet()) == (version, first)
-    fleet.of_cluster = (Node("a", "p0", 1), Node("p1", "p1", 2))
-    placed(store, "x", "p1", 60.0)
-    fleet.sync(["p0", "p1"])
-    assert fleet.version > version
-    assert {node.name: len(node.tenants) for node in fleet.fleet().nodes} == {"a": 0, "p1": 1}
-    assert set(fleet.kinds.of) == {"a", "p1"}
-
-
-def test_a_tenant_ends_when_its_time_is_up_and_no_sooner(store: Store, tmp_path: Path) -> None:
-    (tmp_path / "fleet.csv").write_text(FLEET)
-    fleet = LiveFleet(tmp_path / "fleet.csv", store)
-    clock: Any = store.clock
-    there = {"x": 50.0, "y": 20.0, "z": 80.0}
-    for id, until in there.items():
-        placed(store, id, "east", until)
-    for seconds, left in ((0.0, "xyz"), (19.0, "xyz"), (20.0, "xz"), (50.0, "z"), (90.0, "")):
-        clock.now = FakeClock().now + seconds
-        fleet.sync([])
-        tenants = fleet.nodes["east"].tenants
-        assert sorted(tenant.workload for tenant in tenants) == ["w"] * len(left) + ["w03"]
-        assert sorted(fleet.placed) == list(left)
-    placed(store, "x", "east", 50.0)
-    fleet.sync([])
-    assert {t.name for t in fleet.nodes["east"].tenants} == {"x", "w03"}
-    assert [t.name for t in fleet.without("east", "x").tenants] == ["w03"]
-    assert len(fleet.without("east", "y").tenants) == 2
-    # A long time after everything is read anew, and what is forgotten by then is gone.
-    clock.now += 2 * FORGOTTEN_AFTER_SECONDS
-    fleet.sync([])
-    assert len(fleet.nodes["east"].tenants) == 1
-
-
-def test_what_was_let_go_or_has_ended_is_nobodys_tenant(store: Store) -> None:
-    """Also where all is read anew."""
-    for id, until in (("gone", 90.0), ("over", 5.0), ("there", 90.0)):
-        placed(store, id, "p0", until)
-    with store.changing() as change:
-        assert change.let_go("gone")
-        assert not change.let_go("gone")
-    store.clock.now += 10.0  # type: ignore[attr-defined]
-    fleet = LiveFleet(None, store)
-    fleet.sync(["p0"])
-    assert list(fleet.placed) == ["there"]
-    assert [tenant.name for tenant in fleet.nodes["p0"].tenants] == ["there"]
 
 
 def test_old_placements_are_swept_now_and_then(
@@ -142,27 +84,6 @@ def test_a_state_of_another_version_or_that_is_none_is_refused(tmp_path: Path) -
     (tmp_path / "text").write_text("no database " * 100)
     with pytest.raises(NotPermitted, match="cannot be opened: file is not a database"):
         Store(str(tmp_path / "text"), FakeClock())
-
-
-def test_what_runs_lives_on_for_as_long_again_once_half_of_it_is_over() -> None:
-    """What follows is asked of the database no more often than that."""
-    fleet: Any = SimpleNamespace(nodes={"n": None}, sync=lambda _: None)
-    made: list[tuple[str, float]] = []
-
-    class Places(LivePlaces):
-        def __init__(self) -> None:
-            self.fleet = fleet
-
-        def put(self, wanted: Any, served: Any, standard: Any) -> Any:
-            made.append((wanted.id, wanted.stay_seconds))
-
-    row = PlacementRow("c/x", "n", {"workload": "w"}, False, 100.0, 1)
-    fleet.placed = {"c/x": (row, None)}
-    served: Any = SimpleNamespace(known=SimpleNamespace(platforms=()))
-    there = {"c/x": ("n", {"workload": "w"})}
-    for now, ids in ((69.0, []), (71.0, ["c/x"])):
-        Places().follow("c/", there, 60.0, now, served, Standard())
-        assert made == [(id, 60.0) for id in ids]
 
 
 def test_a_model_that_answers_no_more_is_not_followed(tmp_path: Path) -> None:
@@ -298,25 +219,6 @@ def test_what_is_no_run_is_not_told_of() -> None:
     found = stays.see({**odd, "fine": fine, "at once": replace(fine, start=0.0)}, {"n": "p"}, 30.0)
     assert [run["id"] for run in found] == ["fine", "at once"]
     assert stays.see({"still there": odd["still there"]}, {"n": "p"}, 31.0)
-
-
-def test_a_model_learns_what_came_while_it_answered_or_since_it_last_learned(store: Store) -> None:
-    versions = ["old"] * 3 + ["new"] * 4 + [None] * 2
-    store.add_runs(
-        [
-            ObservedRun(f"r{n}", {"n": n}, 1e9, 0.9, 1.0, None, version)
-            for n, version in enumerate(versions)
-        ]
-    )
-    learning: Any = Learning(None, store, 1)  # type: ignore[arg-type]
-    assert [row["id"] for row in learning._rows(None, ["new"])] == ["r3", "r4", "r5", "r6"]
-    assert [row["id"] for row in learning._rows(5, ["new"])] == ["r5", "r6", "r7", "r8"]
-    assert store.count_runs(0, 9, ["new"]) == 4
-    assert store.count_runs(4, 9, ["new"]) == 3
-    assert store.count_runs(4, 8, None) == 4
-    assert [store.last_number(skipped=n) for n in (0, 3, 9)] == [9, 6, 0]
-    assert store.last_number(["old"]) == 3
-    assert store.last_number(["old", "new"], up_to=6) == 6
 
 
 def test_a_model_whose_files_come_one_after_the_other_is_served(

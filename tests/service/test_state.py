@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy import event
 
 import jostle
-from jostle.errors import UnreadableFile, UsageError
-from jostle.placement import Node, Standard
+from jostle.errors import UsageError
+from jostle.placement import Standard
 from jostle.placement.sets._parts import Parts
 from jostle.runs import Dataset
-from jostle.service.state import NOT_MEASURED, Archive, LivePlaces, read_served
+from jostle.service.state import Archive
 from jostle.service.state._tables import _without_password
 from tests.service.conftest import FLEET, Running, Start
 
@@ -328,30 +326,6 @@ def test_a_state_is_named_without_its_password(state: str, shown: str) -> None:
     assert _without_password(state) == shown
 
 
-def test_a_node_passes_where_nobody_was_promised_anything_and_a_slot_is_free() -> None:
-    """Of those where no bound is valid; its own placement is in nobody's way."""
-    some, none = jostle.Request("w", "t", slowdown=2.0), jostle.Request("w", "u")
-    tenants = {"promised": (some, none), "free": (none,), "full": (none, none), "empty": ()}
-    nodes = {name: Node(name, "p", 2, tenants=there) for name, there in tenants.items()}
-    own = replace(nodes["promised"], name="own", tenants=(replace(some, name="mine"), none))
-    places = cast(Any, SimpleNamespace(fleet=SimpleNamespace(nodes=nodes | {"own": own})))
-    why = dict.fromkeys([*nodes, "own", "unknown"], NOT_MEASURED[0])
-    found = LivePlaces.passing(places, {**why, "late": "own_late"}, "mine")
-    assert found == {
-        "promised": "no_slot",
-        "free": "ok",
-        "full": "no_slot",
-        "empty": "ok",
-        "own": "ok",
-        "unknown": "ok",
-        "late": "own_late",
-    }
-    nodes["promised"] = replace(nodes["promised"], slots=3)
-    assert LivePlaces.passing(places, why, "mine")["promised"] == "no_slot"
-    places.fleet.nodes["promised"] = nodes["promised"]
-    assert LivePlaces.passing(places, why, "mine")["promised"] == "tenant_late"
-
-
 def test_kinds_of_nodes_are_answered_for_as_they_are_now(service: Running) -> None:
     """Kept between questions, until a node is as none was before; for each confidence by itself."""
     inner = service.app.state.service
@@ -371,11 +345,6 @@ def test_kinds_of_nodes_are_answered_for_as_they_are_now(service: Running) -> No
     assert by_kind(levels[0]) is again
     alone = again.assess(asked).bound_seconds
     assert alone[fleet.kinds.of["west"]] >= alone[1]  # as it was before
-
-
-def test_a_folder_without_a_model_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match="no model here"):
-        read_served(tmp_path)
 
 
 def test_hundreds_of_tenants_on_one_node_are_told_apart() -> None:

@@ -20,11 +20,6 @@ ITEMS = [
     {"workload": "w01", "platform": "p1", "corunners": ["w02"]},
     {"workload": "w02", "platform": "p2", "corunners": ["w05", "w04"]},
 ]
-ASKED = jostle.Colocations.from_columns(
-    workload=[one["workload"] for one in ITEMS],
-    platform=[one["platform"] for one in ITEMS],
-    corunners=[one.get("corunners", []) for one in ITEMS],
-)
 REQUESTS = [
     jostle.Request("w00", slowdown=3.0),
     jostle.Request("w01", "big", deadline_seconds=500.0, memory_bytes=3e9),
@@ -44,14 +39,6 @@ def of_sessions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     folder = tmp_path_factory.mktemp("sessions") / "model"
     model.save(folder)
     return model, folder
-
-
-def test_predict_and_bound_answer_as_the_library(service: Running, model: Any) -> None:
-    np.testing.assert_array_equal(service.client.predict(ASKED), model.predict(ASKED))
-    mine, theirs = service.client.bound(ASKED, 0.8), model.bound(ASKED, 0.8)
-    for name in ("seconds", "outcome", "pool", "n", "rank", "evidence"):
-        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
-    assert mine.confidence == theirs.confidence
 
 
 def test_a_question_may_name_its_session(start: Start, of_sessions: tuple[Any, Path]) -> None:
