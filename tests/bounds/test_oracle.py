@@ -136,29 +136,6 @@ def test_every_answer(way: str, seed: int, confidences: list[float]) -> None:
             assert bounds.seconds[i] == pytest.approx(np.exp(mine.log_seconds), rel=1e-12)
 
 
-def test_scores_and_units_of_calibration_runs() -> None:
-    runs = made(1, {"w7": 5, "w3": 2})
-    predictor = Several()
-    found = CalibrationRuns.of(predictor, runs, np.arange(7))
-    centre, scale = (
-        getattr(predictor.candidates(runs.colocations), n) for n in ("centre", "scale")
-    )
-    expected = (np.log(runs.runtime_seconds) - centre) / scale
-    alone = np.isnan(centre[0])
-    assert alone.sum() == 2
-    np.testing.assert_allclose(found.scores[:, ~alone], expected[:, ~alone])
-    assert np.isposinf(found.scores[:, alone]).all()  # no answer counts as the worst there is
-    assert found.degree.tolist() == [0] * 7
-    assert not found.held_out.any()
-    joined = found.joined(CalibrationRuns.of(predictor, runs, np.arange(10, 17), held_out=True))
-    assert len(set(joined.unit.tolist())) == 14
-    assert np.diff(joined.unit[7:]).tolist() == [1] * 6
-    assert joined.held_out.tolist() == [False] * 7 + [True] * 7
-    some = joined.take(np.array([8, 0]))
-    assert some.unit.tolist() == [joined.unit[8], 0]
-    assert some.held_out.tolist() == [True, False]
-
-
 def margins(part: Selection, stages: dict[float, int], inside: np.ndarray) -> float:
     """The geometric mean over the levels of the mean margin, each calibrated on the very runs."""
     found = []

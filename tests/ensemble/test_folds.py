@@ -20,7 +20,6 @@ from jostle.ensemble._folds import (
     NOT_ASKED,
     SET_FOLDS,
     _fold_of_cells,
-    _turn_of_repeats,
     folds_of,
     kinds_of,
 )
@@ -58,16 +57,6 @@ def test_folds_of_sets_leave_out_what_they_say(campaign: CanonicalRuns, seed: in
     # Of each cell one run alone stays in all of them.
     for one in np.unique(cell[~beside]):
         assert sorted(turns[(cell == one) & ~beside].tolist())[:2] == [0, 1]
-
-
-def test_repeats_alone_take_turns(campaign: CanonicalRuns) -> None:
-    some = campaign.take(np.arange(len(campaign)) < len(campaign))
-    turn = _turn_of_repeats(some, np.random.default_rng(0))
-    alone = some.degree == 0
-    assert (turn[~alone] == -1).all()
-    assert ((turn[alone] == -1).sum(), turn.max()) == (len(np.unique(some.cell[alone])), 3)
-    counts = np.bincount(turn[turn >= 0], minlength=SET_FOLDS)
-    assert counts.min() > 0
 
 
 @pytest.mark.parametrize("seed", range(2))

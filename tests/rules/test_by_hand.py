@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,6 @@ import pytest
 from jostle.rules import (
     Answer,
     Boosting,
-    Forest,
     Ground,
     SlowdownRows,
     Strength,
@@ -22,14 +20,12 @@ from jostle.rules import (
     fit_encoded,
     fit_extrapolation,
     fit_simple_rules,
-    folds_of,
     grow_forest,
     looked_up,
     solo_runtimes,
     value_of,
 )
 from jostle.rules._by_kind import _posterior
-from jostle.rules._encoded import FOLDS, KINDS, SHRINKAGE
 from jostle.rules.larger._more import PART
 from jostle.runs import Runs
 
@@ -56,10 +52,6 @@ def with_log(rows: SlowdownRows, log: np.ndarray) -> SlowdownRows:
     return SlowdownRows(rows.target, rows.corunner, rows.row, log, rows.scale, rows.timed)
 
 
-def never() -> tuple[Answer, None]:
-    raise AssertionError("there is nothing to learn from fewer")
-
-
 def by_law(name: str, rows: SlowdownRows) -> np.ndarray:
     return np.log1p([LAWS[name](PRESS[beside]) for beside in company(rows)])
 
@@ -78,29 +70,6 @@ def test_what_is_looked_up_beyond_every_key_is_the_default() -> None:
     key, value = np.array([2, 5]), np.array([0.2, 0.5])
     assert looked_up(key, value, np.array([1, 2, 4, 5, 9]), -1.0).tolist() == [-1, 0.2, -1, 0.5, -1]
     assert looked_up(key[:0], value[:0], np.array([1])).tolist() == [0]
-
-
-def test_names_are_encoded_by_what_stands_outside_their_fold(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of rows that trees learn from; what they answer by is encoded by all."""
-    rows, random, seen = drawn(80, 10, most=1), np.random.default_rng(10), []
-
-    def grow(x: np.ndarray, *_: Any) -> Forest:
-        seen.append(x)
-        return Forest(np.zeros((0, 1), int), np.zeros((0, 1)), np.zeros((0, 2)), np.array(0.0))
-
-    monkeypatch.setattr("jostle.rules._encoded.grow_forest", grow)
-    y = random.normal(size=80)
-    names = fit_encoded(rows, y, rows.sets(), GROUND, 3).names
-    fold = folds_of(rows.sets(), FOLDS, np.random.default_rng([3, 5]))
-    at = KINDS.index("here")
-    for row, own in enumerate(rows.target):
-        others = fold != fold[row]
-        mine, overall = others & (rows.target == own), y[others].mean()
-        expected = overall + (y[mine] - overall).sum() / (mine.sum() + SHRINKAGE)
-        assert seen[0][row, at] == pytest.approx(expected)
-    assert names.overall == pytest.approx(y.mean())
 
 
 @pytest.mark.parametrize("law", LAWS)

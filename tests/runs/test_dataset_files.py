@@ -66,9 +66,15 @@ def test_a_file_cut_or_changed_anywhere_is_named(data):
         else:
             del content[place:]
         file.write_bytes(content)
-        with pytest.raises(UnreadableFile) as caught:
-            read_runs(folder)
-        assert str(file) in str(caught.value)
+        readers = [read_runs] if file.parent.name == "runs" else [read_runs, features_read]
+        for read in readers:
+            with pytest.raises(UnreadableFile) as caught:
+                read(folder)
+            assert str(file) in str(caught.value)
+
+
+def features_read(folder: str) -> object:
+    return Dataset(folder).features()
 
 
 def test_a_renamed_file_is_cut_anywhere(tmp_path: Path):

@@ -14,7 +14,7 @@ import pytest
 import jostle
 from jostle.errors import BadData, UnreadableFile
 from jostle.measure.campaign import _journal
-from jostle.runs import Dataset, Runs, read_runs
+from jostle.runs import Runs
 from jostle.traces import (
     GPUS,
     Traces,
@@ -68,28 +68,6 @@ def test_models(tmp_path: Path) -> None:
         assert path.parent == tmp_path
     assert refused >= 2 * FLIPS
     jostle.load(tmp_path)
-
-
-READERS: dict[str, Callable[[Path], Any]] = {
-    "runs": read_runs,
-    "features": lambda folder: Dataset(folder).features(),
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_datasets(tmp_path: Path, reader: str) -> None:
-    read = READERS[reader]
-    Dataset(tmp_path).write(some_runs())
-    refused = 0
-    for path in flipped(tmp_path):
-        if reader == "features" and path.parent.name == "runs":
-            continue
-        with pytest.raises(UnreadableFile) as raised:
-            read(tmp_path)
-        assert path.name in str(raised.value)
-        refused += 1
-    assert refused >= 2 * FLIPS
-    read(tmp_path)
 
 
 def test_traces_and_profiles(tmp_path: Path) -> None:
