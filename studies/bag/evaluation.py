@@ -1,75 +1,53 @@
-"""The protocol of Moolchandani et al. on bags, and the tests that small public data allow beside it.
-
-Three tests: one benchmark is left out with every run it is in (their Fig. 4), its runs alone being known;
-pairs are left out, both sides and all repeats together; and a fifth of the runs is (80/20). Each reports the
-mean relative error of every run and of the bag, whose time is that of its last member. Feature groups are
-left out and taken alone (their Fig. 5-9), and the questions on the way to every answer are counted (Fig.
-10-12).
-"""
+"""The protocol of Moolchandani et al. on bags: one benchmark is left out with every run it is in (their
+Fig. 4), its runs alone being known, by every feature group (their Fig. 5-9); and pairs are left out, both
+sides and all repeats together. Each reports the mean relative error of every run and of the bag, whose time
+is that of its last member."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.bag import Bag
-from jostle.errors import MissingExtra
+from jostle.errors import NotEnoughRuns
 from jostle.methods import learn
 from jostle.progress import Progress, no_progress
 from jostle.runs import solo_medians
-from studies.bag.bounds import BOUNDED, ApplicationCoverage, PairCoverage, pair_metrics
-from studies.bag.held_out import BagTests, LeftOut, held_out, rows_asked, without
 from studies.bag.methods import bag_methods
-from studies.bag.paper_features import paper_features
-from studies.bag.scores import scores
-from studies.cells import Runner, file_name, metrics_in
+from studies.cells import Runner, file_name
 from studies.fields import picked
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.runs import Runs
+    from jostle.runs import Colocations, Runs
 
-COUNTED = "tree"  # whose questions are counted
-USES = "uses of "
+TESTS = ("application", "pair")
+BENCHMARK_COLUMNS = ("program", "benchmark", "kernel", "family")
 
 
-@dataclass
+@dataclass(frozen=True)
 class BagsEvaluation:
-    """metrics: by documented name. methods: their names in order. features: of the tree; uses: (test runs,
-    features) its questions, one row per run, each from the tree that had not seen the run's benchmark;
-    tested: what each row of `uses` is. errors: {method: {benchmark: mean relative error}}. copies:
-    {platform: {workload: {number of copies: mean slowdown}}}, of bags of one program. cpu: the platform of
-    the CPU side. paper_features: their Table IV, as it is here."""
+    """metrics: by name, for TEST `application` or `pair`: `relative_error_mean_TEST_METHOD_ratio`,
+    `relative_error_mean_bag_TEST_METHOD_ratio`, `extra_time_r2_TEST_METHOD` (share of the variance of the
+    time beside others minus the time alone that is explained), `log_slowdown_r2_TEST_METHOD` (of the
+    logarithm of their ratio). methods: their names in order. errors: {method: {benchmark: mean relative
+    error}}."""
 
     metrics: dict[str, float]
     methods: tuple[str, ...]
-    features: tuple[str, ...]
-    uses: np.ndarray
-    tested: tuple[str, ...]
     errors: dict[str, dict[str, float]]
-    notes: list[str] = field(default_factory=list)
-    copies: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict)
-    cpu: str | None = None
-    paper_features: list[dict[str, Any]] = field(default_factory=list)
 
-    def uses_table(self) -> list[tuple[str, float, float]]:
-        """(feature, share of answers it is asked for, mean number of times), most asked first."""
-        if not len(self.uses):
-            return []
-        share, times = (self.uses > 0).mean(0), self.uses.mean(0)
-        order = np.lexsort((-times, -share))
-        return [(self.features[at], float(share[at]), float(times[at])) for at in order]
 
-    def uses_document(self) -> list[dict[str, Any]]:
-        """The same for JSON."""
-        return [
-            {"feature": name, "answers_ratio": share, "uses_mean": times}
-            for name, share, times in self.uses_table()
-        ]
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """rows: left out of one fit. test: one of TESTS. title: the benchmark, or the fold."""
+
+    test: str
+    title: str
+    rows: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,188 +57,149 @@ class BagCell:
     name: str
     method: Any
     part: LeftOut
+    seed: int
     data: str
 
     @property
     def file_name(self) -> str:
-        part = self.part
-        parts = (self.data, self.method, self.counts_uses, part.rows.tolist(), part.seed)
-        return file_name(f"bag-{part.test}-{self.name}-{part.seed}", parts)
-
-    @property
-    def counts_uses(self) -> bool:
-        return self.part.test == "application" and self.name == COUNTED
+        parts = (self.data, self.method, self.part.rows.tolist(), self.seed)
+        return file_name(f"bag-{self.part.test}-{self.name}-{self.seed}", parts)
 
     def measure(self, data: Runs) -> pa.Table:
-        """Rows and seconds, and how often the tree asks about each feature where that is counted."""
+        """Seconds that the method answers for the rows."""
         import pyarrow as pa
 
         rows = self.part.rows
-        train = without(data, rows)
-        fitted = learn(self.method, train, seed=self.part.seed)
-        asked = data.colocations.take(rows)
-        columns = {"row": rows, "seconds": fitted.predict(asked)}
-        if self.counts_uses:
-            counted = fitted.path_uses(asked)
-            for name, column in zip(fitted.feature_names, counted.T, strict=True):
-                columns[USES + name] = column
-        return pa.table(columns)
+        train = data.take(np.setdiff1d(np.arange(len(data)), rows))
+        fitted = learn(self.method, train, seed=self.seed)
+        return pa.table({"seconds": fitted.predict(data.colocations.take(rows))})
 
 
 def evaluate_bags(
     runs: Runs,
-    tests: BagTests | None = None,
+    cpu_platform: str | None = None,
+    target: str = "extra",
     *,
-    bounds: bool = True,
+    folds: int = 6,
+    seed: int = 0,
     methods: Sequence[str] | None = None,
     runner: Runner | None = None,
     progress: Progress = no_progress,
 ) -> BagsEvaluation:
-    """All tests for every method of bag_methods, or those named in `methods`.
+    """Make both tests for every method of bag_methods, or those named in `methods`.
 
-    bounds: whether coverage is measured, too. Metrics, for TEST `application`, `pair` or `fifth`:
-    `relative_error_mean_TEST_METHOD_ratio`, `relative_error_mean_bag_TEST_METHOD_ratio`,
-    `extra_time_r2_TEST_METHOD` (share of the variance of the time beside others minus the time alone that is
-    explained), `log_slowdown_r2_TEST_METHOD` (of the logarithm of their ratio), and for some methods
-    `coverage_90_TEST_METHOD_ratio` with its standard error; coverage_80 where a benchmark held out leaves
-    fewer than the nine others that a bound at 90% needs.
-    Raises NotEnoughRuns, UnknownName.
+    cpu_platform: that whose runs are features only. target: what the trees learn. folds: parts that the pairs
+    are cut into. Raises NotEnoughRuns, UnknownName.
     """
-    runs, tests = runs.ok(), tests or BagTests()
-    known = bag_methods(runs, tests.target, tests.cpu_platform)
-    chosen = picked(known, methods)
-    parts = held_out(runs, tests)
-    asked = rows_asked(runs, tests.cpu_platform)
-    runner = replace(runner or Runner(), tolerated=(MissingExtra,))
-    cells: list[Any] = [
-        BagCell(name, method, part, runner.data)
+    runs, runner = runs.ok(), runner or Runner()
+    chosen = picked(bag_methods(runs, target, cpu_platform), methods)
+    parts = held_out(runs, cpu_platform, folds, seed)
+    cells = [
+        BagCell(name, method, part, seed, runner.data)
         for name, method in chosen.items()
         for part in parts
     ]
-    if bounds:
-        held = {part.title: part.rows for part in parts if part.test == "application"}
-        cells += [
-            ApplicationCoverage(name, chosen[name], held, tests.seeds[0], runner.data)
-            for name in BOUNDED
-            if name in chosen
-        ]
-        cells += [
-            PairCoverage(name, chosen[name], asked, seed, runner.data)
-            for name in (*BOUNDED, "slowdown")
-            for seed in tests.seeds
-            if name in chosen
-        ]
     results = runner.run(cells, lambda: runs, progress)
-    missing = {
-        cell.name: f"{cell.name}: {result}"
-        for cell, result in zip(cells, results, strict=True)
-        if isinstance(result, MissingExtra)
-    }
-    measured = [
-        (cell, result)
-        for cell, result in zip(cells, results, strict=True)
-        if cell.name not in missing
-    ]
-    metrics = {"seeds": float(len(tests.seeds)), "runs": float(len(asked))}
-    answers = [(cell, outcomes) for cell, outcomes in measured if isinstance(cell, BagCell)]
-    metrics |= _error_metrics(runs, answers)
-    metrics |= _coverage_metrics(measured)
-    features, uses, tested = _uses(runs, answers)
-    errors = _errors_by_benchmark(runs, answers)
-    names = tuple(name for name in chosen if name not in missing)
-    notes = list(missing.values())
-    outcomes = BagsEvaluation(metrics, names, features, uses, tested, errors, notes)
-    described = learn(Bag(learner="tree", depth=1, cpu_platform=tests.cpu_platform), runs)
-    return replace(
-        outcomes,
-        copies=_copies(runs),
-        cpu=tests.cpu_platform,
-        paper_features=paper_features(described),
-    )
-
-
-def _copies(runs: Runs) -> dict[str, dict[str, dict[int, float]]]:
-    """Of bags of copies alone (the paper's Fig. 1 and 2)."""
-    c = runs.colocations
-    names = c.workload_names, c.platform_names
-    log_solo = solo_medians(runs, *names)
-    results: dict[str, dict[str, dict[int, list[float]]]] = {}
-    for row in np.flatnonzero(c.number_of_corunners > 0).tolist():
-        target, platform, others = c.row(row)
-        solo = np.exp(log_solo[c.platform[row], c.workload[row]])
-        if set(others) != {target} or not np.isfinite(solo):
-            continue
-        here = results.setdefault(platform, {}).setdefault(target, {})
-        here.setdefault(1 + len(others), []).append(float(runs.runtime_seconds[row] / solo))
-    return {
-        platform: {
-            name: {1: 1.0} | {k: float(np.mean(values)) for k, values in sorted(by.items())}
-            for name, by in sorted(here.items())
-        }
-        for platform, here in sorted(results.items())
-    }
-
-
-def _seconds(results: pa.Table) -> np.ndarray:
-    return results.column("seconds").to_numpy()
-
-
-def _error_metrics(runs: Runs, answers: list[tuple[BagCell, pa.Table]]) -> dict[str, float]:
-    """Means over the draws of a test."""
-    draws: dict[tuple[str, str], dict[int, list[tuple[np.ndarray, np.ndarray]]]] = {}
-    for cell, results in answers:
-        part = cell.part
-        by_seed = draws.setdefault((part.test, cell.name), {})
-        by_seed.setdefault(part.seed, []).append((part.rows, _seconds(results)))
-    metrics = {}
-    for (test, name), by_seed in draws.items():
-        each: dict[str, list[float]] = {}
-        for fits in by_seed.values():
-            for key, value in scores(runs, fits).items():
-                each.setdefault(key, []).append(value)
-        metrics |= {k.format(f"{test}_{name}"): float(np.mean(v)) for k, v in each.items()}
-    return metrics
-
-
-def _errors_by_benchmark(
-    runs: Runs, answers: list[tuple[BagCell, pa.Table]]
-) -> dict[str, dict[str, float]]:
-    errors: dict[str, dict[str, float]] = {}
-    for cell, results in answers:
+    answers: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = {}
+    errors: dict[str, dict[str, float]] = {name: {} for name in chosen}
+    for cell, result in zip(cells, results, strict=True):
+        rows, seconds = cell.part.rows, result.column("seconds").to_numpy()
+        answers.setdefault((cell.part.test, cell.name), []).append((rows, seconds))
         if cell.part.test == "application":
-            error = np.abs(_seconds(results) / runs.runtime_seconds[cell.part.rows] - 1)
-            errors.setdefault(cell.name, {})[cell.part.title] = float(np.nanmean(error))
-    return errors
+            error = np.abs(seconds / runs.runtime_seconds[rows] - 1)
+            errors[cell.name][cell.part.title] = float(np.nanmean(error))
+    metrics = {
+        key.format(f"{test}_{name}"): value
+        for (test, name), found in answers.items()
+        for key, value in scores(runs, found).items()
+    }
+    return BagsEvaluation(metrics, tuple(chosen), errors)
 
 
-def _coverage_metrics(measured: Sequence[tuple[Any, pa.Table]]) -> dict[str, float]:
-    metrics: dict[str, float] = {}
-    pairs: dict[str, list[dict[str, float]]] = {}
-    for cell, results in measured:
-        if isinstance(cell, ApplicationCoverage):
-            metrics |= metrics_in(results)
-        elif isinstance(cell, PairCoverage):
-            pairs.setdefault(cell.name, []).append(metrics_in(results))
-    return metrics | pair_metrics(pairs)
+def held_out(runs: Runs, cpu_platform: str | None, folds: int, seed: int) -> list[LeftOut]:
+    """Every part of both tests: each benchmark once, each fold of the pairs once. Raises NotEnoughRuns."""
+    c = runs.colocations
+    beside = c.number_of_corunners > 0
+    if cpu_platform is not None:
+        beside &= c.platform != c.platform_names.index(cpu_platform)
+    asked = np.flatnonzero(beside)
+    touched = rows_with(c, benchmarks_of(runs))
+    if len(touched) < 3 or len(asked) < folds:
+        raise NotEnoughRuns(f"{len(touched)} benchmarks and {len(asked)} runs beside are too few")
+    parts = [
+        LeftOut("application", name, np.intersect1d(rows, asked)) for name, rows in touched.items()
+    ]
+    unit = np.unique(runs.units("together")[asked], return_inverse=True)[1].reshape(-1)
+    place = np.random.default_rng(seed).permutation(unit.max() + 1) % folds
+    parts += [LeftOut("pair", str(fold), asked[place[unit] == fold]) for fold in range(folds)]
+    return [part for part in parts if len(part.rows)]
 
 
-def _uses(
-    runs: Runs, answers: list[tuple[BagCell, pa.Table]]
-) -> tuple[tuple[str, ...], np.ndarray, tuple[str, ...]]:
-    """(features, uses (n, features), what each row is), over the trees that left one benchmark out."""
-    counted = [results for cell, results in answers if cell.counts_uses]
-    names = (name for results in counted for name in results.column_names if name.startswith(USES))
-    columns = tuple(dict.fromkeys(names))
-    tested = []
-    for row in (row for results in counted for row in results.column("row").to_pylist()):
-        target, _, others = runs.colocations.row(row)
-        tested.append(f"{target} beside {' + '.join(others)}")
-    uses = np.zeros((len(tested), len(columns)), np.int64)
-    start = 0
-    for results in counted:
-        stop = start + len(results)
-        for place, name in enumerate(columns):
-            if name in results.column_names:
-                uses[start:stop, place] = results.column(name).to_numpy()
-        start = stop
-    return tuple(name.removeprefix(USES) for name in columns), uses, tuple(tested)
+def benchmarks_of(runs: Runs) -> dict[str, str]:
+    """{workload: its benchmark}, by the first of BENCHMARK_COLUMNS that there is; a command line is one by
+    itself: its `kernel` is the interpreter."""
+    names, table = runs.features_of("workload")
+    present = [] if table is None else table.column_names
+    chosen = next((name for name in BENCHMARK_COLUMNS if name in present), None)
+    if chosen is None or table is None:
+        return {name: name for name in runs.colocations.workload_names}
+    given = dict(zip(names, table.column(chosen).to_pylist(), strict=True))
+    if "kind" in present:
+        kinds = zip(names, table.column("kind").to_pylist(), strict=True)
+        given |= {name: name for name, kind in kinds if kind in ("command", "service")}
+    return {name: str(given.get(name) or name) for name in runs.colocations.workload_names}
+
+
+def rows_with(c: Colocations, groups: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """{benchmark: rows in which one of its workloads runs}."""
+    titles = sorted(set(groups.values()))
+    code = np.array([titles.index(groups[name]) for name in c.workload_names])
+    row = np.repeat(np.arange(len(c)), c.number_of_corunners)
+    out = {}
+    for number, title in enumerate(titles):
+        inside = code[c.workload] == number
+        inside[row[code[c.corunner] == number]] = True
+        out[title] = np.flatnonzero(inside)
+    return out
+
+
+def scores(runs: Runs, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+    """Measures by their names, with `{}` for test and method. answers: rows and seconds of each fit."""
+    held = np.concatenate([rows for rows, _ in answers])
+    guess = np.concatenate([seconds for _, seconds in answers])
+    actual = runs.runtime_seconds[held]
+    results = {"relative_error_mean_{}_ratio": float(np.nanmean(np.abs(guess / actual - 1)))}
+    c = runs.colocations
+    solo = np.exp(solo_medians(runs, c.workload_names, c.platform_names))
+    extra = actual - solo[c.platform[held], c.workload[held]]
+    usable = np.isfinite(extra) & np.isfinite(guess)
+    spread = float(((extra - extra[usable].mean())[usable] ** 2).sum())
+    if spread > 0:
+        left = float(((guess - actual)[usable] ** 2).sum())
+        results["extra_time_r2_{}"] = 1 - left / spread
+        log_slowdown = np.log(actual / (actual - extra))[usable]
+        varies = float(log_slowdown.var() * usable.sum())
+        left = float((np.log(guess / actual)[usable] ** 2).sum())
+        results["log_slowdown_r2_{}"] = 1 - left / varies if varies > 0 else float("nan")
+    whole = np.concatenate([bag_errors(runs, rows, seconds) for rows, seconds in answers])
+    if len(whole):
+        results["relative_error_mean_bag_{}_ratio"] = float(np.nanmean(whole))
+    return results
+
+
+def bag_errors(runs: Runs, rows: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Relative error of the latest end of every window whose members were all measured and asked for."""
+    c = runs.colocations
+    window = np.unique(runs.window[rows], return_inverse=True)[1].reshape(-1)
+    count = int(window.max(initial=-1)) + 1
+    members: list[set[int]] = [set() for _ in range(count)]
+    needed: list[set[int]] = [set() for _ in range(count)]
+    for at, row in zip(window.tolist(), rows.tolist(), strict=True):
+        start, stop = c.corunner_offsets[row], c.corunner_offsets[row + 1]
+        members[at].add(int(c.workload[row]))
+        needed[at] |= {int(c.workload[row]), *(int(code) for code in c.corunner[start:stop])}
+    whole = np.array([a == b for a, b in zip(members, needed, strict=True)], bool)
+    ends, guess = np.zeros(count), np.zeros(count)
+    np.maximum.at(ends, window, runs.runtime_seconds[rows])
+    np.maximum.at(guess, window, seconds)
+    return np.abs(guess[whole] / ends[whole] - 1)

@@ -11,13 +11,11 @@ if TYPE_CHECKING:
 
 
 def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, Any]:
-    """Every method of the tables by name: baselines, the paper's tree, trees on `target`, linear and support
-    vector regression on it and on the runtime as in the paper, each feature group alone and left out, and
-    slowdown and the factorization, which see features but learn names."""
+    """Every method of the tables by name: baselines, the paper's tree, trees on `target`, each feature group
+    alone and left out, and slowdown and the factorization, which see features but learn names."""
     from jostle.bag import GROUPS, Bag
     from jostle.factorization import Factorization
     from jostle.slowdown import Slowdown
-    from studies.bag.regression import FeatureRegression
     from studies.rivals.solo_time import SoloTime
 
     def bag(*groups: str, **options: Any) -> Bag:
@@ -31,13 +29,8 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
         "solo_constant": SoloTime("plus" if target == "extra" else "times"),
         "tree_runtime": bag(**paper),
         "tree": bag(learner="tree"),
-        "forest": bag(learner="forest"),
         "boosting": bag(rules=False),
         "bag": bag(),
-        "linear": FeatureRegression("linear", target, cpu_platform),
-        "svr": FeatureRegression("svr", target, cpu_platform),
-        "linear_runtime": FeatureRegression("linear", "runtime", cpu_platform),
-        "svr_runtime": FeatureRegression("svr", "runtime", cpu_platform),
         "slowdown": Slowdown(rank=4),
         "factorization": Factorization(),
     }

@@ -18,9 +18,7 @@ from jostle.factorization import Factorization
 from jostle.methods import learn
 from jostle.models import Model
 from jostle.runs import Runs, split_rows
-from studies.bag import bounds as bag_bounds
 from studies.bag import evaluation as bag_evaluation
-from studies.bag.held_out import BagTests, held_out, rows_asked
 from studies.factorization import measures as _measures
 from studies.rivals.linear import LinearScaling
 from studies.splits import evaluate_method, observed_split
@@ -103,19 +101,12 @@ def protocol_study(runs: Runs, method: Any) -> np.ndarray:
 
 def bags_left_out(kind: str) -> Callable[[Runs, Any], np.ndarray]:
     def study(runs: Runs, method: Any) -> np.ndarray:
-        tests = BagTests(seeds=[0])
-        part = next(part for part in held_out(runs, tests) if part.test == kind)
-        bag_evaluation.BagCell("any", method, part, "").measure(runs)
+        parts = bag_evaluation.held_out(runs, None, 6, 0)
+        part = next(part for part in parts if part.test == kind)
+        bag_evaluation.BagCell("any", method, part, 0, "").measure(runs)
         return part.rows
 
     return study
-
-
-def bags_bounded(runs: Runs, method: Any) -> np.ndarray:
-    asked = rows_asked(runs, None)
-    bag_bounds.PairCoverage("any", method, asked, 0, "").measure(runs)
-    parts = split_rows(runs.take(asked), [0.5, 0.05, 0.25, 0.2], 0, by="together")
-    return asked[parts[-1]]
 
 
 STUDIES: dict[str, tuple[Callable[[Runs, Any], np.ndarray], Callable[[], Runs], Any]] = {
@@ -125,7 +116,6 @@ STUDIES: dict[str, tuple[Callable[[Runs, Any], np.ndarray], Callable[[], Runs], 
     "protocol, linear": (protocol_study, some_runs, LinearScaling()),
     "bag, application": (bags_left_out("application"), vision_bags, Bag(learner="tree")),
     "bag, pair": (bags_left_out("pair"), vision_bags, Bag(learner="tree")),
-    "bag, bounds": (bags_bounded, vision_bags, Bag(learner="tree")),
 }
 
 
