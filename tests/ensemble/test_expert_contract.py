@@ -22,11 +22,11 @@ from jostle.runs import Runs
 from jostle.traces import Traces
 from studies.alignment.machine import Machine
 from studies.alignment.simulated import draw_programs, simulate_campaign
-from tests.accelerator import test_learned as profiled
+from tests.accelerator.test_learned import WAY, profiles, world
 from tests.alignment.test_probed import drawn_probed
 from tests.ensemble.campaigns import campaign_for
 from tests.ensemble.conftest import made_runs
-from tests.probes import test_probes as probed
+from tests.probes.test_probes import law as probed_law
 
 ROUNDING = 1e-7  # log seconds, of answers in single precision
 CLOSED = sorted(name for name in expert_names() if hasattr(expert_named(name), "leaves_out"))
@@ -49,12 +49,12 @@ def of_traced(traces: Traces) -> Data:
 
 
 def of_profiles() -> Data:
-    runs = profiled.world(profiled.WAY, noise=0.02)
-    return Data(runs, profiles=profiled.profiles())
+    runs = world(WAY, noise=0.02)
+    return Data(runs, profiles=profiles())
 
 
 def of_probes() -> Data:
-    return Data(probed.law(6, 4, triples=12, noise=0.01)[0])
+    return Data(probed_law(6, 4, triples=12, noise=0.01)[0])
 
 
 WORLDS: dict[str, Callable[[], Data]] = {
