@@ -1,7 +1,7 @@
 """Record kernels of PyTorch on a GPU, alone and in bags, for the accelerator and the bag alike.
 
     python -m studies.collect.gpu_pairs -o FOLDER [--budget 540] [--device cuda] [--modes mps,time-sliced]
-    python -m studies accelerator --on pairs --data FOLDER/dataset --sharing concurrent
+    jostle evaluate FOLDER/dataset --method accelerator --leave-out set
     jostle fit FOLDER/dataset --method accelerator -o model;  python -m studies bag --data FOLDER/dataset
 
 Nine kernels (copies in both directions among them) in five batch sizes: 45 alone, each with a trace of

@@ -126,28 +126,14 @@ def _magus_runs() -> KnownData:
 def _device(number: int) -> KnownData:
     """A made device, with profiles that do not show all that contention costs: its workloads alone, in pairs
     and by three."""
-    from studies.accelerator.decisions import MADE, NOISE
+    from studies.worlds.made_devices import MADE
 
     made = MADE[number]
     names, random = list(made.profiles), np.random.default_rng([made.seed, 4])
     triples = list(combinations(names, 3))
     chosen = [triples[at] for at in random.permutation(len(triples))[:DEVICE_TRIPLES]]
     sets = [*[(name,) for name in names] * 3, *combinations(names, 2), *chosen]
-    rows = [
-        (name, [*members[:at], *members[at + 1 :]], seconds, f"set{window}")
-        for window, members in enumerate(sets)
-        for at, (name, seconds) in enumerate(
-            zip(members, made.latency(members, None, "mean"), strict=True)
-        )
-    ]
-    noise = np.exp(random.normal(0, NOISE, len(rows)))
-    runs = Runs.from_columns(
-        workload=[row[0] for row in rows],
-        platform=["made"] * len(rows),
-        corunners=[row[1] for row in rows],
-        runtime_seconds=np.array([row[2] for row in rows]) * noise,
-        window_id=[row[3] for row in rows],
-    )
+    runs = made.runs(sets, random)
     return KnownData(runs, made.profiles)
 
 
