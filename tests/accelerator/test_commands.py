@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import jostle
-import studies
 from jostle.accelerator import (
     Application,
     Device,
@@ -351,18 +350,6 @@ def test_sets_are_bounded_where_runs_were_measured(
         assert one["seconds"] < one["bound_seconds"] <= one["limit_seconds"]
     shown = exit_code([*ask]), capsys.readouterr().out
     assert "bounds are simulated as if" in shown[1]
-
-
-def test_evaluate_pairs(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert studies.run(["accelerator", "--on", "pairs", "--data", str(fleet), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    metrics = document["metrics"]
-    # The world was made by the simulator, so only its noise is left.
-    assert metrics["error_mean_ratio"] < 0.03 < metrics["sequential_error_mean_ratio"]
-    assert metrics["error_mean_ratio"] < metrics["constant_error_mean_ratio"]
-    assert metrics["error_mean_ratio"] < metrics["bubble_error_mean_ratio"] < 0.5
-    assert studies.run(["accelerator", "--on", "moon"]) == 2
-    assert studies.run(["accelerator", "--on", "v100", "--data", str(fleet)]) == 4
 
 
 def test_replayed_alone_a_profile_takes_its_own_time() -> None:
