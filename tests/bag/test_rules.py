@@ -106,8 +106,7 @@ def test_weights_know_programs_that_ran_beside_others_from_new_ones() -> None:
     fitted = learn(QUICK, known)
     new, old = said(fitted, held), said(fitted, known)
     assert sum(new.values()) == pytest.approx(1.0)
-    assert by_names(old) > 0.5
-    assert new != old
+    assert by_names(old) > max(0.5, by_names(new))
     first = held.colocations.take(np.zeros(1, np.int64))
     assert fitted.explained(first).weights == new
     assert "the answer is made of" in str(fitted.explain(first))
@@ -141,7 +140,7 @@ def test_the_papers_tree_stands_alone() -> None:
     assert "rules" in learn(Bag(learner="tree", rules=True), runs).experts
 
 
-@pytest.mark.parametrize("bags", [1, 2, 5])
+@pytest.mark.parametrize("bags", [1, 5])
 def test_few_bags_are_enough_to_answer(bags: int) -> None:
     runs = make_bags(most=1)
     beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)
@@ -150,25 +149,6 @@ def test_few_bags_are_enough_to_answer(bags: int) -> None:
     asked = runs.colocations
     assert np.isfinite(fitted.predict(asked)).all()
     assert (fitted.predict(asked) > 0).all()
-
-
-def test_new_programs_are_not_answered_as_known_ones() -> None:
-    """By their names nothing is known of them: trees alone are further off than what is usual."""
-    known, held = without(made("effects"), set(NAMES_HERE[:3]))
-    fitted = learn(QUICK, known)
-    assert by_names(said(fitted, held)) < by_names(said(fitted, known))
-    assert error(fitted, held) < error(learn(replace(QUICK, rules=False), known), held)
-
-
-def test_what_others_add_in_shares_of_the_time_alone_is_found() -> None:
-    """Each co-runner costs its own share of the time alone; shares add up."""
-    runs = made("effects", repeats=2)
-    unit = runs.units("together")
-    held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
-    fitted = learn(QUICK, runs.take(~held))
-    asked = said(fitted, runs.take(held))
-    assert max(asked, key=asked.__getitem__) == "additive effects, in shares of the time alone"
-    assert error(fitted, runs.take(held)) < 0.029  # noise alone is 0.024
 
 
 def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
@@ -182,10 +162,10 @@ def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
     assert error(fitted, runs.take(held)) < 0.6 * error(best, runs.take(held))
 
 
-def on_one_core(seed: int, share: float = 1.0, told: bool = True) -> Runs:
+def on_one_core(seed: int, told: bool = True) -> Runs:
     """Sixteen programs that are on a core for different parts of their time alone, in pairs, threes and
-    copies on one core, and on a platform where each has a core and nobody waits. share: how much of what is
-    wanted at once is waited. told: whether runs alone tell their CPU time."""
+    copies on one core, and on a platform where each has a core and nobody waits. told: whether runs
+    alone tell their CPU time."""
     random = np.random.default_rng(seed)
     names = [f"p{i:02}" for i in range(16)]
     on = dict(zip(names, random.uniform(0.1, 1.0, 16).tolist(), strict=True))
@@ -197,7 +177,7 @@ def on_one_core(seed: int, share: float = 1.0, told: bool = True) -> Runs:
         for at, own in enumerate(bag):
             beside = tuple(other for place, other in enumerate(bag) if place != at)
             wanted = on[own] * sum(on[other] for other in beside)
-            rows += [("one", own, beside, 1 + share * wanted), ("own", own, beside, 1.0)]
+            rows += [("one", own, beside, 1 + wanted), ("own", own, beside, 1.0)]
     noise = np.exp(0.02 * random.normal(size=len(rows)))
     seconds = [solo[own] * slow * n for (_, own, _, slow), n in zip(rows, noise, strict=True)]
     cpu = [on[own] * s for (_, own, _, _), s in zip(rows, seconds, strict=True)]
@@ -210,15 +190,11 @@ def on_one_core(seed: int, share: float = 1.0, told: bool = True) -> Runs:
     )
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5])
-def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_core(
-    share: float,
-) -> None:
-    """The error of its noise alone where runs tell their CPU time, and more than twice it without where all
-    of it is waited."""
+def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_core() -> None:
+    """The error of its noise alone where runs tell their CPU time, and more than twice it without."""
     found = {}
     for told in (True, False):
-        runs = on_one_core(1, share, told)
+        runs = on_one_core(1, told)
         c = runs.colocations
         strange = {"p03", "p08", "p12"}
         rows = [c.row(row) for row in range(len(runs))]
@@ -229,9 +205,7 @@ def test_a_program_that_never_ran_beside_others_is_known_by_its_share_of_the_cor
         assert bool(turns) is told
         again = Bag.restore(*fitted.to_arrays())
         assert again.predict(c).tolist() == fitted.predict(c).tolist()
-    assert found[True] < min(0.03, found[False])
-    if share == 1:
-        assert found[True] < 0.5 * found[False]
+    assert found[True] < min(0.03, 0.5 * found[False])
 
 
 def test_half_known_shares_are_no_obstacle() -> None:
