@@ -18,7 +18,6 @@ from jostle.accelerator import (
     how_many_fit,
     simulate,
 )
-from jostle.errors import BadData
 from jostle.traces import GPUS, tasks_from_rows
 from tests.accelerator.made_profiles import DEVICE, ENGINES, FULL, ends
 
@@ -94,11 +93,6 @@ def test_lanes_by_hand(engine: Any) -> None:
     queries = Tenant(app, 2, arrivals=np.array([1.0, 2.0]))
     found = engine([queries], DEVICE)
     assert found.latencies[0].tolist() == [12.0, 23.0]
-
-
-def test_a_task_waits_for_an_earlier_one_only() -> None:
-    with pytest.raises(BadData, match="does not come before"):
-        Application.of("a", Task("htod", 1.0, after=1), Task("htod", 1.0, lane=1))
 
 
 @pytest.mark.parametrize("seed", range(4))

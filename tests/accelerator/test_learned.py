@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +10,14 @@ import pytest
 import jostle
 from jostle.accelerator import Accelerator, Application, Device, Task, simulated_seconds
 from jostle.accelerator.learned._coruns import CoRuns
-from jostle.accelerator.learned._covariance import BY_NUMBER, CoRunPlaces, named_part, parts_in
-from jostle.accelerator.learned._delays import Delays, Sharing, ways_to_share
-from jostle.accelerator.learned._process import ADDITIVE, fit_corun_process
-from jostle.ensemble import NEW_SET, Ensemble, expert_named
+from jostle.accelerator.learned._covariance import CoRunPlaces
+from jostle.accelerator.learned._delays import Delays, Sharing
+from jostle.accelerator.learned._process import fit_corun_process
+from jostle.ensemble import NEW_SET, Ensemble
 from jostle.errors import UnknownName
 from jostle.methods import Data, learn
 from jostle.runs import Colocations, Runs
 from jostle.traces import GPUS, Profile, tasks_from_rows
-from tests.ensemble.campaigns import campaign_for
 
 pytest.importorskip("scipy")
 NAMES = tuple(f"w{number}" for number in range(8))
@@ -87,18 +84,18 @@ def test_the_way_to_share_is_found_and_beats_what_knows_no_simulation() -> None:
     assert error < np.abs(bare.predict(test.colocations) / test.runtime_seconds - 1).mean()
 
 
-def law(noise: float = 0.01, alone: int = 1) -> Runs:
+def law(noise: float = 0.01) -> Runs:
     """Every pair both ways and every workload alone: sensitivity times pressure, of which no trace tells."""
     random = np.random.default_rng(7)
     sensitivity, pressure = random.uniform(0.1, 1.0, (2, len(NAMES)))
     target, other = np.nonzero(~np.eye(len(NAMES), dtype=bool))
     solo = np.array([a.solo_seconds for a in applications()])
     seconds = solo[target] * (1 + sensitivity[target] * pressure[other])
-    every = np.concatenate([np.tile(solo, alone), seconds])
+    every = np.concatenate([solo, seconds])
     return Runs.from_columns(
-        workload=[*NAMES * alone, *(NAMES[t] for t in target)],
+        workload=[*NAMES, *(NAMES[t] for t in target)],
         platform=["v100"] * len(every),
-        corunners=[*([] for _ in NAMES * alone), *([NAMES[o]] for o in other)],
+        corunners=[*([] for _ in NAMES), *([NAMES[o]] for o in other)],
         runtime_seconds=every * np.exp(random.normal(0, noise, len(every))),
     )
 
@@ -120,37 +117,6 @@ def test_of_six_pairs_a_simulation_that_fits_by_chance_is_not_worse_than_a_const
         constant.append(np.abs(usual / slowdown[~known] - 1).mean())
     assert np.mean(ours) < np.mean(constant)
     assert max(np.array(ours) / constant) < 1.2
-
-
-def test_few_pairs_are_all_learned_from_however_many_runs_alone_there_are() -> None:
-    runs = law(alone=6)
-    units, alone = runs.units("together"), runs.colocations.number_of_corunners == 0
-    kept = np.random.default_rng(0).permutation(np.unique(units[~alone]))[:6]
-    few = runs.take(np.flatnonzero(alone | np.isin(units, kept)))
-    model = jostle.fit(Data(few, profiles=profiles()), Accelerator())
-    assert int(model.metadata["runs"]["calibration"]) >= len(few) - int(alone.sum())
-    asked = runs.colocations.take(np.flatnonzero(~alone))
-    every = learn(Accelerator(), Data(few, profiles=profiles())).predict(asked)
-    np.testing.assert_array_equal(model.predict(asked), every)
-    some = few.colocations.take(np.flatnonzero(few.colocations.number_of_corunners > 0))
-    assert set(model.bound(some, 0.8).outcome) == {"cross_validated"}
-
-
-def test_of_few_pairs_what_counts_at_all_is_asked_in_two_ways() -> None:
-    """And a model says the same when it is read again."""
-    runs = world(WAY, noise=0.02)
-    units, beside = runs.units("together"), runs.colocations.number_of_corunners > 0
-    kept = np.random.default_rng(0).permutation(np.unique(units[beside]))[:10]
-    known = runs.take(np.flatnonzero(~beside | np.isin(units, kept)))
-    found = learn(Accelerator(), Data(known, profiles=profiles()))
-    wide = [one for label, one in simulations(found).items() if "wide" in label]
-    assert wide
-    assert all(m.recipe.is_wide and m.process is not None for m in wide)
-    asked = runs.colocations.take(np.flatnonzero(beside))
-    arrays, document = found.to_arrays()
-    again = Accelerator.restore(arrays, json.loads(json.dumps(document)))
-    np.testing.assert_array_equal(again.predict(asked), found.predict(asked))
-    assert any(m.recipe.is_wide for m in simulations(again).values())
 
 
 def test_of_ten_pairs_the_way_to_share_has_nearly_all_weight() -> None:
@@ -227,23 +193,6 @@ def test_every_platform_learns_its_own_way() -> None:
     assert fitted.way_to_share("alone") != fitted.way_to_share("mps")
 
 
-def test_sessions_are_told_apart() -> None:
-    runs = world(WAY)
-    beside = runs.colocations.number_of_corunners > 0
-    slow = np.where(beside, 0.3, 0.0)
-    columns = runs.colocations.to_columns()
-    both = Runs.from_columns(
-        **{name: [*column, *column] for name, column in columns.items()},
-        runtime_seconds=np.concatenate([runs.runtime_seconds, runs.runtime_seconds + slow]),
-        campaign=["one"] * len(runs) + ["other"] * len(runs),
-    )
-    train, test = held_out(both)
-    fitted = learn(Accelerator(), Data(train, profiles=profiles()))
-    middle = test.runtime_seconds.reshape(2, -1).mean(axis=0)
-    half = test.take(np.arange(len(middle)))
-    assert np.abs(fitted.predict(half.colocations) / middle - 1).mean() < 0.03
-
-
 def test_names_without_a_profile_and_old_models_are_refused() -> None:
     runs = world(Sharing("concurrent", "shared", "since start"))
     some = {name: profile for name, profile in profiles().items() if name != "w3"}
@@ -295,27 +244,6 @@ def test_what_never_ran_is_as_long_as_its_trace_tells() -> None:
         assert np.isfinite(beside).all()
 
 
-def test_learned_without_a_part_is_learned_from_the_rest() -> None:
-    """As far as the strengths of parts, which all rows tell, are alike."""
-    runs = world(WAY)
-    expert: Any = expert_named("simulation")()
-    campaign = campaign_for(Data(runs, profiles=profiles()))
-    label = "simulation and process of seconds 0"
-    assert label in expert.labels(campaign)
-    whole = expert.fit(campaign, (label,))
-    gone = np.isin(campaign.sets(True), np.unique(campaign.sets(True))[::4]) & campaign.beside
-    part = campaign.take(~gone)
-    part.shared["whole"] = part
-    for key in [key for key in part.shared if "co-runs" in key]:
-        del part.shared[key]
-    again = expert.fit(part, (label,))
-    part.shared["whole"] = campaign
-    asked = campaign.every_row.take(gone)
-    told = whole.without(part, (label,)).log_slowdowns(asked, campaign.ground)
-    assert told == pytest.approx(again.log_slowdowns(asked, campaign.ground), abs=0.02)
-    assert whole.log_slowdowns(asked, campaign.ground) != pytest.approx(told, abs=1e-6)
-
-
 def simulations(fitted: Any) -> dict[str, Any]:
     return fitted.experts["simulation"].members_of(0)
 
@@ -337,9 +265,9 @@ def test_a_process_finds_what_a_simulator_misses() -> None:
     places = CoRunPlaces.of(rows, np.zeros(len(rows)))
     test = np.isin(places.together, np.unique(places.together)[::6])
 
-    def fitted(kept: np.ndarray, names: tuple[str, ...] | None = None):
+    def fitted(kept: np.ndarray):
         noises = np.ones((2, int(kept.sum())))
-        return fit_corun_process(places.take(kept), extra[kept], noises, features, names)
+        return fit_corun_process(places.take(kept), extra[kept], noises, features)
 
     model = fitted(~test)
     off = model.predict(places.take(test)) - extra[test]
@@ -361,46 +289,12 @@ def test_a_process_finds_what_a_simulator_misses() -> None:
     assert np.abs(off).mean() < 0.6 * np.abs(extra[~seen]).mean()
 
 
-def test_what_each_corunner_adds_is_averaged_in_one_part_and_summed_in_another() -> None:
-    coruns, _, _ = interacting()
-    pairs = CoRunPlaces.of(coruns, np.zeros(len(coruns)))
-    assert not set(BY_NUMBER) & set(
-        parts_in(pairs)
-    )  # of one number of co-runners they say nothing more
-    random = np.random.default_rng(3)
-    beside = random.integers(0, 3, coruns.beside.shape).astype(float)
-    beside[:, 0] += 1
-    places = CoRunPlaces.of(replace(coruns, beside=beside), np.zeros(len(coruns)))
-    assert set(BY_NUMBER) <= set(parts_in(places))
-    summed = named_part("co-runners summed", places, places)
-    assert summed == pytest.approx(beside @ beside.T)
-    for name in BY_NUMBER:
-        assert np.linalg.eigvalsh(named_part(name, places, places)).min() > -1e-6
-
-
-def test_effects_add_up() -> None:
-    rows, _, _ = interacting()
-    random = np.random.default_rng(3)
-    effects = random.normal(size=(2, 10))
-    extra = effects[0][rows.target] + rows.share @ effects[1]
-    places = CoRunPlaces.of(rows, np.zeros(len(rows)))
-    test = places.together == places.together[0]
-    kept = places.take(~test), extra[~test], np.ones((2, int((~test).sum())))
-    model = fit_corun_process(*kept, None, ADDITIVE)
-    np.testing.assert_allclose(model.predict(places.take(test)), extra[test], atol=0.1)
-
-
-def test_ways_to_share_and_delays() -> None:
-    assert len(ways_to_share(None, None)) == len(set(ways_to_share(None, None))) == 12
-    assert {way.sharing for way in ways_to_share("sequential", None)} == {"sequential"}
-    delays = Delays(applications(), Device.of(GPUS["V100"]))
-    # Two kernels of a second in turn; where one leaves the device idle for 1.4 s it delays the other once in
-    # two runs, but for the first three of 20.
+def test_delays_by_hand() -> None:
+    """Two kernels of a second in turn; where one leaves the device idle for 1.4 s it delays the other once in
+    two runs, but for the first three of 20."""
     kernels = [Application.of(name, Task("kernel", 1.0)) for name in ("a", "b")]
+    way = Sharing("sequential", "shared", "repeating")
     for idle, later in ((0.0, 19 / 20), (1.4, 9 / 20)):
         both = Delays(kernels, Device.of(GPUS["V100"]), np.array([0.0, idle]))
-        way = Sharing("sequential", "shared", "repeating")
         found = both.of(way, np.array([0]), np.eye(2)[[1]])
         np.testing.assert_allclose(found, later, rtol=1e-9)
-    few = delays.affordable(ways_to_share(None, None), np.zeros(10**7, int), np.eye(8)[[0]])
-    assert len(few) == 1

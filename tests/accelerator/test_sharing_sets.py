@@ -24,7 +24,6 @@ from jostle.accelerator import (
     simulate,
 )
 from jostle.cli import exit_code
-from jostle.errors import UsageError
 from jostle.traces import write_profiles
 from tests.accelerator.made_profiles import profile_of
 
@@ -147,23 +146,6 @@ def test_a_set_is_not_called_kept_by_luck() -> None:
 
     assert kept(0.97) <= 2  # six of them by one look
     assert kept(1.3) >= 18
-
-
-def test_intervals_of_few_starved_and_longest() -> None:
-    assert all(np.isnan(interval_of(np.ones(100), "p99")))
-    assert all(np.isnan(interval_of(np.ones(10_000), "max")))
-    assert interval_of(np.ones(1010), "p99") == (1.0, 1.0)
-    starved = np.concatenate([np.ones(900), np.full(110, np.inf)])
-    assert interval_of(starved, "p99") == (np.inf, np.inf)
-
-
-def test_nonsense_is_refused() -> None:
-    with pytest.raises(UsageError, match="1 to 10"):
-        sets_that_fit([], DEVICE, ["concurrent"])
-    with pytest.raises(UsageError, match="same name"):
-        sets_that_fit([WISHES[0], WISHES[0]], DEVICE, ["concurrent"])
-    with pytest.raises(UsageError, match="slice"):
-        sets_that_fit(WISHES, DEVICE, ["halves"])
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
