@@ -4,14 +4,16 @@ Source: Prophet (ASPLOS 2017), Sec. 6: a ready-time table holds when the next ta
 ready; the earliest is submitted. A completion moves the entry of its application. Here an application has an
 entry for each of its lanes, and a task may wait for one of another lane. Simultaneous events: completions
 first, then submissions in the order of the tenants and lanes, so that runs are repeatable to the bit.
-Kernels and transfers are served by facilities.
+Kernels and transfers are served by facilities: `submit` takes a ticket now, `until_change` says
+in how many seconds anything changes by itself, `advance` lets so much time pass and returns the tickets
+that are done, within a tolerance, in the order of submission.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -39,23 +41,6 @@ class Ticket:
     partition: int = 0
     most_pes: float = INFINITE
     lane: int = 0
-
-
-class Facility(Protocol):
-    """Where tickets are served. Time passes only by `advance`."""
-
-    def submit(self, ticket: Ticket) -> None:
-        """Take a ticket now. Tickets come in the order of their sequence numbers."""
-        ...
-
-    def until_change(self) -> float:
-        """Seconds until anything changes if nothing more is submitted; infinity where nothing will."""
-        ...
-
-    def advance(self, seconds: float, tolerance_seconds: float) -> list[Ticket]:
-        """Let time pass, at most until_change(). Returns the tickets that are done, in the order of
-        submission; what ends within the tolerance is done."""
-        ...
 
 
 @dataclass
@@ -281,7 +266,7 @@ def simulate_plainly(
 ) -> Schedule:
     """As jostle.accelerator.simulate."""
     resources = tuple(sorted(set().union(*(t.application.columns.resources for t in tenants))))
-    kernels: dict[str, Facility] = {
+    kernels: dict[str, Any] = {
         "concurrent": ConcurrentFacility(device, resources),
         "sequential": SequentialFacility(),
         "time-sliced": TimeSlicedFacility(device.time_slice_seconds),
@@ -296,7 +281,7 @@ class Reference:
         self,
         tenants: Sequence[Tenant],
         device: Device,
-        kernels: Facility,
+        kernels: Any,
         resources: tuple[str, ...],
     ) -> None:
         self.tenants = tenants

@@ -84,41 +84,6 @@ def test_the_way_to_share_is_found_and_beats_what_knows_no_simulation() -> None:
     assert error < np.abs(bare.predict(test.colocations) / test.runtime_seconds - 1).mean()
 
 
-def law(noise: float = 0.01) -> Runs:
-    """Every pair both ways and every workload alone: sensitivity times pressure, of which no trace tells."""
-    random = np.random.default_rng(7)
-    sensitivity, pressure = random.uniform(0.1, 1.0, (2, len(NAMES)))
-    target, other = np.nonzero(~np.eye(len(NAMES), dtype=bool))
-    solo = np.array([a.solo_seconds for a in applications()])
-    seconds = solo[target] * (1 + sensitivity[target] * pressure[other])
-    every = np.concatenate([solo, seconds])
-    return Runs.from_columns(
-        workload=[*NAMES, *(NAMES[t] for t in target)],
-        platform=["v100"] * len(every),
-        corunners=[*([] for _ in NAMES), *([NAMES[o]] for o in other)],
-        runtime_seconds=every * np.exp(random.normal(0, noise, len(every))),
-    )
-
-
-def test_of_six_pairs_a_simulation_that_fits_by_chance_is_not_worse_than_a_constant() -> None:
-    runs = law()
-    beside = runs.colocations.number_of_corunners > 0
-    alone = runs.runtime_seconds[~beside]
-    units, random = runs.units("together"), np.random.default_rng(0)
-    ours, constant = [], []
-    for _ in range(6):
-        kept = random.permutation(np.unique(units[beside]))[:6]
-        known = ~beside | np.isin(units, kept)
-        train, test = runs.take(np.flatnonzero(known)), runs.take(np.flatnonzero(~known))
-        fitted = learn(Accelerator(), Data(train, profiles=profiles()))
-        ours.append(np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean())
-        slowdown = runs.runtime_seconds / alone[runs.colocations.workload]
-        usual = np.median(slowdown[known & beside])
-        constant.append(np.abs(usual / slowdown[~known] - 1).mean())
-    assert np.mean(ours) < np.mean(constant)
-    assert max(np.array(ours) / constant) < 1.2
-
-
 def test_of_ten_pairs_the_way_to_share_has_nearly_all_weight() -> None:
     runs = world(WAY, noise=0.02)
     units, beside = runs.units("together"), runs.colocations.number_of_corunners > 0
@@ -169,15 +134,6 @@ def test_without_a_run_beside_others_it_is_the_simulator() -> None:
     assert fitted.way_to_share("v100") == ("concurrent", "per_direction")
     every = jostle.fit(Data(alone, profiles=profiles()))
     assert every.predict(asked) == pytest.approx(fitted.predict(asked))
-
-
-def test_one_run_beside_others_is_taken_as_typical() -> None:
-    runs = world(Sharing("concurrent", "shared", "since start"))
-    fitted = learn(Accelerator(), Data(runs.take(np.arange(9)), profiles=profiles()))
-    asked = runs.take(np.arange(8, 20)).colocations
-    answers = fitted.predict(asked)
-    assert np.isfinite(answers).all()
-    assert (answers > 0).all()
 
 
 def test_every_platform_learns_its_own_way() -> None:

@@ -63,18 +63,6 @@ def test_what_costs_is_named() -> None:
     assert causes(SERVICE, [COPIES], DEVICE).kernels_seconds == pytest.approx(0, abs=1e-12)
 
 
-def test_long_queries_beside_short_work_are_fewer_but_enough_for_a_percentile() -> None:
-    def runs(batch: Application, instances: int, statistic: str = "mean") -> int:
-        asked = service(Objective(9.0, statistic=statistic))
-        return how_many_fit(asked, batch, DEVICE, most=instances).sets[-1].times[0].runs
-
-    assert runs(SMALL, 1) == 50
-    tiny = Application.of("tiny", Task("kernel", 1e-5, blocks=8))
-    assert runs(tiny, 1) == 9
-    assert runs(tiny, 4) == 3
-    assert runs(SMALL, 1, "p99") == 101
-
-
 def test_order_statistics_are_exact() -> None:
     latency = Latency.of(np.arange(1, 101, dtype=float))
     assert (latency.p95_seconds, latency.p99_seconds) == (95, 99)

@@ -67,8 +67,3 @@ def test_it_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.Monkey
     recorder.main(given)  # what failed is tried once more, and no more
     recorder.main(given)
     assert len(path.read_text().splitlines()) == 4
-
-
-def test_nonsense_is_refused_and_a_device_that_is_not_here_too(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit):
-        recorder.main(["-o", str(tmp_path), "--modes", "none"])
