@@ -8,7 +8,6 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from jostle.answers import SimpleRule
 from jostle.bag import Bag, FittedBag
 from jostle.ensemble import weights_in_words
 from jostle.methods import Answers, learn
@@ -24,7 +23,7 @@ def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs
     """Fourteen programs with six features that say nothing, alone thrice and in bags of two and three.
 
     turns: each member takes its turn; none: nobody disturbs anybody; effects: what moves memory slows
-    others; product: what moves memory slows what does.
+    others.
     """
     random = np.random.default_rng(seed)
     solo = np.exp(random.normal(size=len(NAMES_HERE)))
@@ -40,7 +39,6 @@ def made(law: str, seed: int = 0, noise: float = 0.03, repeats: int = 1) -> Runs
                 "turns": 1.0 + len(beside),
                 "none": 1.0,
                 "effects": 1.0 + heavy[list(beside)].sum(),
-                "product": np.exp(6 * heavy[own] * heavy[list(beside)].mean()),
             }[law]
             rows.append((own, beside, solo[own] * slow))
     seconds = np.array([row[2] for row in rows]) * np.exp(noise * random.normal(size=len(rows)))
@@ -151,17 +149,6 @@ def test_few_bags_are_enough_to_answer(bags: int) -> None:
     assert (fitted.predict(asked) > 0).all()
 
 
-def test_who_slows_whom_is_found_beyond_effects_of_the_names() -> None:
-    runs = made("product", repeats=2)
-    unit = runs.units("together")
-    held = np.isin(unit, np.unique(unit)[::4]) & (runs.colocations.number_of_corunners > 0)
-    fitted = learn(QUICK, runs.take(~held))
-    at = fitted.weighed.labels
-    assert any(label.startswith("effects and") for label in at)
-    best = learn(SimpleRule("effects"), runs.take(~held))
-    assert error(fitted, runs.take(held)) < 0.6 * error(best, runs.take(held))
-
-
 def on_one_core(seed: int, told: bool = True) -> Runs:
     """Sixteen programs that are on a core for different parts of their time alone, in pairs, threes and
     copies on one core, and on a platform where each has a core and nobody waits. told: whether runs
@@ -228,12 +215,9 @@ def test_half_known_shares_are_no_obstacle() -> None:
     assert error(fitted, runs.take(runs.colocations.number_of_corunners > 0)) < 0.05
 
 
-@pytest.mark.parametrize(("target", "most"), [("slowdown", 1.25), ("extra", 6.0)])
-def test_added_seconds_are_no_slowdown_of_hundreds_to_a_job_of_milliseconds(
-    target: str, most: float
-) -> None:
-    """Everyone loses .1 s; of a job a hundred times shorter than any known nobody can tell. most: times the
-    largest slowdown of the others, to which it may be answered."""
+def test_added_seconds_are_no_slowdown_of_hundreds_to_a_job_of_milliseconds() -> None:
+    """Everyone loses .1 s; of a job a hundred times shorter than any known nobody can tell: it may be
+    answered nine times the largest slowdown of the others."""
     random = np.random.default_rng(0)
     names = [f"p{i}" for i in range(10)]
     solo = {name: 0.05 * 1.3**i for i, name in enumerate(names)} | {"short": 0.0005}
@@ -246,13 +230,10 @@ def test_added_seconds_are_no_slowdown_of_hundreds_to_a_job_of_milliseconds(
         corunners=[b for _, b in rows],
         runtime_seconds=np.array(seconds) * np.exp(0.02 * random.normal(size=len(rows))),
     )
-    fitted = learn(replace(QUICK, target=target), runs)
+    fitted = learn(replace(QUICK, target="slowdown"), runs)
     asked = [["short", *names], ["host"] * 11, [("p3",)] * 11]
     asked = Colocations.from_columns(workload=asked[0], platform=asked[1], corunners=asked[2])
-    found = fitted.predict(asked) / np.array(
+    short, *others = fitted.predict(asked) / np.array(
         [solo[name] for name in asked.to_columns()["workload"]]
     )
-    assert (
-        found[0] < (1 + most) * found.max(where=np.arange(11) > 0, initial=1.0) * (1, 4)[most > 1]
-    )
-    assert found[0] > 1
+    assert 1 < short < 9 * max(others)
