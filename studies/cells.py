@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle import _files
 from jostle._cluster import connected
-from jostle.errors import JostleError, NotPermitted, UnreadableFile
+from jostle.errors import NotPermitted, UnreadableFile
 from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -39,36 +39,31 @@ class Cell(Protocol):
         ...
 
 
-Result = Any  # a pa.Table, or the JostleError that took its place
-
-
 @dataclass(frozen=True)
 class Runner:
     """workers: cells at once, each in its own process on its share of the cores; None: as many as there
     are cores. scheduler: the address of a Dask scheduler (or a client) whose workers fit instead; they are
     sent the data and send back their numbers. folder: where finished cells are kept, if anywhere.
-    data: the version of the data, by which kept cells of other data differ. tolerated: errors of a cell
-    that take the place of its numbers; all others end the study.
+    data: the version of the data, by which kept cells of other data differ.
     """
 
     workers: int | None = 1
     scheduler: Any = None
     folder: Path | None = None
     data: str = ""
-    tolerated: tuple[type[JostleError], ...] = ()
 
     def run(
         self,
         cells: Sequence[Cell],
         read: Callable[[], Any],
         progress: Progress = no_progress,
-    ) -> list[Result]:
+    ) -> list[pa.Table]:
         """What every cell measures. read: called once for the data, and only if a cell is missing.
 
         progress: called before the first cell, after each, and at the end. Raises NotPermitted,
         UnreadableFile and what a cell raises.
         """
-        results: dict[int, Result] = {}
+        results: dict[int, pa.Table] = {}
         if self.folder is not None:
             _make(self.folder)
         missing = [place for place, cell in enumerate(cells) if not self._is_kept(cell)]
@@ -76,7 +71,7 @@ class Runner:
         progress(done, len(cells), NO_LOSS)
         if missing:
             for at, result in self._measured([cells[place] for place in missing], read()):
-                if self.folder is not None and not isinstance(result, JostleError):
+                if self.folder is not None:
                     write_table(self.folder / cells[missing[at]].file_name, result)
                 else:
                     results[missing[at]] = result
@@ -95,33 +90,21 @@ class Runner:
         assert self.folder is not None
         return read_table(self.folder / cell.file_name, fix="Remove it and run again.")
 
-    def _measured(self, cells: list[Cell], data: Any) -> Iterator[tuple[int, Result]]:
+    def _measured(self, cells: list[Cell], data: Any) -> Iterator[tuple[int, pa.Table]]:
         """(place, result) of every cell as they are finished; the first error stops what has not begun."""
         workers = min(self.workers or core_count(), len(cells))
         if self.scheduler is not None:
-            yield from _on_cluster(self.scheduler, cells, data, self.tolerated)
+            yield from _on_cluster(self.scheduler, cells, data)
         elif workers > 1:
-            yield from _in_processes(workers, cells, data, self.tolerated)
+            yield from _in_processes(workers, cells, data)
         else:
-            yield from ((n, _attempt(cell, data, self.tolerated)) for n, cell in enumerate(cells))
+            yield from ((n, cell.measure(data)) for n, cell in enumerate(cells))
 
 
 def file_name(words: str, determined_by: tuple[Any, ...]) -> str:
     """Of a cell: words for people, and a hash of the text of all that determines its numbers."""
     digest = hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
     return f"{words}-{digest}.parquet"
-
-
-def metrics_table(metrics: dict[str, float]) -> pa.Table:
-    """Numbers by name as what a cell measures."""
-    import pyarrow as pa
-
-    return pa.table({"metric": list(metrics), "value": [float(v) for v in metrics.values()]})
-
-
-def metrics_in(table: pa.Table) -> dict[str, float]:
-    """The numbers that metrics_table made a table of."""
-    return dict(zip(*(table.column(name).to_pylist() for name in ("metric", "value")), strict=True))
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -158,16 +141,7 @@ def _make(folder: Path) -> None:
         raise NotPermitted(f"cannot make the folder: {error.strerror}", where=str(folder)) from None
 
 
-def _attempt(cell: Cell, data: Any, tolerated: tuple[type[JostleError], ...]) -> Result:
-    try:
-        return cell.measure(data)
-    except tolerated as error:
-        return error
-
-
-def _on_cluster(
-    scheduler: Any, cells: list[Cell], data: Any, tolerated: tuple[type[JostleError], ...]
-) -> Iterator[tuple[int, Result]]:
+def _on_cluster(scheduler: Any, cells: list[Cell], data: Any) -> Iterator[tuple[int, pa.Table]]:
     """On the workers of a Dask scheduler, which get the data once each."""
     from distributed import as_completed
 
@@ -175,7 +149,7 @@ def _on_cluster(
         sent = client.scatter(data, broadcast=True, hash=False)
         futures = {
             client.submit(
-                _attempt, cell, sent, tolerated, key=cell.file_name, retries=RETRIES, pure=False
+                type(cell).measure, cell, sent, key=cell.file_name, retries=RETRIES, pure=False
             ): place
             for place, cell in enumerate(cells)
         }
@@ -188,9 +162,7 @@ def _on_cluster(
             raise
 
 
-def _in_processes(
-    workers: int, cells: list[Cell], data: Any, tolerated: tuple[type[JostleError], ...]
-) -> Iterator[tuple[int, Result]]:
+def _in_processes(workers: int, cells: list[Cell], data: Any) -> Iterator[tuple[int, pa.Table]]:
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
@@ -199,7 +171,7 @@ def _in_processes(
     with ProcessPoolExecutor(
         workers, context, initializer=start_worker, initargs=(data, turn, workers)
     ) as pool:
-        futures = {pool.submit(_work, cell, tolerated): n for n, cell in enumerate(cells)}
+        futures = {pool.submit(_work, cell): n for n, cell in enumerate(cells)}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -227,5 +199,5 @@ def start_worker(data: Any, turn: Any, workers: int) -> None:
     _WORKER["data"] = data
 
 
-def _work(cell: Cell, tolerated: tuple[type[JostleError], ...]) -> Result:
-    return _attempt(cell, _WORKER["data"], tolerated)
+def _work(cell: Cell) -> pa.Table:
+    return cell.measure(_WORKER["data"])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from jostle.accelerator import Application, Device, Tenant, simulate
+from jostle.accelerator.learned._delays import Delays, Sharing
+from jostle.runs import Colocations
 from jostle.traces import GPUS, Profile, tasks_from_rows
 from tests.accelerator.reference import simulate_plainly
 
@@ -38,3 +43,17 @@ def profile_of(name: str, gpu: str = "V100") -> Profile:
 def ends(engine: Any, *applications: Application, sharing: str = "concurrent") -> list[float]:
     found = engine([Tenant(application) for application in applications], DEVICE, sharing)
     return [float(part[0]) for part in found.run_ends]
+
+
+def simulated_seconds(
+    applications: Mapping[str, Application], device: Device, sharing: str, asked: Colocations
+) -> np.ndarray:
+    """(n,) seconds by the simulator, nothing learned: one run of the workload, as long as its trace, its
+    co-runners repeating. Raises UnknownName for a workload without an application."""
+    names = tuple(applications)
+    target, _, corunner = asked.codes_in(names, asked.platform_names)
+    beside = np.zeros((len(asked), len(names)))
+    np.add.at(beside, (np.repeat(np.arange(len(asked)), asked.number_of_corunners), corunner), 1)
+    delays = Delays(tuple(applications.values()), device)
+    way = Sharing(sharing, device.bus, "repeating")
+    return delays.alone(way)[target] + delays.of(way, target, beside)

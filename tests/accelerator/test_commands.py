@@ -11,12 +11,11 @@ import pytest
 import jostle
 from jostle.accelerator import (
     applications_of,
-    simulated_seconds,
 )
 from jostle.cli import exit_code
 from jostle.errors import BadData, UnknownName
 from jostle.traces import read_profiles, write_profiles
-from tests.accelerator.made_profiles import NAMES, profile_of
+from tests.accelerator.made_profiles import NAMES, profile_of, simulated_seconds
 
 RAW = ("--model", "none")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.accelerator import Accelerator, Application, Device, Task, simulated_seconds
+from jostle.accelerator import Accelerator, Application, Device, Task
 from jostle.accelerator.learned._coruns import CoRuns
 from jostle.accelerator.learned._covariance import CoRunPlaces
 from jostle.accelerator.learned._delays import Delays, Sharing
@@ -18,6 +18,7 @@ from jostle.errors import UnknownName
 from jostle.methods import Data, learn
 from jostle.runs import Colocations, Runs
 from jostle.traces import GPUS, Profile, tasks_from_rows
+from tests.accelerator.made_profiles import simulated_seconds
 
 pytest.importorskip("scipy")
 NAMES = tuple(f"w{number}" for number in range(8))

@@ -35,7 +35,6 @@ from .applications._application import Application as Application
 from .applications._profiles import applications_of as applications_of
 from .applications._tasks import Task as Task
 from .applications._tasks import TaskColumns as TaskColumns
-from .learned._delays import simulated_seconds as simulated_seconds
 from .simulator._latencies import HOPELESS as HOPELESS
 from .simulator._simulate import simulate as simulate
 from .simulator._tenants import SHARINGS as SHARINGS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -15,7 +15,6 @@ from jostle.accelerator.simulator._latencies import queries_beside, spread_out
 from jostle.accelerator.simulator._simulate import simulate
 from jostle.accelerator.simulator._tenants import SHARINGS, Tenant
 from jostle.progress import Progress, no_progress
-from jostle.runs import Colocations
 
 REPEATING, SINCE_START = "repeating", "since start"
 MOST_TASKS = 30_000_000  # simulated at all to learn from co-runs, as far as can be told beforehand
@@ -129,20 +128,6 @@ class Delays:
         size = np.array([len(application) for application in self.applications], float)
         solo = np.array([application.solo_seconds for application in self.applications])
         return float((size[target] + (beside * (size / solo)).sum(axis=1) * solo[target]).sum())
-
-
-def simulated_seconds(
-    applications: Mapping[str, Application], device: Device, sharing: str, asked: Colocations
-) -> np.ndarray:
-    """(n,) seconds by the simulator, nothing learned: one run of the workload, as long as its trace, its
-    co-runners repeating. Raises UnknownName for a workload without an application."""
-    names = tuple(applications)
-    target, _, corunner = asked.codes_in(names, asked.platform_names)
-    beside = np.zeros((len(asked), len(names)))
-    np.add.at(beside, (np.repeat(np.arange(len(asked)), asked.number_of_corunners), corunner), 1)
-    delays = Delays(tuple(applications.values()), device)
-    way = Sharing(sharing, device.bus, REPEATING)
-    return delays.alone(way)[target] + delays.of(way, target, beside)
 
 
 def trace_features(applications: Sequence[Application], log_solo: np.ndarray) -> np.ndarray:
