@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 import jostle
 from jostle.bag import Bag, FittedBag
 from jostle.bag._trees import Trees
+from jostle.cli import exit_code
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.methods import learn
 from jostle.runs import Colocations, Runs
@@ -247,3 +249,18 @@ def test_larger_bags_are_not_answered_as_pairs() -> None:
     one, two, three = model.predict(asked)
     assert one < two < three
     assert three == pytest.approx(2.0 + 6.5, rel=0.1)
+
+
+def test_fit_and_explain_as_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, dataset = str(tmp_path / "model"), tmp_path / "dataset"
+    jostle.Dataset(dataset).write(make_bags(most=1, noise=0.02))
+    assert exit_code(["fit", "--method=bag", str(dataset), "-o", model, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"]["calibration"] > 0
+    asked = ["explain", model, "-w", "app1", "-b", "app2", "-c", "0.5"]
+    assert exit_code([*asked, "--dataset", str(dataset), "--json"]) == 0
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert item["why"]["corunners"][0]["name"] == "app2"
+    assert item["method"]["path"]
+    assert item["method"]["evidence_runs"]["same_colocation"] == 1
+    assert exit_code([*asked, "--full"]) == 0
+    assert "trees asked" in capsys.readouterr().out
