@@ -256,7 +256,7 @@ def test_fit_and_explain_as_commands(tmp_path: Path, capsys: pytest.CaptureFixtu
     jostle.Dataset(dataset).write(make_bags(most=1, noise=0.02))
     assert exit_code(["fit", "--method=bag", str(dataset), "-o", model, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"]["calibration"] > 0
-    asked = ["explain", model, "-w", "app1", "-b", "app2", "-c", "0.5"]
+    asked = ["predict", model, "--why", "-w", "app1", "-b", "app2", "-c", "0.5"]
     assert exit_code([*asked, "--dataset", str(dataset), "--json"]) == 0
     (item,) = json.loads(capsys.readouterr().out)["items"]
     assert item["why"]["corunners"][0]["name"] == "app2"
