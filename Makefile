@@ -3,7 +3,7 @@
 #   make test    the test suite
 #   make setup   the environment alone
 #   make test-schedulers   a real kube-scheduler and a real Slurm, got from Debian's archives (as root)
-#   make check   lint, types and the rooms' import contract
+#   make check   lint, types and the import contract of the packages
 #   make docs    the documentation site, in site/, without network
 #   make results draws and prints again what is cheap of docs/results (python -m studies.results --list: the rest)
 
@@ -25,8 +25,8 @@ test: $(READY)
 test-schedulers: $(READY)
 	command -v slurmctld >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge curl; }
-	tests/schedulers/get-kube-scheduler build/kube-scheduler
-	JOSTLE_SLURM=1 JOSTLE_KUBE_SCHEDULER=$(CURDIR)/build/kube-scheduler $(BIN)/pytest tests/schedulers
+	tests/journeys/schedulers/get-kube-scheduler build/kube-scheduler
+	JOSTLE_SLURM=1 JOSTLE_KUBE_SCHEDULER=$(CURDIR)/build/kube-scheduler $(BIN)/pytest tests/journeys/schedulers
 
 check: $(READY)
 	$(BIN)/ruff check src tests studies benchmarks

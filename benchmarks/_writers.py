@@ -11,9 +11,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 import jostle
+from jostle.data import Dataset, Runs, Traces, read_runs, read_traces, write_traces
 from jostle.errors import BadData
-from jostle.runs import Dataset, Runs, read_runs
-from jostle.traces import Traces, read_traces, write_traces
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where the studies lie
 from studies.traces import plain_trace

@@ -15,8 +15,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from jostle.kernels import KERNEL_FOLDER, make_engine
-from jostle.measure import Workload, shipped_workloads
+from jostle.collect import KERNEL_FOLDER, Workload, make_engine, shipped_workloads
 
 RECORD = KERNEL_FOLDER / "built.json"
 

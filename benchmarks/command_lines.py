@@ -26,7 +26,7 @@ from typing import Any
 
 import typer
 
-from jostle.cli._app import build
+from jostle.cli._command_app import build
 
 _TOLD_EVERY = 20
 _VALUES = (

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 import jostle
-from jostle import datasets
-from jostle.traces import GPUS, Trace, Traces, tasks_from_rows, write_profiles, write_traces
+from jostle import data as datasets
+from jostle.data import GPUS, Trace, Traces, tasks_from_rows, write_profiles, write_traces
 
 CONFIDENCES = (0.5, 0.9, 0.99)
 # Fields that say when, where or by which version something was made, not what was answered.

@@ -41,8 +41,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     import jostle
-    from jostle.ensemble import Ensemble
-    from jostle.methods import method_named
+    from jostle.learn import Ensemble, method_named
     from studies.data.pitot import read_pitot
     from studies.one_model.rules import fit_rule
 

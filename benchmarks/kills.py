@@ -29,7 +29,12 @@ from jostle.errors import JostleError
 
 # Children begin with the libraries loaded, so that a round takes a moment.
 PROCESSES = multiprocessing.get_context("forkserver")
-LOADED = ["jostle.models", "jostle.slowdown", "jostle.runs.store._stored", "pyarrow.parquet"]
+LOADED = [
+    "jostle.models",
+    "jostle.learn.learners.latent_factors",
+    "jostle.data.store._stored",
+    "pyarrow.parquet",
+]
 FRESH = 20  # rounds of kills after which a new folder begins
 
 

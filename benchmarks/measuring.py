@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jostle.measure import (
+from jostle.collect import (
     Campaign,
     JobSettings,
     Workload,
@@ -31,8 +31,8 @@ from jostle.measure import (
     job_of,
     measure,
 )
-from jostle.measure.window._placement import phases
-from jostle.runs import Dataset
+from jostle.collect.window._core_placement import phases
+from jostle.data import Dataset
 
 INSERTS = """
 import sqlite3

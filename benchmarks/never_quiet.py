@@ -39,9 +39,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.measure import Campaign, Workload, command_workload, job_of, measure
-from jostle.measure.slots._slots import descendants
-from jostle.runs import Dataset
+from jostle.collect import Campaign, Workload, command_workload, job_of, measure
+from jostle.collect.slots._slots import descendants
+from jostle.data import Dataset
 
 WAITS = """
 import time

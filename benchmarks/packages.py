@@ -28,7 +28,7 @@ model = jostle.load(sys.argv[1])
 asked = jostle.Colocations.from_columns(workload=["a"], platform=["p"], corunners=[["b"]])
 print(float(model.predict(asked)[0]), float(model.bound(asked, 0.8).seconds[0]))
 print(repr(model))
-from jostle.datasets import sample
+from jostle.data import sample
 assert len(sample()) > 3000
 """
 

@@ -317,7 +317,7 @@ class ServiceMeasurements:
 
     def _fit_another(self, path: Path) -> None:
         """A model of the sample; so is MODEL best, too."""
-        from jostle.datasets import sample
+        from jostle.data import sample
 
         method = jostle.Factorization(steps=40, quantiles=())
         jostle.fit(sample(), method, seed=7).save(path)

@@ -103,7 +103,7 @@ def assign(model: Any) -> tuple[Work, int]:
 
 
 def _simulation(way: str, tenants: int) -> tuple[Work, int]:
-    from jostle.accelerator import Application, Device, Task, Tenant, simulate
+    from jostle.gpu import Application, Device, Task, Tenant, simulate
 
     def application(seed: int) -> Any:
         random = np.random.default_rng(seed)
@@ -141,7 +141,8 @@ def simulate_many(_: Any) -> tuple[Work, int]:
 
 def roll(_: Any) -> tuple[Work, int]:
     """A pair of traces of 5 000 samples rolled forward."""
-    from jostle.alignment import (
+    from jostle.learn import RunCounts
+    from jostle.learn.learners.counters import (
         FittedAlignment,
         SoloIndex,
         aligned_rows,
@@ -150,7 +151,6 @@ def roll(_: Any) -> tuple[Work, int]:
         traced_runs,
         traced_windows,
     )
-    from jostle.methods import RunCounts
     from studies.alignment.contention import Job
     from studies.alignment.contention import simulate as beside
     from studies.alignment.machine import Machine
@@ -171,7 +171,7 @@ def roll(_: Any) -> tuple[Work, int]:
 
 def bridge(_: Any) -> tuple[Work, int]:
     """A path of 25 bridges between snapshots of 200 atoms."""
-    from jostle.bridge import Cloud, edge_eps, solve_edge
+    from jostle.usage import Cloud, edge_eps, solve_edge
 
     random = np.random.default_rng(0)
     path = [Cloud.of(random.normal(0.1 * k, 1.0, (200, 3))) for k in range(26)]
@@ -246,7 +246,7 @@ def main() -> None:
         model = given.model
         if not model:
             import jostle
-            from jostle.datasets import sample
+            from jostle.data import sample
 
             model = str(Path(folder) / "model")
             jostle.fit(sample(), jostle.Slowdown()).save(model)

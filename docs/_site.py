@@ -14,16 +14,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
 ROOMS = (
     ("jostle", "The library"),
-    ("jostle.runs", "Runs"),
-    ("jostle.traces", "Traces and profiles"),
+    ("jostle.data", "Runs"),
+    ("jostle.data", "Traces and profiles"),
     ("jostle.methods", "The contract of methods"),
-    ("jostle.bounds", "Bounds"),
+    ("jostle.conformal", "Bounds"),
     ("jostle.models", "Models"),
     ("jostle.placement", "Placement"),
-    ("jostle.measure", "Measuring"),
-    ("jostle.bridge", "Forecasts"),
-    ("jostle.accelerator", "Accelerators"),
-    ("jostle.alignment", "Alignment"),
+    ("jostle.collect", "Measuring"),
+    ("jostle.usage", "Forecasts"),
+    ("jostle.gpu", "Accelerators"),
+    ("jostle.learn.learners.counters", "Alignment"),
     ("jostle.extend", "For other packages"),
 )
 
@@ -75,7 +75,7 @@ def commands() -> str:
     """Every command with every option, as `--help` has them."""
     from typer.main import get_command
 
-    from jostle.cli._app import build
+    from jostle.cli._command_app import build
 
     lines = [
         "# Commands",
@@ -148,7 +148,7 @@ def _public(room: str) -> list[str]:
 
 
 def _home(name: str) -> str:
-    """Follows `jostle.bounds.Bounds` to `jostle.bounds._bounds.Bounds`."""
+    """Follows `jostle.conformal.Bounds` to `jostle.conformal._bounds.Bounds`."""
     room, _, last = name.rpartition(".")
     stub = ROOT / "src" / room.replace(".", "/") / "__init__.pyi"
     if not stub.exists():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from jostle._report import Report
+from jostle._base.report import Report
 from studies.contract import Announced, Study
 
 STUDIES = {

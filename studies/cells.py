@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jostle import _files
-from jostle._cluster import connected
+from jostle._base import files as _files
+from jostle._base.dask_cluster import connected
+from jostle._base.progress import Progress, no_progress
 from jostle.errors import NotPermitted, UnreadableFile
-from jostle.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from jostle._report import Report
-from jostle.progress import Progress
+from jostle._base.progress import Progress
+from jostle._base.report import Report
 
 
 class Study(Protocol):
-    """A frozen dataclass of options: every field `Annotated[type, "help", marks]` (jostle._options).
+    """A frozen dataclass of options: every field is `Annotated[type, "help", marks]`.
 
     name: that of its command, `python -m studies NAME`, whose help is the docstring of the class.
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from jostle._options import Positional
+from jostle._base.option_fields import Positional
 from jostle.errors import require_known
 from jostle.extend import Limits, Short
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from jostle import _files
-from jostle._report import Table
+from jostle._base import files as _files
+from jostle._base.report import Table
 
 _STYLE = (
     "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}"

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from jostle._report import Table, percent
-from jostle.answers import metrics_of
+from jostle._base.progress import Progress
+from jostle._base.report import Table, percent
+from jostle.data import Runs, split_rows
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.methods import Learner
+from jostle.learn import Learner
 from jostle.models import Model, fit
-from jostle.progress import Progress
-from jostle.runs import Runs, split_rows
+from jostle.operations import metrics_of
 
 CONFIDENCES = (0.90, 0.95, 0.99)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.traces import Trace
+from jostle.data import Trace
 
 
 def plain_trace(

@@ -10,7 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from jostle.cli import exit_code
-from jostle.cli._app import build
+from jostle.cli._command_app import build
 from jostle.errors import JostleError
 
 

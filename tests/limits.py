@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from jostle.bounds import Bounds
+from jostle.conformal import Bounds
 
 ONE_IN = 1e6  # draws of which one fails a program that is right
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.data import Runs
 from jostle.errors import UsageError
-from jostle.runs import Runs
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,6 @@ Everything loads on first use: `import jostle` itself costs nothing.
 
 import lazy_loader as _lazy
 
-from jostle._version import VERSION as __version__  # noqa: F401
+from jostle._base.version import VERSION as __version__  # noqa: F401
 
 __getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

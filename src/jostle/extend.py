@@ -1,8 +1,8 @@
 """What a package that adds methods, importers, readers or studies needs besides the rooms' faces."""
 
-from jostle._options import Flag, Limits, NoOption, Positional, Short
-from jostle._report import Report, Table, duration, percent
-from jostle.progress import Progress
+from jostle._base.option_fields import Flag, Limits, NoOption, Positional, Short
+from jostle._base.progress import Progress
+from jostle._base.report import Report, Table, duration, percent
 
 __all__ = [
     "Flag",

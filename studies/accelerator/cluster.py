@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle._drawing import COLOURS, plotting, save
-from jostle._report import Table
+from jostle._base.figure_files import save
+from jostle._base.figure_style import COLOURS, plotting
+from jostle._base.report import Table
 from studies.accelerator.errors import AcceleratorEvaluation
 from studies.accelerator.prophets import (
     BATCHES,

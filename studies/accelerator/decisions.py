@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle._report import Table
-from jostle.accelerator import (
-    Accelerator,
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Table
+from jostle.data import GPUS, Runs
+from jostle.gpu import (
     Device,
     DeviceTenant,
     Latency,
@@ -26,11 +27,9 @@ from jostle.accelerator import (
     arrangements,
     how_many_fit,
 )
-from jostle.methods import Data
+from jostle.learn import Data
+from jostle.learn.learners.simulation import Accelerator
 from jostle.models import fit
-from jostle.progress import Progress, no_progress
-from jostle.runs import Runs
-from jostle.traces import GPUS
 from studies.accelerator.errors import AcceleratorEvaluation, Pairs, baselines
 from studies.accelerator.magus import CONFIDENCE, GPU, Magus, splits
 from studies.worlds.made_devices import MADE, QUERIES, MadeDevice

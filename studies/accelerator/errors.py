@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle._report import Table
+from jostle._base.report import Table
 
 HOLD = 1e-3  # ridge of the effects, of the rows' mean weight
 

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle._report import Table
-from jostle.accelerator import Accelerator
-from jostle.methods import Data, learn
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Table
+from jostle.data import Profile, Runs, all_names, read_profile, solo_medians
+from jostle.learn import Data, learn
+from jostle.learn.learners.simulation import Accelerator
 from jostle.models import fit
-from jostle.progress import Progress, no_progress
-from jostle.runs import Runs, all_names, solo_medians
-from jostle.traces import Profile, read_profile
 from studies.accelerator.errors import AcceleratorEvaluation, Pairs, baselines, errors_of
 from studies.data.magus import read_magus
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jostle.accelerator import Application, Device, DeviceTenant, SimulatedLoad, Task, arranged
-from jostle.traces import gpu_named
+from jostle.data import gpu_named
+from jostle.gpu import Application, Device, DeviceTenant, SimulatedLoad, Task, arranged
 
 MOST = 15  # instances of a batch application on a GPU
 QUERIES = 4

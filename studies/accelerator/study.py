@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from jostle._report import Report
+from jostle._base.progress import Progress
+from jostle._base.report import Report
 from jostle.errors import UsageError
-from jostle.progress import Progress
 from studies.accelerator.errors import AcceleratorEvaluation
 from studies.contract import document
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle._report import Table
-from jostle.accelerator import Application, Device, Task, Tenant, simulate
+from jostle._base.report import Table
+from jostle.data import gpu_named
 from jostle.errors import UnreadableFile
-from jostle.traces import gpu_named
+from jostle.gpu import Application, Device, Task, Tenant, simulate
 from studies.accelerator.errors import AcceleratorEvaluation, errors_of
 
 L1_BYTES = 128 * 1024

@@ -12,8 +12,8 @@ from studies.alignment.rivals import solo_seconds
 from studies.alignment.truth import MeasuredSet, Member
 
 if TYPE_CHECKING:
-    from jostle.alignment import FittedAlignment, Roll, SoloCounters
-    from jostle.traces import Traces
+    from jostle.data import Traces
+    from jostle.learn.learners.counters import FittedAlignment, Roll, SoloCounters
 
 CURVE_PERIODS = 400
 
@@ -139,7 +139,7 @@ def changes_of_answers(by_seed: Sequence[np.ndarray], by_name: np.ndarray) -> di
 def renamed(traces: Traces, seed: int) -> tuple[Traces, dict[str, str], dict[str, str]]:
     """The same under names drawn at random, stressors as they were: (traces, {workload: its new name},
     {run_id: its new one})."""
-    from jostle.alignment import is_stressor
+    from jostle.learn.learners.counters import is_stressor
 
     random = np.random.default_rng(seed)
     every = list(traces)

@@ -55,9 +55,9 @@ from studies.alignment.truth import (
 )
 
 if TYPE_CHECKING:
-    from jostle.alignment import Alignment, FittedAlignment
-    from jostle.progress import Progress
-    from jostle.traces import Trace, Traces
+    from jostle._base.progress import Progress
+    from jostle.data import Trace, Traces
+    from jostle.learn.learners.counters import Alignment, FittedAlignment
     from studies.alignment.paper.selection import CounterSelection
 
 # Compared under one learner that is quick to fit, so that only the alignment differs.
@@ -109,8 +109,8 @@ def evaluate_alignment(
     how often runs stay under them, of models fitted again. seeds: that the first fold is fitted with, and
     once under other names, to see how much answers change. Raises NotEnoughRuns where no fold has a window
     to test and one to learn from."""
-    from jostle.alignment import Alignment as Method
-    from jostle.alignment import (
+    from jostle.learn.learners.counters import Alignment as Method
+    from jostle.learn.learners.counters import (
         equal_repeats,
         only_stressors,
         probe_runs,
@@ -175,9 +175,9 @@ def fold_fitter(
 ) -> Callable[[Alignment], FittedAlignment]:
     """What fits a method on the sets that a fold learns from, a fifth of them to choose by. called: what
     run_ids of the fold are called in the traces, by default the same."""
-    from jostle.alignment import traced_runs
-    from jostle.methods import Data
-    from jostle.runs import split_rows
+    from jostle.data import split_rows
+    from jostle.learn import Data
+    from jostle.learn.learners.counters import traced_runs
 
     ids = {run.run_id for runs in windows_of(fold.train).values() for run in runs}
     if called is not None:
@@ -215,7 +215,7 @@ def _fits(
     step: Callable[[], None],
 ) -> dict[str, FittedAlignment]:
     """The method as it is, and with each alignment under the same learner."""
-    from jostle.alignment import Alignment
+    from jostle.learn.learners.counters import Alignment
     from studies.alignment.paper.method import RidgeAlignment
 
     fitted = fold_fitter(traces, fold, seed)
@@ -240,7 +240,7 @@ def _result(
 ) -> _FoldResult:
     """What every method says of the test sets; curves of the first fold only, of the set with the largest
     slowdown, which is the most telling one."""
-    from jostle.alignment import aligned_rows
+    from jostle.learn.learners.counters import aligned_rows
     from studies.alignment.paper.method import laid
 
     loop, fitted = fits[""].loop, fits[""]

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle._drawing import COLOURS, legend_above, plotting, save
+from jostle._base.figure_files import save
+from jostle._base.figure_style import COLOURS, legend_above, plotting
 from studies.alignment.answers import Curve
 from studies.alignment.evaluation import AlignmentEvaluation
 from studies.alignment.paper.selection import CounterSelection

@@ -12,9 +12,8 @@ from studies.alignment.folds import Fold
 from studies.alignment.truth import MeasuredSet, Member, quiet_runs
 
 if TYPE_CHECKING:
-    from jostle.alignment import AlignedRows, Alignment, FittedAlignment
-    from jostle.runs import Runs
-    from jostle.traces import Traces
+    from jostle.data import Runs, Traces
+    from jostle.learn.learners.counters import AlignedRows, Alignment, FittedAlignment
 
 LEARNER_ROWS = 6_000
 
@@ -44,9 +43,9 @@ def usual_slowdowns(
 def by_factorization(fold: Fold, alone: Sequence[Member], seed: int) -> dict[str, float]:
     """{run_id: seconds}: learned from the same sets and from all runs alone, which is all it can know of
     the workloads held out."""
-    from jostle.factorization import Factorization
-    from jostle.methods import learn
-    from jostle.runs import Runs, split_rows
+    from jostle.data import Runs, split_rows
+    from jostle.learn import learn
+    from jostle.learn.learners.network import Factorization
 
     learned, test = quiet_runs(fold.train), quiet_runs(fold.test)
     first, second = split_rows(learned, (0.8, 0.2), seed, "together")
@@ -119,9 +118,9 @@ def by_probes(
     fold: Fold, beside: Runs, alone: Sequence[Member], stressors: tuple[str, ...], seed: int
 ) -> dict[str, float]:
     """{run_id: seconds} of jostle.Probes, from runs alone and beside stressors, and the sets learned from."""
-    from jostle.methods import learn
-    from jostle.probes import Probes
-    from jostle.runs import Runs
+    from jostle.data import Runs
+    from jostle.learn import learn
+    from jostle.learn.learners.stressors import Probes
 
     test = quiet_runs(fold.test)
     every = Runs.concatenate([quiet_runs(fold.train), quiet_runs((), alone), beside])
@@ -135,8 +134,8 @@ def bounds_of(
     """(sum over test sets of the share of runs under their bounds, sets) of the model that jostle.fit makes
     of what the fold learns from; None where there are too few sets for a bound."""
     import jostle
-    from jostle.alignment import traced_runs
-    from jostle.methods import Data
+    from jostle.learn import Data
+    from jostle.learn.learners.counters import traced_runs
 
     def runs_of(sets: Sequence[MeasuredSet]) -> Runs:
         ids = {run.run_id for one in sets for runs in one.windows.values() for run in runs}

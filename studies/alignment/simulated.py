@@ -8,8 +8,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from jostle.data import Trace, Traces
 from jostle.errors import UsageError
-from jostle.traces import Trace, Traces
 from studies.alignment.contention import Job, JobHistory, simulate
 from studies.alignment.machine import (
     COUNTERS,

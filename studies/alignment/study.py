@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from jostle._options import Flag, Limits, Short
-from jostle._report import Report
+from jostle._base.option_fields import Flag, Limits, Short
+from jostle._base.progress import Progress
+from jostle._base.report import Report
 from jostle.errors import UsageError
-from jostle.progress import Progress
 from studies.contract import document
 
 if TYPE_CHECKING:
-    from jostle.traces import Traces
+    from jostle.data import Traces
 
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -102,7 +102,7 @@ class AlignmentStudy:
 
     def run(self, *, progress: Progress) -> Report:
         """Evaluate on the campaign. Raises UsageError where the campaign is not clear."""
-        from jostle.alignment import Alignment
+        from jostle.learn.learners.counters import Alignment
         from studies.alignment.evaluation import evaluate_alignment
         from studies.alignment.figures import draw_alignment
         from studies.alignment.paper.method import RidgeAlignment
@@ -220,7 +220,7 @@ class AlignmentStudy:
         return self.held or (4 if self.data is None else 2)
 
     def _recorded(self, folder: Path) -> Traces:
-        from jostle.traces import all_without_waiting, read_traces
+        from jostle.data import all_without_waiting, read_traces
 
         traces = read_traces(folder)
         return all_without_waiting(traces) if self.own_cores else traces

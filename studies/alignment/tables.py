@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jostle._report import Table, percent
+from jostle._base.report import Table, percent
 from studies.alignment.evaluation import AlignmentEvaluation
 
 METHODS = {

@@ -2,8 +2,8 @@
 
 A recorded run time holds what the machine's unseen neighbours took besides what the co-runners did. Where a
 window was recorded several times the truth is put together of the quiet stretches of its repeats (see
-`jostle.alignment.quiet_seconds`), and how far the truths of two halves of the repeats are apart says how well
-it is known.
+`jostle.learn.learners.counters.quiet_seconds`), and how far the truths of two halves of the repeats are
+apart says how well it is known.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from jostle.runs import Runs
-    from jostle.traces import Trace
+    from jostle.data import Runs, Trace
 
 
 STEADY = 0.25
@@ -73,7 +72,7 @@ def measured_sets(
     windows: Mapping[str, Sequence[Trace]], period_seconds: float, repeats: int | None = None
 ) -> list[MeasuredSet]:
     """Windows of {window_id: runs}, by set. repeats: see `member_of`."""
-    from jostle.alignment import slots_of
+    from jostle.learn.learners.counters import slots_of
 
     sets: dict[tuple, dict[str, Sequence[Trace]]] = {}
     for name, runs in windows.items():
@@ -103,8 +102,8 @@ def member_of(
     runs: Sequence[Trace], slot: int, period_seconds: float, repeats: int | None = None
 ) -> Member:
     """Of repeats of one workload, alone or beside the same others. repeats: the number at which times are
-    compared, by default all (see `jostle.alignment.equal_repeats`)."""
-    from jostle.alignment import quiet_seconds
+    compared, by default all (see `jostle.learn.learners.counters.equal_repeats`)."""
+    from jostle.learn.learners.counters import quiet_seconds
 
     ended = sorted((r for r in runs if not np.isnan(r.runtime_seconds)), key=lambda r: r.run_id)
     seconds = quiet_seconds(ended, period_seconds, repeats) if ended else np.nan
@@ -171,7 +170,7 @@ def unsteady_of(alone: Sequence[Member]) -> tuple[str, ...]:
 
 def quiet_runs(sets: Sequence[MeasuredSet], alone: Sequence[Member] = ()) -> Runs:
     """One run for each member of each set, and for each of those alone, with the quiet run time."""
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
     rows = [(m, one.name) for one in sets for m in one.members if not np.isnan(m.seconds)]
     rows += [(m, m.runs[0].run_id) for m in alone if not np.isnan(m.seconds)]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle._base.progress import Progress, no_progress
+from jostle.data import solo_medians
 from jostle.errors import NotEnoughRuns
-from jostle.methods import learn
-from jostle.progress import Progress, no_progress
-from jostle.runs import solo_medians
+from jostle.learn import learn
 from studies.bag.methods import bag_methods
 from studies.cells import Runner, file_name
 from studies.fields import picked
@@ -22,7 +22,7 @@ from studies.fields import picked
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.runs import Colocations, Runs
+    from jostle.data import Colocations, Runs
 
 TESTS = ("application", "pair")
 BENCHMARK_COLUMNS = ("program", "benchmark", "kernel", "family")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._drawing import COLOURS, GREY, plotting, save
-from jostle._report import percent
+from jostle._base.figure_files import save
+from jostle._base.figure_style import COLOURS, GREY, plotting
+from jostle._base.report import percent
 from studies.drawing import draw_bars
 
 if TYPE_CHECKING:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle.methods import learn
+from jostle.learn import learn
 
 if TYPE_CHECKING:
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
 
 def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, Any]:
     """Every method of the tables by name: baselines, the paper's tree, trees on `target`, each feature group
     alone and left out, and slowdown and the factorization, which see features but learn names."""
-    from jostle.bag import GROUPS, Bag
-    from jostle.factorization import Factorization
-    from jostle.slowdown import Slowdown
+    from jostle.learn.learners.bags import GROUPS, Bag
+    from jostle.learn.learners.latent_factors import Slowdown
+    from jostle.learn.learners.network import Factorization
     from studies.rivals.solo_time import SoloTime
 
     def bag(*groups: str, **options: Any) -> Bag:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from jostle._options import Limits
-from jostle._report import Report, Table, percent
-from jostle.progress import Progress, no_progress
+from jostle._base.option_fields import Limits
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Report, Table, percent
 from studies.fields import FitsAtOnce, Kept, Methods, listed
 
 if TYPE_CHECKING:
@@ -47,8 +47,14 @@ class BagStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UnknownName, NotEnoughRuns, MissingExtra and what reading raises."""
-        from jostle.datasets import SHARED_CORE_CPU, VISION_CPU, shared_core_bags, vision_bags
-        from jostle.runs import Dataset, read_runs
+        from jostle.data import (
+            SHARED_CORE_CPU,
+            VISION_CPU,
+            Dataset,
+            read_runs,
+            shared_core_bags,
+            vision_bags,
+        )
         from studies.bag.evaluation import TESTS, evaluate_bags
         from studies.bag.figures import draw_bags
         from studies.cells import Runner

@@ -72,7 +72,9 @@ def _of_draw(options: Any, law: str, seed: int) -> list[list[float]]:
         valid = part & bounds.is_valid
         error = np.nanmean(np.abs(predicted[part] / took[part] - 1))
         kept = np.mean((took <= bounds.seconds)[valid]) if valid.any() else np.nan
-        margin = jostle.bounds.margin(bounds.seconds[valid], took[valid]) if valid.any() else np.nan
+        margin = (
+            jostle.conformal.margin(bounds.seconds[valid], took[valid]) if valid.any() else np.nan
+        )
         rows.append([float(part.sum()), error, valid.sum() / part.sum(), kept, margin])
     return rows
 

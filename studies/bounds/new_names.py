@@ -17,8 +17,8 @@ import argparse
 import numpy as np
 
 import jostle
-from jostle.methods import method_named
-from jostle.runs import Runs
+from jostle.data import Runs
+from jostle.learn import method_named
 from studies.data import one_core
 
 ALL = 10**9

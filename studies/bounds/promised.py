@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import jostle
-from jostle.methods import method_named
+from jostle.learn import method_named
 from jostle.placement import Node, Placement, Request
 from studies.bounds.kept import add_options, drawn
 from studies.worlds.noisy_worlds import LAWS, Additive, MeasuredWorld, NoisyWorld
@@ -131,7 +131,7 @@ def of_draw(law: str, seed: int, options: Any) -> dict[tuple[Any, ...], float]:
             found[confidence, "predict", "", "kept"] = float(
                 np.mean((took <= bounds.seconds)[valid])
             )
-            margin = jostle.bounds.margin(bounds.seconds[valid], took[valid])
+            margin = jostle.conformal.margin(bounds.seconds[valid], took[valid])
             found[confidence, "predict", "", "margin"] = margin
         acts = {
             "each": _acts(

@@ -62,7 +62,7 @@ def _rows(options: Any, law: str, seed: int) -> list[tuple[str, str, tuple[float
 
 def _fitted(runs: Any, method: str | None, seed: int) -> Any:
     import jostle
-    from jostle.methods import method_named
+    from jostle.learn import method_named
 
     if method == Additive.name:
         return jostle.fit(runs, Additive(), seed=seed)

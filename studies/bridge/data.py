@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.data import Trace, Traces
 from jostle.errors import UnreadableFile
-from jostle.traces import Trace, Traces
 from studies.traces import plain_trace
 
 COUNTERS = ("instructions", "llc-requests", "llc-misses")

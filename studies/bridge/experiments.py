@@ -14,15 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bridge import (
-    Bridge,
-    Cloud,
-    Forecast,
-    Snapshots,
-    evenly_few,
-)
+from jostle.data import Traces
 from jostle.errors import BadData, UnknownName
-from jostle.traces import Traces
+from jostle.usage import Bridge, Cloud, Forecast, Snapshots, evenly_few
 from studies.bridge.data import (
     COUNTERS,
     CYCLES,
@@ -111,7 +105,7 @@ def _reader(made: Traces) -> Read:
 
 def trace_rates(trace: object, moments: np.ndarray | None = None) -> np.ndarray:
     """(T, 3) rates of COUNTERS at the moments, or in its own samples up to three seconds; 0 after the end."""
-    from jostle.traces import Trace
+    from jostle.data import Trace
 
     assert isinstance(trace, Trace)
     if moments is None:

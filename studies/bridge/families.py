@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jostle.data import Traces
 from jostle.errors import UnknownName
-from jostle.traces import Traces
 from studies.bridge.data import COUNTERS, UNITS
 from studies.traces import plain_trace
 

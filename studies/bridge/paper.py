@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle._report import Table
-from jostle.bridge import Bridge, Cloud, Forecast, Snapshots
-from jostle.progress import Progress
+from jostle._base.progress import Progress
+from jostle._base.report import Table
+from jostle.usage import Bridge, Cloud, Forecast, Snapshots
 from studies.bridge.data import COUNTERS, PAPER_SCALE
 from studies.bridge.experiments import (
     GRAPHS,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.signal import lfilter
 
-from jostle.traces import Traces
+from jostle.data import Traces
 from studies.bridge.data import CYCLES, INTERVAL_SECONDS, MEMORY, NOISE, UNITS, made_trace
 
 MISS_MOST, MISS_LEAST, HALF_MB = 0.6, 0.05, 6.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bridge import (
+from jostle.usage import (
     METHODS,
     Cloud,
     Distribution,

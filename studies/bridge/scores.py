@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jostle.bridge import Cloud, Distribution, Forecast, evenly_few
+from jostle._base.progress import Progress
 from jostle.errors import NotEnoughRuns
-from jostle.progress import Progress
+from jostle.usage import Cloud, Distribution, Forecast, evenly_few
 from studies.bridge.rivals import predictions, wasserstein
 
 COMPARED = 500  # atoms of a forecast in a comparison, at most

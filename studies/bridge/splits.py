@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.bridge import Bridge, Cloud, Distribution, Forecast, Snapshot, Snapshots
+from jostle.data import Traces, Windows
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.traces import Traces, Windows
+from jostle.usage import Bridge, Cloud, Distribution, Forecast, Snapshot, Snapshots
 from studies.bridge.data import (
     COUNTERS,
     CYCLES,

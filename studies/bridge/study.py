@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from jostle._options import Flag, Limits
-from jostle._report import Report, Table
+from jostle._base.option_fields import Flag, Limits
+from jostle._base.progress import Progress
+from jostle._base.report import Report, Table
 from jostle.errors import UsageError
-from jostle.progress import Progress
 from studies.contract import document
 
 MADE = ("phases-1-7", "phases-5-7", "phases-15-7", "drift-7")
@@ -87,7 +87,7 @@ class BridgeStudy:
     def _splits(self, name: str) -> tuple[str, Any]:
         """(name, splits) of one of the data sets."""
         import jostle
-        from jostle.traces import read_traces
+        from jostle.data import read_traces
         from studies.bridge.splits import made_splits, published_splits, trace_splits
 
         if name.startswith("nmpc-"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jostle._report import Table, percent
-from jostle.bridge import METHODS
+from jostle._base.report import Table, percent
+from jostle.usage import METHODS
 from studies.bridge.scores import Scores, came_true
 
 SURE = 0.99

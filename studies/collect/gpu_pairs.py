@@ -421,7 +421,7 @@ def line_of(job: KernelJob, workers: Workers, mode: str, options: Any) -> dict[s
 def write(options: Any) -> None:
     """Make the dataset of all that was measured anew."""
     import jostle
-    from jostle.traces import read_profile, write_profiles
+    from jostle.data import read_profile, write_profiles
 
     rows, profiles, left_out = [], [], 0
     for number, line in enumerate(lines(options)):

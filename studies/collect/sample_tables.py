@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.answers import error_measures
+from jostle.data import Runs, read_runs, solo_seconds
 from jostle.models import fit
-from jostle.runs import Runs, read_runs, solo_seconds
-from jostle.tour import hold_out_sets, tour_method
+from jostle.operations import error_measures
+from jostle.operations.tour import hold_out_sets, tour_method
 
 FEWEST = 5
 SLOWED = 1.05

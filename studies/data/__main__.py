@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from jostle.data import Runs, add_runs, has_runs, read_runs
 from jostle.errors import BadData, JostleError
-from jostle.runs import Runs, add_runs, has_runs, read_runs
 from studies.data.gavel import CAMPAIGNS, read_gavel
 from studies.data.magus import read_magus
 from studies.data.pitot import read_pitot

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jostle.data import Origin, Runs, windows_of, with_origins
 from jostle.errors import BadData, UnreadableFile, require_known
-from jostle.runs import Origin, Runs, windows_of, with_origins
 
 CAMPAIGNS = {"oracle": "oracle_throughputs.json", "simulation": "simulation_throughputs.json"}
 _BATCH = re.compile(r" \(batch size (\d+)\)$")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from jostle.data import PairsImport, Runs
 from jostle.errors import UnreadableFile
-from jostle.runs import PairsImport, Runs
 
 # The profiles are named after the samples' folders, the pairs after what was typed.
 _ALIASES = {"binomialOptions": "binopt", "convolutionFFT2D": "convfft2d"}

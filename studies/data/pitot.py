@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jostle.data import Runs, windows_of
 from jostle.errors import BadData, UnreadableFile
-from jostle.runs import Runs, windows_of
 
 _SIZE = re.compile(r"_(?:l|m|s|sm)$")  # toast_sm is how the 2023 files spell toast_s
 _SIZE_FOLDER = re.compile(r"/(?:mini|small|medium|large|extralarge)/")

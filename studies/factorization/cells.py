@@ -14,7 +14,7 @@ from studies.factorization.comparisons import NamedMethod
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
 SCHEMA = "protocol/v1"
 

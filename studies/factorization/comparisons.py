@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.errors import UsageError
 
 if TYPE_CHECKING:
-    from jostle.factorization import Factorization
+    from jostle.learn.learners.network import Factorization
 
 
 # The paper's heads, denser where a little more quantile widens a bound a lot (App. B.2).
@@ -95,7 +95,7 @@ def comparison_named(
     method: what the ablations start from, Factorization() by default. baseline_steps: training steps of
     the neural baselines, the paper's 20 000 by default. Raises UsageError for an unknown name.
     """
-    from jostle.factorization import Factorization
+    from jostle.learn.learners.network import Factorization
     from studies.rivals.blind import Blind
 
     if name not in COMPARISON_NAMES:

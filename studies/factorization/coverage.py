@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._report import Table, percent
-from jostle.answers import bound_measures
-from jostle.bounds import pool_of
+from jostle._base.report import Table, percent
+from jostle.conformal import pool_of
+from jostle.operations import bound_measures
 
 if TYPE_CHECKING:
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
 COVERAGE_KINDS = ("pool", "platform", "workload_decile")
 WORST_PLATFORMS = 10

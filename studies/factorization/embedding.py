@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._drawing import look_of, plotting, save
+from jostle._base.figure_files import save
+from jostle._base.figure_style import look_of, plotting
 from jostle.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
+    from jostle.data import Runs
     from jostle.models import Model
-    from jostle.runs import Runs
 
 FEWEST_TO_MAP = 10
 MOST_LEGEND = 24
@@ -39,7 +40,7 @@ def draw_embeddings(
     Raises UsageError for a model that is no factorization, MissingExtra without scikit-learn or
     matplotlib.
     """
-    from jostle.factorization import FittedFactorization
+    from jostle.learn.learners.network import FittedFactorization
 
     fitted = model.predictor
     if not isinstance(fitted, FittedFactorization):
@@ -169,7 +170,7 @@ def learned_interference(fitted: Any, seed: int) -> tuple[np.ndarray, str]:
     """
     if fitted.form == "paper":
         return fitted.interference_norm(), "norm of the learned interference matrix"
-    from jostle.runs import Colocations
+    from jostle.data import Colocations
 
     random = np.random.default_rng(seed)
     w, p = len(fitted.workload_names), len(fitted.platform_names)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._drawing import legend_above, look_of, plain_ticks, plotting, save
+from jostle._base.figure_files import save
+from jostle._base.figure_style import legend_above, look_of, plain_ticks, plotting
 from jostle.errors import UnreadableFile
 from studies.cells import read_table
 

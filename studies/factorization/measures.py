@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.answers import bound_measures, corun_groups, error_measures
-from jostle.bounds import Calibration, Candidates, candidates_of
+from jostle.conformal import Calibration, Candidates, candidates_of
+from jostle.operations import bound_measures, corun_groups, error_measures
 from studies.splits import fit_split
 
 if TYPE_CHECKING:
-    from jostle.runs import Colocations, Runs
+    from jostle.data import Colocations, Runs
     from studies.splits import Split
 
 CONFIDENCES = (0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99)

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle._report import Table
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Table
 from jostle.errors import UsageError
-from jostle.progress import Progress, no_progress
 from studies.factorization.cells import ProtocolCell
 from studies.factorization.comparisons import Comparison, comparison_named
 from studies.factorization.protocol import Draws, run_protocol
 from studies.page import write_page
 
 if TYPE_CHECKING:
-    from jostle.factorization import Factorization
-    from jostle.runs import Runs
+    from jostle.data import Runs
+    from jostle.learn.learners.network import Factorization
 
 STUDIES = (
     "baselines",
@@ -95,7 +95,7 @@ class Paper:
 
     def missing(self) -> list[ProtocolCell]:
         """The fits that are not in the folder yet; those that studies share count once."""
-        from jostle.runs import Dataset
+        from jostle.data import Dataset
 
         data, draws = Dataset(self.dataset).version(), self.draws
         cells = {
@@ -134,7 +134,7 @@ class Paper:
     ) -> dict[str, Any]:
         """Fit what is missing, then draw; returns the tidy table of each study. After each study the page
         shows what there is. Raises UnreadableFile, what a fit raises, and MissingExtra without matplotlib."""
-        from jostle.runs import read_runs
+        from jostle.data import read_runs
 
         runs = read_runs(self.dataset).ok()
         _draw_interference(runs, self.folder)
@@ -207,7 +207,8 @@ def _draw_interference(runs: Runs, folder: Path) -> list[Path]:
     """Figure 1: a histogram of slowdowns for each number of co-runners; nothing where none can be told."""
     import numpy as np
 
-    from jostle._drawing import legend_above, look_of, plain_ticks, plotting, save
+    from jostle._base.figure_files import save
+    from jostle._base.figure_style import legend_above, look_of, plain_ticks, plotting
     from studies.factorization.embedding import log_slowdowns
 
     slowdown, count = log_slowdowns(runs)

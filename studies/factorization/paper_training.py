@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.methods import learn
+from jostle.learn import learn
 from studies.data import one_core, pitot_folder
 
 HIDDEN, RANK, TYPES, LEAK = 128, 32, 2, 0.1
@@ -111,7 +111,7 @@ def main() -> None:
     one_core()
     folder = pitot_folder()
     import jostle
-    from jostle.methods import encode_features, fit_baseline
+    from jostle.learn import encode_features, fit_baseline
     from studies.data.pitot import read_pitot
     from studies.factorization.row_numbers import file_split
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle._base.progress import Progress, no_progress
 from jostle.errors import UsageError
-from jostle.progress import Progress, no_progress
 from studies.cells import Runner, write_table
 from studies.factorization.cells import SCHEMA, ProtocolCell
 from studies.factorization.comparisons import Comparison
@@ -63,7 +63,7 @@ def run_protocol(
     """
     import pyarrow as pa
 
-    from jostle.runs import Dataset, read_runs
+    from jostle.data import Dataset, read_runs
 
     data = Dataset(dataset).version()
     cells = [

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from jostle._options import Limits, Positional
-from jostle._report import Report, Table
+from jostle._base.option_fields import Limits, Positional
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Report, Table
 from jostle.errors import UsageError
-from jostle.progress import Progress, no_progress
 from studies.fields import DatasetFolder, Output, Scheduler, Workers, listed
 
 
@@ -50,7 +50,7 @@ class ProtocolStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, UnreadableFile and what a fit raises."""
-        from jostle.factorization import Factorization
+        from jostle.learn.learners.network import Factorization
         from studies.contract import document
         from studies.factorization.comparisons import comparison_named
         from studies.factorization.figures import summary_rows
@@ -98,8 +98,8 @@ class FiguresStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, UnreadableFile, and MissingExtra without matplotlib or scikit-learn."""
+        from jostle.data import read_runs
         from jostle.models import load
-        from jostle.runs import read_runs
         from studies.factorization.embedding import draw_embeddings
         from studies.factorization.figures import draw_studies
 

@@ -11,7 +11,7 @@ from jostle.errors import BadData, UnreadableFile
 from studies.splits import Split, checked_split
 
 if TYPE_CHECKING:
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
 
 def file_split(runs: Runs, path: str | os.PathLike[str], seed: int) -> Split:

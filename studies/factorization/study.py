@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from jostle._options import Limits
-from jostle._report import Report, Table
-from jostle.progress import Progress, no_progress
+from jostle._base.option_fields import Limits
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Report, Table
 from studies.fields import DatasetFolder, Scheduler, Workers, listed
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class FactorizationStudy:
 
     def announced(self) -> str | None:
         """With `paper`, how many fits are missing and how long they take, roughly."""
-        from jostle.runs import read_runs
+        from jostle.data import read_runs
 
         if self.paper is None:
             return None
@@ -77,9 +77,9 @@ class FactorizationStudy:
 
     def run(self, *, progress: Progress = no_progress) -> Report:
         """Raises UsageError, NotEnoughRuns and what reading and fitting raise."""
+        from jostle.data import Dataset, read_runs
         from jostle.errors import UsageError
-        from jostle.factorization import Factorization
-        from jostle.runs import Dataset, read_runs
+        from jostle.learn.learners.network import Factorization
         from studies.contract import document
         from studies.factorization.coverage import coverage_by_group, coverage_tables
         from studies.factorization.row_numbers import file_split
@@ -122,7 +122,7 @@ class FactorizationStudy:
 
     def _paper(self) -> Paper:
         from jostle.errors import UsageError
-        from jostle.factorization import Factorization
+        from jostle.learn.learners.network import Factorization
         from studies.factorization.paper import PAPERS_SHARES, STUDIES, Paper
         from studies.factorization.protocol import Draws
 
@@ -135,7 +135,7 @@ class FactorizationStudy:
         return Paper(self.dataset, self.paper, method, draws, studies, self.baseline_steps)
 
     def _run_paper(self, progress: Progress) -> Report:
-        from jostle.runs import Dataset
+        from jostle.data import Dataset
         from studies.contract import document
         from studies.factorization.figures import summary_rows
 

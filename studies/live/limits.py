@@ -4,13 +4,13 @@
 
 Of each process some runs are recorded, a limit is asked for, and 200 new runs say how often it is exceeded.
 Printed are the shares of runs that stay at or below each limit, over all draws, and in brackets its median
-over the true quantile. `limit` is `jostle.bridge.Peaks.limit`, `rest` the same for what is left of new runs
+over the true quantile. `limit` is `jostle.usage.Peaks.limit`, `rest` the same for what is left of new runs
 at sample 20 of theirs (over the true quantile of what is left of all, whatever they have shown); where a
 confidence has no limit from so few runs, the share of draws that have one stands behind. max: the largest
 peak seen, and 1.2 times it. vpa: the target of Kubernetes' vertical pod autoscaler (a decaying histogram of
 peaks, its 90th percentile and 15%; weights halve every 24 runs). New runs of `cut` have no limit; recorded
 ones that their limit ended are open for `limit`, and what they seem for the others. --node: of three such
-residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.bridge.Residents`,
+residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.usage.Residents`,
 `drawn` the quantile of sums of recorded runs, and the others are sums of what they say of each.
 """
 
@@ -23,8 +23,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jostle._confidence import exact_confidence
-from jostle.bridge import Peaks, Residents
+from jostle._base.confidence import exact_confidence
+from jostle.usage import Peaks, Residents
 from studies.data import one_core
 from studies.worlds.usage_processes import LAWS, a_run, whole_runs
 

@@ -27,11 +27,11 @@ import numpy as np
 import pyarrow as pa
 
 import jostle
-from jostle.bounds import Candidates, conformal_rank
-from jostle.methods import Data, FromCounts, Prepared, Restores, RunCounts
+from jostle.conformal import Candidates, conformal_rank
+from jostle.data import Colocations, Runs, SacctImport
+from jostle.learn import Data, FromCounts, Prepared, Restores, RunCounts
 from jostle.models import Ages, past_and_future
 from jostle.placement import Node, Request, SetBounds, Standard, ends_at
-from jostle.runs import Colocations, Runs, SacctImport
 from studies.data import one_core
 
 NAMES, NODES, SLOTS, NOISE, RATIOS = [f"w{k}" for k in range(10)], 6, 3, 0.05, (1.5, 2.5)
@@ -430,7 +430,7 @@ def slurm(options: argparse.Namespace) -> None:
     import io
     import tempfile
 
-    text = jostle.datasets.slurm_log().read_text("utf-8")
+    text = jostle.data.slurm_log().read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder:
         nodes = Path(folder) / "nodes.csv"
         nodes.write_text("node,platform\n" + "".join(f"n{k},small\n" for k in range(1, 7)))

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle import datasets
+from jostle import data as datasets
+from jostle.data import Profile, Runs, Traces, gpu_named, read_profiles, read_runs, read_traces
 from jostle.errors import UnknownName
-from jostle.methods import Data
-from jostle.runs import Runs, read_runs
-from jostle.traces import Profile, Traces, gpu_named, read_profiles, read_traces
+from jostle.learn import Data
 from studies.data import data_folder
 from studies.data.gavel import read_gavel
 from studies.data.magus import read_magus

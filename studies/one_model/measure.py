@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.answers import bound_measures
-from jostle.methods import Data
+from jostle.data import Colocations, Runs
+from jostle.learn import Data
 from jostle.models import Model, fit
-from jostle.runs import Colocations, Runs
+from jostle.operations import bound_measures
 from studies.one_model.campaigns import KnownData
 from studies.one_model.rules import RULES, fit_rule
 from studies.one_model.splits import SetsLeftOut

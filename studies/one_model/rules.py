@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.answers import SimpleRule
-from jostle.methods import learn
-from jostle.runs import Colocations, Runs, all_names, solo_medians
+from jostle.data import Colocations, Runs, all_names, solo_medians
+from jostle.learn import learn
+from jostle.operations import SimpleRule
 from studies.rivals.own_pairs import OwnPairs
 
 Answer = Callable[[Colocations], np.ndarray]

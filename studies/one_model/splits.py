@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jostle.data import Runs, all_names, solo_medians
 from jostle.errors import UsageError
-from jostle.runs import Runs, all_names, solo_medians
 from studies.one_model.campaigns import KnownData
 
 # The co-runners that are known at most, and those that are asked about, fewest and most.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from jostle._options import Flag
-from jostle._report import Report
-from jostle.progress import Progress, no_progress
+from jostle._base.option_fields import Flag
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Report
 from studies.fields import FirstSeed, Seeds, listed
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle._report import Table, percent
+from jostle._base.report import Table, percent
 from studies.one_model.measure import CHANGED, DEFAULT, SINGLE
 from studies.one_model.rules import RULES
 

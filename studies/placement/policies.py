@@ -7,15 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.data import Runs
 from jostle.models import Model
-from jostle.placement import (
-    Request,
-    SetBounds,
-    Standard,
-    calibration_runs,
-    level_of_chosen,
-)
-from jostle.runs import Runs
+from jostle.placement import Request, SetBounds, Standard, calibration_runs, level_of_chosen
 from studies.placement.sets import MeasuredSets, measured_sets
 
 FACTORS = np.exp(np.linspace(0.0, 2.5, 126))  # of the prediction, from which the tuned one is taken

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.runs import solo_medians
+from jostle.data import solo_medians
 
 if TYPE_CHECKING:
+    from jostle.data import Runs
     from jostle.models import Model
-    from jostle.runs import Runs
 
 
 @dataclass(frozen=True)

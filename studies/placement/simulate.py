@@ -16,8 +16,8 @@ from studies.placement.policies import policies
 from studies.placement.sets import measured_sets
 
 if TYPE_CHECKING:
-    from jostle.progress import Progress
-    from jostle.runs import Runs
+    from jostle._base.progress import Progress
+    from jostle.data import Runs
 
 
 @dataclass(frozen=True)

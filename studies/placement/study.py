@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from jostle._options import Flag, Limits, Positional
-from jostle._report import Report, Table, percent
-from jostle.progress import Progress, no_progress, share_of
+from jostle._base.option_fields import Flag, Limits, Positional
+from jostle._base.progress import Progress, no_progress, share_of
+from jostle._base.report import Report, Table, percent
 from studies.fields import FirstSeed, Seeds, listed
 
 if TYPE_CHECKING:
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
 
 AS_GOOD = 0.02  # of the clairvoyant's saving, by which a rule may be behind and still do as well
@@ -82,8 +82,7 @@ class PlacementStudy:
         return Report(results, tables, notes=notes)
 
     def _runs(self) -> tuple[Runs, dict[str, Any]]:
-        from jostle.datasets import sample
-        from jostle.runs import Dataset, read_runs
+        from jostle.data import Dataset, read_runs, sample
 
         if self.dataset is None:
             return sample().ok(), {"dataset": "sample"}
@@ -91,8 +90,8 @@ class PlacementStudy:
         return read_runs(self.dataset).ok(), {"dataset": str(self.dataset), "version": version}
 
     def _method(self) -> Any:
-        from jostle._options import settings_of_texts
-        from jostle.methods import method_named
+        from jostle._base.option_fields import settings_of_texts
+        from jostle.learn import method_named
 
         return settings_of_texts(method_named(self.method), self.settings)
 

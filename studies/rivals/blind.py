@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.methods import learn
+from jostle.learn import learn
 from studies.rivals.rival import Rival, alone
 
 if TYPE_CHECKING:
-    from jostle.bounds import Candidates
-    from jostle.methods import Prepared
-    from jostle.progress import Progress
-    from jostle.runs import Colocations, Runs
+    from jostle._base.progress import Progress
+    from jostle.conformal import Candidates
+    from jostle.data import Colocations, Runs
+    from jostle.learn import Prepared
 
 TREATMENTS = ("discard", "ignore")
 
@@ -59,7 +59,7 @@ class _BlindAnswers:
         return self.inner.predict(asked.alone())
 
     def candidates(self, asked: Colocations) -> Candidates:
-        from jostle.bounds import candidates_of
+        from jostle.conformal import candidates_of
 
         return candidates_of(self.inner, asked.alone())
 
@@ -68,7 +68,7 @@ def without_corunners(runs: Runs) -> Runs:
     """The same runs with their co-runners taken off the record."""
     import pyarrow as pa
 
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
     table = runs.table
     place = table.column_names.index("corunners")

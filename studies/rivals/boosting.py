@@ -13,9 +13,9 @@ from studies.rivals.rival import Rival, RivalAnswers
 from studies.rivals.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from jostle.methods import Prepared
-    from jostle.progress import Progress
-    from jostle.runs import Colocations
+    from jostle._base.progress import Progress
+    from jostle.data import Colocations
+    from jostle.learn import Prepared
 
 ENCODING_SHRINKAGE = 5.0  # runs that the overall mean weighs beside a name's own
 

@@ -11,9 +11,9 @@ from studies.rivals.rival import Rival, RivalAnswers, alone
 from studies.rivals.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from jostle.methods import Baseline, Prepared
-    from jostle.progress import Progress
-    from jostle.runs import Colocations, Runs
+    from jostle._base.progress import Progress
+    from jostle.data import Colocations, Runs
+    from jostle.learn import Baseline, Prepared
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class _LinearAnswers(RivalAnswers):
 
 def additive_effects(vocabulary: Vocabulary, runs: Runs) -> Baseline:
     """The linear-scaling baseline of these runs, hardly shrunken (App. B.1 has plain means)."""
-    from jostle.methods import fit_baseline
+    from jostle.learn import fit_baseline
 
     workload, platform, _ = vocabulary.codes(runs.colocations)
     return fit_baseline(

@@ -22,9 +22,9 @@ from studies.rivals.rival import Rival, RivalAnswers, alone
 from studies.rivals.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from jostle.methods import Prepared
-    from jostle.progress import Progress
-    from jostle.runs import Colocations, Runs
+    from jostle._base.progress import Progress
+    from jostle.data import Colocations, Runs
+    from jostle.learn import Prepared
 
 CHECK_EVERY = 200
 CORUN_WEIGHT = 0.5

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jostle.answers import SimpleRule
+from jostle._base.progress import Progress
+from jostle.data import Colocations, solo_seconds
 from jostle.errors import require_choice
-from jostle.methods import Prepared
-from jostle.progress import Progress
-from jostle.runs import Colocations, solo_seconds
+from jostle.learn import Prepared
+from jostle.operations import SimpleRule
 from studies.rivals.rival import Rival, RivalAnswers
 
 PAIR_RULES = ("worst", "sum", "mean")

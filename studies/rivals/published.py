@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jostle.progress import share_of
+from jostle._base.progress import share_of
 from studies.rivals.linear import additive_effects
 from studies.rivals.neural import (
     CHUNK,
@@ -31,10 +31,10 @@ from studies.rivals.rival import RivalAnswers, alone
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jostle.bounds import Candidates
-    from jostle.methods import Baseline, Prepared
-    from jostle.progress import Progress
-    from jostle.runs import Colocations
+    from jostle._base.progress import Progress
+    from jostle.conformal import Candidates
+    from jostle.data import Colocations
+    from jostle.learn import Baseline, Prepared
     from studies.rivals.vocabulary import Vocabulary
 
 LEAK = 0.1
@@ -143,7 +143,7 @@ class _PublishedAnswers(RivalAnswers):
         return np.exp(self._log(self.point, query))
 
     def candidates(self, query: Colocations) -> Candidates:
-        from jostle.bounds import Candidates
+        from jostle.conformal import Candidates
 
         centre = self._log(self.point, query)[None]
         names = ["same everywhere"]

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from jostle.bounds import Candidates
+from jostle.conformal import Candidates
+from jostle.data import Colocations, Runs
 from jostle.errors import NotEnoughRuns
-from jostle.methods import Data, Prepared
-from jostle.runs import Colocations, Runs
+from jostle.learn import Data, Prepared
 
 
 class Rival:

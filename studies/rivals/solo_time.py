@@ -7,11 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from jostle._base.progress import Progress
+from jostle.data import Colocations, all_names, solo_medians
 from jostle.errors import NotEnoughRuns, require_choice
-from jostle.methods import Data, Prepared, first_solo_runs
-from jostle.progress import Progress
-from jostle.rules import weighted_median
-from jostle.runs import Colocations, all_names, solo_medians
+from jostle.learn import Data, Prepared, first_solo_runs, weighted_median
 from studies.rivals.rival import Rival, RivalAnswers
 
 KINDS = ("solo", "twice", "times", "plus")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from jostle.methods import Prepared
-    from jostle.runs import Colocations
+    from jostle.data import Colocations
+    from jostle.learn import Prepared
 
 
 @dataclass(frozen=True, eq=False)

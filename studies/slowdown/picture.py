@@ -13,8 +13,9 @@ import argparse
 from pathlib import Path
 
 import jostle
-from jostle._drawing import darkened, plotting
-from jostle.tour import hold_out_sets
+from jostle._base.figure_files import darkened
+from jostle._base.figure_style import plotting
+from jostle.operations.tour import hold_out_sets
 from studies.data.gavel import read_gavel
 
 

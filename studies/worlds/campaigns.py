@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from jostle.runs import Runs
+from jostle.data import Runs
 from studies.worlds import slowdown_laws as laws
 from studies.worlds.slowdown_laws import TRAITS, MadeNames, Slowdown
 

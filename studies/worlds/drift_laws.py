@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.runs import Runs
+from jostle.data import Runs
 
 WORKLOADS, PLATFORMS = 30, 10
 LAWS = (
@@ -54,7 +54,7 @@ def campaign(law: str, seed: int) -> Callable[[int], Any]:
 
 
 def devices_of(runs: Any) -> np.ndarray:
-    from jostle.models._usual import device_of
+    from jostle.models._residual_baseline import device_of
 
     c = runs.colocations
     return np.array([device_of(name) for name in c.platform_names])[c.platform]

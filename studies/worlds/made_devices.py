@@ -8,9 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from jostle.accelerator import Application, Device, Tenant, applications_of, simulate
-from jostle.runs import Runs
-from jostle.traces import GPUS, Profile, tasks_from_rows
+from jostle.data import GPUS, Profile, Runs, tasks_from_rows
+from jostle.gpu import Application, Device, Tenant, applications_of, simulate
 
 WORKLOADS, NOISE, QUERIES = 8, 0.02, 50
 

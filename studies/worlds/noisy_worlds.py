@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jostle.bounds import Candidates
-from jostle.methods import FitWithout, FromCounts, Prepared, RunCounts
-from jostle.runs import Colocations, Runs, all_names
+from jostle.conformal import Candidates
+from jostle.data import Colocations, Runs, all_names
+from jostle.learn import FitWithout, FromCounts, Prepared, RunCounts
 from studies.one_model.campaigns import read_campaign
 from studies.worlds import slowdown_laws as laws
 from studies.worlds.slowdown_laws import TRAITS, MadeNames

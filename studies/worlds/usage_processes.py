@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.traces import Trace, Traces
+from jostle.data import Trace, Traces
 
 MIB = 2.0**20
 USUAL = 60  # samples of a run

@@ -1,8 +1,4 @@
-"""The command line: results on stdout, progress and errors on stderr, exit codes that say why.
-
-0 done or safe, 1 the answer is no, 2 usage, 3 no valid bound (too little data), 4 bad input data,
-5 not permitted here, 70 internal, 130 interrupted.
-"""
+"""The command line: results on stdout, progress and errors on stderr, exit codes that say why."""
 
 from __future__ import annotations
 
@@ -18,6 +14,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def exit_code(arguments: list[str], application: Callable[[], Any] | None = None) -> int:
     """Run a command line, of `jostle` or of another application; returns its exit code."""
-    from jostle.cli import _app
+    from jostle.cli import _command_app as _app
 
     return _app.run(arguments, application or _app.build)

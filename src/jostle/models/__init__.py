@@ -1,7 +1,4 @@
-"""Fit, calibrate, save and load any method with the same verbs.
-
-This file and its stub are the room's whole public face.
-"""
+"""Fits, predicts, bounds, explains, updates and saves: what a user holds."""
 
 import lazy_loader as _lazy
 

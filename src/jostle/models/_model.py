@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._confidence import DEFAULT_CONFIDENCE
-from jostle._report import Glance
-from jostle._tensors import read_document, write_document
-from jostle._untrusted import understood
-from jostle.bounds import Bounds, Calibration, NameMix, candidates_of, grades_of
+from jostle._base.confidence import DEFAULT_CONFIDENCE
+from jostle._base.report import Glance
+from jostle._base.tensors import read_document, write_document
+from jostle._base.untrusted import understood
+from jostle.conformal import Bounds, Calibration, NameMix, candidates_of, grades_of
 from jostle.errors import (
     BadData,
     JostleError,
@@ -26,19 +26,19 @@ from jostle.errors import (
     require_runs,
     require_whole,
 )
-from jostle.methods import Evidence, method_named
-from jostle.models.timelines._acts import Acts
+from jostle.learn import Evidence, method_named
+from jostle.models.timelines._timeline_calibration import Acts
 
 if TYPE_CHECKING:
-    from jostle.models._answers import AnsweredTable
-    from jostle.models._following import Moved
-    from jostle.models._plots import ModelPlots
-    from jostle.models._usual import Usual
-    from jostle.models._watch import DriftWatch
-    from jostle.models._why import Why
-    from jostle.models.online._kept import Kept
-    from jostle.models.online._suggest import Suggestions
-    from jostle.runs import Colocations, Runs
+    from jostle.data import Colocations, Runs
+    from jostle.models._answered_table import AnsweredTable
+    from jostle.models._drift_adjusted import Moved
+    from jostle.models._drift_watch import DriftWatch
+    from jostle.models._explanation import Why
+    from jostle.models._model_plots import ModelPlots
+    from jostle.models._residual_baseline import Usual
+    from jostle.models.updates._replay_buffer import Kept
+    from jostle.models.updates._suggest_runs import Suggestions
 
 # Rises with every change of what is saved; a model of another schema is refused.
 SCHEMA = "model/v18"
@@ -52,7 +52,7 @@ AGAIN = "Fit it again with jostle fit."
 class Model(Glance):
     """What `fit` and `load` return.
 
-    predictor: what the method learned (jostle.methods.Fitted) from the runs that its bounds are not
+    predictor: what the method learned (jostle.learn.Fitted) from the runs that its bounds are not
     calibrated on. whole: the same from all runs, where the campaign is so small that this tells more: it says
     how long, while the bounds rest on `predictor`; else None. metadata: method, settings, seed, version of
     Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it. usual: what
@@ -196,7 +196,7 @@ class Model(Glance):
         name the model has never met, UsageError for what may come where it learned from no log.
         """
         if hasattr(colocations, "elapsed_seconds"):
-            from jostle.models.timelines._told import told
+            from jostle.models.timelines._timeline_predict import told
 
             return told(self, colocations)
         require_colocations(colocations)
@@ -232,7 +232,7 @@ class Model(Glance):
     ) -> tuple[np.ndarray, Bounds]:
         """What `predict` and `bound` say, for less than both of them take."""
         if hasattr(colocations, "elapsed_seconds"):
-            from jostle.models.timelines._told import bounded
+            from jostle.models.timelines._timeline_predict import bounded
 
             return bounded(self, colocations, confidence)
         bounds, seconds = self._bound_as_fitted(colocations, confidence, tail)
@@ -278,7 +278,7 @@ class Model(Glance):
         UnreadableFile, BadData and UnknownName for what is wrong with the table as a whole, UsageError for
         the confidence.
         """
-        from jostle.models._answers import answers
+        from jostle.models._answered_table import answers
 
         return answers(self, table, confidence, columns, separator, tail=tail, mix_by=mix_by)
 
@@ -294,7 +294,7 @@ class Model(Glance):
 
         runs: measured ones, to find the co-location most like it. Raises UsageError for several co-locations.
         """
-        from jostle.models._why import why
+        from jostle.models._explanation import why
 
         if not hasattr(colocation, "elapsed_seconds"):
             require_colocations(colocation)
@@ -323,8 +323,8 @@ class Model(Glance):
         seed give the same model. Raises UsageError where the method cannot learn so, or where the model
         keeps no runs.
         """
-        from jostle.models.online._update import updated
-        from jostle.models.timelines._over_time import taken_by
+        from jostle.models.timelines._timeline_training import taken_by
+        from jostle.models.updates._update_model import updated
 
         require_runs(runs)
         require_whole("seed", seed)
@@ -352,7 +352,7 @@ class Model(Glance):
         were chosen so are no sample of anything: learn them with `update(runs, chosen=True)`, which
         calibrates on none. Raises UsageError where the method cannot say, UnknownName.
         """
-        from jostle.models.online._suggest import suggest
+        from jostle.models.updates._suggest_runs import suggest
 
         for given in (candidates, asked):
             if given is not None:
@@ -363,7 +363,7 @@ class Model(Glance):
 
     def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> DriftWatch:
         """What tells, as runs arrive, which names drift, and gives bounds that follow (see DriftWatch)."""
-        from jostle.models._watch import DriftWatch
+        from jostle.models._drift_watch import DriftWatch
 
         return DriftWatch(self, confidence)
 
@@ -391,7 +391,7 @@ class Model(Glance):
     def plot(self) -> ModelPlots:
         """Pictures in one line each: `model.plot.slowdowns(runs)`, `.accuracy(runs)`, `.platforms(workload)`,
         `.confidences(workload, platform)`, `.pairs(platform)`; all return matplotlib axes."""
-        from jostle.models._plots import ModelPlots
+        from jostle.models._model_plots import ModelPlots
 
         return ModelPlots(self)
 
@@ -426,8 +426,8 @@ def load(path: str | os.PathLike[str]) -> Model:
         document, tensors = read_document(path, "model", SCHEMA, fix=AGAIN)
     except BadData as error:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
-    from jostle.models._usual import Usual
-    from jostle.models.online._kept import Kept
+    from jostle.models._residual_baseline import Usual
+    from jostle.models.updates._replay_buffer import Kept
 
     part = partial(_part, document, tensors, path)
     method = method_named(str(document.get("method")))
@@ -449,7 +449,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 def _ends(predictor: Any) -> Colocations:
     """The first and the last workload on the first and the last platform, alone and beside each other: arrays
     that do not fit together show at once, not when somebody asks."""
-    from jostle.runs import Colocations
+    from jostle.data import Colocations
 
     workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)
     last, on = len(workloads) - 1, [0, len(platforms) - 1]

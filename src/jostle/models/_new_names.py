@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle.bounds import CalibrationRuns, Groups, Selection
+from jostle._base.progress import Progress, share_of
+from jostle.conformal import CalibrationRuns, Groups, Selection
 from jostle.errors import NotEnoughRuns
-from jostle.methods import Prepared, hold_out, turns_of
-from jostle.models._learned import WayToLearn
-from jostle.progress import Progress, share_of
+from jostle.learn import Prepared, hold_out, turns_of
+from jostle.models._training_recipe import WayToLearn
 
 FOLDS = 5
 NOTHING, ALONE = 0, -1  # kept of a name that is left out: nothing, or only its runs alone

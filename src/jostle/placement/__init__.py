@@ -1,7 +1,4 @@
-"""Where workloads can go so that nobody misses a deadline: fleets, requests, sets and their bounds.
-
-This file and its stub are the room's whole public face.
-"""
+"""Says where workloads can go so that nobody misses a deadline: fleets, requests, sets, assignment."""
 
 import lazy_loader as _lazy
 

@@ -12,8 +12,8 @@ from functools import cache
 from math import nextafter
 from typing import Annotated, Literal
 
-from jostle._confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._options import Short
+from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
+from jostle._base.option_fields import Short
 from jostle.errors import require_choice
 from jostle.models import SessionQuestion
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jostle.traces import Trace, Traces
+from jostle.data import Trace, Traces
 
 EVENTS = 64  # of a core, with those of the memory controller: 128 for two
 SILENT = 13  # of a core that are always zero: 26 of 128 (Sec. IV-A)

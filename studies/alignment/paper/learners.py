@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from jostle.alignment import AlignedRows
+    from jostle.learn.learners.counters import AlignedRows
     from studies.alignment.paper.ridge import LinearModel
 
 # Regularisation that is tried, times the number of rows where the learner's own scale does that.

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jostle.alignment import (
+from jostle.errors import UsageError
+from jostle.learn import RunCounts
+from jostle.learn.learners.counters import (
     AlignedRows,
     Alignment,
     FittedAlignment,
@@ -24,8 +26,6 @@ from jostle.alignment import (
     traced_windows,
     traces_of,
 )
-from jostle.errors import UsageError
-from jostle.methods import RunCounts
 from studies.alignment.paper.printed import printed_rows, roll_printed
 from studies.alignment.paper.ridge import LinearModel, fit_ridge
 from studies.alignment.paper.selection import CUTS, CounterSelection, select_counters
@@ -33,8 +33,8 @@ from studies.alignment.paper.selection import CUTS, CounterSelection, select_cou
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jostle.methods import Prepared
-    from jostle.progress import Progress
+    from jostle._base.progress import Progress
+    from jostle.learn import Prepared
 
 EVERY = 1_000  # counters: more than any machine has
 SlotPair = tuple[int, int]

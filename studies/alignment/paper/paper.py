@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle._report import Table
-from jostle.progress import Progress, no_progress
+from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Table
 from studies.alignment.answers import Curve, Rules, Tested, curves_of, tested_members
 from studies.alignment.evaluation import fold_fitter, windows_of
 from studies.alignment.folds import Fold, folds_of_programs
@@ -21,7 +21,7 @@ from studies.alignment.rivals import errors_of_learners
 from studies.alignment.truth import MeasuredSet, measured_sets
 
 if TYPE_CHECKING:
-    from jostle.traces import Traces
+    from jostle.data import Traces
     from studies.alignment.paper.method import FittedRidge
     from studies.alignment.paper.selection import CounterSelection
 
@@ -67,7 +67,7 @@ def evaluate_paper(
 ) -> PaperResults:
     """folds: at most so many test sets of two applications. Raises
     NotEnoughRuns where no fold has windows to learn from and to test."""
-    from jostle.alignment import (
+    from jostle.learn.learners.counters import (
         equal_repeats,
         sampling_period,
         traced_windows,
@@ -133,7 +133,7 @@ def _learners(
     fitted: FittedRidge, fold: Fold, alignment: str, seed: int
 ) -> dict[str, dict[int, float]]:
     """Figure 2: with what was executed so far as measured."""
-    from jostle.alignment import aligned_rows
+    from jostle.learn.learners.counters import aligned_rows
     from studies.alignment.paper.method import laid
 
     train, test = (

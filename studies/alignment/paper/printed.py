@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.alignment import Roll, Slowdown, SoloCounters
+from jostle.learn.learners.counters import Roll, Slowdown, SoloCounters
 
 LEAST = 0.02  # of the mean count of a period alone: a prediction of none would never end
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment import FASTEST, SLOWEST, AlignedRows, limits_of, scale_of
 from jostle.errors import NotEnoughRuns
+from jostle.learn.learners.counters import FASTEST, SLOWEST, AlignedRows, limits_of, scale_of
 from studies.alignment.paper.row_folds import folds_of
 
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # of ridge, times the number of rows

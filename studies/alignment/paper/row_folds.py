@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.alignment import AlignedRows
+from jostle.learn.learners.counters import AlignedRows
 
 FOLDS = 4
 FEWEST_SETS = 6  # with all members left out, for them to be what is chosen on

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.alignment import INSTRUCTIONS, AlignedRows
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
+from jostle.learn.learners.counters import INSTRUCTIONS, AlignedRows
 from studies.alignment.paper.ridge import fit_ridge, per_sample_error, ridge
 from studies.alignment.paper.row_folds import folds_of
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jostle._report import Table, percent
-from jostle.traces import Trace, Traces
+from jostle._base.report import Table, percent
+from jostle.data import Trace, Traces
 from studies.alignment.answers import Tested
 from studies.alignment.paper.selection import CounterSelection
 

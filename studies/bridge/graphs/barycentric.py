@@ -18,7 +18,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge import (
+from jostle.errors import BadData, UsageError
+from jostle.usage import (
     AbsorbedKernel,
     Cloud,
     Convergence,
@@ -27,7 +28,6 @@ from jostle.bridge import (
     edge_eps,
     squared_distances,
 )
-from jostle.errors import BadData, UsageError
 from studies.bridge.graphs.logs import LogKernel, log_matmul, repeat
 
 Kernels = list[AbsorbedKernel | LogKernel]

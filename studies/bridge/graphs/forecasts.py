@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jostle.bridge import Bridge, Cloud, Coupling, Forecast, Snapshots
 from jostle.errors import UsageError
+from jostle.usage import Bridge, Cloud, Coupling, Forecast, Snapshots
 from studies.bridge.graphs.barycentric import barycentre_support, solve_barycentric
 from studies.bridge.graphs.series_parallel import solve_series_parallel
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jostle.bridge import Cloud, Convergence, Stopping
+from jostle.usage import Cloud, Convergence, Stopping
 
 LOST = 1e-280  # sums below this may have lost terms to underflow
 

@@ -17,7 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from jostle.bridge import (
+from jostle.errors import BadData, UsageError
+from jostle.usage import (
     Cloud,
     Convergence,
     Stopping,
@@ -27,7 +28,6 @@ from jostle.bridge import (
     squared_distances,
     thinned,
 )
-from jostle.errors import BadData, UsageError
 from studies.bridge.graphs.logs import log_matmul, log_sum_exp, marginal_error, repeat
 
 

@@ -9,7 +9,7 @@ from unicodedata import category
 
 import typer
 
-from jostle._report import Report, Table, finite
+from jostle._base.report import Report, Table, finite
 
 
 def say(text: object = "") -> None:

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from jostle.cli.console._options import command_of
+from jostle.cli.console._command_options import command_of
 
 
 def registered_commands(

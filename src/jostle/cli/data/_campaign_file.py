@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jostle._options import Option, options_of
+from jostle._base.option_fields import Option, options_of
 from jostle.cli.console import flags_of, words_of
 from jostle.errors import UnreadableFile, UsageError
 

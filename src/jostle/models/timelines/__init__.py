@@ -1,1 +1,1 @@
-"""Answers over time: timelines of company, futures that are drawn, and bounds calibrated on the act."""
+"""Answers over time: timelines of co-runners, drawn futures, and their bounds."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jostle.data import Colocations
 from jostle.errors import UsageError
-from jostle.runs import Colocations
 
 if TYPE_CHECKING:
-    from jostle.runs import Runs
+    from jostle.data import Runs
 
 THROUGHOUT, TIMELINE, FUTURE = "throughout", "timeline", "future"
 Over = Literal["throughout", "timeline", "future"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import needing_extras
-from jostle.placement.assign._columns import Columns
+from jostle.placement.assign._packing_columns import Columns
 
 TOLERANCE = 1e-6
 AT_ONCE = 2_000  # columns that come into the linear program in one turn

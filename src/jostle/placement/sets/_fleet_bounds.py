@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from jostle.placement._reasons import CODES
-from jostle.placement.asked._fleet import Fleet, Node
-from jostle.placement.asked._requests import OK, Request
-from jostle.placement.sets._bounds import SetBounds
+from jostle.placement.queries._fleet import Fleet, Node
+from jostle.placement.queries._requests import OK, Request
+from jostle.placement.sets._set_bounds import SetBounds
 
 PAIRS_AT_ONCE = 100_000  # of a request and a node
 

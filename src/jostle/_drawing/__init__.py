@@ -1,8 +1,0 @@
-"""What all pictures share: colours, axes, and how they are kept, for light and for dark pages.
-
-This file and its stub are the room's whole public face.
-"""
-
-import lazy_loader as _lazy
-
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

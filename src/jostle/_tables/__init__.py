@@ -1,8 +1,0 @@
-"""Tables from anywhere, row by row: files and frames, and cells with their units.
-
-This file and its stub are the room's whole public face.
-"""
-
-import lazy_loader as _lazy
-
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

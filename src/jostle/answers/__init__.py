@@ -1,8 +1,0 @@
-"""Questions and their answers: a verb a file, of which commands, HTTP operations and the client are made.
-
-This file and its stub are the room's whole public face.
-"""
-
-import lazy_loader as _lazy
-
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,1 +1,0 @@
-"""Reports about data: datasets, what came into them, campaigns and audits of them."""

@@ -1,8 +1,0 @@
-"""Bounds for any predictor: conformal, with the exact rank, infinite where there is no evidence.
-
-This file and its stub are the room's whole public face.
-"""
-
-import lazy_loader as _lazy
-
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,1 +1,0 @@
-"""From snapshots to the distribution at any time: settings, methods, the choice among them, saving."""

@@ -1,1 +1,0 @@
-"""Runs that go on, and several workloads at once."""

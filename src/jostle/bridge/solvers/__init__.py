@@ -1,1 +1,0 @@
-"""Couplings of clouds along a graph: one edge (Sinkhorn), a path, barycentric, series-parallel."""

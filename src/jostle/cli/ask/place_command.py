@@ -1,0 +1,181 @@
+"""`jostle place`: a command for each verb about a placement, made from its question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from jostle._base.option_fields import Positional, Short
+from jostle.cli.console import command_of, fit_progress, note
+from jostle.errors import UsageError
+from jostle.operations import Verb, all_verbs
+from jostle.placement import Standard
+
+if TYPE_CHECKING:
+    from jostle.placement import DevicePlacement, Fleet, Placement, Requests
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboutModel:
+    """What every question takes."""
+
+    model: Annotated[
+        Path,
+        "A fitted model; or a folder with solo profiles of accelerators, on which sharing is simulated.",
+        Positional(),
+    ]
+    dataset: Annotated[
+        Path | None, "Measured runs, whose times alone count for limits such as 1.5x."
+    ] = None
+
+    def placement(self, standard: Standard) -> Any:
+        """Without a fleet. Raises what reading raises."""
+        return self.placed((), standard)
+
+    def placed(self, fleet: Any, standard: Standard) -> Placement:
+        """A fleet as the model sees it. Raises what reading raises."""
+        from jostle.data import read_runs
+        from jostle.models import load
+        from jostle.placement import place
+
+        runs = None if self.dataset is None else read_runs(self.dataset)
+        return place(load(self.model), fleet, runs=runs, **vars(standard))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboutFleet(AboutModel):
+    """What every question about a fleet takes."""
+
+    fleet: Annotated[
+        str | None, "The fleet: a CSV, Parquet, JSON or Arrow table of nodes; - for standard input."
+    ] = None
+    tenants: Annotated[str | None, "A table of tenants, with their node."] = None
+    platform: Annotated[
+        str | None, "Instead of a fleet: one node, of this platform.", Short("-p")
+    ] = None
+    beside: Annotated[
+        tuple[str, ...],
+        "With --platform: a tenant, with its limit, such as sort@1.5x.",
+        Short("-b"),
+    ] = ()
+    requests: Annotated[str | None, "The requests: a table of such a kind."] = None
+    workload: Annotated[
+        tuple[str, ...], "Instead of a table: a workload, such as fft@20ms.", Short("-w")
+    ] = ()
+    column: Annotated[Mapping[str, str] | None, "A column of the requests, NAME=THEIRS."] = None
+    fleet_column: Annotated[Mapping[str, str] | None, "A column of the fleet, NAME=THEIRS."] = None
+    gpu: Annotated[str | None, "With profiles: their device."] = None
+    sharing: Annotated[
+        tuple[str, ...],
+        "With profiles: a way in which devices may be shared: concurrent, sequential, time-sliced, shares "
+        "(MPS), or slices such as 3g,4g (MIG); repeat for more, of which the best is chosen.",
+    ] = ()
+    bounds: Annotated[
+        Path | None, "With profiles: a fitted model of measured co-runs, whose bounds count."
+    ] = None
+
+    def placement(self, standard: Standard) -> Placement | DevicePlacement:
+        """Raises UsageError, and what reading raises."""
+        if _has_profiles(self.model):
+            return self._devices(standard)
+        if self.gpu or self.sharing or self.bounds:
+            raise UsageError(
+                "--gpu, --sharing and --bounds go with a folder of solo profiles",
+                where=str(self.model),
+            )
+        return self.placed(self._fleet(), standard)
+
+    def _devices(self, standard: Standard) -> DevicePlacement:
+        from jostle.models import load
+        from jostle.placement import place_devices
+
+        if self.dataset is not None:
+            raise UsageError("--dataset goes with a fitted model")
+        return place_devices(
+            self.model,
+            self._fleet(),
+            gpu=self.gpu,
+            sharing=self.sharing,
+            **vars(standard),
+            model=None if self.bounds is None else load(self.bounds),
+        )
+
+    def _fleet(self) -> Fleet:
+        from jostle.placement import Fleet, Node, Request
+
+        if (self.fleet is None) == (self.platform is None):
+            raise UsageError("say either --fleet or --platform")
+        if self.platform is None:
+            if self.beside:
+                raise UsageError("--beside goes with --platform", fix="Name tenants in the fleet.")
+            return _all_used(Fleet.read(self.fleet, self.fleet_column, self.tenants), self.fleet)
+        try:
+            beside = [Request.of_text(text) for text in self.beside]
+        except ValueError as error:
+            raise UsageError(f"--beside: {error}") from None
+        node = Node(self.platform, self.platform, tenants=tuple(beside))
+        fleet = Fleet((node,))
+        if self.tenants is None:
+            return fleet
+        return _all_used(fleet.with_tenants(self.tenants), self.platform)
+
+    def items(self, *, required: bool = True) -> Requests:
+        """Raises UsageError, and what reading raises."""
+        from jostle.placement import Request, Requests
+
+        if self.requests is not None and self.workload:
+            raise UsageError("say either --requests or --workload")
+        if self.requests is not None:
+            return _all_used(Requests.read(self.requests, self.column), self.requests)
+        if not self.workload and required:
+            raise UsageError("say --requests or --workload")
+        try:
+            rows = [Request.of_text(text) for text in self.workload]
+        except ValueError as error:
+            raise UsageError(f"--workload: {error}") from None
+        names = [row.name for row in rows]
+        return Requests.of(
+            [replace(row, name="") if names.count(row.name) > 1 else row for row in rows]
+        )
+
+
+def _asking(verb: Verb) -> Callable[..., Any]:
+    def ask(about: Any, standard: Standard, question: Any) -> Any:
+        placement = about.placement(standard)
+        items = about.items(required=verb.needs_items) if verb.takes_items else ()
+        with fit_progress("asking") as progress:
+            return placement.ask(verb, items, question, progress)
+
+    return ask
+
+
+def _all_used(table: T, where: str | None) -> T:
+    """Say which columns of a table are not used."""
+    ignored: tuple[str, ...] = getattr(table, "ignored", ())
+    if ignored:
+        note(f"{where}: not used: {', '.join(ignored)}")
+    return table
+
+
+def _has_profiles(folder: Path) -> bool:
+    """Whether it is a dataset with solo profiles, and no model."""
+    from jostle.data import has_profiles
+
+    return not (folder / "model.json").exists() and has_profiles(folder)
+
+
+place = typer.Typer(
+    help="Where workloads can go so that nobody misses a deadline.", no_args_is_help=True
+)
+place.callback()(lambda: None)
+for _verb in all_verbs("placement"):
+    _subject = AboutFleet if _verb.takes_items else AboutModel
+    place.command(_verb.name)(
+        command_of((_subject, Standard, _verb.question), _asking(_verb), _verb.help)
+    )

@@ -1,0 +1,179 @@
+"""`jostle fit DATASET`: learn a model from a dataset and calibrate it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from jostle._base.option_fields import (
+    REQUIRED,
+    Flag,
+    Option,
+    Positional,
+    Short,
+    options_of,
+    settings_of_texts,
+)
+from jostle._base.report import Report, Table
+from jostle.cli.console import fit_progress
+from jostle.errors import UsageError
+from jostle.learn import Data, default_method, method_named, method_names
+
+if TYPE_CHECKING:
+    from jostle.models import Model
+
+MOST_CLASSES = 12
+USEFUL = 0.99
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitCommand:
+    """What is learned from, by which method, and where the model goes."""
+
+    dataset: Annotated[
+        Path | None, "The dataset: a folder of runs, and of traces and profiles.", Positional()
+    ] = None
+    output: Annotated[Path | None, "The model: a folder to write.", Short("-o")] = None
+    method: Annotated[
+        str | None,
+        "One of the installed methods, such as slowdown or factorization.  [default: ensemble, all that the "
+        "data allow; of very many runs factorization]",
+    ] = None
+    settings: Annotated[
+        tuple[str, ...],
+        "A setting of the method, NAME=VALUE, several values parted by commas; repeat for more.",
+        Flag("--set"),
+    ] = ()
+    list_settings: Annotated[
+        bool, "List the settings of the method, or without one all methods, and fit nothing."
+    ] = False
+    calibrate_by: Annotated[
+        Literal["window", "together"] | None,
+        "Hold out whole windows, or sets of workloads never measured together.  [default: what the method "
+        "says]",
+    ] = None
+    new_names: Annotated[
+        bool,
+        "Also bound names that were never or hardly measured: fit some ten to twenty times more, each time "
+        "without some of the names.",
+    ] = False
+    by: Annotated[
+        str | None,
+        "Hold bounds within each platform, workload or value of a feature (such as device), not only over "
+        "all of them. Takes some nine calibration runs in each for 0.9, ninety-nine for 0.99.",
+    ] = None
+    seed: Annotated[int, "Of the held-out runs and the training."] = 0
+
+
+def fit(command: FitCommand) -> Report:
+    """Learn from a dataset: jostle fit DATASET -o MODEL. A part is held out to calibrate bounds on.
+
+    --method chooses another method than the default, --set its settings, and --list-settings tells them.
+    """
+    import jostle
+
+    if command.list_settings:
+        return _settings(command.method)
+    if command.dataset is None or command.output is None:
+        raise UsageError("say a dataset and --output", fix="jostle fit DATASET -o MODEL")
+    name = command.method
+    if name is None:
+        name = default_method(Data(path=command.dataset))
+    elif name not in method_names():
+        raise UsageError(f"unknown method {name!r}", fix=f"Known: {', '.join(method_names())}.")
+    method = settings_of_texts(method_named(name), command.settings)
+    with ExitStack() as stack:
+        data = jostle.read(command.dataset)
+        progress = stack.enter_context(fit_progress("fitting"))
+        model = jostle.fit(
+            data,
+            method,
+            seed=command.seed,
+            calibrate_by=command.calibrate_by,
+            new_names=command.new_names,
+            by=command.by,
+            fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            progress=progress,
+        )
+        notes = (*(data.runs.notes if data.has_runs else ()), *model.notes)
+    model.save(command.output)
+    return _report(model, command, notes)
+
+
+def _settings(method: str | None) -> Report:
+    """The settings of a method, or what each method is."""
+    if method is None:
+        kinds = {name: method_named(name) for name in method_names()}
+        rows = [[name, _first_line(kind.__doc__)] for name, kind in kinds.items()]
+        table = Table(["method", "what it is"], rows, wrapped=(1,))
+        return Report({"schema": "fit-methods/v1", "methods": dict(rows)}, [table])
+    options = [option for option in options_of(method_named(method)) if option.help]
+    cells = {
+        "setting": lambda one: one.name,
+        "default": lambda one: _default(one),
+        "what it is": lambda one: one.help,
+    }
+    document = {
+        "schema": "fit-settings/v1",
+        "method": method,
+        "settings": [{"name": o.name, "default": _default(o), "help": o.help} for o in options],
+    }
+    table = Table.of(options, cells)
+    return Report(document, [Table(table.columns, table.rows, wrapped=(2,))])
+
+
+def _default(option: Option) -> str:
+    if option.default is REQUIRED:
+        return "–"
+    is_many = isinstance(option.default, tuple | list)
+    return ",".join(map(str, option.default)) if is_many else str(option.default)
+
+
+def _first_line(text: str | None) -> str:
+    return " ".join((text or "").strip().partition("\n\n")[0].split())
+
+
+def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
+    counts: dict[str, Any] = model.metadata["runs"]
+    classes = model.calibration.summary()
+    document = {
+        "schema": "fit/v1",
+        "model": str(command.output),
+        "dataset_version": model.metadata["data_version"],
+        "fitted_at": model.metadata["fitted_at"],
+        "runs": counts,
+        "calibration_runs_by_pool": {n: p.n for n, p in model.calibration.pools.items()},
+        "calibration": [vars(one) for one in classes],
+        "notes": list(notes),
+    }
+    cells = {
+        "beside": lambda one: one.pool,
+        **({command.by: lambda one: one.group} if command.by else {}),
+        "measured of the names": lambda one: one.evidence,
+        "calibration runs": lambda one: str(one.n),
+        "up to": lambda one: _percent(one.highest),
+    }
+    numbers = (len(cells) - 2, len(cells) - 1)
+    lines = [
+        f"{command.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']}. "
+        "A bound is given up to these confidences:",
+        Table.of(classes[:MOST_CLASSES], cells, numbers),
+    ]
+    if len(classes) > MOST_CLASSES:
+        lines.append(f"and {len(classes) - MOST_CLASSES} more, all in --json")
+    if any(one.highest < USEFUL for one in classes):
+        lines.append(
+            f"Under {USEFUL:.0%} there are too few like these: measure more of them, or ask for a lower "
+            "confidence."
+        )
+    return Report(document, lines, notes=[f"note: {text}" for text in notes])
+
+
+def _percent(confidence: float) -> str:
+    """Rounded down, so that what is printed can be asked for."""
+    return f"{math.floor(confidence * 1000) / 10:g}%"

@@ -1,0 +1,5 @@
+"""Measures and traces programs on this machine: campaigns, windows, tracing, host, kernels."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,0 +1,86 @@
+"""How long an execution waited in the run queue: its process, the threads and processes that it started.
+
+The kernel tells of every thread how long it ran and how long it was ready to run and did not (schedstat,
+see sched-stats.rst of Linux). Of the first thread that is known to the end; the others are looked at now and
+then while they live, so that the CPU time in which nobody looked is told beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+from jostle.collect.host._proc import threads_of
+
+
+def _read(path: str) -> tuple[int, int]:
+    """(nanoseconds on a core, nanoseconds in the queue). Raises OSError, ValueError, IndexError."""
+    with open(path, encoding="ascii") as file:
+        ran, waited, *_ = file.read().split()
+    return int(ran), int(waited)
+
+
+def own_wait_ns() -> int:
+    """Of this thread; 0 where the kernel does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        return _read("/proc/self/schedstat")[1]
+    return 0
+
+
+def tree_wait_seconds(pid: int) -> float:
+    """Of a process and all that it started, as far as they live."""
+    total = 0
+    for folder in threads_of(pid, and_children=True):
+        with suppress(OSError, ValueError, IndexError):
+            total += _read(f"{folder}/schedstat")[1]
+    return total * 1e-9
+
+
+class RunQueue:
+    """Of one child, from a time on at which it had waited for before_ns."""
+
+    first_look_seconds = 0.01
+
+    def __init__(self, child: int) -> None:
+        self._child, self.before_ns = child, 0
+        self._others: dict[str, tuple[int, int]] = {}
+        self._first: tuple[int, int] | None = None
+        self._began = self._looked = time.monotonic()
+        self._pause, self._own_ns = self.first_look_seconds, own_wait_ns()
+
+    def look(self) -> float:
+        """At all that live now; after how many seconds again: soon where it has started others."""
+        first = f"/proc/{self._child}/task/{self._child}"
+        for folder in threads_of(self._child, and_children=True):
+            if folder != first:
+                with suppress(OSError, ValueError, IndexError):
+                    self._others[folder] = _read(f"{folder}/schedstat")
+        self._looked = time.monotonic()
+        part = 0.02 if self._others else 1.0
+        self._pause = max(self.first_look_seconds, part * (self._looked - self._began))
+        self._own_ns = own_wait_ns()
+        return self._pause
+
+    def seen_late_ns(self) -> int:
+        """How long this process waited to see the end, which was no time of the program's; 0 where it was
+        woken to look: nobody knows when the end came."""
+        if time.monotonic() - self._looked >= self._pause:
+            return 0
+        return own_wait_ns() - self._own_ns
+
+    def end(self) -> None:
+        """The first thread has ended and is not reaped yet."""
+        with suppress(OSError, ValueError, IndexError):
+            os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOWAIT)
+            self._first = _read(f"/proc/{self._child}/schedstat")
+
+    def total(self, cpu_ns: int) -> tuple[int, int]:
+        """(nanoseconds in the queue, CPU nanoseconds of what nobody looked at). cpu_ns: of all of it."""
+        ran, waited = self._first or (0, self.before_ns)
+        others = self._others.values()
+        seen = ran + sum(one[0] for one in others)
+        # The clocks of the two differ a little; a start of a process is no thread that was missed.
+        unseen = max(0, cpu_ns - seen)
+        total = max(0, waited - self.before_ns) + sum(one[1] for one in others)
+        return total, unseen if others or unseen > 0.1 * cpu_ns else 0

@@ -1,0 +1,85 @@
+"""Does a command line use up the files that it names, as `gzip FILE` does?
+
+Programs run where the user stands, and more than once. One that changes a file that its words name would
+find it changed the next time, and so would a copy of it beside: each of its executions gets copies of these
+files in a folder of its own. It is found out on copies, once; the user's files are never touched by that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from jostle.collect.workloads._job import JobSettings
+from jostle.collect.workloads._workloads import Workload
+
+_SECONDS = 10.0
+_MOST_BYTES = 1 << 30
+
+
+def named_files(workload: Workload) -> tuple[Path, ...]:
+    """The files below the folder where it runs that its words name, as they name them."""
+    job = workload.job or JobSettings()
+    if workload.kind != "command" or job.has_own_folder:
+        return ()
+    folder = job.directory or Path.cwd()
+    words = (Path(word) for word in workload.arguments if word and "\0" not in word)
+    with suppress(OSError):
+        return tuple(
+            dict.fromkeys(
+                path
+                for path in words
+                if not path.is_absolute() and ".." not in path.parts and (folder / path).is_file()
+            )
+        )
+    return ()
+
+
+def with_own_copies(workload: Workload) -> Workload:
+    """The same, in a folder of its own with copies of the files it names, where it changes them."""
+    files = named_files(workload)
+    job = workload.job or JobSettings()
+    folder = job.directory or Path.cwd()
+    if not files or sum((folder / path).stat().st_size for path in files) > _MOST_BYTES:
+        return workload
+    if not _changes(workload, job, folder, files):
+        return workload
+    return replace(workload, job=replace(job, directory=None, inputs=files, fresh_folder=True))
+
+
+def _changes(workload: Workload, job: JobSettings, folder: Path, files: tuple[Path, ...]) -> bool:
+    with tempfile.TemporaryDirectory(prefix="jostle-trial-") as trial:
+        for path in files:
+            (Path(trial) / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / path, Path(trial) / path)
+        before = [_state(Path(trial) / path) for path in files]
+        with open(job.stdin or os.devnull, "rb") as stdin, suppress(OSError):
+            process = subprocess.Popen(
+                [str(workload.module), *workload.arguments],
+                stdin=stdin,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=trial,
+                env={**os.environ, **dict(job.environment)},
+                start_new_session=True,
+            )
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_SECONDS)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return before != [_state(Path(trial) / path) for path in files]
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_size, about.st_mtime_ns

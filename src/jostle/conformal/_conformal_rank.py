@@ -1,0 +1,63 @@
+"""The conformal rank, in whole numbers.
+
+Source: Vovk, Gammerman, Shafer, *Algorithmic Learning in a Random World*, split conformal
+prediction: of n exchangeable calibration scores and one new one, the new one is at most the
+ceil((n+1) * confidence)-th smallest with probability at least `confidence`. When that rank exceeds n
+no finite bound is valid.
+
+Runs measured together are not exchangeable one by one, but their windows are. Then a run of a new
+window stays under a threshold with probability at least `confidence` if the threshold leaves out at
+most the share (1 - confidence) of the total weight, where each of the N windows weighs the same, and
+so does the new one, all of whose runs count as misses. With one run a window this is the rank above.
+
+With few windows of several runs that keeps up to 2 / (N + 1) more than asked for (Lee, Barber and
+Willett 2023, *Distribution-free inference with hierarchical data*), the more the less the runs of a
+window are alike. Where one run of each window, drawn without looking at the scores, stands for it (Dunn,
+Wasserman and Ramdas 2022, *Distribution-free prediction sets for two-layer hierarchical models*), the
+first rank above holds for a run drawn from a new window, however alike its runs are:
+ceil((N + 1) * confidence) / (N + 1) are kept.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from jostle._base.confidence import exact_confidence
+
+
+def conformal_rank(n: int, confidence: float) -> int:
+    """ceil((n + 1) * confidence), exactly; a rank above n means that the bound is infinite."""
+    share = exact_confidence(confidence)
+    return -(-(n + 1) * share.numerator // share.denominator)
+
+
+def window_weights(window: np.ndarray) -> tuple[np.ndarray, int]:
+    """(weight (n,) int64 of every run, total weight of all windows and a new one).
+
+    Each window weighs the least common multiple of the window sizes, shared out over its runs; where
+    that is too large, shares are rounded down by less than one in 2**36 / size.
+    """
+    _, inverse, counts = np.unique(window, return_inverse=True, return_counts=True)
+    whole = math.lcm(*(int(c) for c in np.unique(counts))) if len(counts) else 1
+    # Past what whole numbers of 64 bits hold, shares are rounded down: that can only raise the rank.
+    whole = min(whole, 2**36)
+    return (whole // counts)[inverse.reshape(-1)].astype(np.int64), whole * (len(counts) + 1)
+
+
+def one_run_of_each(window: np.ndarray) -> np.ndarray:
+    """(windows,) rows, ascending: one run of each window, drawn without looking at anything else."""
+    drawn = np.random.default_rng(0).permutation(len(window))
+    return np.sort(drawn[np.unique(window[drawn], return_index=True)[1]])
+
+
+def rank_by_weight(cumulative: np.ndarray, total: int, confidence: float) -> int:
+    """1-based rank of the threshold among scores in ascending order.
+
+    cumulative: (n,) running sum of the sorted scores' weights; total: with the new window's weight.
+    Returns n + 1 where no finite threshold is valid.
+    """
+    share = exact_confidence(confidence)
+    needed = -(-total * share.numerator // share.denominator)
+    return int(np.searchsorted(cumulative, needed)) + 1

@@ -1,0 +1,183 @@
+"""Bounds over another mix of platforms or workloads than was measured, where that mix is known.
+
+Two theorems, each for what is known. Let a stratum be the runs of one platform (or workload), N_g the units
+of stratum g that are calibrated on, and k_g(t) the weight of them over a threshold t; a new run is of stratum
+g with probability Q_g, and within its stratum is drawn as those runs were.
+
+- Nothing is known of how strata were drawn: the threshold is the least t with
+  sum_g Q_g (k_g(t) + 1) / (N_g + 1) <= 1 - confidence. Think of one more unit in every stratum: the threshold
+  that counts these too is never larger, every unit of a stratum is as likely over it as any other, so that a
+  run of the mix is over it with probability sum_g Q_g k'_g / (N_g + 1), which is at most 1 - confidence.
+- It is known that strata were drawn with probabilities P_g: weights Q_g / P_g (Tibshirani et al. 2019,
+  Conformal prediction under covariate shift, Theorem 2), where the new unit weighs as much as the heaviest.
+
+Where a unit (a window, a set) has runs of several strata, one of its runs, drawn without looking at how long
+it took, stands for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jostle.conformal._conformal_rank import one_run_of_each
+from jostle.errors import UnknownName, UsageError
+
+KINDS = ("platform", "workload")
+
+
+def name_codes(names: Sequence[str]) -> np.ndarray:
+    """(n,) int64, the same for the same name in every model: the first eight bytes of its BLAKE2b hash."""
+    digests = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
+    return np.array([int.from_bytes(one, "little", signed=True) for one in digests], np.int64)
+
+
+def codes_of(colocations: Any, kind: str) -> np.ndarray:
+    """(n,) int64, the name codes of each co-location's platform or workload."""
+    names = getattr(colocations, f"{kind}_names")
+    return name_codes(names)[getattr(colocations, kind)]
+
+
+@dataclass(frozen=True)
+class NameMix:
+    """by: `platform` or `workload`. shares: of each name, above 0, in sum 1. measured: with which probability
+    a run that was measured is of each name, where that is known. of_class: shares of each number of
+    co-runners and evidence class (its five grades), where they differ."""
+
+    by: str
+    shares: Mapping[str, Fraction]
+    measured: Mapping[str, Fraction] | None = None
+    of_class: Mapping[tuple[int, ...], Mapping[str, Fraction]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        by: str,
+        shares: Mapping[str, float],
+        known: Sequence[str],
+        measured: Mapping[str, float] | None = None,
+    ) -> NameMix:
+        """shares, measured: of any sum. known: the names there are. Raises UnknownName, UsageError."""
+        mix = _in_sum_one(shares, "shares", by, known)
+        if measured is None:
+            return cls(by, mix)
+        drawn = _in_sum_one(measured, "measured shares", by, known)
+        if missing := sorted(set(mix) - set(drawn)):
+            raise UsageError(
+                f"{missing[0]!r} has a share of the mix and none of what was measured",
+                fix="Give its measured share, or leave the measured shares out.",
+            )
+        return cls(by, mix, drawn)
+
+    @classmethod
+    def like(cls, by: str, colocations: Any, grades: np.ndarray) -> NameMix:
+        """As co-locations of evidence classes (n, 5) have it, each class by itself. Raises UsageError where
+        there are none."""
+        require_kind(by)
+        names, code = getattr(colocations, f"{by}_names"), getattr(colocations, by)
+
+        def shares(at: np.ndarray) -> Mapping[str, Fraction]:
+            times = np.bincount(code[at], minlength=len(names)).tolist()
+            return cls.of(by, dict(zip(names, times, strict=True)), names).shares
+
+        every = shares(np.arange(len(code)))
+        keys = np.column_stack([colocations.number_of_corunners, grades])
+        kinds, of = np.unique(keys, axis=0, return_inverse=True)
+        shares_of_class = {
+            tuple(kind): shares(np.flatnonzero(of.ravel() == place))
+            for place, kind in enumerate(kinds.tolist())
+        }
+        return cls(by, every, of_class=shares_of_class)
+
+    def at(self, degree: int, grades: np.ndarray) -> NameMix:
+        """The mix of one number of co-runners and evidence class."""
+        if self.of_class is None:
+            return self
+        shares = self.of_class.get((degree, *map(int, grades)), {})
+        return NameMix(self.by, shares, self.measured)
+
+    def within(self, names: set[str]) -> NameMix:
+        """Of these names alone, in sum 1 again; none of them may have a share."""
+        shares = {name: share for name, share in self.shares.items() if name in names}
+        total = sum(shares.values())
+        return replace(self, shares={name: share / total for name, share in shares.items()})
+
+    def has(self, code: np.ndarray) -> np.ndarray:
+        """(n,) bool: whether each name, by its code, has a share."""
+        return np.isin(code, self._codes)
+
+    def weights(
+        self, code: np.ndarray, unit: np.ndarray, *, one_of_each: bool
+    ) -> tuple[np.ndarray, tuple[np.ndarray, int]]:
+        """(rows that count (m,), (weight of each (m,), of all with the new unit)), as whole numbers of any
+        size, so that no share is rounded.
+
+        code: (n,) name codes of runs; unit: (n,) codes of what was drawn as one. one_of_each: one run stands
+        for a unit with runs of several strata; else each stratum's part of a unit counts for itself.
+        """
+        rows = np.arange(len(code))
+        if one_of_each and _spans(code, unit):
+            rows = one_run_of_each(unit)
+        rows = rows[np.isin(code[rows], self._codes)]
+        part = np.stack([code[rows], unit[rows]], axis=1)
+        parts, of_part, size = np.unique(part, axis=0, return_inverse=True, return_counts=True)
+        strata, of_stratum, units = np.unique(parts[:, 0], return_inverse=True, return_counts=True)
+        each = self._each(strata.tolist(), units.tolist())
+        weight = [each[g] / n for g, n in zip(of_stratum.ravel(), size.tolist(), strict=True)]
+        whole = math.lcm(*{one.denominator for one in weight})
+        exact = np.array([one.numerator * (whole // one.denominator) for one in weight], object)
+        return rows, (exact[of_part.ravel()], whole)
+
+    def _each(self, strata: list[int], units: list[int]) -> list[Fraction]:
+        """The weight of a unit of each stratum, as a share of all with the new one's."""
+        share = dict(zip(self._codes.tolist(), self.shares.values(), strict=True))
+        if self.measured is None:
+            return [share[g] / (n + 1) for g, n in zip(strata, units, strict=True)]
+        ratio = {
+            g: share[g] / self.measured[name]
+            for g, name in zip(self._codes.tolist(), self.shares, strict=True)
+        }
+        total = sum(ratio[g] * n for g, n in zip(strata, units, strict=True))
+        total += max(ratio.values(), default=Fraction(1))
+        return [ratio[g] / total for g in strata]
+
+    @cached_property
+    def _codes(self) -> np.ndarray:
+        return name_codes(tuple(self.shares))
+
+
+def require_kind(by: str) -> None:
+    """Raises UsageError."""
+    if by not in KINDS:
+        raise UsageError(f"a mix of {by!r}", fix=f"Known: {', '.join(KINDS)}.")
+
+
+def _in_sum_one(
+    shares: Mapping[str, float], what: str, by: str, known: Sequence[str]
+) -> dict[str, Fraction]:
+    require_kind(by)
+    names = frozenset(known)
+    for name, share in shares.items():
+        if name not in names:
+            raise UnknownName(by, name, tuple(known))
+        if not isinstance(share, (int, float, np.number)) or not 0 <= share < np.inf:
+            raise UsageError(f"the share of {name!r} is {share!r}", fix="Give a number from 0 up.")
+    exact = {name: Fraction(str(float(share))) for name, share in shares.items() if share > 0}
+    total = sum(exact.values())
+    if not total:
+        raise UsageError(f"no {by} has a share above 0 in the {what}", fix="Give one to each name.")
+    return {name: share / total for name, share in exact.items()}
+
+
+def _spans(code: np.ndarray, unit: np.ndarray) -> bool:
+    """Whether a unit has runs of several strata."""
+    order = np.lexsort((code, unit))
+    same_unit = np.diff(unit[order]) == 0
+    return bool((same_unit & (np.diff(code[order]) != 0)).any())

@@ -1,0 +1,1 @@
+"""Reads one foreign format per file: tables, Slurm, Kubernetes, Prometheus, perf, nsys, kineto, ..."""

@@ -1,0 +1,73 @@
+"""The import that a table's header asks for, as a command line to complete."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pyarrow.parquet
+
+from jostle.data.runs._schema import ARROW_ERRORS
+from jostle.errors import JostleError
+
+# The first name that fits, in this order; what no column fits is left for the user to say.
+_LIKE = {
+    "workload": r"workload|job|program|task|app|benchmark|function|name",
+    "platform": r"platform|host|node|machine|device|server|cluster|where",
+    "corunners": r"corunner|co_run|beside|neighbou?r|other|with|interfer|background",
+    "runtime": r"runtime|wall|elapsed|duration|latency|seconds|time|_m?s$",
+}
+_UNITS = (
+    ("ns", r"nano|_ns$"),
+    ("us", r"micro|_us$"),
+    ("ms", r"milli|_ms$|msec"),
+    ("min", r"minut|_min$"),
+)
+_HEADER = 65_536
+
+
+def import_command(path: Path) -> str:
+    """For a table of runs, or a scheduler's log; capitals stand for what its header does not tell."""
+    names, delimiter = _header(path)
+    file = shlex.quote(str(path))
+    folder = shlex.quote(path.stem)
+    if {"JobID", "NodeList"} <= set(names):
+        return f"jostle import sacct {file} -o {folder}"
+    fits: dict[str, str] = {}
+    for key, pattern in _LIKE.items():
+        left = [name for name in names if name not in fits.values()]
+        for name in sorted(
+            left, key=lambda name: re.search(r"date|stamp|_at$|start|end", name, re.I) is not None
+        ):
+            if re.search(pattern, name, re.I):
+                fits[key] = name
+                break
+    runtime = fits.get("runtime", "")
+    unit = next((unit for unit, pattern in _UNITS if re.search(pattern, runtime, re.I)), None)
+    unit = unit or ("s" if re.search(r"sec|_s$", runtime, re.I) else "UNIT")
+    words = ["jostle import", "parquet" if delimiter is None else "csv", file]
+    words += [f"--{key} {shlex.quote(fits.get(key, 'COLUMN'))}" for key in ("workload", "runtime")]
+    words += [f"--unit {unit}"]
+    words += [
+        f"--platform {shlex.quote(fits['platform'])}"
+        if "platform" in fits
+        else "--platform-name NAME"
+    ]
+    words += [f"--corunners {shlex.quote(fits['corunners'])}"] if "corunners" in fits else []
+    words += [f"--delimiter {shlex.quote(delimiter)}"] if delimiter not in (None, ",") else []
+    return " ".join([*words, f"-o {folder}"])
+
+
+def _header(path: Path) -> tuple[list[str], str | None]:
+    """(the names of the columns, what parts them; None of a Parquet file)."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_HEADER)
+        if start.startswith(b"PAR1"):
+            return list(pyarrow.parquet.read_schema(path).names), None
+    except (OSError, *ARROW_ERRORS, JostleError):
+        return [], ","
+    lines = start.decode("utf-8", "replace").lstrip("\ufeff").splitlines() or [""]
+    delimiter = max(",;\t|", key=lines[0].count)
+    return [name.strip().strip('"') for name in lines[0].split(delimiter)], delimiter

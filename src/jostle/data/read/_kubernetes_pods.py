@@ -1,0 +1,236 @@
+"""What kubectl prints of pods and events, or kube-state-metrics told Prometheus, as a log of jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import pyarrow as pa
+
+from jostle.data.read._dcgm_gauges import Series
+from jostle.data.read._job_log import ImportedLog
+from jostle.data.read._pod_owners import (
+    DAEMONS,
+    lasting_name,
+    maker_of,
+    owner_by_name,
+    owner_of,
+    platform_of_node,
+    workload_of,
+)
+from jostle.data.read._service_windows import KINDS, series_of
+from jostle.data.read._slurm_log import JobsImport
+from jostle.data.tables._read_table import file_bytes
+from jostle.data.tables.prometheus_json import read_matrix
+from jostle.errors import UnreadableFile
+
+_COLUMNS = (
+    "job", "node", "start", "end", "state", "workload", "namespace", "pod", "owner", "app", "image",
+)  # fmt: skip
+_PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")
+Row = dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class KubernetesImport(JobsImport):
+    """Import what kubectl prints of pods and events, or Prometheus answers of kube-state-metrics.
+
+    Of kubectl get pods,events,nodes -A -o json each pod is a job, from the start of its first container to
+    the end of the last, and each earlier life of a container that was restarted is one. Pods that are gone
+    are told by their events, as company. Pods that run on, such as services, are company; who failed, too;
+    those of DaemonSets are part of the node. What is drawn or counted for each run is taken off the owner's
+    name. Nodes tell the platform: the label jostle/platform, else the type of machine. Of
+    /api/v1/query_range the series kube_pod_info, _start_time, _completion_time and _status_phase are needed;
+    _container_state_started is nearer than the first, and _container_status_restarts_total tells restarts.
+    """
+
+    name: ClassVar[str] = "kubernetes"
+    columns: ClassVar[dict[str, tuple[str, ...]]] = {
+        key: (key,) for key in ("job", "node", "start", "end", "state")
+    }
+    cutting_rule: ClassVar[str] = "{namespace}/{owner:^[a-z]+}"
+
+    workload: Annotated[
+        str,
+        "What a pod is a run of: its label jostle/workload, else {namespace}/{owner}; or of namespace, "
+        "owner, app, pod and image, in braces.",
+    ] = "workload"
+    campaign: Annotated[str, "A name for the cluster: with a pod's uid it tells runs apart."] = (
+        "kubernetes"
+    )
+
+    def _cells(self, log: ImportedLog, where: str) -> Iterator[dict[str, Any]]:
+        content, where = file_bytes(self.file)
+        try:
+            document = json.loads(content)
+            if isinstance(document, list) or "data" in document:
+                every = _of_series(series_of(read_matrix(document, "", where, KINDS), where))
+            else:
+                items = document["items"]
+                pods = [one for one in items if one.get("kind", "Pod") == "Pod" and "spec" in one]
+                nodes = [one["metadata"] for one in items if one.get("kind") == "Node"]
+                if nodes and log.platform_of is None:
+                    log.platform_of = {one["name"]: platform_of_node(one) for one in nodes}
+                every = [row for pod in pods for row in _lives(pod)]
+                every += _gone([one for one in items if "involvedObject" in one], every)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UnreadableFile(
+                f"no list of pods as kubectl prints it: {type(error).__name__} {error}"[:200],
+                where=where,
+                fix="kubectl get pods,events,nodes -A -o json > pods.json",
+            ) from None
+        rows = [row for row in every if row["kind"] not in DAEMONS]
+        daemons = len(every) - len(rows)
+        log.jobs += daemons
+        log.left_aside["they are part of each node (DaemonSets, static pods)"] += daemons
+        if rows:
+            texts = {key: [row.get(key) or "" for row in rows] for key in _COLUMNS}
+            yield {key: pa.array(values, pa.string()) for key, values in texts.items()}
+
+
+def _lives(pod: dict[str, Any]) -> list[Row]:
+    """The pod itself, and when earlier lives of its containers were there without it."""
+    about, status = pod["metadata"], pod.get("status") or {}
+    labels = about.get("labels") or {}
+    texts = labels | (about.get("annotations") or {})
+    owner = owner_of(about, texts) or about["name"]
+    namespace = about.get("namespace") or "default"
+    containers = pod["spec"].get("containers") or [{}]
+    base: Row = {
+        "job": about.get("uid") or f"{about.get('namespace')}/{about['name']}",
+        "node": pod["spec"].get("nodeName"),
+        "namespace": namespace,
+        "pod": about["name"],
+        "kind": maker_of(about)[0],
+        "workload": workload_of(about, texts) or f"{namespace}/{owner}",
+        "owner": owner,
+        "app": labels.get("app.kubernetes.io/name") or labels.get("app") or owner,
+        "image": containers[0].get("image"),
+    }
+    states = [(one, one.get("state") or {}) for one in status.get("containerStatuses") or []]
+    stays = [state.get("terminated") or state.get("running") or {} for _, state in states]
+    starts = [one["startedAt"] for one in stays if one.get("startedAt")]
+    ends = [one["finishedAt"] for one in stays if one.get("finishedAt")]
+    start, is_over = min(starts, default=None), bool(stays) and len(ends) == len(stays)
+    state = str(status.get("phase") or "Unknown")
+    if (
+        state == "Succeeded"
+        and len(states) > 1
+        and any(one.get("restartCount") for one, _ in states)
+    ):
+        state = "Restarted"  # its time is that of no one run
+    lives: list[tuple[str, str, str, str]] = []
+    for one, _ in states:
+        last = (one.get("lastState") or {}).get("terminated") or {}
+        if last.get("startedAt") and last.get("finishedAt"):
+            number = f"{base['job']}#{one.get('name')}-{one.get('restartCount', 0)}"
+            reason = str(last.get("reason") or "Error")
+            lives.append((last["startedAt"], last["finishedAt"], number, reason))
+    rows = [base | {"start": start, "end": max(ends) if is_over else None, "state": state}]
+    until = ""  # a pod is nobody beside itself
+    for begin, end, number, reason in sorted(lives):
+        begin, end = max(begin, until), min(end, start or end)
+        if begin < end:
+            rows.append(base | {"start": begin, "end": end, "state": reason, "job": number})
+            until = end
+    return rows
+
+
+def _of_series(series: list[Series]) -> list[Row]:
+    """Pods by kube-state-metrics. One whose series end before the others is gone, and how is not known."""
+    latest = max((pairs[-1][0] for _, pairs in series if pairs), default=0.0)
+    rows: dict[str, Row] = {}
+    last: dict[tuple[str, str], tuple[float, float]] = {}  # of each pod and series
+    for labels, pairs in series:
+        key = labels.get("uid") or f"{labels.get('namespace')}/{labels.get('pod')}"
+        name = labels.get("__name__", "").removeprefix("kube_pod_")
+        if not pairs or "pod" not in labels:
+            continue
+        if name == "status_phase":
+            name = labels.get("phase", "") if pairs[-1][1] > 0 else ""
+        elif name == "info":
+            rows[key] = _by_info(key, labels)
+        at, value = last.get((key, name), pairs[-1])
+        first_or_last = min if name.endswith(("started", "start_time")) else max
+        last[key, name] = max(at, pairs[-1][0]), first_or_last(value, pairs[-1][1])
+    for key, row in rows.items():
+
+        def told(name: str, key: str = key) -> float | None:
+            value = last.get((key, name), (0.0, 0.0))[1]
+            return value if value > 0 else None
+
+        start = told("container_state_started") or told("start_time")
+        end, seen = told("completion_time"), last[key, "info"][0]
+        phase = max(_PHASES, key=lambda one: last.get((key, one), (0.0, 0.0))[0])
+        is_gone = end is None and seen < latest
+        row["start"] = None if start is None else f"{start:.6f}"
+        row["end"] = f"{seen:.6f}" if is_gone else None if end is None else f"{end:.6f}"
+        restarted = told("container_status_restarts_total") is not None
+        row["state"] = "Gone" if is_gone else "Restarted" if restarted and end else phase
+    if not rows:
+        raise KeyError("kube_pod_info")
+    return list(rows.values())
+
+
+def _by_info(key: str, labels: dict[str, str]) -> Row:
+    kind, maker = labels.get("created_by_kind", ""), labels.get("created_by_name", "<none>")
+    owner = labels["pod"] if maker == "<none>" else lasting_name(kind, maker)
+    namespace = labels.get("namespace", "default")
+    return {
+        "job": key,
+        "node": labels.get("node"),
+        "namespace": namespace,
+        "pod": labels["pod"],
+        "workload": f"{namespace}/{owner}",
+        "owner": owner,
+        "app": owner,
+        "kind": kind,
+    }
+
+
+def _gone(events: list[dict[str, Any]], listed: list[Row]) -> list[Row]:
+    """Pods of whose times events alone tell: from their start until they were killed, or their job was
+    completed. How they ended is not known."""
+    daemons = {row["workload"] for row in listed if row["kind"] in DAEMONS}
+    known = {row["job"] for row in listed if row["start"]}
+    rows: dict[str, Row] = {}
+    completed: dict[str, str] = {}
+    for event in events:
+        about, reason = event["involvedObject"], event.get("reason")
+        namespace, name = about.get("namespace") or "default", about.get("name") or ""
+        first, last = (
+            event.get(f"{one}Timestamp") or event.get("eventTime") for one in ("first", "last")
+        )
+        if about.get("kind") == "Job" and reason == "Completed" and last:
+            completed[f"{namespace}/{name}"] = last
+        uid = about.get("uid")
+        if about.get("kind") != "Pod" or not uid or uid in known:
+            continue
+        owner = owner_by_name(name)
+        workload = f"{namespace}/{owner}"
+        new: Row = {
+            "job": uid,
+            "namespace": namespace,
+            "pod": name,
+            "kind": "DaemonSet" if workload in daemons else "",
+            "workload": workload,
+            "owner": owner,
+            "app": owner,
+            "state": "Gone",
+        }
+        row = rows.setdefault(uid, new)
+        host = (event.get("source") or {}).get("host") or event.get("reportingInstance")
+        if reason == "Started" and first and last:
+            row["start"] = min(row.get("start") or first, first)
+            row["again"] = max(row.get("again") or last, last)
+            row["node"] = row.get("node") or host
+        if reason in ("Killing", "Evicted") and last:
+            row["end"] = max(row.get("end") or last, last)
+    for row in rows.values():
+        end, again = row.get("end"), row.get("again") or ""
+        job = f"{row['namespace']}/{row['pod']}".rpartition("-")[0]
+        # Killed before it last started, it was restarted.
+        row["end"] = end if end and end >= again else completed.get(job)
+    return [row for row in rows.values() if row.get("start")]

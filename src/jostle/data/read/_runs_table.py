@@ -1,0 +1,271 @@
+"""Foreign tables, CSV or Parquet, as runs: which column holds what, and which rows are no good.
+
+A row that breaks a rule is never passed over in silence: the import fails and names it, or, when
+asked to, sets it aside with the reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from jostle._base.option_fields import Positional
+from jostle._base.untrusted import understands
+from jostle.data.read._foreign_table import ForeignTable, read_csv, read_parquet
+from jostle.data.read._imported_runs import Imported, rejected_rows
+from jostle.data.runs._row_rules import find_bad_rows
+from jostle.data.runs._runs import Runs, columns_table
+from jostle.data.runs._schema import COLUMNS, conform, conform_features
+from jostle.data.tables._read_table import file_bytes
+from jostle.data.tables.cells import float_of
+from jostle.errors import BadData, UsageError, require_choice
+
+# (multiplier, divisor): dividing by a power of ten rounds better than multiplying by its inverse.
+UNITS = {
+    "s": (1, 1),
+    "ms": (1, 1e3),
+    "us": (1, 1e6),
+    "ns": (1, 1e9),
+    "min": (60, 1),
+    "ratio": (1, 1),
+}
+_TEXTS = [name for name, (kind, _, _) in COLUMNS.items() if pa.types.is_string(kind)]
+
+
+@dataclass(frozen=True)
+class _Table(ABC):
+    """Runs from a table in which each row is one run.
+
+    file: a path, `-` for standard input, or an open binary file. Columns called as a column of runs/v1
+    (`status`, `reason`, `measured_at` ...) fill it, and others that no option names are kept. Spaces
+    around names do not count.
+
+    A run_id, where no column gives it, is made of a hash of the file and the row, so that the
+    same file is known again.
+    """
+
+    file: Annotated[str | os.PathLike[str] | BinaryIO, "The file.", Positional()]
+    workload: Annotated[str, "Column of the workload's name."]
+    runtime: Annotated[str, "Column of the measured runtime."]
+    unit: Annotated[str, "Unit of the runtime: s, ms, us, ns or min."]
+    platform: Annotated[str | None, "Column of the platform's name."] = None
+    platform_name: Annotated[str | None, "The platform of all rows, instead of a column."] = None
+    corunners: Annotated[
+        tuple[str, ...], "Column of co-runners' names; may be repeated, one column for each."
+    ] = ()
+    separator: Annotated[str, "What parts several co-runners in one cell."] = ";"
+    window: Annotated[str | None, "Column that is equal in rows that were measured together."] = (
+        None
+    )
+    run_id: Annotated[str | None, "Column of a unique name; made from file and row by default."] = (
+        None
+    )
+    campaign: Annotated[str | None, "A name for what measured these runs."] = None
+    workload_features: Annotated[
+        Path | None, "CSV or Parquet file with a column 'workload' and features."
+    ] = None
+    platform_features: Annotated[
+        Path | None, "CSV or Parquet file with a column 'platform' and features."
+    ] = None
+    drop_bad: Annotated[
+        bool, "Set bad rows aside in rejected/ with the reason, and take the others."
+    ] = False
+
+    def __post_init__(self) -> None:
+        require_choice("unit", self.unit, UNITS)
+        if (self.platform is None) == (self.platform_name is None):
+            raise UsageError("give either a platform column or one platform name")
+        if not self.separator:
+            raise UsageError("the separator of co-runners is empty")
+
+    @abstractmethod
+    def _read(self, content: bytes, where: str) -> ForeignTable: ...
+
+    @property
+    def _columns(self) -> list[str]:
+        """The columns that options name."""
+        one = [self.workload, self.platform, self.runtime, self.window, self.run_id]
+        return [*(name for name in one if name is not None), *self.corunners]
+
+    @understands("file")
+    def read(self) -> Imported:
+        """Raises UnreadableFile, UnknownName for a missing column, and BadRows with the bad rows unless
+        drop_bad sets them aside."""
+        content, where = file_bytes(self.file)
+        foreign = self._read(content, where)
+        foreign.require(self._columns)
+        features = (
+            _features(self.workload_features, "workload", self.workload),
+            _features(self.platform_features, "platform", self.platform),
+        )
+        table, unreadable = self._mapped(foreign, hashlib.sha256(content).hexdigest()[:12])
+        table = conform(table, where)
+        findings = find_bad_rows(table, *features, foreign.row_name)
+        for row, reason in unreadable:
+            findings.add(np.array([row]), reason)
+        rows = findings.rows
+        bad = sorted(
+            [
+                *zip(foreign.numbers[rows].tolist(), findings.reasons(rows), strict=True),
+                *foreign.ragged,
+            ]
+        )
+        good = np.ones(table.num_rows, bool)
+        good[rows] = False
+        rejected = rejected_rows(foreign, bad, self.drop_bad and bool(good.any()))
+        if not good.any():
+            raise BadData("the table has no rows", where=where)
+        runs = Runs(table.filter(pa.array(good)), *features, where=where)
+        return Imported(runs, where, bad, rejected)
+
+    def _mapped(
+        self, foreign: ForeignTable, content: str
+    ) -> tuple[pa.Table, list[tuple[int, str]]]:
+        """(table with the columns of runs/v1, (row, reason) of cells that could not be read).
+
+        content: a hash of the file, from which run_ids are made.
+        """
+        table, n = foreign.table, foreign.table.num_rows
+        seconds, bad = _seconds(table.column(self.runtime), *UNITS[self.unit])
+        columns: dict[str, Any] = {
+            "workload": _names(table.column(self.workload)),
+            "platform": pa.array([self.platform_name] * n, pa.string())
+            if self.platform is None
+            else _names(table.column(self.platform)),
+            "corunners": _lists([table.column(c) for c in self.corunners], n, self.separator),
+            "runtime_seconds": seconds,
+            "run_id": pa.array(
+                [f"{content}:{row}" for row in foreign.numbers.tolist()], pa.string()
+            ),
+        }
+        free = [name for name in table.column_names if name not in self._columns]
+        for name in ("measured_at", "campaign", "run_id", "window_id", "status", "reason"):
+            if name in free:
+                columns[name] = table.column(name)
+                free.remove(name)
+        if "measured_at" in columns and pa.types.is_string(columns["measured_at"].type):
+            columns["measured_at"], unreadable = _times(columns["measured_at"])
+            bad += unreadable
+        for name, column in (("run_id", self.run_id), ("window_id", self.window)):
+            if column is not None:
+                columns[name] = _names(table.column(column))
+        if self.campaign is not None:
+            columns["campaign"] = self.campaign
+        for name in free:
+            columns[f"source_{name}" if name in COLUMNS else name] = table.column(name)
+        return columns_table(**columns), bad
+
+
+@dataclass(frozen=True)
+class CsvImport(_Table):
+    """Import a CSV file in which each row is one run.
+
+    Columns that no option names are kept. Bad rows are named, and then nothing is written.
+    """
+
+    name: ClassVar[str] = "csv"
+    file: Annotated[
+        str | os.PathLike[str] | BinaryIO,
+        "A CSV file with a header; - reads standard input.",
+        Positional(),
+    ]
+    delimiter: Annotated[str, "What parts the cells."] = ","
+
+    def _read(self, content: bytes, where: str) -> ForeignTable:
+        # Names are text, also 007; so is the runtime, for a bad cell to be a bad row and no more.
+        return read_csv(content, where, [*self._columns, *_TEXTS], self.delimiter)
+
+
+@dataclass(frozen=True)
+class ParquetImport(_Table):
+    """Import a Parquet file in which each row is one run; co-runners may be lists.
+
+    Columns that no option names are kept. Bad rows are named, and then nothing is written.
+    """
+
+    name: ClassVar[str] = "parquet"
+    file: Annotated[
+        str | os.PathLike[str] | BinaryIO,
+        "A Parquet file; - reads standard input.",
+        Positional(),
+    ]
+
+    def _read(self, content: bytes, where: str) -> ForeignTable:
+        return read_parquet(content, where)
+
+
+def _features(file: Path | None, key: str, column: str | None) -> pa.Table | None:
+    if file is None:
+        return None
+    content, where = file_bytes(file)
+    is_parquet = where.endswith((".parquet", ".pq"))
+    foreign = read_parquet(content, where) if is_parquet else read_csv(content, where, _TEXTS)
+    table = foreign.table
+    if key not in table.column_names and column in table.column_names:
+        table = table.rename_columns([key if n == column else n for n in table.column_names])
+    return conform_features(table, key, where)
+
+
+def _names(column: Any) -> pa.Array:
+    texts = [None if value is None else str(value).strip() for value in column.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def _lists(columns: list[Any], n: int, separator: str) -> pa.Array:
+    """A sorted list of names for each row, from all columns that hold co-runners."""
+    rows: list[list[str]] = [[] for _ in range(n)]
+    known: dict[str, list[str]] = {"": []}
+    for column in columns:
+        for row, cell in zip(rows, column.to_pylist(), strict=True):
+            if isinstance(cell, str):
+                if cell not in known:
+                    pieces = [name.strip() for name in cell.split(separator)]
+                    known[cell] = [] if pieces == [""] else pieces
+                row.extend(known[cell])
+            elif isinstance(cell, list):
+                row.extend("" if name is None else str(name).strip() for name in cell)
+            elif cell is not None:
+                row.append(str(cell))
+    return pa.array([sorted(row) for row in rows], pa.list_(pa.string()))
+
+
+def _seconds(
+    column: Any, multiplier: float, divisor: float
+) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells)."""
+    values: list[float | None] = []
+    bad = []
+    for row, cell in enumerate(column.to_pylist()):
+        value: float | None = None
+        if cell is not None and (not isinstance(cell, str) or cell.strip()):
+            try:
+                value = float_of(cell) * multiplier / divisor
+            except (TypeError, ValueError):
+                bad.append((row, f"runtime {cell!r} is not a number"))
+                value = 1.0  # any good value, so that one reason is given and not two
+        values.append(value)
+    return pa.array(values, pa.float64(), from_pandas=False), bad
+
+
+def _times(column: Any) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """((n,) times, without a zone in UTC; (row, reason) of unreadable cells)."""
+    times: list[datetime | None] = []
+    bad = []
+    for row, cell in enumerate(column.to_pylist()):
+        time = None
+        if cell:
+            try:
+                time = datetime.fromisoformat(cell)
+                time = time if time.tzinfo else time.replace(tzinfo=UTC)
+            except ValueError:
+                bad.append((row, f"measured_at {cell!r} is not a valid time"))
+        times.append(time)
+    return pa.array(times, pa.timestamp("us", tz="UTC")), bad

@@ -1,0 +1,150 @@
+"""Files of profilers and counter tools: which reader a file needs, of Jostle or of another package.
+
+A reader is what an entry point of the group `jostle.trace_readers` names: a module or an object with
+`name`, `sniff` and `read`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from jostle._base.plugins import is_own, load, names_of
+from jostle._base.untrusted import Unpacked, understood
+from jostle.data.traces._gpus import Gpu, gpu_named
+from jostle.data.traces._profile_queries import one_query
+from jostle.data.traces._profile_tasks import Profile
+from jostle.data.traces._traces import Traces
+from jostle.errors import BadData, UnreadableFile
+
+STEP = "ProfilerStep#"  # what torch.profiler calls its steps
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """What a file may not say itself. workload, run_id: what ran and the run's name; empty, they come from
+    the file's name. gpu: the device, instead of what the file says of it. The others are of traces:
+    platform, co-runners, what runs recorded together share, and seconds of the whole run where it had ended.
+    mark: how the names of annotations begin that mark a step (a query).
+    """
+
+    workload: str = ""
+    run_id: str = ""
+    gpu: Gpu | None = None
+    platform: str = ""
+    corunners: tuple[str, ...] = ()
+    window_id: str | None = None
+    runtime_seconds: float | None = None
+    mark: str = STEP
+
+
+def text_of(head: bytes) -> str:
+    """The beginning of a file as text, without its mark of byte order and blank lines before it."""
+    marked = head[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return head.decode("utf-16" if marked else "utf-8", "replace").lstrip("\ufeff \t\r\n")
+
+
+GROUP = "jostle.trace_readers"
+_HEAD = 65536  # bytes that a reader is shown to tell whether a file is its own
+_GZIP = b"\x1f\x8b"
+
+
+class TraceReader(Protocol):
+    """Reads one format."""
+
+    name: str
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Whether a file that begins like this is in the format. head: its first 64 KiB, unpacked where
+        the file is packed by gzip."""
+        ...
+
+    def read(self, path: Path, recording: RecordedRun) -> Profile | Traces:
+        """Tasks of an accelerator, or counter samples. recording: with a workload and a run_id.
+
+        Raises UnreadableFile for a foreign or truncated file, BadData for one without anything to keep.
+        """
+        ...
+
+
+def reader_names() -> tuple[str, ...]:
+    """The names of all readers that are installed, sorted; none is loaded for it."""
+    return names_of(GROUP)
+
+
+def read_any(
+    path: str | os.PathLike[str], recording: RecordedRun | None = None, *, format: str | None = None
+) -> Profile | Traces:
+    """What another tool recorded, by the reader that knows the file, or that `format` names.
+
+    Raises UnreadableFile for a missing, empty, truncated or foreign file, BadData for one that holds nothing
+    to keep and for an unknown format.
+    """
+    path, recording = Path(path), recording or RecordedRun()
+    if format is not None and format not in reader_names():
+        known = ", ".join(reader_names())
+        raise BadData(f"format {format!r} is none of {known}", where=str(path))
+    reader = _sniffed(path) if format is None else load(GROUP, format)
+    workload = recording.workload or path.name.split(".")[0]
+    run_id = recording.run_id or workload
+    with understood(path):
+        return reader.read(path, replace(recording, workload=workload, run_id=run_id))
+
+
+def read_profile(
+    path: str | os.PathLike[str],
+    *,
+    workload: str | None = None,
+    run_id: str | None = None,
+    gpu: Gpu | str | None = None,
+    format: str | None = None,
+    queries: str = "auto",
+    mark: str = STEP,
+) -> Profile:
+    """A profile that another tool recorded: nsys SQLite, Kineto JSON, nvprof or rocprof CSV.
+
+    workload: what ran; the file's name by default. gpu: a name from the table of devices or a Gpu, for
+    files that do not say. format: instead of looking at the content. queries: how one query is told from a
+    recording of many: auto, steps, gaps or whole (see one_query). mark: how the names of annotations or NVTX
+    ranges begin that mark one. Raises what read_any raises, BadData
+    for counter samples, UnknownName for a GPU.
+    """
+    if isinstance(gpu, str):
+        gpu = gpu_named(gpu)
+    recording = RecordedRun(workload or "", run_id or "", gpu, mark=mark)
+    profile = read_any(path, recording, format=format)
+    if not isinstance(profile, Profile):
+        raise BadData("it holds counter samples and no tasks of an accelerator", where=str(path))
+    return one_query(profile, queries)
+
+
+def _sniffed(path: Path) -> TraceReader:
+    head = _head(path)
+    for reader in _readers():
+        with understood(path):
+            if reader.sniff(head, path):
+                return reader
+    fix = f"Known formats: {', '.join(reader_names())}."
+    if path.suffix in (".nsys-rep", ".qdrep"):
+        fix = "Export it first: nsys export --type sqlite REPORT.nsys-rep"
+    raise UnreadableFile("not a profile of a known format", where=str(path), fix=fix)
+
+
+def _readers() -> Iterator[TraceReader]:
+    """Those of other packages first: they know of Jostle's own, and not the other way round."""
+    for name in sorted(reader_names(), key=lambda name: (is_own(GROUP, name), name)):
+        yield load(GROUP, name)
+
+
+def _head(path: Path) -> bytes:
+    with understood(path, "Check the name."), path.open("rb") as file:
+        head = file.read(_HEAD)
+    if not head:
+        raise UnreadableFile("the file is empty", where=str(path), fix="Record the profile again.")
+    if not head.startswith(_GZIP):
+        return head
+    with path.open("rb") as file:
+        return Unpacked(file, len(head), str(path)).read(_HEAD)

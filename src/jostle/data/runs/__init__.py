@@ -1,0 +1,1 @@
+"""Holds runs in memory: co-locations, features, segments with other co-runners, solo times."""

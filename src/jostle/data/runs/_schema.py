@@ -1,0 +1,196 @@
+"""The table of runs and its feature tables: columns, types, units; and where runs come from.
+
+A dataset may hold several campaigns; each keeps source and licence in an entry of the files' metadata.
+
+History: v1, the first; v2, where a run may have `stretches` (see _stretches): a table without any is v1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jostle.data.runs._name_columns import repeated, sorted_inside_lists
+from jostle.data.runs._segments import STRETCHES, STRETCHES_TYPE, conform_stretches, has_stretches
+from jostle.data.tables.arrow_compute import pc
+from jostle.errors import BadData
+
+_KEY = b"origins"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """campaign: as in the runs' column. source: who published it, and where. licence: its name (SPDX
+    where it has one), None where none was stated."""
+
+    campaign: str
+    source: str
+    licence: str | None = None
+
+
+def origins_of(schema: pa.Schema) -> tuple[Origin, ...]:
+    """What the metadata of a schema says, sorted; () where it says nothing."""
+    entries = json.loads((schema.metadata or {}).get(_KEY, b"[]"))
+    return tuple(sorted((Origin(**entry) for entry in entries), key=_order))
+
+
+def with_origins(table: pa.Table, origins: Sequence[Origin]) -> pa.Table:
+    """The table with these origins in its metadata."""
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **_metadata(origins)})
+
+
+def origins_entry(schema: pa.Schema | None) -> dict[Any, Any]:
+    """The entry of the metadata that holds the origins, for a schema made anew."""
+    metadata = {} if schema is None else schema.metadata or {}
+    return {_KEY: metadata[_KEY]} if _KEY in metadata else {}
+
+
+def merged_origins(schemas: Sequence[pa.Schema]) -> dict[Any, Any]:
+    """The same entry for tables joined into one: every origin once."""
+    every = {origin for schema in schemas for origin in origins_of(schema)}
+    return _metadata(sorted(every, key=_order)) if every else {}
+
+
+def _metadata(origins: Sequence[Origin]) -> dict[bytes, bytes]:
+    return {_KEY: json.dumps([asdict(origin) for origin in origins]).encode()}
+
+
+def _order(origin: Origin) -> tuple[str, str, str]:
+    return origin.campaign, origin.source, origin.licence or ""
+
+
+VERSIONS = ("runs/v1", "runs/v2")
+FEATURES_VERSION = {"workload": "workload_features/v1", "platform": "platform_features/v1"}
+STATUSES = ("ok", "contaminated", "timeout", "failed")
+
+COLUMNS: dict[str, tuple[pa.DataType, str, str]] = {
+    "workload": (pa.string(), "name", "the program with its input"),
+    "platform": (pa.string(), "name", "where it ran: device and runtime"),
+    "corunners": (pa.list_(pa.string()), "names", "workloads beside it, a multiset, sorted"),
+    "runtime_seconds": (pa.float64(), "s", "measured runtime, null where status is not ok"),
+    "measured_at": (pa.timestamp("us", tz="UTC"), "UTC", "when, null where not known"),
+    "campaign": (pa.string(), "name", "what measured it"),
+    "window_id": (pa.string(), "name", "rows measured together share it"),
+    "run_id": (pa.string(), "name", "unique in a dataset"),
+    "status": (pa.string(), "one of " + ", ".join(STATUSES), "how the run ended"),
+    "reason": (pa.string(), "text", "why the status is not ok, null where it is"),
+}
+
+FREE = "the free column"  # as a sentence calls all others
+# A free column: true where somebody, or Model.suggest, chose what to measure.
+CHOSEN = "chosen"
+
+ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
+    """The schema with units in its metadata, followed by the free columns of `extra`, whose origins
+    are kept."""
+    fields = [
+        pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
+        for name, (kind, unit, meaning) in COLUMNS.items()
+    ]
+    stretched = extra is not None and has_stretches(extra)
+    if stretched:
+        units = {"unit": "s, names", "meaning": "who was beside it from when on, null: one company"}
+        fields.append(pa.field(STRETCHES, STRETCHES_TYPE, metadata=units))
+    there = {field.name for field in fields}
+    fields += [field for field in extra or [] if field.name not in there]
+    return pa.schema(fields, metadata={"schema": VERSIONS[stretched]} | origins_entry(extra))
+
+
+def conform(table: pa.Table, where: str | None = None) -> pa.Table:
+    """The table with the columns of runs first, in their types; co-runners sorted.
+
+    Raises BadData when a required column is missing, stands twice, or cannot be read in its type.
+    """
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if missing:
+        raise BadData(
+            f"the columns {', '.join(missing)} of {VERSIONS[0]} are missing",
+            where=where,
+            fix="Bring foreign tables in with jostle import.",
+        )
+    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if twice:
+        raise BadData(f"column {sorted(twice)[0]!r} stands more than once", where=where)
+    columns, fields = [], []
+    for field in runs_schema(table.schema):
+        try:
+            if field.name == STRETCHES and has_stretches(table.schema):
+                column = conform_stretches(table.column(STRETCHES))
+                if column is None:
+                    continue
+            else:
+                column = table.column(field.name).cast(field.type)
+        except ARROW_ERRORS as error:
+            raise BadData(
+                f"column {field.name} cannot be read as {field.type}: {error}", where=where
+            ) from None
+        columns.append(sorted_inside_lists(column) if field.name == "corunners" else column)
+        fields.append(field)
+    extra = pa.schema(fields, metadata=table.schema.metadata)
+    return pa.Table.from_arrays(columns, schema=runs_schema(extra))
+
+
+def conform_features(table: pa.Table, key: str, where: str | None = None) -> pa.Table:
+    """A feature table with its key column first, one row per name, sorted by name.
+
+    Other columns are numbers, truth values or text; NaN becomes null, because it says "not known".
+    Raises BadData for a missing key column, empty or repeated names, and columns of other types.
+    """
+    if key not in table.column_names:
+        raise BadData(f"the feature table has no column {key!r}", where=where)
+    if len(set(table.column_names)) < table.num_columns:
+        raise BadData("two columns of the feature table share a name", where=where)
+    order = [key, *(name for name in table.column_names if name != key)]
+    columns, fields = [], []
+    for field in (table.schema.field(name) for name in order):
+        column = _feature(table.column(field.name), field.name == key, field.name, where)
+        columns.append(column)
+        fields.append(pa.field(field.name, column.type, metadata=field.metadata))
+    names = columns[0]
+    if names.null_count or pc.any(pc.equal(names, "")).as_py():
+        raise BadData(f"a {key} name in the feature table is empty", where=where)
+    rows, _ = repeated(names)
+    if len(rows):
+        name = names[int(rows[0])].as_py()
+        raise BadData(f"the feature table has {name!r} more than once", where=where)
+    schema = pa.schema(fields, metadata={"schema": FEATURES_VERSION[key]})
+    table = pa.Table.from_arrays(columns, schema=schema)
+    listed = names.to_pylist()
+    if all(a < b for a, b in pairwise(listed)):
+        return table
+    order_of_names = np.array(sorted(range(len(listed)), key=listed.__getitem__), np.int64)
+    return table.take(pa.array(order_of_names))
+
+
+def _feature(column: pa.ChunkedArray, is_key: bool, name: str, where: str | None) -> Any:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if is_key or text or pa.types.is_string_view(kind):
+        try:
+            return column.cast(pa.string())
+        except ARROW_ERRORS as error:
+            raise BadData(f"feature column {name!r} is not text: {error}", where=where) from None
+    if pa.types.is_floating(kind):
+        bad = pc.is_nan(column)
+        if pc.any(bad).as_py():
+            return pc.if_else(bad, pa.scalar(None, kind), column)
+        return column
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return column
+    raise BadData(
+        f"feature column {name!r} holds {kind}",
+        where=where,
+        fix="A feature is a number, true or false, or text.",
+    )

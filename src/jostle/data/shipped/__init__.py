@@ -1,0 +1,1 @@
+"""Holds the datasets that come with Jostle."""

@@ -1,0 +1,1 @@
+"""Reads foreign tables, lines and cells: numbers, times and sizes with their units."""

@@ -1,0 +1,1 @@
+"""Holds time-resolved measurements: counter traces and GPU profiles, task by task."""

@@ -1,0 +1,5 @@
+"""Simulates applications that share an accelerator from solo profiles, and decides what fits (Prophet)."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

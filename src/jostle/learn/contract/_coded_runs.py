@@ -1,0 +1,188 @@
+"""Runs that a model keeps, so that it can learn more later: a sample of those it learned from, and all those
+that its bounds were calibrated on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+
+from jostle._base.tensors import Codec, Serializable
+from jostle.data import Colocations
+
+if TYPE_CHECKING:
+    from jostle.data import Runs
+
+MOST = 20_000  # runs that are kept of those that were learned from
+OF_A_NAME = 60  # at least so many of each name, where there are
+KINDS = ("workload", "platform")
+
+
+def _columns(table: Any) -> dict[str, list[Any]] | None:
+    """Numbers and text as JSON has them; what is no finite number is none."""
+    if table is None:
+        return None
+    columns = {}
+    for name in table.column_names:
+        values = table.column(name).to_pylist()
+        columns[name] = [None if isinstance(v, float) and not np.isfinite(v) else v for v in values]
+    return columns
+
+
+def _table(columns: Mapping[str, list[Any]] | None) -> Any:
+    if columns is None:
+        return None
+    import pyarrow as pa
+
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+Table = Annotated[Any, Codec(_columns, _table)]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRuns(Serializable):
+    """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
+    Features: tables of names, or None. window: (n,) which were measured together, None where each unit is.
+    session: (n,) codes of session_names, the campaigns, None where all runs are of one without a name.
+    error: (n,) standard errors of the runtimes as shares of them, None where all are known."""
+
+    colocations: Colocations
+    runtime_seconds: np.ndarray
+    unit: np.ndarray
+    workload_features: Table = None
+    platform_features: Table = None
+    window: np.ndarray | None = None
+    session: np.ndarray | None = None
+    session_names: tuple[str, ...] = ("",)
+    error: np.ndarray | None = None
+
+    @property
+    def runtime_error_ratio(self) -> np.ndarray:
+        """(n,) as of Runs."""
+        return np.zeros(len(self)) if self.error is None else self.error
+
+    def __len__(self) -> int:
+        return len(self.runtime_seconds)
+
+    @classmethod
+    def of(cls, runs: Runs, by: str) -> KeptRuns:
+        """Those with status ok."""
+        runs = runs.ok()
+        seconds = np.asarray(runs.runtime_seconds, np.float64)
+        tables = runs.workload_features, runs.platform_features
+        window = None if by == "window" else runs.window
+        labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
+        names = tuple(sorted({*labels})) or ("",)
+        place = {name: code for code, name in enumerate(names)}
+        session = None if names == ("",) else np.array([place[one] for one in labels], np.int64)
+        error = runs.runtime_error_ratio if runs.runtime_error_ratio.any() else None
+        units = runs.units(by)
+        return cls(runs.colocations, seconds, units, *tables, window, session, names, error)
+
+    def as_runs(self) -> Runs:
+        """Runs again, in the same order, without what is not kept of them."""
+        from jostle.data import Runs
+
+        window = self.unit if self.window is None else self.window
+        return Runs.from_columns(
+            **self.colocations.to_columns(),
+            runtime_seconds=self.runtime_seconds,
+            window_id=[f"{code}" for code in window.tolist()],
+            run_id=[f"{place}" for place in range(len(self))],
+            campaign=[self.session_names[code] for code in self._sessions.tolist()],
+            **({} if self.error is None else {"runtime_error_ratio": self.error}),
+            workload_features=self.workload_features,
+            platform_features=self.platform_features,
+        )
+
+    def units(self, by: str) -> np.ndarray:
+        """(n,) as they were drawn."""
+        return self.unit
+
+    def ok(self) -> KeptRuns:
+        """As Runs.ok: all of them."""
+        return self
+
+    def take(self, index: np.ndarray) -> KeptRuns:
+        tables = self.workload_features, self.platform_features
+        taken = self.colocations.take(index)
+        window = None if self.window is None else self.window[index]
+        seconds, unit = self.runtime_seconds[index], self.unit[index]
+        error = None if self.error is None else self.error[index]
+        session = None if self.session is None else self.session[index]
+        return KeptRuns(taken, seconds, unit, *tables, window, session, self.session_names, error)
+
+    @property
+    def _sessions(self) -> np.ndarray:
+        return np.zeros(len(self), np.int64) if self.session is None else self.session
+
+    def without_features(self) -> KeptRuns:
+        return replace(self, workload_features=None, platform_features=None)
+
+    def joined(self, other: KeptRuns) -> KeptRuns:
+        """Both, units kept apart, with the features of the other where it has some of a name."""
+        window = None
+        if self.window is not None or other.window is not None:
+            both = [part.unit if part.window is None else part.window for part in (self, other)]
+            window = _apart(*both)
+        session, names = None, tuple(sorted({*self.session_names, *other.session_names}))
+        if names != ("",):
+            codes = [
+                np.array([names.index(name) for name in part.session_names])[part._sessions]
+                for part in (self, other)
+            ]
+            session = np.concatenate(codes)
+        return KeptRuns(
+            Colocations.concatenate([self.colocations, other.colocations]),
+            np.concatenate([self.runtime_seconds, other.runtime_seconds]),
+            _apart(self.unit, other.unit),
+            *(features_joined(kind, self, other) for kind in KINDS),
+            window=window,
+            session=session,
+            session_names=names,
+            error=None
+            if self.error is None and other.error is None
+            else np.concatenate([self.runtime_error_ratio, other.runtime_error_ratio]),
+        )
+
+    def sampled(self, seed: int) -> KeptRuns:
+        """At most MOST of them: of every name the first so many in random order."""
+        n = len(self)
+        place = np.random.default_rng([seed, 31]).permutation(n)
+        c = self.colocations
+        turn = np.minimum(turns_of(c.workload, place), turns_of(c.platform, place))
+        sample = np.flatnonzero(turn < OF_A_NAME)
+        if len(sample) > MOST:
+            sample = sample[np.argsort(turn[sample] * n + place[sample], kind="stable")[:MOST]]
+        return self.take(np.sort(sample))
+
+
+def _apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Codes of both, none of the one in the other."""
+    return np.concatenate([first, second + int(first.max(initial=-1)) + 1])
+
+
+def features_joined(kind: str, first: Any, second: Any) -> Any:
+    """The feature tables of both, the later one where both have a name; None without any."""
+    tables = [getattr(runs, f"{kind}_features") for runs in (first, second)]
+    tables = [table for table in tables if table is not None and len(table)]
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    import pyarrow as pa
+
+    old, new = tables
+    fresh = set(new.column(kind).to_pylist())
+    rest = old.filter(pa.array([name not in fresh for name in old.column(kind).to_pylist()]))
+    return pa.concat_tables([rest, new], promote_options="permissive")
+
+
+def turns_of(codes: np.ndarray, place: np.ndarray | None = None) -> np.ndarray:
+    """(n,) how many entries with the same code come before each, in the order of place or as they stand."""
+    order = np.lexsort((np.arange(len(codes)) if place is None else place, codes))
+    _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
+    turns = np.empty(len(codes), np.int64)
+    turns[order] = np.arange(len(codes)) - np.repeat(first, counts)
+    return turns

@@ -1,0 +1,135 @@
+"""Everything a folder holds that a method may learn from, each part read when it is first asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.errors import NotEnoughRuns, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jostle.data import Profile, Runs, Traces
+
+
+class Data:
+    """Runs, traces and profiles, given or in a folder.
+
+    What is given is taken as it is; what is not is read from the folder, the first time that it is asked
+    for. features: (of the workloads, of the platforms), tables keyed by `workload` and `platform`.
+    has_given_runs: whether a caller chose the runs, so that nothing else is to be learned from.
+    """
+
+    def __init__(
+        self,
+        runs: Runs | None = None,
+        *,
+        traces: Traces | None = None,
+        profiles: dict[str, Profile] | None = None,
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self._runs, self._traces, self._profiles = runs, traces, profiles
+        self.has_given_runs = runs is not None
+
+    @classmethod
+    def of(cls, source: Any) -> Data:
+        """Data from what a caller has: Data, the path of a folder, a Dataset, Runs, Traces, or a table that
+        runs.from_table takes.
+
+        Raises UsageError for anything else.
+        """
+        if isinstance(source, cls):
+            return source
+        if isinstance(source, (str, os.PathLike)):
+            return cls(path=source)
+        from jostle.data import Dataset, Runs, from_table
+
+        if isinstance(source, Dataset):
+            return cls(path=source.path)
+        if isinstance(source, Runs):
+            return cls(source)
+        from jostle.data import Traces
+
+        if isinstance(source, Traces):
+            return cls(traces=source)
+        if isinstance(source, (Mapping, list)) or hasattr(source, "columns"):
+            return cls(from_table(source))
+        raise UsageError(
+            f"data cannot be a {type(source).__name__}",
+            fix="Give jostle.read(folder), runs, traces, a table, or the path of a folder.",
+        )
+
+    def with_runs(self, runs: Runs) -> Data:
+        """The same traces and profiles with other runs."""
+        return Data(runs, traces=self._traces, profiles=self._profiles, path=self.path)
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether runs were given, or the folder holds some."""
+        from jostle.data import has_runs
+
+        return self._runs is not None or (self.path is not None and has_runs(self.path))
+
+    @property
+    def runs(self) -> Runs:
+        """Raises NotEnoughRuns where there are none, UnreadableFile for damaged ones."""
+        if self._runs is None:
+            from jostle.data import read_runs
+
+            self._runs = read_runs(self._folder("runs"))
+        return self._runs
+
+    @property
+    def has_traces(self) -> bool:
+        """Whether traces were given, or the folder holds some."""
+        from jostle.data import has_traces
+
+        return self._traces is not None or (self.path is not None and has_traces(self.path))
+
+    @property
+    def traces(self) -> Traces:
+        """Raises NotEnoughRuns where there are none, UnreadableFile for damaged ones."""
+        if self._traces is None:
+            from jostle.data import read_traces
+
+            self._traces = read_traces(self._folder("traces"))
+        return self._traces
+
+    @property
+    def profiles(self) -> dict[str, Profile]:
+        """Solo profiles by their identifiers. Raises UnreadableFile for damaged ones."""
+        if self._profiles is None:
+            from jostle.data import read_profiles
+
+            self._profiles = read_profiles(self._folder("profiles"))
+        return self._profiles
+
+    @property
+    def features(self) -> tuple[pa.Table | None, pa.Table | None]:
+        return self.runs.workload_features, self.runs.platform_features
+
+    @property
+    def version(self) -> str | None:
+        """The version of the folder's runs; None for what is not in a folder or holds none."""
+        from jostle.data import Dataset
+
+        if self.path is None or not Dataset(self.path).files():
+            return None
+        return Dataset(self.path).version()
+
+    def _folder(self, kind: str) -> Path:
+        if self.path is None:
+            raise NotEnoughRuns(
+                f"there are no {kind} in the data",
+                fix=f"Give a folder that holds {kind}, or the {kind} themselves.",
+            )
+        return self.path
+
+
+def read(folder: str | os.PathLike[str]) -> Data:
+    """What a folder holds: runs, traces, profiles and features, each read when it is first used."""
+    return Data(path=folder)

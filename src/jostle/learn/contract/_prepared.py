@@ -1,0 +1,287 @@
+"""What a method learns from, and how some of it is held out to calibrate on.
+
+Arrow comes with runs, so it is imported where it is used: loading a model needs the names here, but no runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.conformal import grades_of
+from jostle.errors import NotEnoughRuns
+from jostle.learn.contract._run_counts import RunCounts
+
+if TYPE_CHECKING:
+    from jostle.data import Runs
+    from jostle.learn.contract._data import Data
+
+# Of all runs: trained on, used to pick checkpoint and spread of the errors, and calibrated on.
+SHARES = (0.78, 0.1, 0.12)
+# Units (windows as a rule), alone and beside others: enough for a valid bound at 90%.
+FEWEST_CALIBRATION = 16
+# The same where bounds are to keep hardly more than is asked for: of 16 scores the largest has to be
+# taken, which keeps 94%; the 18th of 19 keeps 90.
+CLOSE_CALIBRATION = 19
+# Units of one evidence class, and the most of all units that may be calibrated on for its sake.
+FEWEST_OF_CLASS = 12
+MOST_FOR_CLASS = 0.25
+# Units calibrated on that answer 99% with a few to spare, and of how many they may be taken.
+CALIBRATION_FOR_99 = 105
+FEWEST_FOR_99 = 500
+# Calibration runs past this many per number of co-runners would be better spent on training.
+MOST_CALIBRATION = 5_000
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Runs to learn from, as a method's `prepare` gives them.
+
+    runs: n runs with status ok. inputs: (n,) bool, runs that the method makes features
+    of: learned from, never held out, never calibrated on. required: (n,) bool, runs without which nothing
+    could be answered about others, such as the only solo run of a workload. validation: runs held out for
+    the method's own choices; it may learn from them in the end. data: where traces and profiles are.
+    calibrate_by: the unit that is held out unless the caller says another: `window`, or `together` for
+    all runs of the same workloads on the same platform. is_close: whether bounds are to keep hardly
+    more than is asked for (see Calibration).
+    """
+
+    runs: Runs
+    data: Data
+    inputs: np.ndarray
+    required: np.ndarray
+    validation: Runs
+    calibrate_by: str = "window"
+    is_close: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        data: Data,
+        runs: Runs | None = None,
+        *,
+        inputs: np.ndarray | None = None,
+        required: np.ndarray | None = None,
+        calibrate_by: str = "window",
+        is_close: bool = False,
+    ) -> Prepared:
+        """runs: by default those of the data. What is left out of inputs and required is nothing.
+
+        inputs and required are about the runs as given; those whose status is not ok are dropped here.
+        """
+        runs = data.runs if runs is None else runs
+        ok = runs.is_ok
+        marked, mask = (
+            np.zeros(int(ok.sum()), bool) if mark is None else np.asarray(mark, bool)[ok]
+            for mark in (inputs, required)
+        )
+        runs = runs.ok()
+        return cls(runs, data, marked, mask, runs.take([]), calibrate_by, is_close)
+
+    def take(self, index: np.ndarray) -> Prepared:
+        """Only these of the runs."""
+        return replace(
+            self,
+            runs=self.runs.take(index),
+            inputs=self.inputs[index],
+            required=self.required[index],
+        )
+
+    def with_validation(self, validation: Runs) -> Prepared:
+        return replace(self, validation=validation)
+
+    def together(self) -> Runs:
+        """All runs to learn from, those for the method's own choices included."""
+        from jostle.data import Runs
+
+        return Runs.concatenate([self.runs, self.validation.ok()])
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """learn: what to fit on; its validation are runs for choices, of which none calibrates."""
+
+    learn: Prepared
+    validation: Runs
+    calibration: Runs
+
+
+def first_solo_runs(runs: Runs) -> np.ndarray:
+    """(n,) bool: of every workload on every platform the first run alone, for methods whose answers are
+    relative to it."""
+    c = runs.colocations
+    alone = np.flatnonzero((c.number_of_corunners == 0) & runs.is_ok)
+    cell = c.platform[alone].astype(np.int64) * len(c.workload_names) + c.workload[alone]
+    marked = np.zeros(len(runs), bool)
+    marked[alone[np.unique(cell, return_index=True)[1]]] = True
+    return marked
+
+
+def first_runs_of_names(runs: Runs, few: int) -> np.ndarray:
+    """(n,) bool: of every workload, and every platform, with runs of its own in fewer than `few` windows its
+    first run alone, or its first, without which nothing could be answered of it."""
+    c, marked = runs.colocations, np.zeros(len(runs), bool)
+    ok = np.flatnonzero(runs.is_ok)
+    first_alone = ok[np.argsort(c.number_of_corunners[ok] > 0, kind="stable")]
+    unit = runs.units("window")
+    for codes in (c.workload, c.platform):
+        names = np.unique(np.stack([codes[ok], unit[ok]]), axis=1)[0]
+        seldom = np.flatnonzero(np.bincount(names) < few)
+        mine = first_alone[np.isin(codes[first_alone], seldom)]
+        marked[mine[np.unique(codes[mine], return_index=True)[1]]] = True
+    return marked
+
+
+def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
+    """Runs to fit, to validate, to calibrate, by window or another unit, drawn with the seed.
+
+    Inputs are never held out, nor is what is required, nor runs that were chosen, as by Model.suggest: those
+    are a random sample of nothing. A unit with the only appearance of a workload or
+    platform stays with the runs to fit: a name that the model never met cannot be answered at all. The
+    guarantee is then for co-locations of names that were met elsewhere, which are the only ones a finite
+    bound is given for. Raises NotEnoughRuns.
+    """
+    runs = prepared.runs
+    if len(runs) < 3:
+        raise NotEnoughRuns(
+            f"{len(runs)} runs are too few to fit and hold some out",
+            fix="Measure or import more; a few dozen give first predictions.",
+        )
+    unit = runs.units(by)
+    kept_back = prepared.inputs | prepared.required | runs.is_chosen
+    needed = np.isin(unit, _only_units(runs, by)) | np.isin(unit, unit[kept_back])
+    free = runs.take(~needed)
+    if len(free) == 0:
+        return HeldOut(prepared, free, free)
+    learned, validation, calibration = _split(free, RunCounts.of(runs), seed, by, prepared.is_close)
+    surplus = _surplus(free, calibration, seed, by, most)
+    back = np.union1d(learned, surplus)
+    fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
+    return HeldOut(
+        prepared.take(fitted),
+        free.take(validation),
+        free.take(np.setdiff1d(calibration, surplus)),
+    )
+
+
+def held_out_again(prepared: Prepared, seed: int, by: str, *, grouped: bool = False) -> HeldOut:
+    """What a fit with these settings holds out, unless its caller brings that.
+
+    by: `row` for calibration runs that were drawn row by row; then windows are. grouped: for a guarantee
+    within groups, each of which is calibrated by its own runs alone, so of many none are too many. Raises
+    NotEnoughRuns.
+    """
+    most = len(prepared.runs) if grouped else MOST_CALIBRATION
+    return hold_out(prepared, seed, "window" if by == "row" else by, most=most)
+
+
+def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str, most: int) -> np.ndarray:
+    """Those of the calibration runs that are past `most` for their number of co-runners, whole
+    units drawn at random: the first ones in the order of the table would be the oldest."""
+    degree = runs.colocations.number_of_corunners[calibration]
+    unit = runs.units(by)[calibration]
+    random = np.random.default_rng([seed, 4])
+    surplus = np.zeros(len(calibration), bool)
+    for d in np.unique(degree):
+        at = np.flatnonzero(degree == d)
+        if len(at) > most:
+            _, inverse = np.unique(unit[at], return_inverse=True)
+            place = random.permutation(inverse.max() + 1)[inverse.reshape(-1)]
+            at = at[np.argsort(place, kind="stable")[:most]]
+        surplus[at] = True
+    # Whole units only: one cut by the cap stays.
+    return calibration[~np.isin(unit, unit[surplus])]
+
+
+def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
+    """Runs that a caller has held out, without those that are inputs of the method."""
+    runs = runs.ok()
+    if len(runs) == 0:
+        return runs
+    mine = method.prepare(prepared.data.with_runs(runs))
+    ids = mine.runs.table.column("run_id").to_pylist()
+    inputs = {run_id for run_id, mark in zip(ids, mine.inputs, strict=True) if mark}
+    if not inputs:
+        return runs
+    every = runs.table.column("run_id").to_pylist()
+    return runs.take(np.array([run_id not in inputs for run_id in every]))
+
+
+def halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
+    """Two parts, no unit in both."""
+    from jostle.data import split_rows
+
+    first, second = split_rows(runs, (0.5, 0.5), seed, "window" if by == "row" else by)
+    return runs.take(first), runs.take(second)
+
+
+def _split(runs: Runs, counts: RunCounts, seed: int, by: str, is_close: bool) -> list[np.ndarray]:
+    """(to fit, to validate, to calibrate), indices, apart for every number of co-runners."""
+    from jostle.data import split_rows
+
+    unit = runs.units(by)
+    degree = _degree_of_units(runs, unit)
+    shares = _calibration_shares(runs, counts, unit, degree, is_close)
+    validated = SHARES[1]
+    if len(set(shares.values())) == 1:
+        share = next(iter(shares.values()))
+        return split_rows(runs, (1 - validated - share, validated, share), seed, by)
+    parts: list[list[np.ndarray]] = [[], [], []]
+    for d, share in shares.items():
+        at = np.flatnonzero(degree == d)
+        fractions = (1 - validated - share, validated, share)
+        for part, rows in zip(parts, split_rows(runs.take(at), fractions, seed, by), strict=True):
+            part.append(at[rows])
+    return [np.sort(np.concatenate(part)) for part in parts]
+
+
+def _degree_of_units(runs: Runs, unit: np.ndarray) -> np.ndarray:
+    """(n,) the number of co-runners in the first row of each row's unit, by which units are drawn."""
+    _, first, inverse = np.unique(unit, return_index=True, return_inverse=True)
+    return runs.colocations.number_of_corunners[first][inverse.reshape(-1)]
+
+
+def _calibration_shares(
+    runs: Runs, counts: RunCounts, unit: np.ndarray, degree: np.ndarray, is_close: bool
+) -> dict[int, float]:
+    """The share of the units to calibrate on, by number of co-runners: more where otherwise no bound at the
+    usual confidence, or with some 500 units none at 99%, would be valid. The model is then a little worse,
+    but it can say at most how long. It is the same for all runs with as many co-runners, so that
+    those calibrated on are like the others."""
+    usual = SHARES[2]
+    numbers = [len(np.unique(unit[group])) for group in (degree == 0, degree > 0)]
+    available = min((n for n in numbers if n), default=0)
+    fewest = CLOSE_CALIBRATION if is_close else FEWEST_CALIBRATION
+    least = float(np.clip(fewest / max(available, 1), usual, 0.4))
+    grades = grades_of(counts, runs.colocations)
+    shares = {}
+    for d in np.unique(degree):
+        here = degree == d
+        _, inverse = np.unique(grades[here], axis=0, return_inverse=True)
+        of_class = np.unique(np.stack([inverse.reshape(-1), unit[here]]), axis=1)[0]
+        sizes = np.bincount(of_class)
+        needed = CALIBRATION_FOR_99 / sizes[sizes >= FEWEST_FOR_99]
+        # A class that a good part of the questions will have needs units of its own.
+        usual_ones = sizes[sizes >= 0.25 * len(np.unique(unit[here]))]
+        own = np.minimum(FEWEST_OF_CLASS / usual_ones, MOST_FOR_CLASS)
+        shares[int(d)] = float(max(least, needed.max(initial=0.0), own.max(initial=0.0)))
+    return shares
+
+
+def _only_units(runs: Runs, by: str) -> np.ndarray:
+    """Units that hold the only appearance of some workload, co-runner or platform."""
+    c = runs.colocations
+    unit = runs.units(by)
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    units_of_names = []
+    for codes, units in (
+        (np.concatenate([c.workload, c.corunner]), np.concatenate([unit, unit[row]])),
+        (c.workload, unit),
+        (c.platform, unit),
+    ):
+        pairs = np.unique(np.stack([codes, units]), axis=1)
+        names, counts = np.unique(pairs[0], return_counts=True)
+        units_of_names.append(pairs[1][np.isin(pairs[0], names[counts == 1])])
+    return np.unique(np.concatenate(units_of_names))

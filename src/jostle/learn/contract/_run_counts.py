@@ -1,0 +1,235 @@
+"""How many runs stand behind an answer, counted once when a method learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle._base.tensors import Serializable
+from jostle.conformal import name_codes
+
+if TYPE_CHECKING:
+    from jostle.data import Colocations, Runs
+
+# Different sets of workloads, or pairs of workload and platform, past which they are not counted one by one.
+MOST_SETS = 2_000_000
+UNCOUNTED = -1
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of n co-locations, how many runs were learned from, each (n,) int64.
+
+    workload: of the workload anywhere. beside: of the workload beside others. platform: on the platform.
+    platform_beside: on the platform, of anything beside others. corunner: in which a co-runner took part
+    beside others, as target or co-runner, the fewest of any; -1 alone. there, alone_there: of the workload
+    on the platform, and of it alone there. same_set: of the same workloads on the same platform, whichever
+    was measured. -1 where pairs of these, or sets, were too many to count.
+    """
+
+    workload: np.ndarray
+    beside: np.ndarray
+    platform: np.ndarray
+    platform_beside: np.ndarray
+    corunner: np.ndarray
+    there: np.ndarray
+    alone_there: np.ndarray
+    same_set: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.workload)
+
+
+@dataclass(frozen=True)
+class RunCounts(Serializable):
+    """Counts over the runs that were learned from, of w workloads and p platforms with at least one run.
+
+    workload_runs, beside_runs, together_runs: (w,) as target, as target beside others, in any part beside
+    others. platform_runs, platform_beside_runs: (p,) all, and those beside others. pair_keys: (c,) ascending
+    keys of a workload and a platform. pair_runs: (c, 2) of it there, and of it alone there. set_keys,
+    set_runs: (s,) ascending keys of platform and workloads.
+    """
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    workload_runs: np.ndarray
+    beside_runs: np.ndarray
+    together_runs: np.ndarray
+    platform_runs: np.ndarray
+    platform_beside_runs: np.ndarray
+    pair_keys: np.ndarray
+    pair_runs: np.ndarray
+    set_keys: np.ndarray
+    set_runs: np.ndarray
+
+    @classmethod
+    def of(cls, runs: Runs) -> RunCounts:
+        """Of the runs with status ok."""
+        return cls.of_coded(runs.ok().colocations)
+
+    @classmethod
+    def of_coded(cls, c: Colocations) -> RunCounts:
+        """Of one run of each co-location."""
+        beside = c.number_of_corunners > 0
+        return cls(
+            c.workload_names,
+            c.platform_names,
+            *_counted(len(c.workload_names), [(c.workload, c.corunner, beside)]),
+            np.bincount(c.platform, minlength=len(c.platform_names)),
+            np.bincount(c.platform[beside], minlength=len(c.platform_names)),
+            *_summed(_pair_keys(c), np.column_stack([np.ones(len(c), np.int64), ~beside])),
+            *_summed(_set_keys(c), np.ones(len(c), np.int64)),
+        )
+
+    def joined(self, other: RunCounts) -> RunCounts:
+        """Of the runs of both. Sets stay uncounted where either did not count them."""
+        names = {
+            "workload": tuple(sorted({*self.workload_names, *other.workload_names})),
+            "platform": tuple(sorted({*self.platform_names, *other.platform_names})),
+        }
+        both = self, other
+        places = [
+            {
+                "workload": _looked_up(part.workload_names, names["workload"]),
+                "platform": _looked_up(part.platform_names, names["platform"]),
+            }
+            for part in both
+        ]
+
+        def total(name: str, kind: str) -> np.ndarray:
+            parts = zip(both, places, strict=True)
+            return sum(
+                (_at(getattr(part, name), place[kind]) for part, place in parts),
+                np.zeros(len(names[kind]), np.int64),
+            )
+
+        def all_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+            keys, runs = ([getattr(one, name + of) for one in both] for of in ("_keys", "_runs"))
+            if any(
+                one.workload_runs.any() and not len(k) for one, k in zip(both, keys, strict=True)
+            ):
+                return _none_counted(runs[0].shape[1:])
+            return _summed(np.concatenate(keys), np.concatenate(runs))
+
+        return RunCounts(
+            names["workload"],
+            names["platform"],
+            total("workload_runs", "workload"),
+            total("beside_runs", "workload"),
+            total("together_runs", "workload"),
+            total("platform_runs", "platform"),
+            total("platform_beside_runs", "platform"),
+            *all_of("pair"),
+            *all_of("set"),
+        )
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        """For names without a run every count is 0."""
+        counts = np.diff(asked.corunner_offsets)
+        workload = _looked_up(self.workload_names, asked.workload_names)
+        platform = _looked_up(self.platform_names, asked.platform_names)
+        together = _at(self.together_runs, workload)
+        fewest = np.full(len(asked), np.iinfo(np.int64).max)
+        np.minimum.at(fewest, np.repeat(np.arange(len(asked)), counts), together[asked.corunner])
+        there = _found(self.pair_keys, self.pair_runs, _pair_keys(asked))
+        return Evidence(
+            _at(self.workload_runs, workload)[asked.workload],
+            _at(self.beside_runs, workload)[asked.workload],
+            _at(self.platform_runs, platform)[asked.platform],
+            _at(self.platform_beside_runs, platform)[asked.platform],
+            np.where(counts > 0, fewest, UNCOUNTED),
+            there[:, 0],
+            there[:, 1],
+            _found(self.set_keys, self.set_runs, _set_keys(asked)),
+        )
+
+    def runs_of_workloads(self, names: tuple[str, ...]) -> np.ndarray:
+        """(names,) runs of each as target, 0 for a name without a run."""
+        return _at(self.workload_runs, _looked_up(self.workload_names, names))
+
+
+class FromCounts(Serializable):
+    """Gives something fitted, a dataclass, its `evidence`, from the counts of the runs that it learned from,
+    and `to_arrays` and `from_arrays`, from its fields."""
+
+    counts: RunCounts
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        """How many runs were learned from that tell of each co-location."""
+        return self.counts.evidence(asked)
+
+
+def _none_counted(width: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(0, np.uint64), np.zeros((0, *width), np.int64)
+
+
+def _summed(keys: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """((k,) different keys, ascending; (k, ...) the runs of each), or nothing where there are too many."""
+    different, place = np.unique(keys, return_inverse=True)
+    if len(different) > MOST_SETS:
+        return _none_counted(runs.shape[1:])
+    out = np.zeros((len(different), *runs.shape[1:]), np.int64)
+    np.add.at(out, place.reshape(-1), runs)
+    return different, out
+
+
+def _found(keys: np.ndarray, runs: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """(n, ...) the runs of each key that is asked for, 0 for one without."""
+    if not len(keys):
+        return np.full((len(asked), *runs.shape[1:]), UNCOUNTED)
+    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+    same = (keys[place] == asked).reshape(-1, *[1] * (runs.ndim - 1))
+    return np.where(same, runs[place], 0)
+
+
+def _counted(
+    width: int, parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """((w,) as target, beside others, in any part beside others) of (targets, co-runners, has any)."""
+    every, beside, together = (np.zeros(width, np.int64) for _ in range(3))
+    for workload, corunner, accompanied in parts:
+        every += np.bincount(workload, minlength=width)
+        mine = np.bincount(workload[accompanied], minlength=width)
+        beside += mine
+        together += mine + np.bincount(corunner, minlength=width)
+    return every, beside, together
+
+
+def _looked_up(known: tuple[str, ...], names: tuple[str, ...]) -> np.ndarray:
+    from jostle.data import places_of
+
+    place = places_of(known)
+    return np.array([place.get(name, -1) for name in names], np.int64)
+
+
+def _at(counts: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """The count of each code, 0 for one that is not known."""
+    return np.where(code >= 0, np.append(counts, 0)[code], 0)
+
+
+def _set_keys(c: Colocations) -> np.ndarray:
+    """(n,) uint64, equal for the same workloads on the same platform, whichever is the target."""
+    key, member = _pair_keys(c), _hashes(c.workload_names)
+    np.add.at(key, np.repeat(np.arange(len(c)), np.diff(c.corunner_offsets)), member[c.corunner])
+    return mixed_bits(key)
+
+
+def _pair_keys(c: Colocations) -> np.ndarray:
+    """(n,) uint64, equal for the same workload on the same platform."""
+    return _hashes(c.workload_names)[c.workload] + mixed_bits(_hashes(c.platform_names))[c.platform]
+
+
+def _hashes(names: tuple[str, ...]) -> np.ndarray:
+    """(names,) uint64, the same in every process."""
+    return mixed_bits(name_codes(names).view(np.uint64))
+
+
+def mixed_bits(value: np.ndarray) -> np.ndarray:
+    """Bits spread over the whole number (splitmix64, Steele et al. 2014), so that sums rarely collide."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

@@ -1,0 +1,1 @@
+"""Stacks base learners, weighted by their out-of-fold predictions."""

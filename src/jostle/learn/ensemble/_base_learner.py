@@ -1,0 +1,73 @@
+"""What an expert is, and which there are: entry points of one group."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from jostle._base.plugins import load, names_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+
+GROUP = "jostle.experts"
+
+
+class FittedExpert(Protocol):
+    """What an expert has learned: one or more answers to every question. Immutable."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A name for each of its k answers, the same for the same settings."""
+        ...
+
+    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(k, n) log slowdowns over the time alone, of rows in the campaign's codes."""
+        ...
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]: ...
+
+
+class Expert(Protocol):
+    """Frozen settings of one idea. needs: of `runs`, `traces`, `profiles` and `probes`, those that it reads.
+
+    It may have `inputs(campaign)`: (n,) bool, runs that it reads as features of workloads. Nobody is asked
+    about these, and others do not learn from them; where there are some, it is asked though no other run is
+    beside others. It may be one that `simulates` how members share what they run on: it is believed about
+    larger sets than any that ran, and asked where nothing ran beside others. It may have
+    `trace_seconds(shared)`: {workload: s alone} of traces, so that workloads are known that never ran; shared
+    has the `data`. It may be one that `leaves_out` in closed form: what it has learned from all has
+    `without(part, wanted)`, the answers called so as learned from that part of the campaign. What is learned
+    may have `notes`."""
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+
+    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+        """What it would answer by, of a campaign of this size; none where it has nothing to say of it."""
+        ...
+
+    def fit(
+        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedExpert:
+        """Learn the answers called so from the campaign's runs. best: what is kept, for which more work is
+        done than for a trial."""
+        ...
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> FittedExpert:
+        """The inverse of a fitted one's to_arrays."""
+        ...
+
+
+def expert_names() -> tuple[str, ...]:
+    """Of all installed experts, sorted."""
+    return names_of(GROUP)
+
+
+def expert_named(name: str) -> type[Expert]:
+    """Raises UnknownName for one that no installed package brings."""
+    return load(GROUP, name)

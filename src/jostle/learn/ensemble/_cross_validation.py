@@ -1,0 +1,236 @@
+"""Experts tried on what folds leave out; who cannot matter is told early."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from jostle.learn.ensemble._base_learner import Expert, FittedExpert
+from jostle.learn.ensemble._display_names import in_words
+from jostle.learn.ensemble._folds import ELSEWHERE, KINDS, NEW_CELL, TrialFold, is_large, kinds_of
+from jostle.learn.ensemble._stacked_model import answers_of
+from jostle.learn.ensemble._stacking import KNOWN_NAMES, Trial, promising
+from jostle.learn.ensemble._training_data import CanonicalRuns
+from jostle.learn.rules._shrunk_weights import OF_OTHER_DATA, relative_error
+from jostle.learn.rules._simple_rules import NO_SLOWDOWN
+
+PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what the network says of a time alone never measured
+USUAL_SHARE = 0.5  # where that could not be tried
+FEWEST_CELLS = 6
+HARDLY_ANY = 0.05  # share of the runs, which a network that is kept need not have learned from
+AT_ONCE = frozenset({"network", "rules"})  # who learns from all of many runs, and who costs little
+FIRST_ROWS = 2_000  # beside others, from which all else learns first where there are many
+LEFT_AT_BEST = 0.5  # of that error: it halves at best with four times as many rows
+OTHER_DATA = frozenset({"profiles", "probes"})
+FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
+
+Experts = dict[str, Expert]
+
+
+@dataclass(frozen=True)
+class Learners:
+    """Experts, by name, and of those that leave out in closed form what they learned from all."""
+
+    campaign: CanonicalRuns
+    experts: Experts
+    wanted: dict[str, tuple[str, ...]]
+    seed: int
+    whole: dict[str, FittedExpert] = field(default_factory=dict)
+
+    def leaves_out(self, name: str) -> bool:
+        return getattr(self.experts[name], "leaves_out", False)
+
+    def fit(
+        self, name: str, part: CanonicalRuns, wanted: Collection[str], best: bool = False
+    ) -> FittedExpert:
+        """The answers called so, learned from a part of the campaign."""
+        if not self.leaves_out(name):
+            return self.experts[name].fit(part, wanted, seed=self.seed, best=best)
+        if name not in self.whole:
+            every = self.wanted[name]
+            self.whole[name] = self.experts[name].fit(
+                self.campaign, every, seed=self.seed, best=True
+            )
+        return self.whole[name].without(part, wanted)  # type: ignore[attr-defined]
+
+
+class Tried:
+    """Experts on folds, fewer once some have told which matter. labels: of those that went through all."""
+
+    def __init__(
+        self,
+        campaign: CanonicalRuns,
+        experts: Experts,
+        wanted: dict[str, tuple[str, ...]],
+        seed: int,
+    ) -> None:
+        self.campaign, self.experts, self.wanted, self.seed = campaign, experts, wanted, seed
+        self.learners = Learners(campaign, experts, wanted, seed)
+        self.fits: list[tuple[TrialFold, dict[str, FittedExpert], CanonicalRuns]] = []
+        self.trials: list[tuple[tuple[str, ...], Trial]] = []
+        self.is_narrowed = False
+        self.far_off: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(label for labels in self.wanted.values() for label in labels)
+
+    @property
+    def prior(self) -> np.ndarray:
+        """(k,) how far each label is believed before any set was left out; those of an expert of other data
+        share what is believed of it."""
+        belief = [
+            np.full(len(labels), OF_OTHER_DATA / max(len(labels), 1))
+            if self.experts[name].needs & OTHER_DATA
+            else np.ones(len(labels))
+            for name, labels in self.wanted.items()
+        ]
+        return np.concatenate([*belief, np.zeros(0)])
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether some of the labels were left out in closed form."""
+        return any(labels and self.learners.leaves_out(n) for n, labels in self.wanted.items())
+
+    def fit(self, fold: TrialFold) -> None:
+        part = self.campaign.take(~fold.left_out)
+        mine = {}
+        if not self.fits and is_large(self.campaign) and part.is_learned.any():
+            mine = self._first_look(fold, part)
+        mine |= {
+            name: self.learners.fit(name, part, labels)
+            for name, labels in self.wanted.items()
+            if name not in mine
+            and (
+                (labels and part.is_learned.any())
+                or (name == "network" and fold.is_of_names and self.guesses_alone)
+            )
+        }
+        labels, campaign = self.labels, self.campaign
+        self.fits.append((fold, mine, part))
+        self.trials.append((labels, self._trial(fold, mine, part, labels)))
+        tried = self.trial()
+        if not self.is_narrowed and tried.of(*KNOWN_NAMES).units >= FEWEST_TO_NARROW:
+            self.is_narrowed = True
+            kept = promising(labels, tried, self.seed, PLAIN)
+            ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
+            if not ran_alone.all() and "network" in self.wanted:
+                kept.add("network")  # what was measured beside others alone is asked in every fold
+            self._keep(kept)
+
+    def _keep(self, kept: set[str]) -> None:
+        self.wanted = {
+            name: tuple(label for label in own if label in kept)
+            for name, own in self.wanted.items()
+        }
+
+    def _first_look(self, fold: TrialFold, part: CanonicalRuns) -> dict[str, FittedExpert]:
+        """Those that learn from all runs, or cost little. Of others go on who may matter, by what they say
+        once they have learned from few rows."""
+        few = part.take(~part.beside | _drawn(part.is_learned, FIRST_ROWS, self.seed))
+        learned, labels, trials = [], [], []
+        for at_once, whole in ((True, part), (False, few)):
+            own = {
+                n: each
+                for n, each in self.wanted.items()
+                if each and (n in AT_ONCE or self.learners.leaves_out(n)) == at_once
+            }
+            learned.append({n: self.learners.fit(n, whole, each) for n, each in own.items()})
+            labels.append(tuple(label for each in own.values() for label in each))
+            trials.append(self._trial(fold, learned[-1], whole, labels[-1]))
+        answer = np.concatenate([trial.answer for trial in trials])
+        left = np.repeat([1.0, LEFT_AT_BEST], [len(trial.answer) for trial in trials])
+        every = (*labels[0], *labels[1])
+        kept = promising(every, replace(trials[0], answer=answer), self.seed, PLAIN, left)
+        self._keep(kept.union(labels[0]))
+        still = {in_words(label) for label in self.labels}
+        gone = dict.fromkeys(in_words(label) for label in every)
+        self.far_off = tuple(words for words in gone if words not in still)
+        return learned[0]
+
+    def _trial(
+        self,
+        fold: TrialFold,
+        mine: dict[str, FittedExpert],
+        part: CanonicalRuns,
+        labels: tuple[str, ...],
+    ) -> Trial:
+        """What the experts that learned from a part say of what the fold asks."""
+        campaign, asked = self.campaign, np.isin(fold.kind, KINDS)
+        alone = part.log_alone.ravel()[campaign.cell]
+        asked &= np.isfinite(alone) & (campaign.degree > 0)
+        if not campaign.believes_guesses:
+            asked &= part.ran_alone[campaign.cell]
+        rows = campaign.rows_over(part.log_alone, part.unit_seconds).take(asked)
+        # A set that was a name's only one leaves it as new.
+        kind = kinds_of(rows, part.sets_of_names, fold.kind[asked] == ELSEWHERE)
+        return Trial(
+            answers_of(mine, labels, rows, part.ground),
+            rows.log_slowdown,
+            fold.unit[asked],
+            kind,
+            rows.degree,
+            np.flatnonzero(asked),
+            rows.target,
+        )
+
+    @property
+    def ready(self) -> dict[str, FittedExpert]:
+        """Of very many runs the network that has learned from nearly all: it is kept as it is."""
+        for fold, mine, _ in self.fits[:1]:
+            if is_large(self.campaign) and fold.left_out.mean() < HARDLY_ANY:
+                return {name: one for name, one in mine.items() if name == "network"}
+        return {}
+
+    @property
+    def guesses_alone(self) -> bool:
+        """Whether the network says how long what never ran on a platform takes alone."""
+        return not self.campaign.all_ran_alone and "network" in self.wanted
+
+    def trial(self) -> Trial:
+        """All of them, of the labels that are left."""
+        parts = [
+            replace(trial, answer=trial.answer[[labels.index(label) for label in self.labels]])
+            for labels, trial in self.trials
+        ]
+        if not parts:
+            none, codes = np.zeros(0), np.zeros(0, np.int64)
+            return Trial(np.zeros((len(self.labels), 0)), none, codes, codes, codes, codes, codes)
+        return Trial.concatenate(parts)
+
+    def share(self) -> float:
+        """Of what the network says of times alone never measured, beside what names suggest."""
+        cost, count = np.zeros(len(SHARES)), 0
+        campaign = self.campaign
+        for fold, mine, part in self.fits:
+            new = (fold.kind == NEW_CELL) & ~np.isin(campaign.cell, part.cell)
+            asked = np.flatnonzero(new & (campaign.degree == 0))
+            if "network" not in mine or not len(asked):
+                continue
+            cell = campaign.cell[asked]
+            by_names = part.log_alone.ravel()[cell]
+            network = alone_by_network(mine).ravel()[cell]
+            good = np.isfinite(by_names) & np.isfinite(network)
+            y = campaign.log_runtime[asked][good]
+            count += int(good.sum())
+            for at, share in enumerate(SHARES):
+                blend = share * network[good] + (1 - share) * by_names[good]
+                cost[at] += relative_error(blend - y).sum()
+        return SHARES[int(np.argmin(cost))] if count >= FEWEST_CELLS else USUAL_SHARE
+
+
+def _drawn(mask: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """(n,) bool: at most so many of those that are true."""
+    at = np.flatnonzero(mask)
+    out = np.zeros(len(mask), bool)
+    out[np.random.default_rng([seed, 53]).permutation(at)[:most]] = True
+    return out
+
+
+def alone_by_network(experts: dict[str, FittedExpert]) -> np.ndarray:
+    """(platforms, workloads)."""
+    network = experts["network"]
+    return network.log_alone()  # type: ignore[attr-defined]

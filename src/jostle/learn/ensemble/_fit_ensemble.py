@@ -1,0 +1,412 @@
+"""Experts tried on what is left out, weighed, and learned from all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jostle._base.progress import Progress
+from jostle.data import Runs
+from jostle.errors import NotEnoughRuns
+from jostle.learn.contract._data import Data
+from jostle.learn.contract._method_contract import FitWithout
+from jostle.learn.contract._prepared import CLOSE_CALIBRATION
+from jostle.learn.contract._run_counts import RunCounts
+from jostle.learn.ensemble._base_learner import Expert, FittedExpert
+from jostle.learn.ensemble._batch_effects import fit_sessions
+from jostle.learn.ensemble._cross_validation import (
+    FIRST_ROWS,
+    Experts,
+    Learners,
+    Tried,
+    alone_by_network,
+)
+from jostle.learn.ensemble._display_names import weights_in_words
+from jostle.learn.ensemble._folds import (
+    ALONE,
+    HARDLY_ALONE,
+    KINDS,
+    NEW_CELL,
+    NEW_NAME,
+    NEW_SET,
+    folds_of,
+    is_large,
+)
+from jostle.learn.ensemble._rules_learner import TURNS_ALONE
+from jostle.learn.ensemble._stacked_model import (
+    ROWS_AT_ONCE,
+    EnsembleParts,
+    FittedEnsemble,
+    in_parts,
+)
+from jostle.learn.ensemble._stacking import (
+    KNOWN_NAMES,
+    Trial,
+    is_of_nothing,
+    usual_weights,
+    weights_of,
+)
+from jostle.learn.ensemble._training_data import CanonicalRuns, campaign_of
+from jostle.learn.ensemble._transfer_share import carried_there, share_carried
+from jostle.learn.rules._cpu_sharing import turns_on_cores
+from jostle.learn.rules._degree_extrapolation import Answer, LargerSets, fit_extrapolation
+from jostle.learn.rules._interference_tests import chance_of_identity, chance_of_shift, either
+from jostle.learn.rules._set_residuals import fit_memory, variance_of_repeats
+from jostle.learn.rules._solo_baseline import closest_times
+
+
+def fit(
+    experts: Sequence[Expert],
+    data: Data,
+    runs: Runs,
+    seed: int,
+    progress: Progress | None,
+    is_alone: bool = False,
+) -> tuple[FittedEnsemble, list[FitWithout]]:
+    """(what is learned from all runs, what was learned without some). is_alone: whether there is one answer,
+    which needs no trial. Raises NotEnoughRuns."""
+    shared: dict[str, Any] = {"data": data}
+    readers: list[Any] = [expert for expert in experts if hasattr(expert, "trace_seconds")]
+    traced = {name: s for one in readers for name, s in one.trace_seconds(shared).items()}
+    campaign, names, usual = campaign_of(runs, traced)
+    if not len(campaign):
+        raise NotEnoughRuns(
+            "there is no run with status ok to learn from", fix="Measure or import runs first."
+        )
+    sessions = fit_sessions(campaign, seed)
+    if sessions is not None and sessions.cost > 0:
+        place = {name: at for at, name in enumerate(names[1])}
+        known = np.array([place[name] for name in runs.colocations.platform_names])
+        runs = sessions.taken_off(runs, known[runs.colocations.platform])
+        campaign = replace(campaign, runs=sessions.taken_off(campaign.runs, campaign.codes[1]))
+        campaign.shared["whole"] = campaign
+    shared |= {"data": data.with_runs(runs), "source": runs, "names": names, "usual": usual}
+    campaign.shared.update(shared)
+    every = {expert.name: expert for expert in experts}
+    with_inputs: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
+    inputs = {name: one.inputs(campaign) for name, one in with_inputs.items()}
+    campaign.shared["inputs"] = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
+    has_rows = bool(campaign.is_learned.any())
+    asked = {
+        name
+        for name, expert in every.items()
+        if has_rows
+        or (name in inputs and inputs[name].any())
+        or getattr(expert, "simulates", False)
+    }
+    folds = [] if is_alone else folds_of(campaign, seed)
+    total, done, largest = len(folds) + 2, 0, []
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done, total, float("nan"))
+
+    wanted = {
+        name: expert.labels(campaign) if name in asked else () for name, expert in every.items()
+    }
+    if not has_rows and campaign.ground.takes_turns and "rules" in every:
+        wanted["rules"] = (TURNS_ALONE,)
+    tried = Tried(campaign, every, wanted, seed)
+    for fold in folds:
+        tried.fit(fold)
+        tick()
+    labels, trial, share = tried.labels, tried.trial(), tried.share()
+    most = int(campaign.degree.max(initial=0))
+    shown = campaign.take(~campaign.is_input)
+    of_shift = shown.cell, shown.log_runtime, shown.beside
+    chance = either(
+        chance_of_shift(*of_shift, seed),
+        chance_of_identity(campaign.rows, campaign.sets(True)[campaign.is_learned], seed),
+    )
+    weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
+    if has_rows and len(trial):
+        weight = weights_of(labels, trial, most, chance, seed, tried.prior, tried.is_closed)
+    used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
+    weight = weight[..., [labels.index(label) for label in used]]
+    is_nothing = is_of_nothing(used)
+    waits = is_nothing and turns_on_cores(campaign.rows, campaign.ground).any()
+    alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
+    carried = 1.0
+    if "rules" in every and not (is_alone or is_nothing):
+        carried = share_carried(campaign, every["rules"], seed)
+    about = weight, share, names, usual, tried.ready, alike, carried
+    whole = Learned(campaign, every, tried.learners, used, *about)
+    fitted = whole.ensemble(whole.experts(campaign, best=True), campaign)
+    tick()
+    if is_alone:
+        fitted = fitted.with_weighed(more=LargerSets.of_sums(most, campaign.ground))
+    elif used == (TURNS_ALONE,):
+        fitted = fitted.with_weighed(more=LargerSets.of_turns(most, campaign.ground))
+    elif has_rows and not is_nothing:
+        fitted, largest = whole.finished(fitted, trial, labels)
+    tick()
+    fitted = fitted.with_weighed(sessions=sessions)
+    fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
+    left_out = _left_out(tried, whole, fitted)
+    unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
+    for own, mine in largest:
+        one = own.with_weighed(sessions=sessions), campaign.origin[mine], unit[mine]
+        left_out.append(FitWithout(*one, False, is_larger=True))
+    return fitted, left_out
+
+
+def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
+    """Of sets left out everywhere, and of repeated runs alone, or of cells where those are few; and of names
+    and of cells."""
+    campaign, out = tried.campaign, []
+    repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
+    few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < CLOSE_CALIBRATION
+    alone = campaign.degree == 0
+    for fold, mine, part in tried.fits:
+        own = whole.ensemble(mine, part)
+        own = own.with_weighed(more=fitted.weighed.more, sessions=fitted.weighed.sessions)
+        of_sets = np.isin(fold.kind, (NEW_SET, ALONE))
+        if few:
+            of_sets |= alone & (fold.kind == NEW_CELL)
+        of_names = np.isin(fold.kind, (NEW_NAME, HARDLY_ALONE, NEW_CELL)) & ~of_sets
+        for asked, is_of_names in ((of_sets, False), (of_names, True)):
+            at = np.flatnonzero(asked)
+            if len(at):
+                out.append(FitWithout(own, campaign.origin[at], fold.unit[at], is_of_names))
+    return out
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
+    network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
+    experts that are not to learn once more. alike: how far runs beside others are taken for runs alone.
+    carried: which share of log slowdowns, see share_carried."""
+
+    campaign: CanonicalRuns
+    known: Experts
+    learners: Learners
+    labels: tuple[str, ...]
+    weight: np.ndarray
+    share: float
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    usual: float
+    ready: dict[str, FittedExpert]
+    alike: float = 0.0
+    carried: float = 1.0
+
+    def experts(self, part: CanonicalRuns, best: bool) -> dict[str, FittedExpert]:
+        """Those that have a weight, and the network where a time alone is to be guessed."""
+        out = {}
+        for name, expert in self.known.items():
+            own = expert.labels(part)
+            wanted = tuple(label for label in own if label in self.labels)
+            if name in self.ready:
+                if best and (wanted or self.needs_network):
+                    out[name] = self.ready[name]
+            elif wanted or (name == "network" and best and self.needs_network):
+                out[name] = self.learners.fit(name, part, wanted or own, best)
+        return out
+
+    @property
+    def needs_network(self) -> bool:
+        """Whether some workload never ran alone on some platform."""
+        return not self.campaign.all_ran_alone and self.share > 0
+
+    def ensemble(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> FittedEnsemble:
+        """Without memory and larger sets."""
+        order = [np.argsort(np.array(each, object), kind="stable") for each in self.names]
+        workload, platform = (
+            [each[at] for at in one] for each, one in zip(self.names, order, strict=True)
+        )
+        beside, campaign, ground = part.beside, self.campaign, part.ground
+        if not any(getattr(expert, "needs_design", False) for expert in experts.values()):
+            ground = replace(ground, design=np.zeros((ground.cells, 0)))
+        weighed = EnsembleParts(
+            *(tuple(workload), tuple(platform), order[0], order[1]),
+            np.array(self.usual),
+            np.array(part.unit_seconds),
+            self.log_alone(experts, part),
+            ground,
+            np.unique(part.sets(everywhere=True)[beside]),
+            part.sets_of_names,
+            self.labels,
+            self.weight,
+            self._carried(experts, part),
+            # Under the names that the runs came with.
+            RunCounts.of_coded(
+                campaign.shared["source"].take(part.origin[~part.is_input]).colocations
+            ),
+        )
+        fitted = FittedEnsemble(weighed, experts)
+        return fitted.with_weighed(log_alone=_with_levels(fitted, part))
+
+    def _carried(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
+        """(k, platforms); all of what simulations say, which were not learned elsewhere."""
+        simulated = self.simulated(experts)
+        share = [1.0 if label in simulated else self.carried for label in self.labels]
+        return carried_there(part, np.array(share))
+
+    def simulated(self, experts: Mapping[str, FittedExpert]) -> set[str]:
+        """The labels of experts that simulate."""
+        return {
+            label
+            for name, expert in experts.items()
+            if getattr(self.known.get(name), "simulates", False)
+            for label in expert.labels
+        }
+
+    def log_alone(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
+        """(platforms, workloads): measured, or what names and the network suggest."""
+        by_names = part.log_alone
+        if self.alike > 0:
+            shown = ~part.is_input
+            every = closest_times(part.cell[shown], part.log_runtime[shown], by_names.size)
+            every = every.reshape(by_names.shape)
+            blend = self.alike * every + (1 - self.alike) * by_names
+            by_names = np.where(np.isfinite(blend), blend, by_names)
+        if "network" not in experts or not self.needs_network:
+            return by_names
+        measured = np.zeros(by_names.size, bool)
+        measured[part.cell[part.degree == 0]] = True
+        measured |= part.is_traced
+        network = alone_by_network(experts)
+        blend = self.share * network + (1 - self.share) * by_names
+        blend = np.where(
+            np.isfinite(blend), blend, np.where(np.isfinite(network), network, by_names)
+        )
+        return np.where(measured.reshape(by_names.shape), by_names, blend)
+
+    def finished(
+        self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...]
+    ) -> tuple[FittedEnsemble, list[tuple[FittedEnsemble, np.ndarray]]]:
+        """(with what was measured of sets themselves, and what answers about larger ones; the same without
+        the largest sets, with the runs of either half of these, none where these were not left out)."""
+        campaign, ground = self.campaign, fitted.weighed.ground
+        rows = campaign.rows
+        of_run = np.full(len(campaign), np.nan)
+        new = trial.of(*KNOWN_NAMES)
+        at = [labels.index(label) for label in self.labels]
+        degree = np.minimum(new.degree, self.weight.shape[1] - 1)
+        answered = np.einsum("nk,kn->n", self.weight[new.kind, degree], new.answer[at])
+        of_run[new.place] = answered
+        within = of_run[campaign.is_learned]
+        every = campaign.rows_over(fitted.weighed.log_alone, campaign.unit_seconds)
+        asked = (campaign.degree > 0) & np.isfinite(every.log_slowdown)
+        y = every.log_slowdown[asked]
+        plain, _ = in_parts(fitted.known, every.take(asked))
+        memory = fit_memory(every.take(asked), y - plain, y - of_run[asked])
+        fitted = fitted.with_weighed(memory=memory)
+        alone = campaign.degree == 0
+        noise = variance_of_repeats(campaign.cell[alone], campaign.log_runtime[alone])
+
+        without: list[FittedEnsemble] = []
+
+        def fewer(keep: np.ndarray) -> tuple[Answer, Answer]:
+            is_kept = np.ones(len(campaign), bool)
+            is_kept[np.flatnonzero(campaign.is_learned)[~keep]] = False
+            part = campaign.take(is_kept)
+            some = self.ensemble(self.experts(part, best=False), part)
+            without.append(some)
+            return (lambda query: some.known(query)[0]), some.answers
+
+        simulate = self.simulated(fitted.experts)
+        of_pairs = rows.degree.max() == 1
+        untried = [
+            label in simulate if of_pairs else label.startswith("effects") for label in self.labels
+        ]
+        half = halves_of(campaign)
+        more, tried = fit_extrapolation(
+            *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
+            untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
+            half=half[campaign.is_learned],
+        )
+        is_largest = campaign.is_learned & (campaign.degree == campaign.degree.max(initial=0))
+        largest = [
+            (without[0].with_weighed(more=one), np.flatnonzero(is_largest & (half == is_second)))
+            for one, is_second in zip(tried, (False, True), strict=False)
+        ]
+        return fitted.with_weighed(more=more), largest
+
+
+def _with_levels(fitted: FittedEnsemble, part: CanonicalRuns) -> np.ndarray:
+    """(platforms, workloads) log seconds alone: what ran beside others alone is moved by what is left there
+    of its own runs, as far as cells differ by more than those do."""
+    alone = fitted.weighed.log_alone
+    asked = part.beside & ~part.ran_alone[part.cell] & np.isfinite(alone.ravel()[part.cell])
+    if not (asked.any() and fitted.weighed.labels):
+        return alone
+    rows = part.rows_over(alone, part.unit_seconds).take(asked).drawn(ROWS_AT_ONCE, [0])
+    left = rows.log_slowdown - in_parts(fitted.known, rows)[0]
+    moved = closest_times(rows.target, left, alone.size)
+    count = np.bincount(rows.target, minlength=alone.size)
+    repeated = count[rows.target] > 1
+    noise = _variance((left - moved[rows.target])[repeated] if repeated.any() else left)
+    between = _variance(moved[count > 0])
+    beyond = max(between - noise * float(np.mean(1 / count[count > 0])), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = beyond / (beyond + noise / count)
+    return alone + np.nan_to_num(share * moved).reshape(alone.shape)
+
+
+def _variance(values: np.ndarray) -> float:
+    """About 0, of most of them."""
+    return float(np.median(np.abs(values)) * 1.4826) ** 2
+
+
+def halves_of(campaign: CanonicalRuns) -> np.ndarray:
+    """(n,) bool, in which half of the largest sets each run's set is."""
+    largest, half = campaign.degree == campaign.degree.max(), np.zeros(len(campaign), bool)
+    sets = campaign.sets(everywhere=True)[largest]
+    half[largest] = np.unique(sets, return_inverse=True)[1].reshape(-1) % 2 == 1
+    return half
+
+
+def _notes(
+    fitted: FittedEnsemble, campaign: CanonicalRuns, far_off: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What speaks, what is guessed, what sessions cost, and, of very many runs, who learns from all, and who
+    was dropped early."""
+    notes = []
+    weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
+    has_rows, labels = bool(campaign.is_learned.any()), fitted.weighed.labels
+    if not labels or is_of_nothing(labels):
+        why = "no evidence of interference" if has_rows else "no run with co-runners"
+        what = (
+            "slowdowns are turns on shared cores"
+            if TURNS_ALONE in labels
+            else "every slowdown is 1"
+        )
+        notes.append(f"{why}: {what}")
+    else:
+        words = weights_in_words(dict(zip(fitted.weighed.labels, weight, strict=True)))
+        text = ", ".join(f"{name} {part:.0%}" for name, part in list(words.items())[:4] if part)
+        notes.append(f"a new set of workloads is answered by {text}")
+    cells = int(campaign.ran_alone.sum())
+    guessed = int(np.isfinite(fitted.weighed.log_alone).sum()) - cells
+    if guessed > 0:
+        notes.append(
+            f"{guessed} pairs of workload and platform never ran alone: their time alone is estimated"
+        )
+    carried = fitted.weighed.carried
+    if carried.min(initial=1.0) < 1:
+        notes.append(
+            f"where nothing ran beside others, {carried.min():.0%} of slowdowns elsewhere are taken to hold, "
+            "by platforms left out"
+        )
+    sessions = fitted.weighed.sessions
+    if sessions is not None and sessions.cost > 0:
+        notes.append(
+            f"sessions differ: a question that names none of {', '.join(sessions.names[:3])}"
+            f"{', ...' if len(sessions.names) > 3 else ''} is off by {float(sessions.cost):.1%} more"
+        )
+    if is_large(campaign):
+        notes.append(
+            f"of {len(campaign)} runs the network learns from nearly all, others from samples"
+        )
+    if far_off:
+        notes.append(
+            f"far off after {FIRST_ROWS} runs beside others, so dropped: {', '.join(far_off)}"
+        )
+    learned = (getattr(expert, "notes", ()) for expert in fitted.experts.values())
+    return (*notes, *(note for own in learned for note in own))

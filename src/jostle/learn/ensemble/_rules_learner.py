@@ -1,0 +1,133 @@
+"""Simple rules as an expert: what is usual, additive effects, low rank and boosting, on factors, seconds and
+shares of the time alone, and on what turns on shared cores leave."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from jostle._base.tensors import Serializable
+from jostle.learn.contract._method_registry import Restores
+from jostle.learn.rules._bilinear_form import Strength
+from jostle.learn.rules._cpu_sharing import turns_on_cores
+from jostle.learn.rules._simple_rules import NO_SLOWDOWN, SimpleRule, fit_simple_rules, value_of
+from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+
+if TYPE_CHECKING:
+    from jostle.learn.ensemble._training_data import CanonicalRuns
+
+RESTS = {
+    f"effects and rest {number}": strength
+    for number, strength in enumerate((Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5)))
+}
+OF_FACTORS = ("level", "effects", *RESTS, "boosting", "effects and boosting")
+OF_SECONDS = ("level", "effects")
+FACTORS, SECONDS, SHARES, TURNS = "factors", "seconds", "shares", "turns"
+WAYS = {
+    FACTORS: OF_FACTORS,
+    SECONDS: OF_SECONDS,
+    SHARES: ("effects",),
+    TURNS: ("level", "effects"),
+}
+TURNS_ALONE = "turns"
+MOST_CELLS_OF_REST = 10_000  # each has a row of factors
+MOST_ROWS = 4_000  # that rules are learned from
+BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads
+
+
+@dataclass(frozen=True)
+class RuleMember:
+    """way: what the rules say: log factors, seconds or shares of the time alone, which are added up, or log
+    factors beyond turns on shared cores."""
+
+    label: str
+    way: str
+    rules: tuple[SimpleRule, ...]
+
+
+@dataclass(frozen=True)
+class FittedRules(Serializable):
+    """limits: (2,) least and greatest scale of rows at which seconds are believed."""
+
+    members: tuple[RuleMember, ...]
+    limits: np.ndarray
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(member.label for member in self.members)
+
+    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(k, n)."""
+        used = {member.way for member in self.members}
+        ways = {way: _rows_of(rows, way, self.limits) for way in used}
+        turns = turns_on_cores(rows, ground) if TURNS in used else 0.0
+        out = np.empty((len(self.members), len(rows)))
+        for at, member in enumerate(self.members):
+            mine = ways[member.way]
+            out[at] = mine.as_log(value_of(member.rules, mine, ground))
+            if member.way == TURNS:
+                out[at] += turns
+        return out
+
+
+@dataclass(frozen=True)
+class SimpleRules(Restores):
+    """What anybody would try first. only: labels, where not all are to be tried."""
+
+    only: tuple[str, ...] = ()
+    name: ClassVar[str] = "rules"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fitted: ClassVar[str] = "jostle.learn.ensemble._rules_learner:FittedRules"
+
+    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+        many = campaign.ground.cells > MOST_CELLS_OF_REST
+        takes_turns = campaign.shared["whole"].ground.takes_turns
+        own = [
+            label_of(way, name)
+            for way, names in WAYS.items()
+            for name in names
+            if not (many and name in RESTS) and (way != TURNS or takes_turns)
+        ]
+        every = (NO_SLOWDOWN, *([TURNS_ALONE] if takes_turns else []), *own)
+        return tuple(label for label in every if not self.only or label in self.only)
+
+    def fit(
+        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedRules:
+        rows = campaign.rows.drawn(MOST_ROWS, [seed, 11])
+        limits = np.array(
+            [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
+        )
+        return fit_rules(rows, campaign.ground, wanted, limits, seed)
+
+
+def fit_rules(
+    rows: SlowdownRows, ground: Ground, wanted: Collection[str], limits: np.ndarray, seed: int
+) -> FittedRules:
+    """Those called so, learned from at least one row where any is. limits: as FittedRules has them."""
+    plain = ((NO_SLOWDOWN, FACTORS), (TURNS_ALONE, TURNS))
+    members = [RuleMember(label, way, ()) for label, way in plain if label in wanted]
+    for way, names in WAYS.items():
+        mine = [name for name in names if label_of(way, name) in wanted]
+        if mine:
+            part = _rows_of(rows, way, limits)
+            if way == TURNS:
+                left = rows.log_slowdown - turns_on_cores(rows, ground)
+                part = replace(part, log_slowdown=left)
+            learned = fit_simple_rules(mine, part, ground, seed, RESTS)
+            members += [RuleMember(label_of(way, name), way, learned[name]) for name in mine]
+    return FittedRules(tuple(members), limits)
+
+
+def label_of(way: str, name: str) -> str:
+    """Of the rule of this name that adds up factors, seconds or shares."""
+    return name if way == FACTORS else f"{name} of {way}"
+
+
+def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray) -> SlowdownRows:
+    if way == SECONDS:
+        return replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
+    return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)))

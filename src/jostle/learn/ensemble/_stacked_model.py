@@ -1,0 +1,326 @@
+"""What the experts of a campaign say together, answered by NumPy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from jostle._base.tensors import Serializable
+from jostle.conformal import Candidates
+from jostle.errors import UnknownName
+from jostle.learn.contract._run_counts import Evidence, RunCounts, mixed_bits
+from jostle.learn.ensemble._base_learner import FittedExpert, expert_named
+from jostle.learn.ensemble._batch_effects import Sessions
+from jostle.learn.ensemble._folds import NEW_NAME, kinds_of
+from jostle.learn.rules._degree_extrapolation import LargerSets
+from jostle.learn.rules._set_residuals import Memory, members_key
+from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+
+if TYPE_CHECKING:
+    from jostle._base.report import Report
+    from jostle.data import Colocations, Runs
+
+FLOOR = 0.02  # of the width of a bound, in log seconds
+PREFIX = "expert"
+ROWS_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class EnsembleParts(Serializable):
+    """All that an ensemble is but its experts.
+
+    workload_names, platform_names: sorted. workload_code, platform_code: (names,) their codes in the
+    campaign. usual_seconds: () that 1 stands for in the experts' times; unit: () the extra time that counts
+    as 1. log_alone: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
+    ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
+    of the answers; weight: (kinds, most + 1, k). carried: (k, platforms) which share of its log slowdowns is
+    taken to hold there. memory: of co-locations that were measured. more: what answers about more co-runners
+    than any run had; None where the experts do, too. sessions: in which all took longer or shorter, None
+    where all runs are of one.
+    """
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    workload_code: np.ndarray
+    platform_code: np.ndarray
+    usual_seconds: np.ndarray
+    unit: np.ndarray
+    log_alone: np.ndarray
+    ground: Ground
+    sets: np.ndarray
+    sets_of_names: np.ndarray
+    labels: tuple[str, ...]
+    weight: np.ndarray
+    carried: np.ndarray
+    counts: RunCounts
+    memory: Memory | None = None
+    more: LargerSets | None = None
+    sessions: Sessions | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEnsemble:
+    """Predicts by all that its experts say. Immutable. experts: by their names. session: the code of the one
+    that is asked about, None for the usual one. Fields that a subclass adds are tuples of names."""
+
+    weighed: EnsembleParts
+    experts: Mapping[str, FittedExpert]
+    session: int | None = None
+
+    @property
+    def workload_names(self) -> tuple[str, ...]:
+        return self.weighed.workload_names
+
+    @property
+    def platform_names(self) -> tuple[str, ...]:
+        return self.weighed.platform_names
+
+    @property
+    def session_names(self) -> tuple[str, ...]:
+        """Those that a question may name: campaigns of the runs, where there are several."""
+        return () if self.weighed.sessions is None else self.weighed.sessions.names
+
+    @property
+    def session_cost(self) -> float:
+        """The mean relative error that a question bears which names no session."""
+        sessions = self.weighed.sessions
+        return 0.0 if sessions is None or self.session is not None else float(sessions.cost)
+
+    def in_session(self, name: str) -> FittedEnsemble:
+        """The same, about that session. Raises UnknownName."""
+        if name not in self.session_names:
+            raise UnknownName("session", name, self.session_names)
+        return replace(self, session=self.session_names.index(name))
+
+    def in_usual_session(self, runs: Runs) -> Runs:
+        """The same runs, as long as they would have taken there; of a session never met they stay."""
+        sessions = self.weighed.sessions
+        if sessions is None or not sessions.cost:
+            return runs
+        place = {name: at for at, name in enumerate(self.platform_names)}
+        known = [place[name] for name in runs.colocations.platform_names]
+        platform = self.weighed.platform_code[known][runs.colocations.platform]
+        return sessions.taken_off(runs, platform)
+
+    def in_unknown_session(self, runs: Runs, seed: Sequence[int]) -> Runs:
+        """The same runs of the usual one, as long as they may take in sessions never met."""
+        sessions = self.weighed.sessions
+        return runs if sessions is None else sessions.in_unknown(runs, seed)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.weighed.notes
+
+    def evidence(self, asked: Colocations) -> Evidence:
+        """How many runs were learned from that tell of each co-location."""
+        return self.weighed.counts.evidence(asked)
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds; NaN where nothing tells how long the workload takes alone. Raises UnknownName."""
+        alone, slowdown, _ = self._logs(asked)
+        return np.exp(alone + slowdown)
+
+    def slowdown(self, asked: Colocations) -> np.ndarray:
+        """(n,) runtime over runtime alone, 1 without co-runners; NaN as in `predict`."""
+        alone, slowdown, _ = self._logs(asked)
+        return np.exp(np.where(np.isfinite(alone), slowdown, np.nan))
+
+    def candidates(self, asked: Colocations) -> Candidates:
+        """Ways to bound: the same offset everywhere, one that grows with the slowdown, or with how far the
+        experts are apart."""
+        alone, slowdown, apart = self._logs(asked)
+        centre = alone + slowdown
+        scale = np.stack(
+            [
+                np.ones(len(centre)),
+                FLOOR + np.nan_to_num(np.abs(slowdown)),
+                FLOOR + np.nan_to_num(apart),
+            ]
+        )
+        names = ("same everywhere", "with the slowdown", "with the experts' distance")
+        return Candidates(names, np.stack([centre] * 3), scale, seconds=np.exp(centre))
+
+    def shares(self, asked: Colocations) -> list[dict[str, float]]:
+        """For each co-location the weights of the answers, the greatest first."""
+        rows, beside = self._rows(asked)
+        weight = np.zeros((len(asked), len(self.weighed.labels)))
+        weight[beside] = self._weight_of(rows.take(beside)).T
+        out = []
+        for one in weight:
+            order = np.argsort(-one, kind="stable")
+            out.append({self.weighed.labels[at]: float(one[at]) for at in order if one[at] > 0})
+        return out
+
+    def seconds_of_each(self, asked: Colocations) -> dict[str, float]:
+        """Seconds by each of the answers, of the first co-location; without what was measured of it."""
+        rows, beside = self._rows(asked.take(np.zeros(1, np.int64)))
+        alone = self._log_alone(rows)
+        if not beside.any():
+            return {}
+        answer = np.exp(alone + self.answers(rows))[:, 0]
+        return dict(zip(self.weighed.labels, answer.tolist(), strict=True))
+
+    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
+        """What each co-runner adds, which experts spoke and what each of them says.
+
+        Raises UsageError for more or fewer co-locations than one, UnknownName.
+        """
+        from jostle.learn.ensemble._explain_ensemble import explained
+
+        return explained(self, asked, runs)
+
+    def apart_from(
+        self, asked: Colocations, labels: tuple[str, ...], is_new: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """((n,) log slowdowns by all answers but those called so, as far as they weigh, with what was
+        measured of the set; (k, n) weights of those). is_new: whether one of the names was never met."""
+        rows, _ = self._rows(asked)
+        w, degree = self.weighed, np.minimum(rows.degree, self.weighed.weight.shape[1] - 1)
+        weight = w.weight[NEW_NAME, degree].T if is_new else self._weight_of(rows)
+        others = np.array([label not in labels for label in w.labels], bool)
+        log = np.einsum("kn,kn->n", weight[others], self.answers(rows)[others])
+        if w.memory is not None and not is_new:
+            log = log + w.memory.of(rows)
+        own = dict(zip(w.labels, weight, strict=True))
+        none = np.zeros(len(rows))
+        return log, np.array([own.get(label, none) for label in labels]).reshape(-1, len(rows))
+
+    def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        w = self.weighed
+        workload, platform, corunner = asked.codes_in(w.workload_names, w.platform_names)
+        return w.workload_code[workload], w.platform_code[platform], w.workload_code[corunner]
+
+    def _rows(self, asked: Colocations) -> tuple[SlowdownRows, np.ndarray]:
+        """(all as rows, (n,) bool those beside others)."""
+        codes, count = self._codes(asked), np.asarray(asked.number_of_corunners)
+        alone = self.weighed.log_alone[codes[1], codes[0]]
+        with np.errstate(invalid="ignore"):
+            scale = float(self.weighed.unit) / np.exp(alone)
+        workloads = self.weighed.log_alone.shape[1]
+        rows = SlowdownRows.coded(codes, count, workloads, np.zeros(len(alone)), scale)
+        return rows, count > 0
+
+    def _log_alone(self, rows: SlowdownRows) -> np.ndarray:
+        """(n,) log seconds."""
+        w = self.weighed
+        alone = w.log_alone.ravel()[rows.target] + np.log(float(w.usual_seconds))
+        if self.session is None or w.sessions is None:
+            return alone
+        platform = rows.target // w.log_alone.shape[1]
+        return alone + w.sessions.of(platform, self.session, rows.degree == 0)
+
+    def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""
+        rows, beside = self._rows(asked)
+        alone = self._log_alone(rows)
+        slowdown, apart = np.zeros(len(rows)), np.zeros(len(rows))
+        known = beside & np.isfinite(alone)
+        slowdown[known], apart[known] = in_parts(self.log_slowdown, rows.take(known))
+        return alone, slowdown, apart
+
+    def log_slowdown(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
+        """((n,) of rows beside others, (n,) how far the experts are apart)."""
+        more = self.weighed.more
+        if more is None:
+            return self.known(rows)
+        past = rows.degree > int(more.most)
+        out, apart = np.empty(len(rows)), np.zeros(len(rows))
+        if not past.all():
+            out[~past], apart[~past] = self.known(rows.take(~past))
+        if past.any():
+            query = rows.take(past)
+            out[past] = more.log_slowdown(
+                query, self.weighed.ground, lambda part: self.known(part)[0], self.answers
+            )
+            apart[past] = np.abs(out[past]) / 2
+        return out, apart
+
+    def known(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
+        """The same of rows with no more co-runners than some run had."""
+        weight, answer = self._weight_of(rows), self.answers(rows)
+        log = np.einsum("kn,kn->n", weight, answer)
+        apart = np.sqrt(np.einsum("kn,kn->n", weight, (answer - log) ** 2))
+        return (log if self.weighed.memory is None else log + self.weighed.memory.of(rows)), apart
+
+    def answers(self, rows: SlowdownRows) -> np.ndarray:
+        """(k, n) log slowdowns, in the order of `labels`."""
+        w = self.weighed
+        answer = answers_of(self.experts, w.labels, rows, w.ground)
+        return answer * w.carried[:, rows.target // w.ground.workloads]
+
+    def _weight_of(self, rows: SlowdownRows) -> np.ndarray:
+        """(k, n)."""
+        w = self.weighed
+        workloads = w.log_alone.shape[1]
+        key = mixed_bits(members_key(rows.target % workloads, rows.corunner % workloads, rows.row))
+        at = np.minimum(np.searchsorted(w.sets, key), max(len(w.sets) - 1, 0))
+        is_known = w.sets[at] == key if len(w.sets) else np.zeros(len(rows), bool)
+        kind = kinds_of(rows, w.sets_of_names, is_known)
+        degree = np.minimum(rows.degree, w.weight.shape[1] - 1)
+        return w.weight[kind, degree].T
+
+    def with_weighed(self, **changes: Any) -> FittedEnsemble:
+        return replace(self, weighed=replace(self.weighed, **changes))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        arrays, document = self.weighed.to_arrays()
+        document["experts"] = {}
+        for name, expert in self.experts.items():
+            own, document["experts"][name] = expert.to_arrays()
+            arrays |= {f"{PREFIX}.{name}.{key}": value for key, value in own.items()}
+        return arrays, document | {name: getattr(self, name) for name in self._added()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Self:
+        """Raises ValueError, KeyError, TypeError for what to_arrays did not give, UnknownName for an expert
+        of a package that is not installed."""
+        experts = {}
+        for name, own in dict(document["experts"]).items():
+            start = f"{PREFIX}.{name}."
+            mine = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+            experts[name] = expert_named(name).restore(mine, own)
+        added: dict[str, Any] = {name: tuple(map(str, document[name])) for name in cls._added()}
+        return cls(EnsembleParts.from_arrays(arrays, document), experts, **added)
+
+    @classmethod
+    def _added(cls) -> list[str]:
+        known = FittedEnsemble.__dataclass_fields__
+        return [field.name for field in fields(cls) if field.name not in known]
+
+
+def in_parts(
+    answer: Callable[[SlowdownRows], tuple[np.ndarray, np.ndarray]], rows: SlowdownRows
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is answered of the rows (n,), of not too many at once."""
+    out, number = np.zeros((2, len(rows))), np.arange(len(rows)) // ROWS_AT_ONCE
+    for part in range(int(number.max(initial=-1)) + 1):
+        out[:, number == part] = answer(rows.take(number == part))
+    return out[0], out[1]
+
+
+def answers_of(
+    experts: Mapping[str, FittedExpert],
+    labels: tuple[str, ...],
+    rows: SlowdownRows,
+    ground: Ground,
+) -> np.ndarray:
+    """(k, n) what experts say, in the order of the labels."""
+    out = np.full((len(labels), len(rows)), np.nan)
+    place = {label: at for at, label in enumerate(labels)}
+    for expert in experts.values():
+        mine = [at for at, label in enumerate(expert.labels) if label in place]
+        if mine:
+            answer = expert.log_slowdowns(rows, ground)
+            out[[place[expert.labels[at]] for at in mine]] = answer[mine]
+    missing = ~np.isfinite(out)
+    if missing.any():  # who has no answer agrees with the others
+        usual = np.zeros(len(rows))
+        some = ~missing.all(0)
+        usual[some] = np.nanmedian(np.where(missing, np.nan, out)[:, some], axis=0)
+        out = np.where(missing, usual, out)
+    return out

@@ -1,0 +1,335 @@
+"""Runs as experts learn from them, in an order, in a unit and under names that do not depend on how they
+came.
+
+Fits draw random numbers by the place of a row and the code of a name. So that the order of the rows, the unit
+of time and the spelling of names change nothing, all of these are settled by what was measured first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jostle.data import Runs
+from jostle.learn.contract._linear_baseline import fit_baseline, rest_of
+from jostle.learn.contract._run_counts import mixed_bits
+from jostle.learn.rules._cpu_sharing import with_cores
+from jostle.learn.rules._design import design_of, ground_of
+from jostle.learn.rules._set_residuals import members_key
+from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows, trust_in
+from jostle.learn.rules._solo_baseline import solo_runtimes, told_by_traces
+
+USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
+HERE = 0.6  # weight in the design of what a workload has on one platform only
+DIGITS = 9  # to which means are told apart, so that the order of a sum does not matter
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalRuns:
+    """runs: n with status ok, under canonical names and over the usual time. names: (workloads, platforms),
+    those of features and of traces alone included. origin: (n,) which of the runs as they came these
+    are. place: (n,) ascending, which of the whole campaign. shared: what experts keep between its folds."""
+
+    runs: Runs
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    origin: np.ndarray
+    place: np.ndarray
+    shared: dict[Any, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def take(self, keep: np.ndarray) -> CanonicalRuns:
+        """The runs where the mask (n,) is true; names stay."""
+        return CanonicalRuns(
+            self.runs.take(keep), self.names, self.origin[keep], self.place[keep], self.shared
+        )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(platforms, workloads)."""
+        return len(self.names[1]), len(self.names[0])
+
+    @cached_property
+    def codes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(workload (n,), platform (n,), co-runners (m,))."""
+        workload, platform, corunner = self.runs.colocations.recode(*self.names)
+        return workload.astype(np.int64), platform.astype(np.int64), corunner.astype(np.int64)
+
+    @cached_property
+    def degree(self) -> np.ndarray:
+        """(n,) numbers of co-runners."""
+        return np.asarray(self.runs.colocations.number_of_corunners)
+
+    @property
+    def is_input(self) -> np.ndarray:
+        """(n,) bool: what experts read as features of workloads, and nobody is asked about."""
+        inputs = self.shared.get("inputs")
+        return np.zeros(len(self), bool) if inputs is None else inputs[self.place]
+
+    @property
+    def beside(self) -> np.ndarray:
+        """(n,) bool: beside others, without the inputs."""
+        return (self.degree > 0) & ~self.is_input
+
+    @cached_property
+    def cell(self) -> np.ndarray:
+        """(n,) platform * workloads + workload."""
+        return self.codes[1] * self.size[1] + self.codes[0]
+
+    @cached_property
+    def all_ran_alone(self) -> bool:
+        """Whether every workload ran alone on every platform, or a trace alone tells of it."""
+        return bool((self.ran_alone | self.is_traced).all())
+
+    @cached_property
+    def log_runtime(self) -> np.ndarray:
+        return np.log(self.runs.runtime_seconds)
+
+    @cached_property
+    def log_alone(self) -> np.ndarray:
+        """(platforms, workloads) log seconds alone: measured, or as workload and platform suggest, or a
+        trace; NaN where nothing does."""
+        told, traces = self._told_by_runs, self.shared.get("log_traces")
+        return told if traces is None else told_by_traces(told, traces)
+
+    @cached_property
+    def _told_by_runs(self) -> np.ndarray:
+        return solo_runtimes(self.runs, self.names)[0]
+
+    @property
+    def is_traced(self) -> np.ndarray:
+        """(cells,) bool: nothing but a trace tells how long the workload takes alone."""
+        return (np.isnan(self._told_by_runs) & np.isfinite(self.log_alone)).ravel()
+
+    @cached_property
+    def ran_alone(self) -> np.ndarray:
+        """(cells,) bool."""
+        out = np.zeros(self.size[0] * self.size[1], bool)
+        out[self.cell[self.degree == 0]] = True
+        return out
+
+    @cached_property
+    def error_of_guesses(self) -> float:
+        """Standard error of a log time alone that was not measured."""
+        (workload, platform, _), alone = self.codes, self.degree == 0
+        coded = workload[alone], platform[alone], self.log_runtime[alone]
+        rest = rest_of(*coded, fit_baseline(*coded, *self.size[::-1])) if alone.any() else np.nan
+        return float(np.sqrt(rest if np.isfinite(rest) else USUAL_REST))
+
+    @cached_property
+    def believes_guesses(self) -> bool:
+        """Whether what ran beside others where it never ran alone tells more of slowdowns than what did both,
+        by how much each counts: one for all parts of a campaign."""
+        whole: CanonicalRuns = self.shared.get("whole", self)
+        if whole is not self:
+            return whole.believes_guesses
+        measured = self.ran_alone[self.cell[self.beside]]
+        trust = float(trust_in(np.array(self.error_of_guesses)))
+        return bool(trust * (~measured).sum() > measured.sum())
+
+    @cached_property
+    def is_learned(self) -> np.ndarray:
+        """(n,) bool: beside others, of what is known alone, but no input."""
+        known = np.isfinite(self.log_alone.ravel())
+        if not self.believes_guesses:
+            known &= self.ran_alone
+        return self.beside & known[self.cell]
+
+    @cached_property
+    def sets_of_names(self) -> np.ndarray:
+        """(workloads,) in how many sets each ran beside others, wherever."""
+        workload, _, corunner = self.codes
+        beside = self.beside
+        row = np.repeat(np.arange(len(self)), self.degree)
+        code = np.unique(self.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
+        mine = beside[row]
+        name = np.concatenate([workload[beside], corunner[mine]])
+        pairs = np.unique(np.stack([name, np.concatenate([code[beside], code[row[mine]]])]), axis=1)
+        return np.bincount(pairs[0], minlength=self.size[1])
+
+    @cached_property
+    def unit_seconds(self) -> float:
+        """Extra seconds that 1 stands for: what is usual."""
+        alone = self.log_alone.ravel()[self.cell[self.is_learned]]
+        extra = np.abs(np.exp(self.log_runtime[self.is_learned]) - np.exp(alone))
+        return max(float(np.median(extra)), 1e-12) if len(extra) else 1.0
+
+    @cached_property
+    def rows(self) -> SlowdownRows:
+        """Those that are learned from, their scale what one unit of time is of the time alone."""
+        return self.every_row.take(self.is_learned)
+
+    @cached_property
+    def every_row(self) -> SlowdownRows:
+        """All runs, those alone too; NaN where the time alone is unknown."""
+        return self.rows_over(self.log_alone, self.unit_seconds)
+
+    def rows_over(self, log_alone: np.ndarray, unit_seconds: float) -> SlowdownRows:
+        """The same over other times alone (platforms, workloads), in other units."""
+        alone = log_alone.ravel()[self.cell]
+        scale = unit_seconds / np.exp(alone)
+        guessed = np.where(self.ran_alone, 0.0, self.error_of_guesses)
+        return SlowdownRows.coded(
+            *(self.codes, self.degree, self.size[1], self.log_runtime - alone, scale),
+            error=np.hypot(self.runs.runtime_error_ratio, guessed[self.cell]),
+        )
+
+    @cached_property
+    def design(self) -> Any:
+        """(cells, d) what tells cells apart, in its own units: one for all parts of a campaign."""
+        whole: CanonicalRuns = self.shared.get("whole", self)
+        if whole is not self:
+            return whole.design
+        return design_of(self.names, self.log_alone, self.runs.workload_features, HERE)
+
+    @cached_property
+    def ground(self) -> Ground:
+        ground = ground_of(self.design, self.log_alone)
+        return with_cores(ground, self.runs, self.names, self.rows)
+
+    def sets(self, everywhere: bool) -> np.ndarray:
+        """(n,) uint64, equal for the same workloads together, whichever was measured: on the same platform,
+        or everywhere."""
+        workload, platform, corunner = self.codes
+        key = members_key(workload, corunner, np.repeat(np.arange(len(self)), self.degree))
+        return mixed_bits(key if everywhere else key + mixed_bits(~platform.astype(np.uint64)))
+
+
+def campaign_of(
+    runs: Runs, trace_seconds: Mapping[str, float] | None = None
+) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
+    """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
+    usual time). Where every row stands there as many times, it is taken once. trace_seconds: {workload: s}
+    of a trace alone, for those that never ran too."""
+    from jostle.data import all_names  # brings Arrow, which answering does without
+
+    traced = trace_seconds or {}
+    names, runs = all_names(runs), runs.ok()
+    names = tuple(sorted({*names[0], *traced})), names[1]
+    kept = _distinct(runs)
+    part = runs.take(kept)
+    usual = float(np.median(part.runtime_seconds)) if len(part) else 1.0
+    order = _order_of_names(part, names, usual)
+    real = tuple(
+        tuple(all_of[at] for at in place) for all_of, place in zip(names, order, strict=True)
+    )
+    renamed = _renamed(part, names, order, usual)
+    at = _order_of_rows(renamed)
+    canonical = tuple(tuple(_label(n, len(each)) for n in range(len(each))) for each in real)
+    campaign = CanonicalRuns(
+        renamed.take(at), (canonical[0], canonical[1]), kept[at], np.arange(len(at))
+    )
+    campaign.shared["whole"] = campaign
+    if traced:
+        seconds = np.array([traced.get(name, np.nan) for name in real[0]])
+        campaign.shared["log_traces"] = np.log(seconds / usual)
+    return campaign, (real[0], real[1]), usual
+
+
+def _distinct(runs: Runs) -> np.ndarray:
+    """Rows, each once where all stand there as many times. Repeats of some are runs that took as long to the
+    last digit, as in logs of whole seconds."""
+    if not len(runs):
+        return np.zeros(0, np.int64)
+    labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
+    session = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    time = np.asarray(runs.runtime_seconds).view(np.int64)
+    key = np.stack([runs.colocations.group, time, session])
+    _, at, count = np.unique(key, axis=1, return_inverse=True, return_counts=True)
+    at = at.reshape(-1)
+    order = np.argsort(at, kind="stable")
+    turn = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+    return np.sort(order[turn < (count // np.gcd.reduce(count))[at[order]]])
+
+
+def _order_of_names(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], usual: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """For workloads and platforms the numbers of their names in the order of what was measured of them."""
+    c = runs.colocations
+    workload, platform, corunner = c.recode(*names)
+    y = np.log(runs.runtime_seconds / usual)
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+
+    def ordered(size: int, *parts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        columns = []
+        for code, value in parts:
+            count = np.bincount(code, minlength=size)
+            total = np.bincount(code, value, size)
+            square = np.bincount(code, value**2, size)
+            columns += [count, np.round(total, DIGITS), np.round(square, DIGITS)]
+        return np.lexsort(columns[::-1])
+
+    return (
+        ordered(len(names[0]), (workload, y), (corunner, y[row])),
+        ordered(len(names[1]), (platform, y)),
+    )
+
+
+def _label(number: int, count: int) -> str:
+    return f"{number:0{len(str(count))}d}"
+
+
+def _renamed(
+    runs: Runs,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    order: tuple[np.ndarray, np.ndarray],
+    usual: float,
+) -> Runs:
+    """Under numbers for names, in units of the usual time."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute  # whose functions are made at run time
+
+    workload, platform, corunner = runs.colocations.recode(*names)
+    label = []
+    for place in order:
+        mine = np.empty(len(place), object)
+        mine[place] = [_label(number, len(place)) for number in range(len(place))]
+        label.append(mine)
+    offsets = pa.array(runs.colocations.corunner_offsets.astype(np.int32))
+    place = np.empty(len(order[0]), np.int64)
+    place[order[0]] = np.arange(len(order[0]))
+    row = np.repeat(np.arange(len(runs)), runs.colocations.number_of_corunners)
+    corunner = corunner[np.lexsort((place[corunner], row))]
+    values = pa.array(label[0][corunner].tolist(), pa.string())
+    columns = {
+        "workload": pa.array(label[0][workload].tolist(), pa.string()),
+        "platform": pa.array(label[1][platform].tolist(), pa.string()),
+        "corunners": pa.ListArray.from_arrays(offsets, values),
+        # Rounded: a division by another unit differs in the last bits, which a fit may make much of.
+        "runtime_seconds": pa.array(np.exp(np.round(np.log(runs.runtime_seconds / usual), DIGITS))),
+    }
+    table = runs.table
+    for name, column in columns.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    for name in ("cpu_seconds", "window_seconds"):
+        if name in table.column_names and pa.types.is_floating(table.column(name).type):
+            scaled = pc.divide(table.column(name), usual)
+            table = table.set_column(table.column_names.index(name), name, scaled)
+    features = []
+    for key, mine, known in zip(("workload", "platform"), label, names, strict=True):
+        own = getattr(runs, f"{key}_features")
+        if own is not None:
+            of = dict(zip(known, mine.tolist(), strict=True))
+            column = pa.array([of[name] for name in own.column(key).to_pylist()], pa.string())
+            own = own.set_column(own.column_names.index(key), key, column)
+            own = own.sort_by(key)
+        features.append(own)
+    return Runs(table, *features, checked=True)
+
+
+def _order_of_rows(runs: Runs) -> np.ndarray:
+    """By who ran where beside whom, and then by how long."""
+    c = runs.colocations
+    beside = np.zeros(len(runs), np.uint64)
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    np.add.at(beside, row, mixed_bits(c.corunner.astype(np.uint64)))
+    keys = (runs.runtime_seconds, beside, c.number_of_corunners, c.workload, c.platform)
+    return np.lexsort(keys)

@@ -1,0 +1,1 @@
+"""Holds the base learners and named methods, one idea a folder; none knows another."""

@@ -1,0 +1,146 @@
+"""Learners of traces as experts: counters inside phases, and what stressors showed of each stretch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from jostle._base.tensors import Serializable
+from jostle.data import Colocations
+from jostle.errors import JostleError
+from jostle.learn.contract._method_registry import Restores
+from jostle.learn.learners.counters._alignment_settings import AlignmentSettings
+from jostle.learn.learners.counters._fitted_alignment import FittedAlignment
+from jostle.learn.learners.counters._traced_cells import TracedGround, ground_of, traces_of
+from jostle.learn.learners.counters.learning._aligned_rows import member_of
+from jostle.learn.learners.counters.learning._fit_learner import MOST_ROWS_TO_CHOOSE, fit_learner
+from jostle.learn.learners.counters.learning._select_counters import select_counters
+from jostle.learn.learners.counters.learning._traced_mixture import probe_counters
+from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+
+if TYPE_CHECKING:
+    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows
+
+LEAST_INSIDE = 0.5  # of the time alone, in periods inside one phase, for these to be learned from
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLearner(Serializable):
+    """label: of its answers. names: (workloads, platforms) by their codes. fitted: None where there was too
+    little to learn from."""
+
+    label: str
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    fitted: FittedAlignment | None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (self.label,)
+
+    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(1, n); NaN of who was not traced alone."""
+        out = np.full((1, len(rows)), np.nan)
+        if self.fitted is None or not len(rows):
+            return out
+        workloads, platforms = (np.array(each, object) for each in self.names)
+        w, order = len(workloads), np.argsort(rows.row, kind="stable")
+        traced = {(solo.platform, solo.workload) for solo in self.fitted.solos.all}
+        beside = np.split(workloads[rows.corunner[order] % w], np.cumsum(rows.degree)[:-1])
+        asked = [
+            (platforms[target // w], workloads[target % w], others.tolist())
+            for target, others in zip(rows.target.tolist(), beside, strict=True)
+        ]
+        known = [
+            at for at, (p, name, o) in enumerate(asked) if traced >= {(p, n) for n in (name, *o)}
+        ]
+        if known:
+            platform, workload, corunners = zip(*(asked[at] for at in known), strict=True)
+            about = Colocations.from_columns(
+                workload=list(workload), platform=list(platform), corunners=list(corunners)
+            )
+            out[0, known] = np.log(self.fitted.slowdown(about))
+        return out
+
+
+@dataclass(frozen=True)
+class _LearnerExpert(Restores, ABC):
+    """settings: of what is traced. ground: what was laid already, of which is asked how fast workloads are
+    while all run; by default that of the data, whose runs may go on alone."""
+
+    settings: AlignmentSettings = field(default_factory=AlignmentSettings)
+    ground: TracedGround | None = None
+    name: ClassVar[str]
+    learner: ClassVar[str]
+    fitted: ClassVar[str] = "jostle.learn.learners.counters._counter_learners:FittedLearner"
+
+    @abstractmethod
+    def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
+        """Those that are learned from; none where there are not."""
+
+    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+        ground = self._ground(campaign)
+        return (self.name,) if ground is not None and self.counters(ground, ground.rows) else ()
+
+    def fit(
+        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedLearner:
+        """What it cannot learn from is no reason to go without the others."""
+        ground, names = self._ground(campaign), campaign.shared["names"]
+        none = FittedLearner(self.name, names, None)
+        if ground is None:
+            return none
+        runs = campaign.shared["source"].take(campaign.origin[campaign.is_learned])
+        rows = ground.rows_of({member_of(*runs.colocations.row(n)) for n in range(len(runs))})
+        counters = self.counters(ground, rows) if len(rows) > 1 else ()
+        if not counters:
+            return none
+        rows = rows.with_counters(counters)
+        rows = rows if best else rows.thinned(MOST_ROWS_TO_CHOOSE)
+        learner = fit_learner(rows, self.learner, seed=seed)
+        fitted = FittedAlignment.on(ground, learner, counters, runs, self.settings.stressors)
+        loop = ground.loop or self.ground is not None
+        return FittedLearner(self.name, names, replace(fitted, loop=loop, notes=()))
+
+    def _ground(self, campaign: CanonicalRuns) -> TracedGround | None:
+        """None where the data have no traces that can be learned from."""
+        if self.ground is not None:
+            return self.ground
+        shared, key = campaign.shared, ("traced", self.settings)
+        if key not in shared:
+            try:
+                traces = traces_of(self.settings, shared["data"])
+                shared[key] = ground_of(self.settings, traces, shared["source"])
+            except (JostleError, ModuleNotFoundError):
+                shared[key] = None
+        return shared[key]
+
+
+class PhasesExpert(_LearnerExpert):
+    """Counters of runs alone, inside phases."""
+
+    name: ClassVar[str] = "phases"
+    learner: ClassVar[str] = "phases"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})
+
+    def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
+        if ground.rows.inside_share < LEAST_INSIDE:
+            return ()
+        if self.settings.counters is not None:
+            return ground.offered
+        return select_counters(rows, self.settings.most_counters)
+
+
+class StretchesExpert(_LearnerExpert):
+    """What stressors showed of each stretch of a run, a mixture of them."""
+
+    name: ClassVar[str] = "stretches"
+    learner: ClassVar[str] = "mixture"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})
+
+    def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
+        return probe_counters(ground.offered)

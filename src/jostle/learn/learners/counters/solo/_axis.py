@@ -1,0 +1,36 @@
+"""The axis of progress under the names that recorders give it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jostle.learn.learners.counters.solo._tracks import INSTRUCTIONS
+
+if TYPE_CHECKING:
+    from jostle.data import Trace, Traces
+
+# What perf and the performance units call instructions that were executed, the plainest first.
+NAMES = (
+    INSTRUCTIONS,
+    "perf_instructions",
+    "perf_instructions_u",
+    "perf_inst_retired",
+    "perf_inst_retired_any",
+    "perf_cpu_core_instructions",
+)
+
+
+def with_instructions(traces: Traces) -> Traces:
+    """The traces with their axis called `instructions`: where some lack that counter, all take the first of
+    NAMES that every one has. As they are where there is no such name."""
+    every = list(traces)
+    common = next((name for name in NAMES if all(name in t.counters for t in every)), None)
+    if common in (None, INSTRUCTIONS):
+        return traces
+
+    def renamed(trace: Trace) -> Trace:
+        counters = {k: v for k, v in trace.counters.items() if k not in (INSTRUCTIONS, common)}
+        return replace(trace, counters={INSTRUCTIONS: trace.counters[common], **counters})
+
+    return type(traces).from_traces([renamed(trace) for trace in every])

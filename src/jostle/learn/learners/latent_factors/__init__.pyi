@@ -1,0 +1,1 @@
+from ._slowdown_method import Slowdown as Slowdown

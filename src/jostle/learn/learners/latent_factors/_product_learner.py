@@ -1,0 +1,150 @@
+"""Susceptibility times pressure, and Gaussian processes, as an expert."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import ClassVar
+
+import numpy as np
+
+from jostle._base.tensors import Serializable
+from jostle.learn.contract._method_registry import Restores
+from jostle.learn.ensemble._training_data import CanonicalRuns
+from jostle.learn.learners.latent_factors._product_equation import Sizes
+from jostle.learn.learners.latent_factors._product_form import SlowdownForm, fit_forms
+from jostle.learn.learners.latent_factors._slowdown_process import (
+    MOST_ROWS,
+    Cells,
+    Kernels,
+    Process,
+    fit_process,
+    tuned,
+)
+from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
+from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+
+PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
+IN_SECONDS = PENALTIES[1::2]
+# How far S and G share their numbers: jobs that take turns wait alike for each other.
+ALIKE_IN_SECONDS = 0.9
+BY_EFFECTS = "process of effects"
+PROCESSES = ("process", BY_EFFECTS)
+MOST_FORM_ROWS = 6_000  # that forms are learned from
+
+
+@dataclass(frozen=True)
+class ProductMember:
+    """is_timed: whether it adds up seconds, in units of the campaign."""
+
+    label: str
+    is_timed: bool
+    part: SlowdownForm | Process
+
+
+@dataclass(frozen=True)
+class FittedProduct(Serializable):
+    """Its members, each with an answer of its own."""
+
+    members: tuple[ProductMember, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(member.label for member in self.members)
+
+    @property
+    def needs_design(self) -> bool:
+        """Whether a member looks at the ground's design to answer."""
+        parts = [member.part for member in self.members]
+        return any(isinstance(part, Process) and not part.settings.by_effects for part in parts)
+
+    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+        """(k, n)."""
+        plain, timed = _rows_of(rows, False), _rows_of(rows, True)
+        out = np.empty((len(self.members), len(rows)))
+        for at, member in enumerate(self.members):
+            mine = timed if member.is_timed else plain
+            out[at] = mine.as_log(member.part.value(mine, ground))
+        return out
+
+
+@dataclass(frozen=True)
+class ProductExpert(Restores):
+    """How much each workload suffers, times how much its co-runners press, in few types; and a process whose
+    kernels ask how alike two co-locations are. starts: of a form that is kept. processes: whether there are
+    any."""
+
+    rank: int = 6
+    starts: int = 3
+    steps: int = 300
+    processes: bool = True
+    name: ClassVar[str] = "product"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    fitted: ClassVar[str] = "jostle.learn.learners.latent_factors._product_learner:FittedProduct"
+
+    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+        from scipy.sparse import issparse
+
+        rows = len(campaign.rows)
+        forms = [f"product {penalty:g}" for penalty in PENALTIES]
+        forms += [f"product of seconds {penalty:g}" for penalty in IN_SECONDS]
+        if rows > MOST_ROWS or not self.processes:
+            return tuple(forms)
+        return (*forms, *(PROCESSES[1:] if issparse(campaign.design) else PROCESSES))
+
+    def fit(
+        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedProduct:
+        rows, members = campaign.rows, []
+        exponents = len(np.unique(rows.degree)) > 1
+        platforms, workloads = campaign.size
+        some = rows.drawn(MOST_FORM_ROWS, [seed, 13])
+        for is_timed, text in ((False, "product"), (True, "product of seconds")):
+            sizes = Sizes(
+                *(platforms, workloads, self.rank, campaign.design),
+                *(exponents, is_timed, ALIKE_IN_SECONDS if is_timed else 0.0),
+            )
+            about = _rows_of(some, is_timed)
+            mine = {label: each for each in PENALTIES if (label := f"{text} {each:g}") in wanted}
+            starts = self.starts if best else 1
+            forms = fit_forms(about, sizes, list(mine.values()), seed, starts, self.steps)
+            members += [ProductMember(*one) for one in zip(mine, repeat(is_timed), forms)]
+        processes = [name for name in PROCESSES if name in wanted]
+        if processes:
+            members += _processes(campaign, processes, seed)
+        return FittedProduct(tuple(members))
+
+
+def _processes(campaign: CanonicalRuns, names: list[str], seed: int) -> list[ProductMember]:
+    """With the settings that the first fit has found, and kernels between all rows of the campaign, which its
+    folds share."""
+    rows, ground = _rows_of(campaign.rows, False), campaign.ground
+    effects, robust = fit_effects(rows, ground)
+    whole: CanonicalRuns = campaign.shared["whole"]
+    mine, known = campaign.place[campaign.is_learned], whole.place[whole.is_learned]
+    members = []
+    for name in names:
+        place = place_of(name, effects)
+        if ("process", name) not in campaign.shared:
+            settings = tuned(rows, ground, place, robust, seed)
+            cells = Cells.of(whole.rows)
+            kernels = Kernels(cells, cells, whole.ground, place)
+            kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
+            campaign.shared["process", name] = (settings, kernel)
+        settings, kernel = campaign.shared["process", name]
+        at = np.searchsorted(known, mine)
+        part = fit_process(rows, place, robust, settings, kernel[np.ix_(at, at)])
+        members.append(ProductMember(name, False, part))
+    return members
+
+
+def place_of(name: str, effects: RandomEffects) -> np.ndarray:
+    """(cells, 2) over their spread, or (0, 2) for the process that looks at the design."""
+    both = np.stack([effects.target, effects.corunner], 1)
+    return both / np.maximum(both.std(0), 1e-9) if name == BY_EFFECTS else both[:0]
+
+
+def _rows_of(rows: SlowdownRows, is_timed: bool) -> SlowdownRows:
+    """Over factors, or over seconds in units of the campaign."""
+    return replace(rows, timed=is_timed, scale=rows.scale if is_timed else np.ones(len(rows)))

@@ -1,0 +1,107 @@
+"""The method: matrix factorization with interference, learned from runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from jostle.learn.contract._data import Data
+from jostle.learn.contract._method_registry import Restores
+from jostle.learn.contract._prepared import Prepared, first_runs_of_names
+from jostle.learn.learners.network._network_settings import FactorizationSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jostle._base.progress import Progress
+    from jostle.data import Colocations, Runs
+    from jostle.learn.contract._coded_runs import KeptRuns
+    from jostle.learn.learners.network._fitted_network import FittedFactorization
+
+FEW_UNITS = 8  # windows of a name, of which all might be held out
+
+
+@dataclass(frozen=True)
+class Factorization(FactorizationSettings, Restores):
+    """Matrix factorization of log runtime with interference (Pitot, MLSys 2025)."""
+
+    name: ClassVar[str] = "factorization"
+    fitted: ClassVar[str] = "jostle.learn.learners.network._fitted_network:FittedFactorization"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+
+    @property
+    def offers_choice(self) -> bool:
+        """Whether there are quantile heads to choose from; the spread chooses its shape itself."""
+        return bool(self.quantiles)
+
+    def prepare(self, data: Data) -> Prepared:
+        """The runs of the data; one run of every name that was hardly measured is not held out."""
+        return Prepared.of(data, required=first_runs_of_names(data.runs, FEW_UNITS))
+
+    def fit(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> FittedFactorization:
+        """Learn from the runs; validation picks the checkpoint and tells how errors spread.
+
+        Raises NotEnoughRuns.
+        """
+        return self._fit(prepared, None, seed, progress)
+
+    def fit_with_prior(
+        self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Progress | None = None
+    ) -> FittedFactorization:
+        """As fit; prior: runs measured elsewhere. Every second member learns without them."""
+        return self._fit(prepared, prior, seed, progress)
+
+    def _fit(
+        self, prepared: Prepared, prior: Runs | None, seed: int, progress: Progress | None
+    ) -> FittedFactorization:
+        from jostle.learn.contract._coded_runs import KeptRuns
+        from jostle.learn.learners.network._fit_network import fit
+        from jostle.learn.learners.network.online._few_runs import without_few
+
+        apart = None if prior is not None else without_few(prepared.runs, prepared.validation)
+        if apart is None:
+            return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
+        runs, validation, few = apart
+        fitted = fit(self, runs, validation, seed, progress)
+        sample = KeptRuns.of(runs, "window").sampled(seed)
+        return self.learned(fitted, KeptRuns.of(few, "window"), sample, seed=seed)
+
+    @staticmethod
+    def learned(
+        fitted: FittedFactorization,
+        runs: KeptRuns,
+        kept: KeptRuns,
+        *,
+        seed: int = 0,
+        changed: np.ndarray | None = None,
+    ) -> FittedFactorization:
+        """See jostle.learn.LearnsOnline."""
+        from jostle.learn.learners.network.online._learn_names import learn_online
+
+        return learn_online(fitted, runs, kept, seed, changed)
+
+    @staticmethod
+    def folded_again(
+        fitted: FittedFactorization, kept: KeptRuns, *, seed: int = 0
+    ) -> list[tuple[FittedFactorization, KeptRuns]]:
+        """See jostle.learn.LearnsOnline."""
+        from jostle.learn.learners.network.online._folded import folded_again
+
+        return folded_again(fitted, kept, seed)
+
+    @staticmethod
+    def suggested(
+        fitted: FittedFactorization,
+        kept: KeptRuns,
+        candidates: Colocations,
+        asked: Colocations,
+        *,
+        most: int,
+        seed: int = 0,
+    ) -> tuple[float, list[tuple[int, float]]]:
+        """See jostle.learn.SuggestsRuns."""
+        from jostle.learn.learners.network.online._greedy_design import suggested
+
+        return suggested(fitted, kept, candidates, asked, most, seed)

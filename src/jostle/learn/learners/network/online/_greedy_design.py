@@ -1,0 +1,210 @@
+"""Which runs would tell most: the greedy choice by the expected fall of the predictions' variance.
+
+With the embeddings of a name normal around where they stand (see _steps), a run's log runtime has variance
+s^2 + sum J P J^T over the names in it, P what the runs of each left open, and a run r lowers that of what is
+asked by (J_a P J_r)^2 over its own (sequential A-optimal design: Chaloner and Verdinelli 1995, Bayesian
+experimental design). Names are taken as independent of each other. What runs of one workload on one platform
+share beyond their names is a level of its own with variance t^2, of which one run tells t^2 / (t^2 + s^2). A
+candidate's worth hardly ever grows as others are chosen, so that only the one that leads is looked at anew
+(Minoux 1978, accelerated greedy).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
+
+import numpy as np
+
+from jostle.data import Colocations
+from jostle.learn.contract._coded_runs import KeptRuns
+from jostle.learn.learners.network._codes import Codes
+from jostle.learn.learners.network._fitted_network import FittedFactorization
+from jostle.learn.learners.network.online._prior import Groundwork, Side
+from jostle.learn.learners.network.online._prior_statistics import KINDS, NOISE, groundwork_of
+from jostle.learn.learners.network.online._slopes import PLATFORM, WORKLOAD, Slopes, slopes_of
+
+Row = tuple[int, float]
+
+
+def suggested(
+    fitted: FittedFactorization,
+    kept: KeptRuns,
+    candidates: Colocations,
+    asked: Colocations,
+    most: int,
+    seed: int,
+) -> tuple[float, list[Row]]:
+    """(usual doubt of what is asked now, (row of the candidates, that doubt after it and all before it) of at
+    most so many, the one that tells most first, none twice). Doubts are standard deviations, log seconds."""
+    work = fitted.groundwork
+    if work is None:
+        work = groundwork_of(fitted, kept, kept.take(np.zeros(0, np.int64)), seed)
+    codes = [fitted.codes(one) for one in (candidates, asked, kept.colocations)]
+    choice = _Choice(fitted, work, codes[0], codes[1], codes[2])
+    before = choice.doubt()
+    rows: list[Row] = []
+    fall = choice.falls()
+    leading = [(-gain, row) for row, gain in enumerate(fall.tolist()) if gain > 0]
+    heapify(leading)
+    while leading and len(rows) < most:
+        row = leading[0][1]
+        gain = choice.fall(row)
+        if gain <= 0:
+            heappop(leading)
+        elif len(leading) > 1 and gain < -min(leading[1:3])[0]:
+            heapreplace(leading, (-gain, row))
+        else:
+            heappop(leading)
+            choice.take(row)
+            rows.append((row, choice.doubt()))
+    return before, rows
+
+
+class _Name:
+    """What is known of one name. known: (q, q) covariance. wanted: (q, q) sum of J^T J of what is asked."""
+
+    def __init__(self, known: np.ndarray, wanted: np.ndarray) -> None:
+        self.known, self.wanted = known, wanted
+        self.doubt = float((known * wanted).sum())
+        self.whole = known @ wanted @ known
+
+    def learn(self, slope: np.ndarray, variance: float) -> None:
+        """A run of this slope (q,) and variance."""
+        toward = self.known @ slope
+        self.known = self.known - np.outer(toward, toward) / variance
+        self.doubt = float((self.known * self.wanted).sum())
+        self.whole = self.known @ self.wanted @ self.known
+
+
+class _Choice:
+    """What is known of each name and cell, and what each candidate would add."""
+
+    def __init__(
+        self,
+        fitted: FittedFactorization,
+        work: Groundwork,
+        candidates: Codes,
+        asked: Codes,
+        learned: Codes,
+    ) -> None:
+        self.asked = len(asked)
+        self.names: dict[str, dict[int, _Name]] = {}
+        self.slopes: dict[str, Slopes] = {}
+        self.starts: dict[str, np.ndarray] = {}
+        e, form = fitted.embeddings, fitted.reading
+        for kind in KINDS:
+            side = work.sides[kind]
+            slopes = slopes_of(e, form, candidates, kind, side.prior.basis)
+            mine = slopes_of(e, form, asked, kind, side.prior.basis)
+            order = np.argsort(slopes.row, kind="stable")
+            slopes = replace(
+                slopes, slopes=slopes.slopes[order], name=slopes.name[order], row=slopes.row[order]
+            )
+            self.slopes[kind] = slopes
+            self.starts[kind] = np.searchsorted(slopes.row, np.arange(len(candidates) + 1))
+            before = slopes_of(e, form, learned, kind, side.prior.basis)
+            noise = _noise(work, learned.workload, learned.platform)
+            self.names[kind] = _names(slopes, mine, before, noise, side)
+        total = _noise(work, candidates.workload, candidates.platform)
+        self.noise, self.shared = (1 - work.share) * total, work.share * total
+        self._cells(len(fitted.workload_names), work, candidates, asked, learned)
+        # What has no answer would have to be measured for another reason.
+        self.answered = np.isfinite(fitted.predict_log(candidates))
+
+    def _cells(
+        self, names: int, work: Groundwork, candidates: Codes, asked: Codes, learned: Codes
+    ) -> None:
+        """What runs of one workload on one platform share: variance now, and how many are asked about."""
+        keys = [
+            c.platform.astype(np.int64) * names + c.workload for c in (candidates, asked, learned)
+        ]
+        cells, place = np.unique(np.concatenate(keys), return_inverse=True)
+        parts = np.split(place.reshape(-1), np.cumsum([len(key) for key in keys])[:-1])
+        self.cell = parts[0]
+        self.in_cell = np.bincount(parts[1], minlength=len(cells)).astype(np.float64)
+        total = _noise(work, cells % names, cells // names)
+        own, rest = work.share * total, (1 - work.share) * total
+        count = np.bincount(parts[2], minlength=len(cells))
+        self.of_cell = own * rest / np.maximum(rest + count * own, 1e-300)
+        self.cell_doubt = float(self.of_cell @ self.in_cell)
+
+    def doubt(self) -> float:
+        """The usual standard deviation of what is asked, in log seconds."""
+        total = self.cell_doubt + sum(
+            name.doubt for names in self.names.values() for name in names.values()
+        )
+        return float(np.sqrt(max(total, 0.0) / max(self.asked, 1)))
+
+    def falls(self) -> np.ndarray:
+        """(candidates,) by how much each would lower the sum of what is asked."""
+        known = self.of_cell[self.cell]
+        variance, gain = self.noise + known, known**2 * self.in_cell[self.cell]
+        for kind, s in self.slopes.items():
+            order = np.argsort(s.name, kind="stable")
+            for part in np.split(order, np.flatnonzero(np.diff(s.name[order])) + 1):
+                if not len(part):
+                    continue
+                name, j = self.names[kind][int(s.name[part[0]])], s.slopes[part]
+                np.add.at(variance, s.row[part], ((j @ name.known) * j).sum(1))
+                np.add.at(gain, s.row[part], ((j @ name.whole) * j).sum(1))
+        return np.where(self.answered, gain / np.maximum(variance, 1e-300), 0.0)
+
+    def fall(self, row: int) -> float:
+        """As `falls`, of one candidate as it stands now."""
+        known = float(self.of_cell[self.cell[row]])
+        variance = float(self.noise[row]) + known
+        gain = known**2 * float(self.in_cell[self.cell[row]])
+        for name, j in self._parts(row):
+            variance += float(j @ name.known @ j)
+            gain += float(j @ name.whole @ j)
+        return gain / max(variance, 1e-300)
+
+    def take(self, row: int) -> None:
+        """As if this candidate had been measured."""
+        parts, cell = self._parts(row), self.cell[row]
+        known = float(self.of_cell[cell])
+        variance = float(self.noise[row]) + known
+        variance = max(variance + sum(float(j @ one.known @ j) for one, j in parts), 1e-300)
+        for one, j in parts:
+            one.learn(j, variance)
+        self.of_cell[cell] = known - known**2 / variance
+        self.cell_doubt -= known**2 / variance * float(self.in_cell[cell])
+
+    def _parts(self, row: int) -> list[tuple[_Name, np.ndarray]]:
+        """(what is known of each name in a candidate, its slope)."""
+        return [
+            (self.names[kind][int(s.name[at])], s.slopes[at])
+            for kind, s in self.slopes.items()
+            for at in range(self.starts[kind][row], self.starts[kind][row + 1])
+        ]
+
+
+def _names(
+    candidates: Slopes, asked: Slopes, learned: Slopes, noise: np.ndarray, side: Side
+) -> dict[int, _Name]:
+    """noise: variances of the runs learned. Of those that were not kept the usual is believed."""
+    q = len(side.prior.basis)
+    by_code = {}
+    order = np.argsort(learned.name, kind="stable")
+    names = np.union1d(candidates.name, asked.name)
+    ends = [np.searchsorted(learned.name[order], names, at) for at in ("left", "right")]
+    for name, start, end in zip(names.tolist(), *ends, strict=True):
+        mine = asked.slopes[asked.name == name]
+        its = order[start:end]
+        told = learned.slopes[its].T @ (learned.slopes[its] / noise[learned.row[its], None])
+        told += max(side.runs[name] - len(its), 0.0) * side.information
+        by_code[name] = _Name(np.linalg.inv(np.eye(q) + told), mine.T @ mine)
+    return by_code
+
+
+def _noise(work: Groundwork, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
+    """(n,) variance of a run alone or beside others, in log seconds, given its names: of one of which no run
+    showed it the usual one, for how far it may be from what is expected is no noise."""
+    total = np.zeros(len(workload))
+    for kind, coded in ((WORKLOAD, workload), (PLATFORM, platform)):
+        side = work.sides[kind]
+        shown = side.usual != side.unknown
+        usual = np.where(shown, side.usual, np.median(side.usual[shown] if shown.any() else 1.0))
+        total += (NOISE * np.minimum(usual, 1.0)[coded]) ** 2 / 2
+    return total

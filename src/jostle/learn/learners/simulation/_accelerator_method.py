@@ -1,0 +1,59 @@
+"""The method: co-runs on an accelerator, from measured runs and simulations of solo profiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from jostle._base.progress import Progress
+from jostle.errors import require_known
+from jostle.gpu import USUAL_SHARING
+from jostle.learn.contract._data import Data
+from jostle.learn.contract._method_contract import FitWithout
+from jostle.learn.contract._prepared import Prepared
+from jostle.learn.ensemble._base_learner import Expert
+from jostle.learn.ensemble._ensemble_method import OfExperts
+from jostle.learn.ensemble._rules_learner import SimpleRules
+from jostle.learn.ensemble._stacked_model import FittedEnsemble
+from jostle.learn.learners.simulation._accelerator_settings import AcceleratorSettings
+from jostle.learn.learners.simulation._fitted_accelerator import FittedAccelerator
+from jostle.learn.learners.simulation._simulation_learners import (
+    SimulationExpert,
+    TraceProcessExpert,
+)
+
+
+@dataclass(frozen=True)
+class Accelerator(AcceleratorSettings, OfExperts[FittedAccelerator]):
+    """Runtimes on an accelerator, from measured runs and simulations of solo profiles, weighed by runs left
+    out."""
+
+    name: ClassVar[str] = "accelerator"
+    fitted: ClassVar[str] = "jostle.learn.learners.simulation._fitted_accelerator:FittedAccelerator"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs", "profiles"})
+
+    def chosen_experts(self) -> list[Expert]:
+        return [SimpleRules(), TraceProcessExpert(self), SimulationExpert(self)]
+
+    def prepare(self, data: Data) -> Prepared:
+        """As of every list of experts; bounds keep hardly more than is asked for."""
+        return replace(super().prepare(data), is_close=True)
+
+    def fit_left_out(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> tuple[FittedAccelerator, list[FitWithout]]:
+        """Learn from the runs, and without some of them.
+
+        Raises NotEnoughRuns, UnknownName for a workload of the runs without a profile, BadData where the
+        profiles are of different hardware, MissingExtra without SciPy.
+        """
+        data = prepared.data
+        applications, device = self.hardware(data.profiles)
+        require_known("workload", prepared.together().colocations.workload_names, applications)
+        fitted, left_out = super().fit_left_out(prepared, seed=seed, progress=progress)
+        usual = self.sharing or USUAL_SHARING, device.bus
+
+        def own(one: FittedEnsemble) -> FittedAccelerator:
+            return FittedAccelerator(one.weighed, one.experts, None, usual)
+
+        return own(fitted), [replace(one, fitted=own(one.fitted)) for one in left_out]

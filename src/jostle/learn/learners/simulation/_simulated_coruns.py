@@ -1,0 +1,168 @@
+"""What experts on co-runs learn from: applications, what was simulated of them, and runs beside others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.errors import JostleError
+from jostle.gpu import Application, Device
+from jostle.learn.learners.simulation._accelerator_settings import AcceleratorSettings
+from jostle.learn.learners.simulation._coruns import CoRuns
+from jostle.learn.learners.simulation._delays import Delays, Sharing, trace_features, ways_to_share
+from jostle.learn.learners.simulation._residual_process import drawn_sets
+from jostle.learn.learners.simulation._simulation_members import (
+    CoRunMember,
+    CoRunRecipe,
+    Simulated,
+    fit_member,
+)
+
+if TYPE_CHECKING:
+    from jostle.learn.ensemble._training_data import CanonicalRuns
+
+FEWEST_SETS = 12  # of workloads on a platform, from which it has members of its own
+MOST_ROWS = 2_000  # cells, past which some of the sets are learned from
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunPart:
+    """What members are learned from. name: of the platform, empty for several. rows: one of each cell.
+    places: which run of the campaign each is, the first of its cell. features: (w, f) of the traces. note:
+    what is not learned from, empty for nothing."""
+
+    name: str
+    rows: CoRuns
+    places: np.ndarray
+    features: np.ndarray
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class CoRunGround:
+    """code: (workloads,) the place of each among those with a profile, -1 without. ways: to share, that there
+    is time to simulate. parts: of the platforms that part_of (platforms,) gives the same number. known: what
+    was learned from them."""
+
+    delays: Delays
+    code: np.ndarray
+    ways: Sequence[Sharing]
+    parts: tuple[CoRunPart, ...]
+    part_of: np.ndarray
+    known: dict[Any, CoRunMember] = field(default_factory=dict)
+
+    def member(self, part: CoRunPart, recipe: CoRunRecipe, seed: int) -> CoRunMember:
+        """Learned from the part, once."""
+        key = part.name, recipe, seed
+        if key not in self.known:
+            ways = set() if recipe.way is None else {recipe.way}
+            simulated = Simulated.of(part.rows, self.delays, ways)
+            self.known[key] = fit_member(recipe, part.rows, simulated, part.features, seed)
+        return self.known[key]
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any workload ran beside others."""
+        return any(len(part.rows) for part in self.parts)
+
+    @property
+    def fewest_sets(self) -> int:
+        """In any part."""
+        return min(len(np.unique(part.rows.together)) for part in self.parts)
+
+
+def hardware_of(
+    settings: AcceleratorSettings, shared: dict[Any, Any]
+) -> tuple[dict[str, Application], Device] | None:
+    """({workload: its application}, the device) of the data's profiles, read once; None where there are none
+    that can be used."""
+    key = "hardware", settings
+    if key not in shared:
+        try:
+            profiles = shared["data"].profiles
+            shared[key] = settings.hardware(profiles) if profiles else None
+        except (JostleError, ModuleNotFoundError):
+            shared[key] = None
+    return shared[key]
+
+
+def ground_of(settings: AcceleratorSettings, campaign: CanonicalRuns) -> CoRunGround | None:
+    """Of all of a campaign, made once; None without profiles of its workloads."""
+    shared = campaign.shared
+    key = "co-runs", settings
+    if key not in shared:
+        hardware = hardware_of(settings, shared)
+        shared[key] = None if hardware is None else _ground_of(settings, shared["whole"], hardware)
+    return shared[key]
+
+
+def _ground_of(
+    settings: AcceleratorSettings,
+    campaign: CanonicalRuns,
+    hardware: tuple[dict[str, Application], Device],
+) -> CoRunGround | None:
+    workloads, platforms = campaign.shared["names"]
+    profiled = [at for at, name in enumerate(workloads) if name in hardware[0]]
+    if not profiled:
+        return None
+    code = np.full(len(workloads), -1)
+    code[profiled] = np.arange(len(profiled))
+    applications = tuple(hardware[0][workloads[at]] for at in profiled)
+    log_alone = log_seconds_alone(campaign)[:, profiled]
+    trace = np.array([application.solo_seconds for application in applications])
+    # How much longer than its trace a run takes alone, in which it leaves the device idle.
+    idle = np.maximum(np.nanmedian(np.exp(log_alone) - trace, axis=0), 0.0)
+    delays = Delays(applications, hardware[1], idle)
+    rows, places = _learned_from(campaign, code)
+    ways = ways_to_share(settings.sharing, settings.bus)
+    ways = delays.affordable(ways, rows.target, rows.beside)
+    own = [
+        number
+        for number in range(len(platforms))
+        if len(np.unique(rows.together[rows.platform == number])) >= FEWEST_SETS
+    ]
+    part_of = np.full(len(platforms), len(own))
+    part_of[own] = np.arange(len(own))
+    parts = [
+        _part_of(platforms[p], rows.platform == p, rows, places, log_alone[p], applications)
+        for p in own
+    ]
+    if len(own) < len(platforms):
+        every = np.ones(len(rows), bool)
+        alone = np.mean(log_alone, axis=0)
+        parts.append(_part_of("all platforms", every, rows, places, alone, applications))
+    return CoRunGround(delays, code, ways, tuple(parts), part_of)
+
+
+def _part_of(
+    name: str,
+    mine: np.ndarray,
+    rows: CoRuns,
+    places: np.ndarray,
+    log_alone: np.ndarray,
+    applications: Sequence[Application],
+) -> CoRunPart:
+    sample = np.flatnonzero(mine)[drawn_sets(rows.together[mine], MOST_ROWS, 0)]
+    note = f"{name}: learned from {len(sample)} of {mine.sum()} co-runs, whole sets of them"
+    features = trace_features(applications, log_alone)
+    note = note if len(sample) < mine.sum() else ""
+    return CoRunPart(name, rows.take(sample), places[sample], features, note)
+
+
+def log_seconds_alone(campaign: CanonicalRuns) -> np.ndarray:
+    """(platforms, workloads)."""
+    return campaign.log_alone + np.log(campaign.shared["usual"])
+
+
+def _learned_from(campaign: CanonicalRuns, code: np.ndarray) -> tuple[CoRuns, np.ndarray]:
+    """(one of each cell of the runs beside others whose members all have a profile, which runs they are)."""
+    workloads, every = len(code), campaign.every_row
+    is_known = campaign.is_learned & (code[every.target % workloads] >= 0)
+    is_known[every.row[code[every.corunner % workloads] < 0]] = False
+    rows, places = every.take(is_known), campaign.place[is_known]
+    coruns = CoRuns.coded(rows, code, log_seconds_alone(campaign).ravel())
+    seconds = coruns.solo * np.exp(rows.log_slowdown)
+    return replace(coruns, seconds=seconds).cells(places)

@@ -1,0 +1,78 @@
+"""What tells workloads on platforms apart: names, times alone and features as columns of one matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jostle.learn.contract._encoded_features import encode_features
+from jostle.learn.rules._slowdown_rows import Ground, design_of_names, level_here
+
+OWN, SOLO, CATEGORY, NUMBER = 0.3, 0.3, 1.0, 0.5  # weights of the other parts
+MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out
+MOST_COLUMNS = 2_000  # of the design as it is made
+
+
+def ground_of(design: Any, log_solo: np.ndarray) -> Ground:
+    """log_solo: (platforms, workloads)."""
+    platforms, workloads = log_solo.shape
+    level = np.nan_to_num(log_solo - np.nanmean(log_solo)).ravel()
+    if design.shape[0] > MANY_CELLS:
+        return Ground(platforms, workloads, design, level)
+    squared = (design**2).sum(1)
+    apart = squared[:, None] + squared[None] - 2 * design @ design.T
+    apart = apart[apart > 1e-12]
+    design = design / np.sqrt(np.median(apart)) if len(apart) else design
+    return Ground(platforms, workloads, design, level)
+
+
+def design_of(
+    names: tuple[tuple[str, ...], tuple[str, ...]], log_solo: np.ndarray, table: Any, here: float
+) -> np.ndarray:
+    """(cells, d): what S and G are linear in. Columns are scaled by how freely each part may vary: the
+    workload everywhere, the workload on one platform, its solo runtime, the platform, its categories and
+    numbers, and the categories and numbers on one platform."""
+    w, p = len(names[0]), len(names[1])
+    if w * p > MANY_CELLS:
+        return design_of_names(w, p, log_solo, here)
+    everywhere, place = np.tile(np.eye(w), (p, 1)), np.eye(p)
+    level = level_here(log_solo)
+    blocks = [OWN * everywhere, here * np.eye(p * w), SOLO * level]
+    if p > 1:  # what is the same for all on one platform, such as taking turns
+        blocks += [np.ones((p * w, 1)), np.kron(place, np.ones((w, 1)))]
+    features = encode_features(names[0], "workload", table)
+    classes = [
+        np.eye(size)[column][:, 1:]
+        for column, size in zip(features.category.T, features.category_sizes, strict=True)
+        if size - 1 < w  # a text that is different everywhere says no more than the name
+    ]
+    for one in classes:
+        blocks += [CATEGORY * np.tile(one, (p, 1)), CATEGORY * np.kron(place, one)]
+        # How long a workload runs among those of its class says how large it is.
+        blocks.append(NUMBER * _inside(np.kron(place, one), level))
+    numbers = features.numeric.astype(np.float64)
+    if numbers.shape[1]:
+        share = NUMBER / np.sqrt(numbers.shape[1])
+        blocks.append(share * np.tile(numbers, (p, 1)))
+        for one in classes:
+            for column in numbers.T:
+                mine = _inside(one, column[:, None]) * one
+                blocks += [share * np.tile(mine, (p, 1)), share * np.kron(place, mine)]
+    return _thin(np.concatenate(blocks, axis=1))
+
+
+def _thin(design: np.ndarray) -> np.ndarray:
+    """The design with no more columns than cells, where feature tables made very many: it says the same,
+    because the ridge and the random start know only the products of its rows with each other. Fewer are left
+    alone: the search ends sooner in the wide form, and gave answers that are a little closer."""
+    if design.shape[1] <= max(MOST_COLUMNS, design.shape[0]):
+        return design
+    return np.asarray(np.linalg.qr(design.T, mode="r")).T
+
+
+def _inside(one: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """(n, 1) the column with the mean of its class taken away, in standard deviations."""
+    mean = one @ ((one.T @ column) / np.maximum(one.sum(0)[:, None], 1.0))
+    left = column - mean
+    return left / max(float(left.std()), 1e-9)

@@ -1,0 +1,112 @@
+"""Log seconds alone of every workload on every platform: measured, or what both suggest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jostle.data import Runs
+from jostle.learn.contract._linear_baseline import fit_baseline
+from jostle.learn.rules._slowdown_rows import trust_in
+
+SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known
+FEWEST_TRACED = 3  # workloads measured alone by which traces are related to times
+
+
+def solo_runtimes(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """((platforms, workloads) log seconds alone, notes): what is closest to those measured; elsewhere what
+    workload and platform suggest where runs connect the two, and NaN where not."""
+    c = runs.colocations
+    workload, platform, _ = c.recode(*names)
+    alone = c.number_of_corunners == 0
+    log_runtime = np.log(runs.runtime_seconds)
+    w, p = len(names[0]), len(names[1])
+    base = fit_baseline(workload[alone], platform[alone], log_runtime[alone], w, p)
+    solo = base.platform[:, None] + base.workload[None]
+    joined = (base.platform_component[:, None] == base.workload_component[None]) & (
+        base.platform_component[:, None] >= 0
+    )
+    solo[~joined] = np.nan
+    cell = platform.astype(np.int64) * w + workload
+    trust = np.sqrt(trust_in(runs.runtime_error_ratio[alone]))
+    measured = closest_times(cell[alone], log_runtime[alone], w * p, trust).reshape(p, w)
+    solo = np.where(np.isnan(measured), solo, measured)
+    guessed = int(joined.sum() - np.isfinite(measured).sum())
+    note = f"{guessed} pairs of workload and platform never ran alone: their solo time is estimated"
+    notes = (note,) if guessed else ()
+    unknown = ~alone & np.isnan(solo[platform, workload])
+    if unknown.any():
+        levels = _levels(runs, names, solo)
+        lost = int((np.isnan(solo) & np.isfinite(levels)).sum())
+        notes = (
+            *notes,
+            f"{lost} pairs of workload and platform ran beside others only: their time alone is that "
+            f"beside others over what is typical, and slowdowns there are relative to that",
+        )
+        solo = np.where(np.isnan(solo), levels, solo)
+    return solo, notes
+
+
+def told_by_traces(log_solo: np.ndarray, log_traces: np.ndarray) -> np.ndarray:
+    """(platforms, workloads) log seconds alone, where unknown as long as the trace (workloads,), NaN for
+    none, as traces and times of others there are related: times a factor, or plus so many seconds, as is
+    closer to those known."""
+    out = log_solo.copy()
+    for here in out:
+        both = np.isfinite(here) & np.isfinite(log_traces)
+        longer = here[both] - log_traces[both]
+        told = log_traces + (np.median(longer) if both.any() else 0.0)
+        if both.sum() >= FEWEST_TRACED:
+            extra = np.exp(here[both]) - np.exp(log_traces[both])
+            moved = np.log(np.exp(log_traces) + max(0.0, float(np.median(extra))))
+            off = [np.median(np.abs((way - here)[both])) for way in (told, moved)]
+            told = moved if off[1] < off[0] else told
+        here[np.isnan(here)] = told[np.isnan(here)]
+    return out
+
+
+def closest_times(
+    cell: np.ndarray, log_runtime: np.ndarray, cells: int, trust: np.ndarray | None = None
+) -> np.ndarray:
+    """(cells,) log seconds of the least mean relative error over the cell's runs, NaN where there is none.
+    trust: (n,) how much each run counts.
+
+    That is the median with weights of one over the time, which of times of two kinds takes the short ones:
+    who answers with the long ones is off by their ratio where a run is short. Between two runs it is read off
+    the line between them, so that of times that hardly differ it is the plain median.
+    """
+    out = np.full(cells, np.nan)
+    order = np.lexsort((log_runtime, cell))
+    starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    for own in np.split(order, starts[1:]) if len(order) else []:
+        times = log_runtime[own]
+        weight = np.exp(times[0] - times) * (1.0 if trust is None else trust[own])
+        out[cell[own[0]]] = np.interp(0.5 * weight.sum(), np.cumsum(weight) - weight / 2, times)
+    return out
+
+
+def _levels(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], solo: np.ndarray
+) -> np.ndarray:
+    """(platforms, workloads) log seconds alone as runs beside others suggest them: less additive effects of
+    co-runners and what is typical where times alone are known; where none is, as if no slowdown were."""
+    c = runs.colocations
+    w, p = len(names[0]), len(names[1])
+    workload, platform, corunner = (codes.astype(np.int64) for codes in c.recode(*names))
+    beside = c.number_of_corunners > 0
+    log_runtime, cell = np.log(runs.runtime_seconds), platform * w + workload
+    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    at, share = platform[row] * w + corunner, 1 / c.number_of_corunners[row]
+    slow = (log_runtime - solo[platform, workload])[beside]
+    typical = float(np.median(slow[np.isfinite(slow)])) if np.isfinite(slow).any() else 0.0
+    count = np.bincount(cell[beside], minlength=p * w)
+    weight = np.bincount(at, share, p * w) + SHRINKAGE
+    effect, level = np.zeros(p * w), np.zeros(p * w)
+    for _ in range(SWEEPS):
+        pressed = np.bincount(row, share * effect[at], len(runs))
+        total = np.bincount(cell[beside], (log_runtime - pressed)[beside], p * w)
+        level = total / np.maximum(count, 1)
+        left = log_runtime - level[cell]
+        effect = np.bincount(at, share * left[row], p * w) / weight
+    return np.where(count > 0, level - typical, np.nan).reshape(p, w)

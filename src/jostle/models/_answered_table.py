@@ -1,0 +1,240 @@
+"""Many questions in a table, each with an answer or with the reason why it has none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jostle._base.confidence import exact_confidence
+from jostle._base.report import Glance
+from jostle.conformal import OUTCOMES
+from jostle.data import RAGGED, Colocations, read_rows, write_table
+from jostle.data.tables import cells
+from jostle.errors import JostleError, UnknownName, UsageError
+
+ASKED = ("workload", "platform", "corunners")
+# Status of a row: answered with a valid bound; answered, but no bound is valid; a name that the model does
+# not know; a row that asks nothing.
+OK, NO_BOUND, UNKNOWN, BAD = "ok", "no_bound", "unknown_name", "bad_row"
+_TEXTS = ("outcome", "pool", "evidence", "status", "reason")
+_ANSWERED = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
+
+
+@dataclass(frozen=True, repr=False)
+class AnsweredTable(Glance):
+    """One answer for each of n rows, in their order.
+
+    asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
+    stands in it. ignored: the other columns. corunners: n lists, None for a bad row. seconds,
+    bound_seconds: (n,), NaN where there is no answer, infinite where no bound is valid. outcome: (n,) of
+    jostle.conformal.OUTCOMES, or empty. calibration_runs, rank: (n,), of the score that is the bound. status:
+    (n,) `ok`, `no_bound`, `unknown_name` or `bad_row`. reason: (n,) sentences, empty where all is well.
+    """
+
+    asked: list[dict[str, Any]]
+    where: str
+    numbers: list[int]
+    corunners: list[list[str] | None]
+    seconds: np.ndarray
+    bound_seconds: np.ndarray
+    outcome: np.ndarray
+    pool: np.ndarray
+    evidence: np.ndarray
+    calibration_runs: np.ndarray
+    rank: np.ndarray
+    status: np.ndarray
+    reason: np.ndarray
+    confidence: float
+    ignored: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """How many rows, and what became of them."""
+        facts = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
+        names, times = np.unique(self.status.astype(str), return_counts=True)
+        return facts + [(str(name), f"{count}") for name, count in zip(names, times, strict=True)]
+
+    @property
+    def is_answered(self) -> np.ndarray:
+        """(n,) bool: whether there is a prediction."""
+        return np.isin(self.status, (OK, NO_BOUND))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The rows' own columns, then the answers. A column of the rows that is called as an answer is
+        keeps its values under its name and `_asked`."""
+        own = {name: [row.get(name) for row in self.asked] for name in _names(self.asked)}
+        own["corunners"] = list(self.corunners)
+        rest = ("outcome", "pool", "calibration_runs", "evidence", "status", "reason")
+        return own | {
+            "runtime_seconds": _numbers(self.seconds),
+            "bound_seconds": _numbers(self.bound_seconds),
+            **{name: getattr(self, name).tolist() for name in rest},
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What columns gives, row by row."""
+        columns = self.columns()
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def to_table(self) -> pa.Table:
+        """An Arrow table; `.to_pandas()` and `polars.from_arrow` make it one of theirs."""
+        import pyarrow as pa
+
+        columns = {}
+        for name, values in self.columns().items():
+            kind = pa.list_(pa.string()) if name == "corunners" else None
+            try:
+                columns[name] = pa.array(values, kind)
+            except (pa.ArrowException, TypeError):  # cells of many kinds
+                columns[name] = pa.array([None if v is None else str(v) for v in values])
+        return pa.table(columns)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """A CSV, Parquet, Arrow or JSON file, by its ending. Raises UsageError, NotPermitted."""
+        write_table(self.to_table(), path)
+
+
+def answers(
+    model: Any,
+    table: Any,
+    confidence: float,
+    columns: Mapping[str, str] | None = None,
+    separator: str = cells.SEPARATOR,
+    *,
+    tail: bool = False,
+    mix_by: str | None = None,
+) -> AnsweredTable:
+    """What Model.answer gives."""
+    exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
+    rows_read = read_rows(table, ASKED, columns, others=_kept_as)
+    known = _Known(model)
+    parsed = [known.parsed(row, separator) for row in rows_read.rows]
+    n = len(parsed)
+    blank = {name: np.full(n, "", object) for name in ("outcome", "pool", "evidence")}
+    table_of_answers = AnsweredTable(
+        asked=[{k: v for k, v in row.items() if k != RAGGED} for row in rows_read.rows],
+        where=rows_read.where,
+        numbers=rows_read.numbers,
+        corunners=[None if one.row is None else list(one.row[2]) for one in parsed],
+        seconds=np.full(n, np.nan),
+        bound_seconds=np.full(n, np.nan),
+        calibration_runs=np.zeros(n, np.int64),
+        rank=np.zeros(n, np.int64),
+        status=np.array([one.status for one in parsed], object),
+        reason=np.array([one.reason for one in parsed], object),
+        confidence=confidence,
+        ignored=rows_read.ignored,
+        **blank,
+    )
+    good = [i for i in range(n) if parsed[i].status == OK]
+    rows = [parsed[i].row for i in good]
+    if mix_by is not None and rows:
+        model = model.for_mix(_colocations(rows), mix_by)
+    _fill(model, table_of_answers, rows, np.array(good, np.int64), tail)
+    return table_of_answers
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """row: workload, platform, co-runners."""
+
+    row: tuple[str, str, tuple[str, ...]] | None
+    status: str = OK
+    reason: str = ""
+
+
+class _Known:
+    """The names of a model, and what is wrong with a row that has others."""
+
+    def __init__(self, model: Any) -> None:
+        predictor = model.predictor
+        self.lists = {
+            "workload": tuple(predictor.workload_names),
+            "platform": tuple(predictor.platform_names),
+        }
+        self.sets = {kind: frozenset(names) for kind, names in self.lists.items()}
+        only = self.lists["platform"]
+        self.only_platform = only[0] if len(only) == 1 else None
+        self.reasons: dict[tuple[str, str], str] = {}
+
+    def parsed(self, row: Mapping[str, Any], separator: str) -> _Parsed:
+        try:
+            if RAGGED in row:
+                raise ValueError(str(row[RAGGED]))
+            workload = cells.text(row.get("workload"), "workload")
+            platform = cells.text(row.get("platform"), "platform") or self.only_platform
+            for name, cell in (("workload", workload), ("platform", platform)):
+                if cell is None:
+                    raise ValueError(f"the row has no {name}")
+            others = cells.entries(row.get("corunners"), "corunners", separator)
+            if bad := [one for one in others if not isinstance(one, str) or not one.strip()]:
+                raise ValueError(f"corunners holds {bad[0]!r}, not a name")
+        except ValueError as error:
+            return _Parsed(None, BAD, str(error))
+        names = (str(workload), str(platform), tuple(sorted(others)))
+        for kind, name, column in (
+            ("workload", names[0], "workload"),
+            ("platform", names[1], "platform"),
+            *(("workload", name, "co-runner") for name in names[2]),
+        ):
+            if name not in self.sets[kind]:
+                return _Parsed(names, UNKNOWN, self._unknown(kind, name, column))
+        return _Parsed(names)
+
+    def _unknown(self, kind: str, name: str, column: str) -> str:
+        key = (column, name)
+        if key not in self.reasons:
+            self.reasons[key] = str(UnknownName(column, name, self.lists[kind]))
+        return self.reasons[key]
+
+
+def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, tail: bool) -> None:
+    """Fill in the model's answers; a co-location that it refuses does not stop the others."""
+    if not len(rows):
+        return
+    query = _colocations(rows)
+    try:
+        seconds, bounds = model.predict_and_bound(query, made.confidence, tail=tail)
+    except UsageError:
+        raise
+    except JostleError as error:
+        if len(rows) == 1:
+            made.status[at], made.reason[at] = BAD, str(error)
+            return
+        half = len(rows) // 2
+        _fill(model, made, rows[:half], at[:half], tail)
+        _fill(model, made, rows[half:], at[half:], tail)
+        return
+    made.seconds[at], made.bound_seconds[at] = seconds, bounds.seconds
+    made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool
+    made.evidence[at], made.calibration_runs[at] = bounds.evidence, bounds.n
+    made.rank[at] = bounds.rank
+    none = at[~bounds.is_valid]
+    made.status[none] = NO_BOUND
+    made.reason[none] = [OUTCOMES[outcome] for outcome in bounds.outcome[~bounds.is_valid]]
+
+
+def _colocations(rows: Sequence[Any]) -> Colocations:
+    workload, platform, corunners = zip(*rows, strict=True)
+    return Colocations.from_columns(workload=workload, platform=platform, corunners=corunners)
+
+
+def _kept_as(name: str) -> str:
+    return f"{name}_asked" if name in _ANSWERED else name
+
+
+def _names(rows: list[dict[str, Any]]) -> list[str]:
+    """Columns in the order they come in, those that are asked about in any case."""
+    return list(dict.fromkeys([*ASKED, *(name for row in rows for name in row)]))
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    """Without NaN, which some readers of files take for text."""
+    return [None if np.isnan(value) else float(value) for value in values]

@@ -1,0 +1,309 @@
+"""What an answer rests on, in terms that one can act on, for a model of any method.
+
+All of it comes from what every model has: predictions with and without each co-runner, the runs that were
+learned from, and the bound. What the method itself knows of its answer is `explain` of what it learned.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._base.report import Report, Table, duration
+from jostle.errors import JostleError, UsageError
+from jostle.models.timelines._timelines import Timelines
+
+if TYPE_CHECKING:
+    from jostle.conformal import Bounds
+    from jostle.data import Runs
+
+ENOUGH = 20  # runs of a name past which more of it hardly change its answers
+_A_THOUSANDTH = 1e-3
+
+
+@dataclass(frozen=True)
+class CorunnerCost:
+    """without_seconds: the prediction if it were not there. itself_ratio: how many times longer the co-runner
+    takes beside all than without this workload; NaN where there is no answer."""
+
+    name: str
+    without_seconds: float
+    itself_ratio: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measured co-location most like the one asked about. runs: how many. seconds: their median."""
+
+    workload: str
+    platform: str
+    corunners: tuple[str, ...]
+    runs: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Why:
+    """seconds, alone_seconds: predicted, and predicted alone; NaN where there is no answer. bounds: of this
+    one. corunners: what each costs. evidence: runs that were learned from, by what they share with the
+    question. nearest: None where no runs were given, or none is of the workload or platform.
+    doubt: what the answer rests on least. measure: what would remove it. over: `throughout` in this company,
+    a `timeline` of it, of which each co-runner is missing as a whole, or the `future`."""
+
+    workload: str
+    platform: str
+    seconds: float
+    bounds: Bounds
+    alone_seconds: float
+    corunners: tuple[CorunnerCost, ...]
+    evidence: dict[str, int]
+    nearest: Measured | None
+    doubt: str
+    measure: str
+    over: str = "throughout"
+
+    @property
+    def bound_seconds(self) -> float:
+        """Infinite where no bound is valid."""
+        return float(self.bounds.seconds[0])
+
+    @property
+    def confidence(self) -> float:
+        """Of the bound."""
+        return self.bounds.confidence
+
+    def to_json(self) -> dict[str, Any]:
+        own = {name: value for name, value in vars(self).items() if name != "bounds"}
+        return own | {
+            "bound_seconds": self.bound_seconds,
+            "confidence": self.confidence,
+            "corunners": [dict(vars(one)) for one in self.corunners],
+            "nearest": None if self.nearest is None else vars(self.nearest),
+        }
+
+    def report(self) -> Report:
+        """Sentences, and a table where there are co-runners."""
+        beside = _listed([one.name for one in self.corunners])
+        where = f"{self.workload} on {self.platform} {f'beside {beside}' if beside else 'alone'}"
+        if self.over != "throughout":
+            where += (
+                f" in turn, over {'this timeline' if self.over == 'timeline' else 'what may come'}"
+            )
+        at_most = (
+            f", at most {duration(self.bound_seconds)} with confidence {self.confidence:g}"
+            if np.isfinite(self.bound_seconds)
+            else ""
+        )
+        parts: list[Table | str] = [f"{where}: {duration(self.seconds)}{at_most}", ""]
+        if self.corunners:
+            parts += [*self._costs(), ""]
+        parts.append(f"Rests on {self._rests()}.")
+        if self.nearest is not None:
+            n = self.nearest
+            times = "once" if n.runs == 1 else f"{n.runs} times, in the median"
+            near = f"beside {_listed(n.corunners)}" if n.corunners else "alone"
+            parts.append(
+                f"Nearest measured: {n.workload} on {n.platform} {near}, {times} {duration(n.seconds)}."
+            )
+        parts += [f"Largest doubt: {self.doubt}.", f"What would help: {self.measure}."]
+        return Report(self.to_json(), parts)
+
+    def __str__(self) -> str:
+        """The same in plain lines."""
+        lines = []
+        for part in self.report().tables:
+            if isinstance(part, str):
+                lines.append(part)
+            else:
+                every = [list(part.columns), *map(list, part.rows)]
+                width = [max(map(len, column)) for column in zip(*every, strict=True)]
+                lines += [
+                    "  ".join(cell.ljust(w) for cell, w in zip(row, width, strict=True)).rstrip()
+                    for row in every
+                ]
+        return "\n".join(lines)
+
+    def _costs(self) -> list[Table | str]:
+        rows = [
+            [
+                one.name,
+                duration(one.without_seconds),
+                _change(self.seconds, one.without_seconds),
+                _times(one.itself_ratio),
+            ]
+            for one in self.corunners
+        ]
+        alone = f"Alone it would take {duration(self.alone_seconds)}"
+        slower = self.seconds / self.alone_seconds
+        if np.isfinite(slower):
+            same = abs(slower - 1) < _A_THOUSANDTH
+            alone += ": they do not slow it" if same else f": beside them {_times(slower)}"
+        columns = ["co-runner", "without it", "costs", "is itself slowed by it"]
+        return [alone + ".", Table(columns, rows, right=(1, 2, 3))]
+
+    def _rests(self) -> str:
+        e = self.evidence
+        parts = [f"{e['workload']} runs of {self.workload}"]
+        if self.corunners:
+            parts[0] += f" ({e['beside']} of them beside others)"
+        parts.append(f"{e['platform']} on {self.platform}")
+        if self.corunners:
+            parts.append(f"{e['corunner']} with the co-runner that has the fewest")
+        if e["same_set"] >= 0:
+            parts.append(f"{e['same_set']} of exactly this")
+        return ", ".join(parts)
+
+
+def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> Why:
+    """One co-location, or one timeline. Raises UsageError for several, UnknownName."""
+    if len(asked) != 1:
+        raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
+    timed = asked if isinstance(asked, Timelines) else None
+    here: Any = asked if timed is None else timed.colocations.take(timed.now)
+    workload, platform, corunners = here.row(0)
+    if timed is not None:
+        corunners = tuple(
+            sorted({name for one in timed.colocations.to_columns()["corunners"] for name in one})
+        )
+    bounds = model.bound(asked, confidence)
+    seconds = float(model.predict(asked)[0])
+    evidence = model.evidence(here)
+    counts = {
+        name: int(getattr(evidence, name)[0])
+        for name in ("workload", "beside", "platform", "platform_beside", "corunner", "same_set")
+    }
+    cost: dict[str, CorunnerCost] = {}  # of a name that is there more than once, too
+    names = list(dict.fromkeys(corunners))
+    rests = [_without(corunners, name) for name in names]
+    others = [
+        *((name, (*rest, workload)) for name, rest in zip(names, rests, strict=True)),
+        *zip(names, rests, strict=True),
+        *((workload, rest) for rest in (rests if timed is None else ())),
+        (workload, ()),
+    ]
+    *each, alone = _seconds(model, platform, others)
+    if timed is not None:
+        each += [float(model.predict(timed.without(name))[0]) for name in names]
+    for name, beside, apart, without in zip(names, *np.split(np.array(each), 3), strict=True):
+        cost[name] = CorunnerCost(name, float(without), float(beside / apart))
+    doubt, measure = _doubt(workload, platform, corunners, counts, str(bounds.outcome[0]))
+    return Why(
+        workload,
+        platform,
+        seconds,
+        bounds,
+        alone if corunners else seconds,
+        tuple(cost[name] for name in corunners),
+        counts,
+        None if runs is None else nearest_measured(runs, workload, platform, corunners),
+        doubt,
+        measure,
+        "throughout" if timed is None else timed.over[0],
+    )
+
+
+def _without(corunners: tuple[str, ...], name: str) -> tuple[str, ...]:
+    place = corunners.index(name)
+    return corunners[:place] + corunners[place + 1 :]
+
+
+def _seconds(model: Any, platform: str, asked: list[tuple[str, tuple[str, ...]]]) -> list[float]:
+    """Predictions of workloads beside others, NaN where there is none: a co-runner may be one that never ran
+    as a workload."""
+    from jostle.data import Colocations
+
+    every = Colocations.from_columns(
+        workload=[workload for workload, _ in asked],
+        platform=[platform] * len(asked),
+        corunners=[list(corunners) for _, corunners in asked],
+    )
+    try:
+        return model.predict(every).tolist()
+    except JostleError:
+        if len(asked) == 1:
+            return [float("nan")]
+        return [_seconds(model, platform, [one])[0] for one in asked]
+
+
+def nearest_measured(
+    runs: Runs, workload: str, platform: str, corunners: tuple[str, ...]
+) -> Measured | None:
+    """The co-location of the workload with the most co-runners in common and the fewest others, on the
+    platform if it ran there, elsewhere if not."""
+    ok = runs.ok()
+    c = ok.colocations
+    if workload not in c.workload_names:
+        return None
+    mine = np.flatnonzero(c.workload == c.workload_names.index(workload))
+    there = [i for i in mine if c.platform_names[c.platform[i]] == platform]
+    rows = np.array(there, np.int64) if there else mine
+    if not len(rows):
+        return None
+    wanted = Counter(corunners)
+
+    def apart(i: Any) -> int:
+        beside = Counter(c.row(int(i))[2])
+        return (wanted - beside).total() + (beside - wanted).total()
+
+    best = int(min(rows, key=apart))
+    same = rows[c.group[rows] == c.group[best]]
+    names = c.row(best)
+    return Measured(*names, len(same), float(np.median(ok.runtime_seconds[same])))
+
+
+def _doubt(
+    workload: str, platform: str, corunners: tuple[str, ...], counts: dict[str, int], outcome: str
+) -> tuple[str, str]:
+    """(what the answer rests on least, the measurement that would remove it)."""
+    here = f"{workload} on {platform}"
+    beside = f" beside {_listed(corunners)}" if corunners else ""
+    if not counts["workload"] or not counts["platform"]:
+        name = workload if not counts["workload"] else platform
+        return (
+            f"no run of {name} was learned from",
+            f"some {ENOUGH} runs of it, alone and beside others",
+        )
+    if corunners and not (counts["beside"] and counts["platform_beside"]):
+        if not counts["beside"]:
+            return f"{workload} was measured alone only", f"runs of {here} beside others"
+        return f"nothing was measured beside others on {platform}", f"runs of {here} beside others"
+    if outcome in ("unseen_group", "larger_sets"):
+        return (
+            f"no run to check against had {len(corunners)} co-runners",
+            f"sets of {len(corunners) + 1} measured together",
+        )
+    weakest = min(
+        [(counts["workload"], workload), (counts["platform"], platform)]
+        + ([(counts["corunner"], "the co-runner with the fewest")] if corunners else [])
+    )
+    if weakest[0] < ENOUGH:
+        return (
+            f"only {weakest[0]} run{'s' if weakest[0] != 1 else ''} tell of {weakest[1]}",
+            f"some {ENOUGH - weakest[0]} more of it, beside others among them",
+        )
+    if corunners and counts["same_set"] == 0:
+        return f"these were never measured together on {platform}", f"one run of {here}{beside}"
+    if outcome == "too_few_runs":
+        return "too few runs were held out for this confidence", "more runs of any such kind"
+    return "how much single runs of the same differ", f"repeats of {here}{beside}"
+
+
+def _listed(names: Any) -> str:
+    names = list(names)
+    return " and ".join(([", ".join(names[:-1])] if names[1:] else []) + names[-1:])
+
+
+def _times(ratio: float) -> str:
+    return "no answer" if not np.isfinite(ratio) else f"× {ratio:.2f}"
+
+
+def _change(seconds: float, without: float) -> str:
+    change = seconds - without
+    if not np.isfinite(change):
+        return "no answer"
+    if abs(change) < _A_THOUSANDTH * seconds:
+        return "nothing"
+    return duration(change) if change > 0 else f"saves {duration(-change)}"

@@ -1,0 +1,210 @@
+"""Fit any method and calibrate it on runs that it did not learn from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jostle._base.progress import Progress, share_of
+from jostle._base.version import VERSION
+from jostle.conformal import Calibration
+from jostle.data import Runs
+from jostle.errors import require_choice, require_whole
+from jostle.learn import (
+    Data,
+    FitsAgain,
+    HeldOut,
+    Learner,
+    LearnsOnline,
+    LeavesOut,
+    Prepared,
+    default_method,
+    held_out_again,
+    method_of,
+    one_thread,
+    without_inputs,
+)
+from jostle.models._grouped_names import groups_of
+from jostle.models._model import Model
+from jostle.models._new_names import runs_of_names_left_out
+from jostle.models._residual_baseline import Usual
+from jostle.models._training_recipe import WayToLearn
+from jostle.models.timelines._timeline_training import OverTime
+from jostle.models.updates._cross_conformal import Crossed, fit_crossed
+from jostle.models.updates._refit import MOST_AGAIN
+from jostle.models.updates._replay_buffer import Kept
+
+UNITS = ("window", "row", "together")
+# The share of the runs alone, or of those beside others, that is calibrated on, above which answers come from
+# a second fit to all of them: larger campaigns have no need to spend so many.
+MUCH_HELD_OUT = 0.15
+
+
+@one_thread()
+def fit(
+    data: Any,
+    method: Learner[Any] | type[Learner[Any]] | str | None = None,
+    *,
+    seed: int = 0,
+    validation: Runs | None = None,
+    calibration: Runs | None = None,
+    calibrate_by: str | None = None,
+    prior: Runs | None = None,
+    new_names: bool = False,
+    by: str | None = None,
+    fitted_at: str | None = None,
+    progress: Progress | None = None,
+) -> Model:
+    """Fit a method and calibrate it on runs that it holds out itself.
+
+    data: what jostle.read gives, the path of a folder, a Dataset, runs, traces, or a table that
+    runs.from_table takes. method: a value object such as Factorization(rank=64), its class or its name;
+    by default all experts that the data allow (`ensemble`; of very many runs `factorization`).
+    validation, calibration: runs held out already, of which inputs of the method are not used; by default
+    both are drawn from the runs, with the seed. calibrate_by: `window`, `row` where the calibration runs
+    were drawn row by row, or `together` for a guarantee over sets of workloads that were never measured
+    together (both sides of a pair and its repeats are then drawn as one); by default what the method
+    says, and of a method that leaves runs out by itself none is held out (outcome `cross_validated`).
+    prior: runs measured elsewhere, which are learned from but never calibrated on, so that bounds speak
+    about the data's own runs alone. new_names: fit some ten to twenty times more, each time without some
+    of the names, so that names that were never or hardly measured have finite bounds (outcome
+    `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within each of
+    its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is given.
+    progress: called with (done, total, loss).
+    Where much is calibrated on, the method learns once more from all runs, to say how long. A run whose
+    company changed counts as one of its longest stretch, by the law of rates (see _over_time).
+    The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
+    """
+    require_whole("seed", seed)
+    source = Data.of(data)
+    method = method_of(default_method(source) if method is None else method)
+    over_time = OverTime.of(source, method.needs, seed)
+    if over_time is not None:
+        validation, calibration, prior = (
+            None if one is None else over_time.of_longest(one)
+            for one in (validation, calibration, prior)
+        )
+    prepared = method.prepare(source if over_time is None else over_time.data)
+    drawn = calibrate_by or prepared.calibrate_by
+    require_choice("unit to calibrate by", drawn, UNITS)
+    more = {"fitted_at": fitted_at, "calibrated_by": drawn, "by": by, "new_names": new_names}
+    metadata = _about(method, source, seed) | more
+    held = _held(method, prepared, seed, drawn, (validation, calibration), by)
+    groups = None if by is None else groups_of(prepared.runs, by)
+    is_held_out = validation is not None and calibration is not None
+    may_cross = prior is None and not (is_held_out or calibrate_by or new_names)
+    if may_cross and isinstance(method, LeavesOut):
+        crossed = fit_crossed(
+            method,
+            prepared,
+            by=drawn,
+            seed=seed,
+            groups=groups,
+            taken_by=None if over_time is None else over_time.taken_by,
+            progress=progress,
+        )
+        if crossed is not None:
+            return _crossed_model(crossed, metadata, prepared, over_time)
+    again = not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
+    number = 1 + again + new_names
+    parts = iter([share_of(progress, k, number) for k in range(number)])
+    learning = WayToLearn(method, drawn, seed, prior)
+    fitted, selection = learning.from_rest(held, next(parts))
+    acts = None
+    if over_time is not None:
+        acts = over_time.acts(held.calibration, [(fitted, np.arange(len(held.calibration)))], seed)
+        held = over_time.calibrated(held, fitted)
+    calibrated = Calibration.fit(
+        fitted, selection, held.calibration, by=drawn, groups=groups, is_close=prepared.is_close
+    )
+    calibrated = replace(calibrated, is_reckoned=over_time is not None)
+    if new_names:
+        left_out = runs_of_names_left_out(learning, prepared, groups, next(parts))
+        calibrated = calibrated.with_held_out(*left_out)
+    chosen = int(held.learn.runs.is_chosen.sum())
+    counts = len(held.learn.runs), len(held.validation), len(held.calibration)
+    metadata["runs"] = _counts(*counts, prior, chosen, over_time)
+    whole = learning.from_all(held, next(parts)) if again else None
+    kept = _kept(method, held, drawn, seed)
+    model = Model(fitted, calibrated, metadata, kept=kept, whole=whole, acts=acts)
+    if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
+        model.usual = Usual.of(model, held.calibration)
+    return model
+
+
+def _about(method: Learner[Any], source: Data, seed: int) -> dict[str, Any]:
+    return {
+        "method": method.name,
+        "settings": dict(vars(method)),
+        "seed": seed,
+        "jostle_version": VERSION,
+        "data_version": source.version,
+    }
+
+
+def _crossed_model(
+    crossed: Crossed, metadata: dict[str, Any], prepared: Prepared, over_time: OverTime | None
+) -> Model:
+    runs = prepared.runs
+    counts = len(runs), 0, len(crossed.calibration_runs)
+    metadata["runs"] = _counts(*counts, None, int(runs.is_chosen.sum()), over_time)
+    if over_time is None:
+        return crossed.model(Model, metadata)
+    acts = over_time.acts(runs, crossed.without, int(metadata["seed"]))
+    reckoned = replace(crossed.calibration, is_reckoned=True)
+    return replace(crossed, calibration=reckoned).model(Model, metadata, acts)
+
+
+def _counts(
+    fitted: int, validation: int, calibration: int, prior: Runs | None, chosen: int, over_time: Any
+) -> dict[str, int]:
+    more = 0 if prior is None else len(prior.ok())
+    return {
+        "fitted": fitted + more,
+        "validation": validation,
+        "calibration": calibration,
+        "prior": more,
+        **({"chosen": chosen} if chosen else {}),
+        **({} if over_time is None else {"changing": over_time.changing}),
+    }
+
+
+def _spent(prepared: Prepared, calibration: Runs) -> float:
+    """The share that is calibrated on, of the runs alone or of those beside others, whichever is larger: many
+    runs alone, or that are inputs, make up for none of the few beside others."""
+    beside = prepared.runs.colocations.number_of_corunners > 0
+    of_these = calibration.colocations.number_of_corunners > 0
+    rows = ~prepared.inputs
+    parts = ((~of_these, rows & ~beside), (of_these, rows & beside))
+    return max(float(part.sum()) / max(int(whole.sum()), 1) for part, whole in parts)
+
+
+def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> Kept | None:
+    """What the model needs to learn more; None where it cannot."""
+    if isinstance(method, LearnsOnline):
+        return Kept.of(held.learn.runs, held.calibration, by, seed)
+    whole = Runs.concatenate([held.learn.runs, held.validation])
+    if isinstance(method, FitsAgain) and len(whole) <= MOST_AGAIN:
+        return Kept.all_of(whole, held.calibration, by)
+    return None
+
+
+def _held(
+    method: Learner[Any],
+    prepared: Prepared,
+    seed: int,
+    drawn: str,
+    own: tuple[Runs | None, Runs | None],
+    by: str | None,
+) -> HeldOut:
+    """What is learned from, validated on and calibrated on."""
+    validation, calibration = own
+    if validation is None or calibration is None:
+        return held_out_again(prepared, seed, drawn, grouped=by is not None)
+    return HeldOut(
+        prepared,
+        without_inputs(method, prepared, validation),
+        without_inputs(method, prepared, calibration),
+    )

@@ -1,0 +1,144 @@
+"""What a model's errors were like on the runs its bounds were calibrated on: what drifts are told from."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._base.tensors import Serializable
+from jostle.conformal import Selection, UsualLevels, candidates_of, pool_of, usual_levels
+
+if TYPE_CHECKING:
+    from jostle.data import Colocations, Runs
+    from jostle.learn import KeptRuns
+
+FLEET = "fleet"
+KINDS = ("device", "platform", "workload")  # the wider first
+# Errors are told in units of what is usual, and no clock is better than a thousandth.
+LEAST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True)
+class Usual(Serializable):
+    """What errors were like on runs that the model did not learn from, for each kind of names, in the order
+    of KindNames."""
+
+    levels: dict[str, UsualLevels]
+
+    @classmethod
+    def of(cls, model: Any, calibration: Runs | KeptRuns) -> Usual:
+        """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
+        kinds, usual = KindNames.of(model.predictor), standard_scores(model)
+        keys = kinds.keys(calibration.ok().colocations)
+        pairs = zip(*(one.tolist() for one in _standard(model)), strict=True)
+        scores = np.array(
+            [normal_score(usual[d], s) if np.isfinite(s) else np.nan for d, s in pairs]
+        )
+        every = [np.zeros(len(scores), np.int64), *keys]
+        levels = usual_levels(scores, every, [1, *(len(kinds.names[kind]) for kind in KINDS)])
+        return cls(dict(zip((FLEET, *KINDS), levels, strict=True)))
+
+
+UsualOf = Callable[[int], tuple[int, float, float]]  # usual_of a model, of a number of co-runners
+
+
+def usual_errors(
+    predictor: Any, runs: Runs, usual: UsualOf
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of n runs: (errors in usual spreads from the usual median, infinite without an answer; usual spreads in
+    log seconds; numbers of co-runners)."""
+    part = Selection.of(predictor, runs)
+    (place, median, mad), rows = _of_rows(usual, part.degree), np.arange(len(part.degree))
+    standard = (part.scores[place, rows] - median) / mad
+    return standard, mad * part.candidates.scale[place, rows], part.degree
+
+
+@dataclass(frozen=True)
+class KindNames:
+    """names: of each of KINDS, where devices are what stands behind the colon of platforms' names.
+    device_of_platform: (platforms,) codes."""
+
+    names: dict[str, tuple[str, ...]]
+    device_of_platform: np.ndarray
+
+    @classmethod
+    def of(cls, predictor: Any) -> KindNames:
+        platforms = tuple(predictor.platform_names)
+        devices, codes = np.unique([device_of(name) for name in platforms], return_inverse=True)
+        names = (tuple(devices.tolist()), platforms, tuple(predictor.workload_names))
+        return cls(dict(zip(KINDS, names, strict=True)), codes.reshape(-1).astype(np.int64))
+
+    def keys(self, colocations: Colocations) -> np.ndarray:
+        """(3, n) codes of device, platform and workload, all of them known."""
+        workload, platform, _ = colocations.recode(self.names["workload"], self.names["platform"])
+        return np.stack([self.device_of_platform[platform], platform, workload])
+
+    def know(self, colocations: Colocations) -> np.ndarray:
+        """(n,) bool: every name of the row, those of co-runners, too."""
+        return colocations.known_in(self.names["workload"], self.names["platform"])
+
+
+def device_of(platform: str) -> str:
+    """hc-42 of iwasm-a:hc-42, and the platform itself where nothing is behind a colon."""
+    return platform.partition(":")[2] or platform
+
+
+def usual_of(model: Any, degree: int) -> tuple[int, float, float]:
+    """(the candidate that bounds a number of co-runners, median and usual spread of its scores): of the
+    nearest number of co-runners that was calibrated on where there is none."""
+    runs = model.calibration.runs
+    known = runs.degree[~runs.held_out]
+    if not len(known):
+        return 0, 0.0, 1.0
+    degree = int(known[np.argmin(np.abs(known - degree))])
+    way = model.calibration.ways.get(pool_of(degree))
+    place = way.stages[0] if way is not None else 0
+    scores = runs.scores[place, ~runs.held_out & (runs.degree == degree)]
+    scores = scores[np.isfinite(scores)]
+    if not len(scores):
+        return place, 0.0, 1.0
+    median = float(np.median(scores))
+    return place, median, max(float(np.median(np.abs(scores - median))), LEAST_SPREAD)
+
+
+def standard_scores(model: Any) -> dict[int, list[float]]:
+    """The calibration scores of every number of co-runners in usual spreads from the usual median, ascending;
+    what has no answer is left out."""
+    degree, standard = _standard(model)
+    each = {d: standard[degree == d] for d in np.unique(degree).tolist()}
+    return {d: np.sort(mine[np.isfinite(mine)]).tolist() for d, mine in each.items()}
+
+
+def _standard(model: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers of co-runners (n,), scores (n,) in usual spreads from the usual median) of its calibration
+    runs, names left out aside."""
+    own = model.calibration.runs
+    own = own.take(np.flatnonzero(~own.held_out))
+    place, median, mad = _of_rows(partial(usual_of, model), own.degree)
+    return own.degree, (own.scores[place, np.arange(len(own))] - median) / mad
+
+
+def _of_rows(usual: UsualOf, degree: np.ndarray) -> list[np.ndarray]:
+    """What is usual of the number of co-runners of each row: three (n,)."""
+    every = np.unique(degree)
+    each = np.array([usual(d) for d in every.tolist()]).reshape(-1, 3).T
+    place, median, mad = each[:, np.searchsorted(every, degree)]
+    return [place.astype(int), median, mad]
+
+
+def normal_score(usual: Sequence[float], standard: float) -> float:
+    """Of one by its rank among the usual ones, which are ascending; 0 where there are none."""
+    middle = 0.5 * (bisect_left(usual, standard) + bisect_right(usual, standard) + 1)
+    return NormalDist().inv_cdf(middle / (len(usual) + 1))
+
+
+def usual_spread(model: Any, colocations: Colocations) -> np.ndarray:
+    """(n,) log seconds that errors are usually off, of the way that bounds each number of co-runners."""
+    place, _, mad = _of_rows(partial(usual_of, model), colocations.number_of_corunners)
+    return candidates_of(model.predictor, colocations).scale[place, np.arange(len(mad))] * mad

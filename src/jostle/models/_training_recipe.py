@@ -1,0 +1,58 @@
+"""Learning from what is left after holding out, and in the end from all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jostle._base.progress import Progress
+from jostle.data import Runs
+from jostle.errors import needing_extras
+from jostle.learn import HeldOut, Learner, OffersChoice, Prepared, TakesPrior, halves
+
+
+@dataclass(frozen=True)
+class WayToLearn:
+    """by: the unit that was drawn whole. prior: runs measured elsewhere."""
+
+    method: Learner[Any]
+    by: str
+    seed: int
+    prior: Runs | None = None
+
+    def from_rest(self, held: HeldOut, progress: Progress | None) -> tuple[Any, Runs]:
+        """(what the method has learned, runs to choose among its ways to bound on, which it did not see)."""
+        watched, selection = held.validation, held.validation.take([])
+        if not isinstance(self.method, OffersChoice) or self.method.offers_choice:
+            # What bounds a pool is chosen on runs that the candidates were not learned from.
+            watched, selection = halves(held.validation, self.seed, self.by)
+        return self._fitted(held.learn.with_validation(watched), progress), selection
+
+    def from_all(self, held: HeldOut, progress: Progress | None) -> Any:
+        """What the method learns from the calibration runs, too. Those to validate on stay what they are."""
+        more, before = held.calibration, held.learn
+        none = np.zeros(len(more), bool)
+        learn = replace(
+            before,
+            runs=Runs.concatenate([before.runs, more]),
+            inputs=np.append(before.inputs, none),
+            required=np.append(before.required, none),
+            validation=held.validation,
+        )
+        return self._fitted(learn, progress)
+
+    def _fitted(self, learn: Prepared, progress: Progress | None) -> Any:
+        method, prior = self.method, None if self.prior is None else self.prior.ok()
+        with needing_extras():
+            if prior is not None and isinstance(method, TakesPrior):
+                return method.fit_with_prior(learn, prior, seed=self.seed, progress=progress)
+            joined = learn if prior is None else _joined(method, learn, prior)
+            return method.fit(joined, seed=self.seed, progress=progress)
+
+
+def _joined(method: Learner[Any], learn: Prepared, prior: Runs) -> Prepared:
+    """Prepared anew from both: a method that does not tell them apart learns from them together."""
+    whole = method.prepare(learn.data.with_runs(Runs.concatenate([learn.runs, prior])))
+    return whole.with_validation(learn.validation)

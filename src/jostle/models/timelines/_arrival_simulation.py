@@ -1,0 +1,231 @@
+"""Who ends when beside whom: nodes in small steps, from one change of company to the next.
+
+Everybody on a node works at the rate 1 / time beside the others; when one ends the others' rates change.
+Others come as they have lately come in the log: at a rate for each number of residents, named as they were
+on that platform. Many nodes, and many draws of each, go on side by side, so that the rates of all sets that
+come up in a step are asked for in one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._base.tensors import Serializable
+from jostle.data import Colocations
+
+if TYPE_CHECKING:
+    from jostle.data import Runs
+
+DRAWS = 9
+_STEPS = 200  # changes of company, past which it stays as it is
+_LATELY = 20_000  # runs, the last ones, of which newcomers are counted
+_SHARED = 5.0  # newcomers on all platforms that count as much as one's own
+
+
+@dataclass(frozen=True)
+class Newcomers(Serializable):
+    """rate_per_second: (k,) by the number of co-runners that a run has, none beyond. share: (platforms,
+    workloads), how often each name comes."""
+
+    rate_per_second: np.ndarray
+    share: np.ndarray
+
+    @classmethod
+    def of(cls, runs: Runs, workloads: tuple[str, ...], platforms: tuple[str, ...]) -> Newcomers:
+        """Of runs whose company changed, as their co-runners came; names that are not known do not come."""
+        runs = runs.ok()
+        if len(runs) > _LATELY:
+            at = runs.table.column("measured_at").combine_chunks().cast("int64")
+            latest = np.argsort(at.fill_null(0).to_numpy(), kind="stable")[-_LATELY:]
+            runs = runs.take(np.sort(latest))
+        parts = runs.stretches
+        c = parts.colocations
+        number = c.number_of_corunners
+        stretch = np.repeat(np.arange(len(c)), number)
+        follows = np.flatnonzero(np.diff(parts.row, prepend=-1) == 0)
+        # What one stretch has more of than the one before it, name by name.
+        names = len(c.workload_names)
+        key, count = np.unique(stretch * names + c.corunner, return_counts=True)
+        earlier = key - names
+        place = np.searchsorted(key, earlier)
+        place[place == len(key)] = 0
+        had = np.where(key[place] == earlier, count[place], 0) if len(key) else count
+        came = np.where(np.isin(key // names, follows), np.maximum(count - had, 0), 0)
+        into = np.bincount(key // names, came, len(c))
+        at = number - into.astype(np.int64)  # how many stayed as they came
+        most = int(number.max(initial=0))
+        joins = np.bincount(at[follows], into[follows], most + 1)
+        seconds = np.bincount(number, parts.seconds, most + 1)
+        rate = joins / np.maximum(seconds, 1e-9 * max(float(seconds.sum()), 1e-300))
+        rate[most] = 0.0
+        platform = c.recode(workloads, platforms)[1]
+        known = {name: code for code, name in enumerate(workloads)}
+        own = np.array([known.get(name, -1) for name in c.workload_names])
+        who, where, times = own[key % names], platform[key // names], came
+        good = (who >= 0) & (where >= 0) & (times > 0)
+        counted = np.zeros((len(platforms), len(workloads)))
+        np.add.at(counted, (where[good], who[good]), times[good])
+        every = counted.sum(axis=0) + 1e-9
+        counted += _SHARED * every / every.sum()
+        return cls(rate, counted / counted.sum(axis=1, keepdims=True))
+
+    def recoded(self, old: tuple[Any, Any], new: tuple[Any, Any]) -> Newcomers:
+        """In more names; who joined has not come. old, new: (workloads, platforms)."""
+        row, column = (
+            np.array([later.index(name) for name in earlier], np.int64)
+            for earlier, later in ((old[1], new[1]), (old[0], new[0]))
+        )
+        every = self.share.mean(axis=0)
+        share = np.zeros((len(new[1]), len(new[0])))
+        share[:, column] = every
+        share[np.ix_(row, column)] = self.share
+        return Newcomers(self.rate_per_second, share)
+
+
+def no_newcomers() -> Newcomers:
+    """Nobody comes."""
+    return Newcomers(np.zeros(1), np.zeros((0, 0)))
+
+
+class Rates:
+    """Seconds that what was learned predicts for members of sets, each asked for once."""
+
+    def __init__(self, fitted: Any) -> None:
+        known = getattr(fitted, "predictor", fitted)
+        self.fitted = fitted
+        self.names = tuple(known.workload_names), tuple(known.platform_names)
+        self._seconds: dict[bytes, float] = {}
+
+    def seconds(self, asked: Colocations, unknown: float = np.inf) -> np.ndarray:
+        """(n,) of co-locations; `unknown` for one with a name that it does not know."""
+        known = asked.known_in(*self.names)
+        seconds = np.full(len(asked), unknown)
+        if known.any():
+            seconds[known] = self.fitted.predict(asked.take(np.flatnonzero(known)))
+        return seconds
+
+    def of(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
+        """(s, k) seconds; infinite for nobody. platform: (s,) codes. members: (s, k) codes, -1 for nobody."""
+        s, k = members.shape
+        row, column = np.nonzero(members >= 0)
+        beside = np.sort(
+            np.take_along_axis(
+                members[row],
+                np.argsort(np.arange(k)[None, :] == column[:, None], axis=1, kind="stable"),
+                1,
+            )[:, :-1],
+            axis=1,
+        )
+        keys = np.column_stack([platform[row], members[row, column], beside]).astype(np.int32)
+        kinds, inverse = np.unique(keys, axis=0, return_inverse=True)
+        texts = [key[key >= 0].tobytes() for key in kinds]
+        new = np.array([n for n, key in enumerate(texts) if key not in self._seconds], np.int64)
+        if len(new):
+            some = kinds[new]
+            present = some[:, 2:] >= 0
+            offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int64)
+            asked = Colocations(*self.names, some[:, 1], some[:, 0], offsets, some[:, 2:][present])
+            seconds = self.fitted.predict(asked)
+            self._seconds.update(zip((texts[n] for n in new), seconds.tolist(), strict=True))
+        out = np.full((s, k), np.inf)
+        each = np.array([self._seconds[key] for key in texts])
+        out[row, column] = each[inverse.reshape(-1)]
+        return out
+
+
+@dataclass(frozen=True)
+class BusyNodes:
+    """Of s nodes. platform: (s,) codes. members: (s, k) workload codes, -1 for nobody. left: (s, k) shares of
+    their work. pace: (s, k), how many times faster than predicted each is, if not as fast. slots: (s,)
+    members at most, as many as were seen by default."""
+
+    platform: np.ndarray
+    members: np.ndarray
+    left: np.ndarray
+    pace: np.ndarray | None = None
+    slots: np.ndarray | None = None
+
+
+def spread_over(random: np.random.Generator) -> np.ndarray:
+    """(DRAWS,) uniform numbers, one in each equal part of 0 to 1: so few draws are then as even as can be."""
+    return (random.permutation(DRAWS) + random.random(DRAWS)) / DRAWS
+
+
+def ends(
+    rates: Rates, nodes: BusyNodes, newcomers: Newcomers, *, watched: int, seed: int = 0
+) -> np.ndarray:
+    """(s, watched) seconds from now to the end of each of the first members of the nodes; NaN for nobody, and
+    where a rate is not known. Who was only ever seen beside others, such as a service that runs on, stays.
+    Nodes are draws in turn, and the same draw of each has the same luck: what else is asked changes nothing.
+    """
+    platform, members, left = nodes.platform, nodes.members, nodes.left
+    random = np.random.default_rng(seed)
+    s, k = members.shape
+    room = max(k, len(newcomers.rate_per_second)) - k if newcomers.rate_per_second.any() else 0
+    members = np.concatenate([members, np.full((s, room), -1)], axis=1)
+    left = np.concatenate(
+        [np.where(members[:, :k] >= 0, left, np.inf), np.full((s, room), np.inf)], 1
+    )
+    speed = np.ones(members.shape)
+    if nodes.pace is not None:
+        speed[:, :k] = nodes.pace
+    most = np.full(s, members.shape[1])
+    if nodes.slots is not None:
+        most = np.minimum(nodes.slots, most)
+    hazard = np.append(newcomers.rate_per_second, 0.0)
+    cumulative = np.cumsum(newcomers.share, axis=1)
+    is_first = np.zeros(members.shape, bool)
+    is_first[:, :watched] = members[:, :watched] >= 0
+    clock, out = np.zeros(s), np.full((s, watched), np.nan)
+    for step in range(_STEPS + 1):
+        on = np.flatnonzero(is_first.any(axis=1))
+        if not len(on):
+            break
+        seconds = rates.of(platform[on], members[on]) / speed[on]
+        seconds[np.isnan(seconds)] = np.inf
+        is_first[on] &= np.isfinite(seconds)
+        watching = is_first[on].any(axis=1)
+        on, seconds = on[watching], seconds[watching]
+        with np.errstate(invalid="ignore"):
+            until = np.where(np.isfinite(seconds), left[on] * seconds, np.inf)
+        if step == _STEPS:
+            rest = np.where(
+                is_first[on], clock[on, None] + until, out_of(out[on], members.shape[1])
+            )
+            out[on] = rest[:, :watched]
+            break
+        luck, draw = (spread_over(random), spread_over(random)), on % DRAWS
+        residents = (members[on] >= 0).sum(axis=1)
+        rate = np.where(
+            residents < most[on], hazard[np.minimum(residents - 1, len(hazard) - 1)], 0.0
+        )
+        with np.errstate(divide="ignore"):
+            arrival = -np.log1p(-luck[0][draw]) / rate
+        drawn = luck[1][draw]
+        first = until.min(axis=1)
+        dt = np.minimum(first, arrival)
+        clock[on] += dt
+        left[on] -= dt[:, None] / seconds
+        over = (until <= dt[:, None] * (1 + 1e-12)) & (members[on] >= 0)
+        row, column = np.nonzero(over & is_first[on])
+        out[on[row], column] = clock[on[row]]
+        row, column = np.nonzero(over)
+        members[on[row], column], left[on[row], column] = -1, np.inf
+        is_first[on[row], column], speed[on[row], column] = False, 1.0
+        comes = np.flatnonzero(arrival < first)
+        if len(comes):
+            at = on[comes]
+            free = np.argmax(members[at] < 0, axis=1)
+            who = (cumulative[platform[at]] < drawn[comes, None]).sum(axis=1)
+            members[at, free] = np.minimum(who, cumulative.shape[1] - 1)
+            left[at, free], speed[at, free] = 1.0, 1.0
+    return out
+
+
+def out_of(ends: np.ndarray, width: int) -> np.ndarray:
+    """With columns of NaN up to the width."""
+    more = np.full((len(ends), width - ends.shape[1]), np.nan)
+    return np.concatenate([ends, more], axis=1)

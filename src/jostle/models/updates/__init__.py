@@ -1,0 +1,1 @@
+"""Changes a fitted model: updates, versions, suggested runs."""

@@ -1,0 +1,278 @@
+"""A model that learns new runs and new names without being fitted again, its bounds calibrated anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle._base.version import VERSION
+from jostle.conformal import Calibration, CalibrationRuns, Selection
+from jostle.data import Colocations
+from jostle.errors import UsageError
+from jostle.learn import KeptRuns, LeavesOut, one_thread
+from jostle.models._drift_watch import in_order
+from jostle.models._residual_baseline import Usual
+from jostle.models.updates._cross_conformal import fit_crossed
+from jostle.models.updates._drift_correction import NameMoved, as_measured_now
+from jostle.models.updates._refit import MOST_AGAIN, Again, learner_of
+from jostle.models.updates._replay_buffer import Kept
+
+if TYPE_CHECKING:
+    from jostle.data import Runs
+
+HELD_SHARE = 0.2  # of new windows, on which bounds are calibrated
+NAMES = ("workload", "platform")
+KNOWN_WELL = 20  # runs of each name in a window, from which it may be spared for that
+# Of each number of co-runners, the last ones; of groups ten times as many.
+MOST_CALIBRATION = 10_000
+MOST_UPDATES = 100  # that are remembered
+AGAIN = "Fit it again with jostle fit."
+
+
+@one_thread()
+def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, str | None]) -> Any:
+    """See Model.update."""
+    predictor, kept_runs = model.predictor, model.kept
+    method = learner_of(model.metadata)
+    if method is None:
+        raise UsageError(
+            f"the method {model.metadata.get('method')} does not learn new runs", fix=AGAIN
+        )
+    if kept_runs is None:
+        raise UsageError(
+            "the model keeps none of its runs, so it cannot learn more: an older Jostle fitted it, or "
+            f"its method is fitted again and it has learned over {MOST_AGAIN} runs",
+            fix=AGAIN,
+        )
+    by = str(model.metadata.get("calibrated_by") or "window")
+    runs = in_order(runs)
+    # What was chosen tells nothing of what is usual.
+    moved = [] if chosen else NameMoved.all_of(model, runs)
+    new = KeptRuns.of(runs, by)
+    _require_not_all_again(kept_runs, new)
+    new = as_measured_now(new, moved, np.flatnonzero(runs.is_ok))
+    as_learned = kept_runs
+    kept_runs = replace(
+        kept_runs,
+        learned=as_measured_now(kept_runs.learned, moved),
+        calibration=as_measured_now(kept_runs.calibration, moved),
+    )
+    if model.calibration.is_crossed:
+        return _updated_crossed(model, kept_runs, runs, new, chosen, stamp)
+    held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
+    held &= ~np.isin(new.unit, new.unit[runs.ok().is_chosen])
+    if isinstance(method, Again) and held.any():
+        held &= ~method.never_held(new, kept_runs.learned)
+    mine, others = new.take(np.flatnonzero(~held)), new.take(np.flatnonzero(held))
+    # What was kept to be fitted again knows the seed of the fit.
+    of_fit = int(model.metadata["seed"]) if kept_runs.is_whole else seed
+    more = _changed(as_learned.learned, kept_runs.learned)
+    learned = method.learned(predictor, mine, kept_runs.learned, seed=of_fit, **more)
+    most = MOST_CALIBRATION * (1 if model.calibration.groups is None else 10)
+    now = kept_runs.with_more(mine, others, seed, most)
+    joined = _joined_names(predictor, learned)
+    unmet = {
+        f"{kind}s": joined[f"{kind}s"] | {name for name, n in counts.items() if not n}
+        for kind, counts in ((kind, counts_of(predictor, kind)) for kind in NAMES)
+    }
+    bounds = _calibrated(model.calibration, learned, now, unmet)
+    # Names that joined have some calibration runs of their own before these are enough for a bound.
+    needed = any(joined.values()) or _has_few_runs(predictor) or _has_few_runs(learned)
+    if needed and not bounds.runs.held_out.any():
+        bounds = _with_names_taken_as_new(
+            bounds, method.folded_again(learned, now.learned, seed=seed)
+        )
+    added = {"learned": int((~held).sum()), "calibration": int(held.sum())}
+    metadata = _metadata(model, len(new), added, joined, len(now.calibration), stamp)
+    whole = model.whole
+    if whole is not None:
+        every = kept_runs.learned.joined(kept_runs.calibration)
+        more = _changed(as_learned.learned.joined(as_learned.calibration), every)
+        whole = method.learned(whole, new, every, seed=of_fit, **more)
+    updated_model = type(model)(learned, bounds, metadata, kept=now, whole=whole)
+    updated_model.usual = Usual.of(updated_model, now.calibration)
+    return updated_model
+
+
+def _updated_crossed(
+    model: Any, kept: Kept, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, str | None]
+) -> Any:
+    """The same of a model whose bounds rest on fits that leave runs out: all of them are made again."""
+    again = learner_of(model.metadata)
+    assert isinstance(again, Again)
+    assert isinstance(again.method, LeavesOut)
+    asked = _once(kept.calibration, model.calibration.runs.unit[: len(kept.calibration)])
+    # Of copies of one run the first is learned from: what calibrates comes before what does not.
+    every = asked.joined(kept.learned).joined(new)
+    free = np.repeat([True, False], [len(asked), len(kept.learned)])
+    of_new = ~(runs.ok().is_chosen | chosen)
+    crossed = fit_crossed(
+        again.method,
+        again.prepared(every),
+        may_calibrate=np.append(free, of_new),
+        by=str(model.metadata.get("calibrated_by") or "window"),
+        seed=int(model.metadata["seed"]),
+        groups=model.calibration.groups,
+    )
+    if crossed is None:
+        raise UsageError("no run of the model and of the new ones can be left out", fix=AGAIN)
+    joined = _joined_names(model.predictor, crossed.fitted)
+    calibrated = len(crossed.calibration_runs)
+    more = calibrated - int(model.metadata["runs"].get("calibration", 0))
+    added = {"learned": len(new), "calibration": max(more, 0)}
+    metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
+    return crossed.model(type(model), metadata)
+
+
+def _require_not_all_again(kept: Kept, new: KeptRuns) -> None:
+    """Runs that count twice would make bounds too sure. That all that are kept come again, each to the last
+    digit, is no chance; of single ones rounded times do not tell."""
+    known = kept.learned.joined(kept.calibration)
+    if not len(known) or len(new) < len(known):
+        return
+    every = known.joined(new)
+    key = np.stack([every.colocations.group, np.asarray(every.runtime_seconds).view(np.int64)])
+    at = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
+    if np.isin(at[: len(known)], at[len(known) :]).all():
+        raise UsageError(
+            "among the runs are all that the model has learned already, which would count twice",
+            fix="Give those measured since: jostle.data.runs_since(dataset, version).",
+        )
+
+
+def _changed(before: KeptRuns, now: KeptRuns) -> dict[str, Any]:
+    """What a method is told of kept runs of names that have drifted, if there are any."""
+    changed = before.runtime_seconds != now.runtime_seconds
+    return {"changed": changed} if changed.any() else {}
+
+
+def _once(runs: KeptRuns, unit: np.ndarray) -> KeptRuns:
+    """Without what stands there as part of another unit (n,), too: a run may have been asked about twice, of
+    its set and of its platform."""
+    key = np.stack([runs.colocations.group, np.asarray(runs.runtime_seconds).view(np.int64)])
+    _, first, at = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    return runs.take(np.flatnonzero(unit == unit[first][at.reshape(-1)]))
+
+
+def _metadata(
+    model: Any,
+    runs: int,
+    added: dict[str, int],
+    joined: dict[str, set[str]],
+    calibrated: int,
+    stamp: dict[str, str | None],
+) -> dict[str, Any]:
+    """Those of a model that has learned so many runs more. added: how many were learned from, and how many
+    came to those calibrated on, of which there are so many now. joined: names that are new."""
+    before = model.metadata
+    record = {"runs": runs, **added, **{f"new_{k}": len(v) for k, v in joined.items()}, **stamp}
+    counts = dict(before.get("runs", {}))
+    fitted = int(counts.get("fitted", 0)) + added["learned"]
+    return before | {
+        "jostle_version": VERSION,
+        "data_version": stamp["data_version"] or before.get("data_version"),
+        "updates": [*before.get("updates", []), record][-MOST_UPDATES:],
+        "runs": counts | {"fitted": fitted, "calibration": calibrated},
+    }
+
+
+def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
+    """(n,) bool: the runs on which bounds are calibrated, drawn by unit. A name's first runs are all learned
+    from: units come in random order, and one may be held out once all its names have had enough."""
+    c, units = new.colocations, np.unique(new.unit)
+    random = np.random.default_rng([seed, 41, len(model.metadata.get("updates", []))])
+    drawn = dict(zip(units.tolist(), random.random(len(units)) < HELD_SHARE, strict=True))
+    rows: dict[int, list[int]] = {}
+    for row, unit in enumerate(new.unit.tolist()):
+        rows.setdefault(unit, []).append(row)
+    of_workload, of_platform = _runs_so_far(model.predictor, c)
+    start = c.corunner_offsets.tolist()
+    workload, platform, corunner = c.workload.tolist(), c.platform.tolist(), c.corunner.tolist()
+    held = np.zeros(len(new), bool)
+    for unit in random.permutation(units).tolist():
+        mine = rows[unit]
+        names = {workload[row] for row in mine}
+        names.update(code for row in mine for code in corunner[start[row] : start[row + 1]])
+        places = {platform[row] for row in mine}
+        enough = min(of_workload[code] for code in names) >= KNOWN_WELL
+        if drawn[unit] and enough and min(of_platform[code] for code in places) >= KNOWN_WELL:
+            held[mine] = True
+            continue
+        for row in mine:
+            of_workload[workload[row]] += 1
+            of_platform[platform[row]] += 1
+            for code in corunner[start[row] : start[row + 1]]:
+                of_workload[code] += 1
+    return held
+
+
+def _runs_so_far(predictor: Any, c: Colocations) -> tuple[list[int], list[int]]:
+    """(runs that tell of each workload of these co-locations, of each platform), 0 for an unknown one."""
+    of_workload, of_platform = (counts_of(predictor, kind) for kind in NAMES)
+    workloads = [of_workload.get(name, 0) for name in c.workload_names]
+    return workloads, [of_platform.get(name, 0) for name in c.platform_names]
+
+
+def counts_of(predictor: Any, kind: str) -> dict[str, int]:
+    """Runs of each name of a kind that the predictor knows."""
+    names = getattr(predictor, f"{kind}_names")
+    (other,) = (getattr(predictor, f"{one}_names")[:1] for one in NAMES if one != kind)
+    if not len(names) or not len(other):
+        return dict.fromkeys(names, 0)
+    other_kind = "platform" if kind == "workload" else "workload"
+    asked = Colocations.from_columns(**{kind: names, other_kind: other * len(names)})
+    counts = np.asarray(getattr(predictor.evidence(asked), kind)).tolist()
+    return dict(zip(names, counts, strict=True))
+
+
+def _has_few_runs(predictor: Any) -> bool:
+    """Whether a known name has too few runs for calibration runs of its own."""
+    return any(n < KNOWN_WELL for kind in NAMES for n in counts_of(predictor, kind).values())
+
+
+def _calibrated(
+    before: Calibration, predictor: Any, kept: Kept, unmet: dict[str, set[str]]
+) -> Calibration:
+    """The bounds of the new predictor on the same runs and some more; what names left out showed stays."""
+    left = before.runs.take(np.flatnonzero(before.runs.held_out))
+    runs = CalibrationRuns.of(
+        predictor, kept.calibration, kept.calibration.unit, groups=before.groups
+    )
+    c = kept.calibration.colocations
+    drawn = {
+        "workloads": {c.workload_names[k] for k in np.unique(np.append(c.workload, c.corunner))},
+        "platforms": {c.platform_names[k] for k in np.unique(c.platform)},
+    }
+    late_names = {
+        kind: frozenset((before.late_names[kind] | unmet[kind]) - names)
+        for kind, names in drawn.items()
+    }
+    every = runs.joined(left) if len(left) else runs
+    return replace(before, runs=every, late_names=late_names, mix=None)
+
+
+def _with_names_taken_as_new(
+    bounds: Calibration, again: Sequence[tuple[Any, KeptRuns]]
+) -> Calibration:
+    """With what known names show when they are taken as new ones."""
+    if not again or bounds.groups is not None:
+        return bounds
+    scores, parts, _ = zip(
+        *(
+            # A name of one kind, with so many runs, is one unit.
+            CalibrationRuns.of_answered(fitted, test, test.unit + 1_000_000 * k, held_out=True)
+            for k, (fitted, test) in enumerate(again)
+        ),
+        strict=True,
+    )
+    return bounds.with_held_out(CalibrationRuns.concatenate(scores), Selection.concatenate(parts))
+
+
+def _joined_names(before: Any, after: Any) -> dict[str, set[str]]:
+    return {
+        "workloads": set(after.workload_names) - set(before.workload_names),
+        "platforms": set(after.platform_names) - set(before.platform_names),
+    }

@@ -1,0 +1,194 @@
+"""Co-locations as objects of JSON, read one by one: a bad one has a reason and stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jostle._base.documents import Unanswered, shortened
+from jostle.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from jostle.data import Colocations
+    from jostle.models import Timelines
+
+KEYS = frozenset({"workload", "platform", "corunners"})
+# Of an item whose company changes: stretches (objects of start_seconds and corunners, instead of corunners),
+# for how long it has run, how much of its work is done, and whether after that others may come.
+TIMED = frozenset({"stretches", "elapsed_seconds", "done_ratio", "future"})
+MOST_CORUNNERS = 64
+MOST_STRETCHES = 1000
+_LONGEST_NAME = 200
+MOST_SUGGESTED = 20  # sentences in one answer that look for names that are meant
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """What a model answers about: codes by name; `platforms` without those that are inputs alone."""
+
+    workload_names: tuple[str, ...]
+    platform_names: tuple[str, ...]
+    workloads: dict[str, int]
+    platforms: dict[str, int]
+
+    @classmethod
+    def of(cls, predictor: Any) -> KnownNames:
+        from jostle.learn import HasInputPlatforms
+
+        workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)
+        inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+        codes = {name: code for code, name in enumerate(platforms) if name not in inputs}
+        return cls(workloads, platforms, {n: c for c, n in enumerate(workloads)}, codes)
+
+    def of_kind(self, kind: str) -> dict[str, int]:
+        """{name: code}."""
+        return self.platforms if kind == "platform" else self.workloads
+
+    def unknown(self, kind: str, name: str) -> str:
+        """The sentence for a name that the model has never met."""
+        return _unknown(kind, name[:_LONGEST_NAME], tuple(self.of_kind(kind)))
+
+
+@lru_cache(maxsize=1024)
+def _unknown(kind: str, name: str, known: tuple[str, ...]) -> str:
+    return str(UnknownName(kind, name, known))
+
+
+@dataclass(frozen=True)
+class ReadItems:
+    """n items. colocations: of the m good ones. keys: m, the same for the same question. at: (m,) where each
+    stands. errors: {place: why not}."""
+
+    colocations: Colocations
+    keys: list[tuple[int, int, tuple[int, ...]]]
+    at: list[int]
+    errors: dict[int, str]
+    n: int
+
+    def listed(self, good: Sequence[Any]) -> tuple[Any, ...]:
+        """n answers in the order of the items; good: the m of the good ones."""
+        answers: list[Any] = [None] * self.n
+        for place, one in zip(self.at, good, strict=True):
+            answers[place] = one
+        for place, why in self.errors.items():
+            answers[place] = Unanswered(why, place)
+        return tuple(answers)
+
+
+def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
+    """In the model's own codes."""
+    import numpy as np
+
+    from jostle.data import Colocations
+
+    workloads, platforms = known.workloads, known.platforms
+    only = next(iter(platforms.values())) if len(platforms) == 1 else None
+    workload: list[int] = []
+    platform: list[int] = []
+    corunner: list[int] = []
+    offsets, keys, at, errors = [0], [], [], {}
+    for place, item in enumerate(items):
+        try:
+            if item.keys() - KEYS:
+                raise KeyError
+            beside = item.get("corunners")
+            if beside is None:
+                beside = ()
+            elif not isinstance(beside, list) or len(beside) > MOST_CORUNNERS:
+                raise TypeError
+            w = workloads[item["workload"]]
+            p = only if only is not None and "platform" not in item else platforms[item["platform"]]
+            others = sorted([workloads[name] for name in beside])
+        except (KeyError, TypeError, AttributeError):
+            errors[place] = why_not(item, known, suggest=len(errors) < MOST_SUGGESTED)
+            continue
+        workload.append(w)
+        platform.append(p)
+        corunner += others
+        keys.append((w, p, tuple(others)))
+        offsets.append(len(corunner))
+        at.append(place)
+    colocations = Colocations(
+        known.workload_names,
+        known.platform_names,
+        np.array(workload, np.int32),
+        np.array(platform, np.int32),
+        np.array(offsets, np.int64),
+        np.array(corunner, np.int32),
+    )
+    return ReadItems(colocations, keys, at, errors, len(items))
+
+
+def is_timed(item: Any) -> bool:
+    """Whether it is one whose company changes."""
+    return isinstance(item, dict) and not TIMED.isdisjoint(item)
+
+
+def read_timeline(item: dict[str, Any], known: KnownNames) -> Timelines:
+    """Of an item whose company changes. Raises UsageError."""
+    from jostle.models import Timelines
+
+    rest = {key: value for key, value in item.items() if key not in TIMED}
+    parts = item.get("stretches")
+    if parts is None:
+        parts = [{"start_seconds": 0, "corunners": rest.pop("corunners", None)}]
+    is_list = isinstance(parts, list) and 0 < len(parts) <= MOST_STRETCHES
+    if not is_list or "corunners" in rest or not all(isinstance(one, dict) for one in parts):
+        raise UsageError(
+            f"stretches is no list of 1 to {MOST_STRETCHES} objects with start_seconds and corunners, in the "
+            "place of corunners"
+        )
+    platform = rest.get(
+        "platform", next(iter(known.platforms)) if len(known.platforms) == 1 else None
+    )
+    stretches = []
+    for part in parts:
+        odd = part.keys() - {"start_seconds", "corunners"}
+        one = {**rest, "platform": platform, "corunners": part.get("corunners")}
+        if odd or read_items([one], known).errors:
+            raise UsageError(f"unknown key {min(odd)!r}" if odd else why_not(one, known))
+        stretches.append(
+            (_finite(part.get("start_seconds"), "start_seconds"), one["corunners"] or [])
+        )
+    if not isinstance(item.get("future", False), bool):
+        raise UsageError("`future` is neither true nor false")
+    elapsed, done = item.get("elapsed_seconds"), item.get("done_ratio")
+    return Timelines.from_columns(
+        workload=[item["workload"]],
+        platform=[platform],
+        stretches=[stretches],
+        elapsed_seconds=[0.0 if elapsed is None else _finite(elapsed, "elapsed_seconds")],
+        done_ratio=[None if done is None else _finite(done, "done_ratio")],
+        future=item.get("future", False),
+    )
+
+
+def _finite(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= 1e12:
+        raise UsageError(f"`{name}` is not a number")
+    return float(value)
+
+
+def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str:
+    """The sentence for an item that is no co-location, or names what the model has never met."""
+    if not isinstance(item, dict):
+        return f"the item is {type(item).__name__}, not an object with workload and platform"
+    if odd := sorted(item.keys() - KEYS):
+        return f"unknown key {odd[0]!r}. Known: {', '.join(sorted(KEYS | TIMED))}."
+    for key in ("workload", "platform"):
+        if key not in item:
+            return f"the item has no {key}"
+    beside = item.get("corunners")
+    if beside is not None and not isinstance(beside, list):
+        return "corunners is not a list of names. Use [] for a workload that runs alone."
+    if beside and len(beside) > MOST_CORUNNERS:
+        return f"{len(beside)} co-runners; at most {MOST_CORUNNERS} are taken"
+    named = [("workload", item["workload"]), ("platform", item["platform"])]
+    for kind, name in [*named, *(("co-runner", name) for name in beside or ())]:
+        if not isinstance(name, str) or not name.strip():
+            return f"{kind} is {shortened(repr(name), 80)}, not a name"
+        if known is not None and name not in known.of_kind(kind):
+            return known.unknown(kind, name) if suggest else f"unknown {kind} {name!r}"
+    return "the item cannot be read"

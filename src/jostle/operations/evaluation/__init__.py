@@ -1,0 +1,1 @@
+"""Judges what `fit` gives beside the simple rules, on what was left out."""

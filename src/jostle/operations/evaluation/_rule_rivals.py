@@ -1,0 +1,65 @@
+"""Simple rules of the ensemble as methods of their own, which have the same bounds as any method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from jostle.learn import Expert, FitWithout, OfExperts, Prepared, SimpleRules
+
+if TYPE_CHECKING:
+    from jostle._base.progress import Progress
+
+# What people call it: what the ensemble does.
+RULES = {
+    "the time alone": "none",
+    "the time alone times a constant": "level",
+    "additive effects": "effects",
+    "additive effects of seconds": "effects of seconds",
+    "low rank": "effects and rest 1",
+    "boosted trees": "boosting",
+}
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class SimpleRule(OfExperts[Any]):
+    """One simple rule, without anything beside it.
+
+    label: of RULES, as the ensemble names it.
+    """
+
+    label: str
+
+    name: ClassVar[str] = "simple_rule"
+
+    def chosen_experts(self) -> list[Expert]:
+        return [SimpleRules(only=(self.label,))]
+
+    def fit_left_out(
+        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
+    ) -> tuple[Any, list[FitWithout]]:
+        """Learn from all runs, and five times without a fifth of the sets, by which answers are calibrated.
+
+        Raises NotEnoughRuns.
+        """
+        everything = np.arange(len(prepared.runs))
+        free = ~(prepared.inputs | prepared.required)
+        unit = np.asarray(prepared.runs.units("together"), np.int64)
+        codes, unit = np.unique(unit, return_inverse=True)
+        fold = np.random.default_rng(seed).permutation(len(codes)) % FOLDS
+        left_out = []
+        for number in range(min(FOLDS, len(codes))):
+            mine = np.flatnonzero(free & (fold[unit] == number))
+            if 0 < len(mine) < len(everything):
+                part = self._fit_one(prepared.take(np.setdiff1d(everything, mine)), seed)
+                asked = prepared.runs.take(mine).colocations
+                mine = mine[asked.known_in(part.workload_names, part.platform_names)]
+                left_out.append(FitWithout(part, mine, unit[mine], False))
+        return self._fit_one(prepared, seed), left_out
+
+    def _fit_one(self, prepared: Prepared, seed: int) -> Any:
+        experts = self.chosen_experts()
+        return self._learned(experts, prepared, seed, None, is_alone=True)[0]

@@ -1,0 +1,1 @@
+"""Asks which services and batch jobs may share an accelerator."""

@@ -1,0 +1,66 @@
+"""One request on one node: who shares it, and whether all keep their limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jostle._base.documents import Record
+
+
+@dataclass(frozen=True)
+class Sharer(Record):
+    """One workload of a set. limit_seconds: None without an objective. bound_seconds: None where no bound is
+    valid. keeps: whether it is expected to keep its limit; None without one."""
+
+    name: str
+    workload: str
+    is_newcomer: bool
+    limit_seconds: float | None
+    predicted_seconds: float | None
+    bound_seconds: float | None
+    outcome: str
+    confidence: float
+
+    also: ClassVar[tuple[str, ...]] = ("keeps", "over_seconds")
+
+    @property
+    def keeps(self) -> bool | None:
+        if self.limit_seconds is None:
+            return None
+        return self.bound_seconds is not None and self.bound_seconds <= self.limit_seconds
+
+    @property
+    def over_seconds(self) -> float | None:
+        """By how much the bound is over the limit; None where it is not."""
+        if self.keeps is not False or self.bound_seconds is None or self.limit_seconds is None:
+            return None
+        return self.bound_seconds - self.limit_seconds
+
+
+@dataclass(frozen=True)
+class SafeAnswer(Record):
+    """Whether a request may go to a node. reason: a key of REASONS. helps: sentences, what would help.
+    arrangement: how they would share an accelerator, empty elsewhere."""
+
+    request: str
+    workload: str
+    node: str
+    platform: str
+    is_safe: bool
+    reason: str
+    used_predictions: bool = False
+    members: tuple[Sharer, ...] = ()
+    helps: tuple[str, ...] = ()
+    arrangement: str = ""
+
+    also: ClassVar[tuple[str, ...]] = ("hurt_names",)
+
+    @property
+    def hurt(self) -> tuple[Sharer, ...]:
+        """Who would not keep its limit."""
+        return tuple(member for member in self.members if member.keeps is False)
+
+    @property
+    def hurt_names(self) -> list[str]:
+        return [member.name for member in self.hurt]

@@ -1,0 +1,202 @@
+"""May these share? Every request with the tenants of every node, each against its own limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from jostle._base.documents import Record, Unanswered, VerbAnswer, answered
+from jostle._base.report import Report, Table, duration
+from jostle.errors import UsageError
+from jostle.operations._operation import verb
+from jostle.operations._request_reports import because, bound_text, each, or_dash, unread
+from jostle.operations.placement._sharers import SafeAnswer
+from jostle.placement import Standard
+
+if TYPE_CHECKING:
+    from jostle._base.progress import Progress
+    from jostle.placement import Node, Placement, Request, Requests
+
+MOST_EXPLAINED = 64  # requests times nodes
+
+
+@dataclass(frozen=True)
+class SafeQuestion:
+    """May these share? Every request with the tenants of every node, each against its own limit: who would be
+    hurt, by how much, and what would help.
+
+    Ends with 1 where the answer is no for any of them. To see what a change of the fleet does for whom, print
+    one document (--json) of the fleet before and one of the fleet after it, and compare them.
+    """
+
+    on: Annotated[
+        tuple[str, ...] | str | None, "A node to ask about; repeat for more.  [default: all]"
+    ] = None
+    together: Annotated[bool, "All requests come to the node at once."] = False
+    explain: Annotated[
+        bool | None,
+        "Who would be hurt and what would help.  [default: where requests times nodes are at most 64]",
+    ] = None
+
+    def served(self, requests: int, nodes: int) -> None:
+        """Raises UsageError for what a service does not take."""
+        if self.explain and not self.together and requests * nodes > MOST_EXPLAINED:
+            raise UsageError(
+                f"{requests} requests on {nodes} nodes are too many to explain",
+                fix=f"Explained are {MOST_EXPLAINED} at most: name nodes in `on`, or leave `explain` out.",
+            )
+
+
+@dataclass(frozen=True)
+class SafeRequest(Record):
+    """One request on each node."""
+
+    request: str
+    workload: str
+    answers: tuple[SafeAnswer, ...]
+    status: Literal["ok"] = "ok"
+
+    also: ClassVar[tuple[str, ...]] = ("is_safe", "used_predictions")
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether it may go to all of them, and there is one."""
+        return bool(self.answers) and all(one.is_safe for one in self.answers)
+
+    @property
+    def used_predictions(self) -> bool:
+        return any(one.used_predictions for one in self.answers)
+
+
+@dataclass(frozen=True)
+class SafeAnswers(VerbAnswer):
+    """items: one for each request, in their order."""
+
+    items: tuple[SafeRequest | Unanswered, ...]
+    standard: Standard
+    model: dict[str, Any] | None = None
+
+    schema: ClassVar[str] = "place_safe/v2"
+    also: ClassVar[tuple[str, ...]] = ("is_safe", "promise")
+
+    @property
+    def answers(self) -> tuple[SafeAnswer, ...]:
+        """One for each request and node."""
+        return tuple(one for item in answered(self.items) for one in item.answers)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the answer is yes for everything that was asked, and something was."""
+        good = answered(self.items)
+        return bool(good) and len(good) == len(self.items) and all(one.is_safe for one in good)
+
+    @property
+    def promise(self) -> str:
+        used = any(one.used_predictions for one in self.answers)
+        return self.standard.promised(used_predictions=used)
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.is_safe else 1
+
+    def report(self) -> Report:
+        """One answer in detail, or a line for each of several."""
+        parts: list[Table | str] = []
+        if len(self.answers) == 1:
+            parts += _in_detail(self.answers[0])
+        else:
+            rows = [
+                [
+                    answer.request,
+                    answer.node,
+                    "yes" if answer.is_safe else "no",
+                    because(answer.reason),
+                    ", ".join(_hurt(answer)) or "–",
+                    "; ".join(answer.helps) or "–",
+                ]
+                for answer in self.answers
+            ]
+            parts.append(Table(["request", "node", "safe", "why", "hurt", "what would help"], rows))
+        return Report(self.to_document(), [*parts, self.promise], notes=self.notes)
+
+
+def _in_detail(answer: SafeAnswer) -> list[Table | str]:
+    beside = ", ".join(member.name for member in answer.members if not member.is_newcomer)
+    where = f"{answer.request} on {answer.node}" + (f" beside {beside}" if beside else "")
+    yes = "Yes" if answer.is_safe else "No"
+    parts: list[Table | str] = [f"{yes}: {where}: {because(answer.reason)}."]
+    rows = [
+        [
+            member.name,
+            "newcomer" if member.is_newcomer else "tenant",
+            "no answer" if member.predicted_seconds is None else duration(member.predicted_seconds),
+            bound_text(member.bound_seconds),
+            or_dash(member.limit_seconds),
+            {True: "yes", False: "no", None: "no limit"}[member.keeps],
+            or_dash(member.over_seconds),
+            member.outcome,
+        ]
+        for member in answer.members
+    ]
+    if rows:
+        heads = ["workload", "", "predicted", "bound", "limit", "keeps it", "over by", "bound is"]
+        parts.append(Table(heads, rows, (2, 3, 4, 6)))
+    if answer.arrangement:
+        parts.append(f"Shared: {answer.arrangement}.")
+    return [*parts, *(f"What would help: {text}." for text in answer.helps)]
+
+
+def _hurt(answer: SafeAnswer) -> list[str]:
+    return [
+        member.name
+        + (f" by {duration(member.over_seconds)}" if member.over_seconds is not None else "")
+        for member in answer.hurt
+    ]
+
+
+@verb(SafeQuestion)
+def safe(
+    placement: Placement, requests: Requests, question: SafeQuestion, progress: Progress
+) -> SafeAnswers:
+    """Every request by itself on every node, or all at once with `together`. Raises UnknownName for a node
+    that is not in the fleet, UsageError."""
+    from jostle.operations.placement._explained_nodes import safe_at_once, safe_each
+
+    fleet = placement.bounds_on(question.on)
+    nodes = fleet.nodes
+    if question.together:
+        return _together(placement, requests, nodes, progress)
+
+    explain = question.explain
+    if explain is None:
+        explain = len(requests.good) * len(nodes) <= MOST_EXPLAINED
+
+    good = requests.good
+    rows = safe_each(good, fleet, placement.bounds) if explain else safe_at_once(good, fleet)
+    answers = iter(tuple(rows))
+
+    def one(request: Request) -> SafeRequest:
+        return SafeRequest(request.name, request.workload, tuple(next(answers)))
+
+    items = each(requests, one, progress)
+    return SafeAnswers(items, placement.standard, placement.label)
+
+
+def _together(
+    placement: Placement, requests: Requests, nodes: Sequence[Node], progress: Progress
+) -> SafeAnswers:
+    """Each beside the others, with what is there."""
+    from jostle.operations.placement._explained_nodes import safe_together
+
+    answers: dict[str, list[SafeAnswer]] = {request.name: [] for request in requests.good}
+    for number, node in enumerate(nodes):
+        progress(number, len(nodes), float("nan"))
+        for one in safe_together(requests.good, node, placement.bounds):
+            answers[one.request].append(one)
+    bad = iter(unread(requests))
+    items = tuple(
+        next(bad) if row is None else SafeRequest(row.name, row.workload, tuple(answers[row.name]))
+        for row in requests.rows
+    )
+    return SafeAnswers(items, placement.standard, placement.label)

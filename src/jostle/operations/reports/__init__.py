@@ -1,0 +1,1 @@
+"""Shows data as reports: datasets, imports, campaigns, traces, drift."""

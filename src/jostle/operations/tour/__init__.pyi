@@ -1,0 +1,12 @@
+from ._doctor_report import Finding as Finding
+from ._doctor_report import doctor_report as doctor_report
+from ._doctor_report import findings as findings
+from ._tour_learning import HELD_OUT as HELD_OUT
+from ._tour_learning import Tour as Tour
+from ._tour_learning import hold_out_sets as hold_out_sets
+from ._tour_learning import learn_tour as learn_tour
+from ._tour_learning import tour_method as tour_method
+from ._tour_measuring import check_tour as check_tour
+from ._tour_measuring import measure_tour as measure_tour
+from ._tour_plan import TourPlan as TourPlan
+from ._tour_report import tour_report as tour_report

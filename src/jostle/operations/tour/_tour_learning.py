@@ -1,0 +1,111 @@
+"""Learning from what the tour measured, and the answers checked against what was held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle._base.progress import Progress
+from jostle.collect import Summary
+from jostle.data import Runs, read_runs, solo_seconds
+from jostle.errors import NotEnoughRuns
+from jostle.models import Model, fit
+from jostle.operations.evaluation._error_measures import error_measures, metrics_of
+from jostle.operations.tour._tour_plan import TourPlan
+
+HELD_OUT = 0.25
+
+
+def hold_out_sets(runs: Runs, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(held, rest) indices: a share of the distinct sets with co-runners, all runs of a set together."""
+    c = runs.colocations
+    names = c.to_columns()
+    key = [
+        (platform, tuple(sorted([workload, *beside]))) if beside else None
+        for workload, platform, beside in zip(*names.values(), strict=True)
+    ]
+    sets = sorted({k for k in key if k is not None})
+    places = np.random.default_rng(seed).permutation(len(sets))[: round(share * len(sets))]
+    held_sets = {sets[i] for i in places}
+    held = np.array([k in held_sets for k in key], bool)
+    return np.flatnonzero(held), np.flatnonzero(~held)
+
+
+@dataclass(frozen=True)
+class Tour:
+    """Results of a tour. held: the held-out runs; predicted, bound, solo: (n,) seconds for each, solo
+    being the measured median alone. metrics: by names with units; naive_solo and naive_share are guessing
+    the solo time, and the solo time times the number of workloads."""
+
+    held: Runs
+    predicted: np.ndarray
+    bound: np.ndarray
+    solo: np.ndarray
+    metrics: dict[str, float]
+    model: Model
+    measured: Summary
+    seconds_to_fit: float
+
+    def examples(self, count: int) -> Sequence[int]:
+        """Held-out runs to show: a spread over slowdowns, always the same ones."""
+        slowdown = self.held.runtime_seconds / self.solo
+        order = np.argsort(-np.nan_to_num(slowdown), kind="stable")
+        places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
+        return [int(order[place]) for place in places]
+
+
+def learn_tour(
+    folder: Path,
+    plan: TourPlan,
+    measured: Summary,
+    *,
+    progress: Progress | None = None,
+    clock: Callable[[], float],
+) -> Tour:
+    """Fit on what was measured less a quarter of the sets, leave the model in `folder`/model, and check
+    it on that quarter. Raises NotEnoughRuns where too little could be measured."""
+    dataset = folder / "dataset"
+    runs = read_runs(dataset).ok()
+    held, rest = hold_out_sets(runs, HELD_OUT, plan.seed)
+    if len(held) == 0 or len(rest) < 10:
+        raise NotEnoughRuns(
+            f"only {len(runs)} runs could be measured",
+            where=str(dataset),
+            fix="Run the tour again; it goes on from here. `jostle runs` says why others did not come out.",
+        )
+    began = clock()
+    model = fit(runs.take(rest), tour_method(), seed=plan.seed, progress=progress)
+    seconds = clock() - began
+    model.save(folder / "model")
+    return _check(runs.take(held), runs.take(rest), model, measured, seconds, plan.confidence)
+
+
+def tour_method() -> Any:
+    """Make the method of the tour: the defaults, with several members since they are quick on so few runs."""
+    from jostle.learn.learners.network import Factorization
+
+    return Factorization(members=3)
+
+
+def _check(
+    held: Runs, rest: Runs, model: Model, measured: Summary, seconds: float, confidence: float
+) -> Tour:
+    predicted = model.predict(held.colocations)
+    bound = model.bound(held.colocations, confidence).seconds
+    solo = solo_seconds(rest, held.colocations)
+    workloads = held.colocations.number_of_corunners + 1
+    actual = held.runtime_seconds
+    metrics = metrics_of(held, predicted, {confidence: bound})
+    metrics |= {
+        "mape_naive_solo_ratio": error_measures(solo, actual).get("mape", np.nan),
+        "mape_naive_share_ratio": error_measures(solo * workloads, actual).get("mape", np.nan),
+        "held_out_runs": float(len(held)),
+        "under_bound_runs": float((np.isfinite(bound) & (actual <= bound)).sum()),
+        "bounded_runs": float(np.isfinite(bound).sum()),
+        "confidence": confidence,
+    }
+    return Tour(held, predicted, bound, solo, metrics, model, measured, seconds)

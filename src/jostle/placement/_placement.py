@@ -1,0 +1,96 @@
+"""Where can it go so that nobody misses a deadline: one model, one fleet, and the questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jostle._base.confidence import DEFAULT_CONFIDENCE
+from jostle._base.operation_names import answers_verbs
+from jostle._base.progress import Progress, no_progress
+from jostle.placement._promise import CHOSEN, OF_CHOSEN, Promise, Standard
+from jostle.placement.chosen._replay_choice import level_of_chosen
+from jostle.placement.queries._fleet import Fleet, Node
+from jostle.placement.queries._requests import Requests
+from jostle.placement.sets._fleet_bounds import FleetBounds
+from jostle.placement.sets._set_bounds import SetBounds
+
+if TYPE_CHECKING:
+    from jostle.data import Runs
+    from jostle.models import Model
+
+
+def place(
+    model: Model,
+    fleet: Any,
+    *,
+    confidence: float = DEFAULT_CONFIDENCE,
+    promise: Promise = CHOSEN,
+    runs: Runs | None = None,
+    session: str | None = None,
+) -> Placement:
+    """Questions about where workloads can go.
+
+    model: what jostle.fit or jostle.load gives. fleet: a Fleet, nodes, or a table of them (Fleet.read).
+    confidence: how sure; promise: of what, see Standard. Only with `predicted` the prediction counts where no
+    bound is valid; else such ground is a no. runs: measured runs, whose medians alone count for limits given
+    as a slowdown; else the predicted time alone does. session: the one asked about, of the campaigns of the
+    model's runs. Raises UsageError, UnknownName, and what reading the fleet raises.
+    """
+    standard = Standard(confidence, promise, session=session)
+    return Placement(Fleet.of(fleet), SetBounds(model, standard, runs))
+
+
+@answers_verbs("placement")
+class Placement:
+    """What `place` gives: a fleet as a model sees it, by one standard. Its verbs are those of
+    jostle.operations.placement: `rank(requests, by="cost")` and so on."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, verb: str) -> Callable[..., Any]: ...
+
+    def __init__(self, fleet: Fleet, sets: SetBounds) -> None:
+        self.fleet, self.sets = fleet, sets
+        self.bounds = FleetBounds(fleet, sets)
+
+    @property
+    def standard(self) -> Standard:
+        return self.sets.standard
+
+    def by(self, *, confidence: float | None = None, promise: Promise | None = None) -> Placement:
+        """The same questions by another standard. Raises UsageError."""
+        sets = self.sets.by(confidence, promise)
+        return self if sets is self.sets else Placement(self.fleet, sets)
+
+    def bounds_on(self, on: str | Sequence[str] | None) -> FleetBounds:
+        """On these nodes alone; on all by default. Raises UnknownName."""
+        return self.bounds if on is None else FleetBounds(self._nodes(on), self.sets)
+
+    def chosen(
+        self, requests: Requests, which: str, otherwise: str, *, is_least: bool = False
+    ) -> tuple[FleetBounds, str]:
+        """(the fleet by bounds as sure as it takes that the confidence holds of what is chosen, the promise
+        of `which` those are). otherwise: the promise where nothing is promised of them. is_least: see
+        level_of_chosen."""
+        if self.standard.promise != CHOSEN:
+            return self.bounds, otherwise.format(why="")
+        level = level_of_chosen(self.sets, requests.good, self.fleet.nodes, is_least=is_least)
+        if level is None:
+            return self.bounds, otherwise.format(why=" (calibration runs are too few to replay it)")
+        promise = OF_CHOSEN.format(which=which, miss=self.standard.miss, level=level)
+        return FleetBounds(self.fleet, self.sets.by(level)), promise
+
+    @property
+    def label(self) -> dict[str, Any] | None:
+        """The version of the model and of its data; None where there is no model."""
+        return None if self.sets.model is None else self.sets.model.label
+
+    def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
+        """What a verb (see jostle.operations) says of these requests here."""
+        return verb(self, Requests.of(requests), question, progress)
+
+    def _nodes(self, on: str | Sequence[str] | None) -> list[Node]:
+        if on is None:
+            return list(self.fleet.nodes)
+        return [self.fleet.node(name) for name in ([on] if isinstance(on, str) else on)]

@@ -1,1 +1,0 @@
-"""What is asked: fleets and requests, read from tables row by row."""

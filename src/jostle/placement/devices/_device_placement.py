@@ -1,0 +1,136 @@
+"""The questions of placement about accelerators: how a device is shared is part of every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jostle._base.confidence import DEFAULT_CONFIDENCE
+from jostle._base.operation_names import answers_verbs
+from jostle._base.progress import Progress, no_progress
+from jostle.errors import UsageError
+from jostle.placement._placement import Placement
+from jostle.placement._promise import CHOSEN, Promise, Standard
+from jostle.placement.devices._device_sets import (
+    DEFAULT_MODES,
+    Hardware,
+    SimulatedSets,
+    config_text,
+)
+from jostle.placement.queries._fleet import Fleet, Node
+from jostle.placement.queries._requests import Request, Requests
+
+
+def place_devices(
+    data: Any,
+    fleet: Any,
+    *,
+    gpu: str | None = None,
+    sharing: Sequence[str] = (),
+    confidence: float = DEFAULT_CONFIDENCE,
+    promise: Promise = CHOSEN,
+    model: Any = None,
+    session: str | None = None,
+) -> DevicePlacement:
+    """Questions about where workloads can go on accelerators, from their solo profiles.
+
+    data: solo profiles, or a folder of them (what jostle.read gives). fleet: as for `place`; the platform of
+    a node is a device by name (A100, V100, ...), or that of the profiles where only its name is given;
+    `memory` is the device's; `sharing` its own ways to be shared.
+    sharing: how devices that do not say may be shared, of which the best is chosen, by default as runs of the
+    model were, else concurrent: concurrent, sequential,
+    time-sliced, a plug-in, `shares` of the PEs (MPS), or slices such as `3g,4g` (MIG). gpu: the device of
+    the profiles. A request with a rate is a service whose queries come at random times, any other runs
+    again and again; its statistic is mean, p95, p99 or max. model: of measured co-runs (one platform): what
+    is simulated is then in measured seconds, with what was learned beyond the simulation, and its bounds
+    count where they are valid; everything else is a yes only with the promise `predicted`. session: as for
+    `place`, of that model. Each set is decided by `jostle.gpu.within_limits`.
+    Raises UsageError, BadData, UnknownName.
+    """
+    from jostle.gpu import LearnedRest, applications_of
+    from jostle.learn import Data
+
+    applications, device = applications_of(Data.of(data).profiles, gpu)
+    standard = Standard(confidence, promise, session=session)
+    if model is not None:
+        model = standard.about(model)
+    elif session is not None:
+        raise UsageError("a session is one of a model of measured co-runs", fix="Give `model`.")
+    rest = None if model is None else LearnedRest.of(model, device, confidence)
+    if rest is not None:
+        device = replace(device, bus=rest.device.bus)
+    modes = tuple(sharing) or (DEFAULT_MODES if rest is None else (rest.sharing,))
+    hardware = Hardware(applications, device, modes, 0, model, rest)
+    return DevicePlacement(Fleet.of(fleet), hardware, standard)
+
+
+@answers_verbs("placement")
+class DevicePlacement:
+    """What `place_devices` gives: the verbs of Placement, with the workloads and platforms of every answer
+    spelled out, and how each device is shared."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, verb: str) -> Callable[..., Any]: ...
+
+    def __init__(self, fleet: Fleet, hardware: Hardware, standard: Standard) -> None:
+        self.fleet, self.hardware, self.standard = fleet, hardware, standard
+
+    def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
+        """What a verb says, with names spelled out. Nodes that a question brings are spelled, too."""
+        added = getattr(question, "nodes", ())
+        placement, query = self._spelled(requests, added)
+        if added:
+            spelled = _Spelling(self.hardware, self.fleet, Requests.of(requests), added)
+            question = replace(question, add=tuple(spelled.node(node) for node in added))
+        return placement.ask(verb, query, question, progress)
+
+    def _spelled(self, requests: Any, added: Sequence[Node] = ()) -> tuple[Placement, Requests]:
+        query = Requests.of(requests)
+        spelled = _Spelling(self.hardware, self.fleet, query, added)
+        platforms = list(spelled.platforms.items())
+        sets = SimulatedSets(self.hardware, spelled.configs, platforms, self.standard)
+        fleet = replace(self.fleet, nodes=tuple(spelled.node(n) for n in self.fleet.nodes))
+        rows = tuple(None if row is None else spelled.request(row) for row in query.rows)
+        return Placement(fleet, sets), replace(query, rows=rows)
+
+
+class _Spelling:
+    """Names that say all of what makes a latency, so that different ones are different workloads and
+    platforms. configs, platforms: what they stand for."""
+
+    def __init__(
+        self, hardware: Hardware, fleet: Fleet, query: Requests, added: Sequence[Node]
+    ) -> None:
+        self.hardware = hardware
+        nodes = [*fleet.nodes, *added]
+        every = [*query.good, *(tenant for node in nodes for tenant in node.tenants)]
+        configs = {config_text(one): hardware.sized(one) for one in every}
+        self.configs = dict(sorted(configs.items()))
+        self.platforms = {_platform(node): hardware.with_memory(node) for node in nodes}
+        self._of_workload: dict[str, list[str]] = {}
+        for text, config in self.configs.items():
+            self._of_workload.setdefault(config.workload, []).append(text)
+        self._of_platform: dict[str, list[str]] = {}
+        for text, node in self.platforms.items():
+            self._of_platform.setdefault(node.platform, []).append(text)
+
+    def request(self, one: Request) -> Request:
+        apart = [text for name in one.apart for text in (name, *self._of_workload.get(name, ()))]
+        allowed = [
+            text for name in one.allowed for text in (name, *self._of_platform.get(name, ()))
+        ]
+        sized = self.hardware.sized(one)
+        return replace(sized, workload=config_text(one), apart=tuple(apart), allowed=tuple(allowed))
+
+    def node(self, one: Node) -> Node:
+        tenants = tuple(self.request(tenant) for tenant in one.tenants)
+        sized = self.hardware.with_memory(one)
+        return replace(sized, platform=_platform(one), tenants=tenants)
+
+
+def _platform(node: Node) -> str:
+    kind = "device" if node.platform == node.name else node.platform
+    text = f"{kind} of {node.memory_bytes:g} bytes" if node.memory_bytes is not None else kind
+    return f"{text} ({'; '.join(node.sharing)})" if node.sharing else text

@@ -1,0 +1,1 @@
+"""Reads fleets and requests from tables, row by row."""

@@ -1,1 +1,0 @@
-"""Readers of measurements that other projects and tools wrote down."""

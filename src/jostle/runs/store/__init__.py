@@ -1,1 +1,0 @@
-"""A folder of runs: its immutable Parquet files, read, added to, read without loading, summarised."""

@@ -1,0 +1,1 @@
+"""Answers queries item by item: cached predictions, searches in a process of their own."""

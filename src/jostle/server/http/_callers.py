@@ -1,0 +1,98 @@
+"""Who asks: by a key or a client certificate, in one of three roles, and no faster than is allowed."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jostle._base.files import signature_of
+from jostle.errors import UsageError
+
+ROLES = ("read", "write", "administer")  # each may what those before it may
+CERTIFICATE = "certificate"
+_MOST_BUCKETS = 10_000
+_LOG = logging.getLogger("jostle.server")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """name: of the key. key: what is sent, or `certificate`: a client certificate of that common name is."""
+
+    name: str
+    role: str
+    key: str
+
+    def may(self, role: str) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+def read_keys(path: Path) -> tuple[Caller, ...]:
+    """Lines `NAME ROLE KEY`; a line that is a key alone may do everything. Raises UsageError."""
+    try:
+        lines = path.read_text("ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("the API keys cannot be read", where=str(path)) from error
+    callers = []
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        words = ["key", ROLES[-1], *words] if len(words) == 1 else words
+        if len(words) != 3 or words[1] not in ROLES:
+            fix = f"Write NAME ROLE KEY, with one of the roles {', '.join(ROLES)}."
+            raise UsageError(f"line {number} is not an API key", where=str(path), fix=fix)
+        callers.append(Caller(*words))
+    if not callers:
+        raise UsageError("there is no API key", where=str(path))
+    return tuple(callers)
+
+
+class Callers:
+    """path: the file of keys, read again when it changes; without one everybody may do everything.
+
+    per_second: requests of one caller. clock: monotonic seconds. Raises UsageError for a file without keys.
+    """
+
+    def __init__(self, path: Path | None, per_second: float, clock: Callable[[], float]) -> None:
+        self.path, self.per_second, self.clock = path, per_second, clock
+        self._known = () if path is None else read_keys(path)
+        self._signature = path and signature_of(path)
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self.bodies: Counter[str] = Counter()  # bytes that are being received, by address
+
+    def of(self, token: str, certificate: str) -> Caller | None:
+        """token: as sent. certificate: common name of one that was verified. None: nobody who is known."""
+        if self.path is None:
+            return Caller("anybody", ROLES[-1], "")
+        self._read_again(self.path)
+        found = None
+        for one in self._known:  # all of them, so that the time tells nothing
+            by_name = one.key == CERTIFICATE
+            sent, right = (certificate, one.name) if by_name else (token, one.key)
+            if hmac.compare_digest(sent.encode(), right.encode()) and sent:
+                found = one
+        return found
+
+    def waits(self, name: str) -> float:
+        """Seconds until this caller may ask again, 0 where it may now, which then counts."""
+        now = self.clock()
+        left, at = self._buckets.pop(name, (self.per_second, now))
+        left = min(self.per_second, left + (now - at) * self.per_second)
+        self._buckets[name] = (left - 1 if left >= 1 else left), now
+        if len(self._buckets) > _MOST_BUCKETS:
+            self._buckets.popitem(last=False)
+        return 0.0 if left >= 1 else (1 - left) / self.per_second
+
+    def _read_again(self, path: Path) -> None:
+        signature = signature_of(path)
+        if signature == self._signature:
+            return
+        self._signature = signature
+        try:
+            self._known = read_keys(path)
+        except UsageError as error:
+            _LOG.warning("the keys of before go on to be taken: %s", error)

@@ -1,0 +1,93 @@
+"""What every request passes: the host, the origin, the caller and its role, the rate, and the clock."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jostle.server.http._problems import problem
+from jostle.server.http._running_service import Serving
+
+_ALIVE = {"/healthz", "/readyz"}  # at any rate
+_OPEN = {"/", *_ALIVE}  # without a key
+
+
+@dataclass(frozen=True)
+class Gate:
+    """paths: of the operations, by which metrics are counted. reads: those that change nothing, whatever
+    their method. administers: those that only an administrator may call."""
+
+    app: ASGIApp
+    service: Serving
+    paths: frozenset[str]
+    reads: frozenset[str]
+    administers: frozenset[str]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        refused = self._refused(scope)
+        try:
+            await (self.app if refused is None else refused)(scope, receive, noted)
+        finally:
+            operation, metrics = self._operation(scope["path"]), self.service.metrics
+            metrics.duration.labels(operation).observe(time.perf_counter() - start)
+            metrics.requests.labels(operation, str(status)).inc()
+
+    def _refused(self, scope: Scope) -> Response | None:
+        headers, path = dict(scope["headers"]), scope["path"]
+        host, origin = headers.get(b"host", b"").decode("latin-1"), headers.get(b"origin")
+        hosts = self.service.settings.hosts
+        named = sum(name == b"host" for name, _ in scope["headers"])
+        if named > 1 or (hosts and _name_of(host) not in hosts):
+            return problem(403, "this service is not called by that host name.", "Forbidden")
+        if origin and urlsplit(origin.decode("latin-1")).netloc != host:
+            return problem(403, "a page of another origin may not ask.", "Forbidden")
+        if path in _ALIVE:
+            return None
+        callers, address = self.service.callers, (scope.get("client") or ("",))[0]
+        token = headers.get(b"authorization", b"").removeprefix(b"Bearer ").strip()
+        tls = scope.get("extensions", {}).get("tls", {})
+        caller = callers.of(token.decode("latin-1"), tls.get("client_cert_name") or "")
+        named_by = address if caller is None or callers.path is None else f"key {caller.name}"
+        if seconds := callers.waits(named_by):
+            after = {"Retry-After": str(math.ceil(seconds))}
+            return problem(429, "too many requests of one caller.", "TooManyRequests", after)
+        if path in _OPEN or path.startswith("/page/"):
+            return None
+        if caller is None:
+            return problem(
+                401,
+                "the API key is missing or wrong. Send Authorization: Bearer KEY.",
+                "Unauthorized",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        is_read = scope["method"] in ("GET", "HEAD") or path in self.reads
+        role = "administer" if path in self.administers else "read" if is_read else "write"
+        if caller.may(role):
+            return None
+        return problem(403, f"the key may {caller.role}, not {role}.", "Forbidden")
+
+    def _operation(self, path: str) -> str:
+        if path.startswith("/v1/placements/"):
+            path = "/v1/placements/{id}"
+        return path.removeprefix("/v1/").strip("/") or "page" if path in self.paths else "other"
+
+
+def _name_of(host: str) -> str:
+    """Without the port: of `name:80`, `[::1]:80`."""
+    return (host.partition("]")[0][1:] if host.startswith("[") else host.partition(":")[0]).lower()

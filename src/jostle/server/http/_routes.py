@@ -1,0 +1,44 @@
+"""Routes of the operations, each made from its question and its answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jostle.errors import UsageError
+from jostle.server.http._problems import HttpProblem, answered
+from jostle.server.http._reading import json_of
+from jostle.server.http._running_service import Serving
+from jostle.server.operations import OPERATIONS, Operation
+
+_MOST_DIGITS = 15
+
+
+def operation_handlers(service: Serving) -> dict[tuple[str, str], Any]:
+    """{(method, path): handler}."""
+    return {(one.method, one.path): handler_of(one, service) for one in OPERATIONS.values()}
+
+
+def handler_of(operation: Operation, service: Serving) -> Any:
+    """Its handler."""
+
+    async def handle(request: Request) -> Response:
+        names, values = request.path_params, dict(request.query_params)
+        if operation.method in ("POST", "PUT"):
+            values = await json_of(request, service.settings)
+        else:
+            values = {name: _number(name, text) for name, text in values.items()}
+        if twice := sorted(values.keys() & names.keys()):
+            raise UsageError(f"unknown key {twice[0]!r}", fix="It stands in the path.")
+        answer = await operation(service, operation.question.read({**values, **names}))
+        return answered(answer.to_document(), service.headers(answer.model))
+
+    return handle
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
+        raise HttpProblem(422, f"{name[:100]} is not a whole number from 0 on.")
+    return int(text)

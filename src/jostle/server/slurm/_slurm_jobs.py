@@ -1,0 +1,116 @@
+"""Jobs as prolog and epilog see them: who is on which node now, and which job has ended, as runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from jostle.errors import JostleError, UsageError
+from jostle.placement import Node, Requests
+from jostle.server.operations import Question, StateAnswer
+from jostle.server.state._observed_stays import ObservedStay, ObservedStays
+
+_WORKLOAD = re.compile(r"jostle\s(?:.*\s)?workload=(\S+)")
+_LATE_SECONDS = 60.0
+RUNS = "slurm-job:"  # how the ids of those begin that Jostle did not place
+_PLACEMENT = re.compile(r"placement=(slurm-[A-Za-z0-9-]+)")
+
+
+@dataclass(frozen=True)
+class JobsQuestion(Question):
+    """What a script of Slurm sees when a job begins or ends. Times are seconds since 1970."""
+
+    event: Annotated[Literal["began", "ended"], "What the job does."]
+    job: Annotated[str, "Its number."]
+    nodes: Annotated[tuple[str, ...], "Lines NODE|FEATURES|CPUS of all nodes."]
+    jobs: Annotated[
+        tuple[str, ...], "Lines JOB|USER|NODE|START|NAME|COMMENT of this job and all that run."
+    ]
+    exit: Annotated[str, "Of a job that ended, 0:0 where it succeeded."] = ""
+
+
+@dataclass(frozen=True)
+class JobsAnswer(StateAnswer, schema="slurm_jobs/v1"):
+    """recorded: how many runs became known."""
+
+    recorded: int
+
+
+@dataclass(frozen=True)
+class SeenJob:
+    """One line. Raises UsageError."""
+
+    number: str
+    node: str
+    start: float
+    workload: str
+    placement: str | None
+
+    @classmethod
+    def read(cls, line: str) -> SeenJob:
+        parts = line.split("|", 5)
+        try:
+            number, user, node, start, name, comment = parts
+            begun = float(start)
+        except ValueError:
+            raise UsageError(f"{line[:80]!r} is no job") from None
+        told, placed = _WORKLOAD.match(comment), _PLACEMENT.search(comment)
+        return cls(
+            number,
+            node,
+            begun,
+            told[1] if told else f"{user}/{name}",
+            placed[1] if placed else None,
+        )
+
+
+class ObservedJobs:
+    """since: seconds since 1970, as of ObservedStays."""
+
+    def __init__(self, since: float) -> None:
+        self.stays = ObservedStays(since)
+        self._began: dict[str, float] = {}  # as told, where the scheduler knows seconds alone
+
+    def see(
+        self, seen: JobsQuestion, platform_of: dict[str, str], now: float
+    ) -> tuple[list[dict[str, object]], list[str], dict[str, tuple[str, dict[str, Any]]]]:
+        """(runs as they are sent to a service; placements that are over; those who run without one, as
+        LivePlaces.follow takes them). Raises UsageError."""
+        jobs = [SeenJob.read(line) for line in seen.jobs]
+        many = {one.number for one in jobs if sum(o.number == one.number for o in jobs) > 1}
+        numbers = {one.number for one in jobs}
+        self._began = {key: when for key, when in self._began.items() if key in numbers}
+        if seen.event == "began":
+            self._began[seen.job] = now
+        there, over, unplaced = {}, [], {}
+        for one in jobs:
+            begun, is_it = self._began.get(one.number, one.start), one.number == seen.job
+            if one.start > begun + _LATE_SECONDS:  # it began once more, and nobody told
+                begun = one.start
+            name = f"slurm:{one.number}:{begun:.0f}"
+            stay = ObservedStay(one.workload, one.node, begun)
+            if is_it and seen.event == "ended":
+                is_one = seen.exit == "0:0" and one.number not in many
+                stay = ObservedStay(one.workload, one.node, begun, now, is_one)
+                over += [one.placement] if one.placement else []
+            elif one.placement is None:
+                wish = {"workload": one.workload}
+                if Requests.read([wish]).rows[0] is not None:
+                    unplaced[f"{RUNS}{one.number}:{one.node}"] = one.node, wish
+            there[f"{name}:{one.node}" if one.number in many else name] = stay
+        return self.stays.see(there, platform_of, now), over, unplaced
+
+
+def nodes_of(lines: tuple[str, ...]) -> tuple[Node, ...]:
+    """The fleet: a node's platform is its first feature, or itself; it has as many slots as processors."""
+    nodes = {}
+    for line in lines:
+        name, features, cpus = (*line.split("|"), "", "")[:3]
+        feature = features.partition(",")[0]
+        platform = name if feature in ("", "(null)") else feature
+        try:
+            nodes[name] = Node(name, platform, int(cpus) if cpus.isdecimal() else None)
+        except JostleError:
+            continue
+    return tuple(nodes.values())

@@ -1,0 +1,5 @@
+"""What changes while serving: the model, the fleet, placements and observed runs."""
+
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

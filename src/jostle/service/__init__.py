@@ -1,8 +1,0 @@
-"""Answers over HTTP: a service that programs, schedulers and people ask, and its client.
-
-This file and its stub are the room's whole public face.
-"""
-
-import lazy_loader as _lazy
-
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,1 +1,0 @@
-"""What each operation answers, item by item."""

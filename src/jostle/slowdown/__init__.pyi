@@ -1,1 +1,0 @@
-from ._method import Slowdown as Slowdown

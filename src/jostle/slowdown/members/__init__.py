@@ -1,1 +1,0 @@
-"""Members of the expert: each a way to say a slowdown, fitted on rows and kept as arrays."""

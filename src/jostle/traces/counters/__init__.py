@@ -1,1 +1,0 @@
-"""What a workload did over time, by processor counters: traces, their files, windows of time."""

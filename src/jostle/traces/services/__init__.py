@@ -1,1 +1,0 @@
-"""What services record of themselves: series of readings over clock time, cut into runs."""

@@ -1,0 +1,1 @@
+"""Holds what a forecast answers: the distribution at one time, and sums of several."""

@@ -1,0 +1,1 @@
+"""Makes forecasts from snapshots: settings, methods, the choice among them, saving."""

@@ -1,0 +1,1 @@
+"""Limits what a run uses over its life, and what is left of one that goes on."""

@@ -1,0 +1,1 @@
+"""Conditions forecasts on the run so far."""

@@ -1,0 +1,1 @@
+"""Makes weighted snapshots of all runs at the same times, out of traces."""

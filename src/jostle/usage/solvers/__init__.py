@@ -1,0 +1,1 @@
+"""Couples snapshots along a graph: Sinkhorn, barycentric, series-parallel, exact transport."""

@@ -1,0 +1,63 @@
+"""One word for one thing: what docs/glossary.md replaces stands nowhere any more."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+# In names a word is bounded by underscores, too.
+EDGE = r"(?<![A-Za-z]){}(?![A-Za-z])"
+# Keys of documents that others read keep their names.
+PUBLIC_KEYS = ('"strangers"',)
+
+
+def replaced() -> dict[str, str]:
+    """{word not used: word used instead}, from the glossary's table of replacements."""
+    table = GLOSSARY.read_text("utf-8").split("## Words not used")[1]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|", table, re.MULTILINE)[1:]
+    return {
+        word.strip(): instead.strip()
+        for words, instead in rows
+        if not set(words) <= set("- ")
+        for word in words.split(",")
+    }
+
+
+def texts() -> list[Path]:
+    every = [*ROOT.glob("src/**/*.py"), *ROOT.glob("src/**/*.pyi"), *ROOT.glob("benchmarks/*.py")]
+    every += ROOT.glob("studies/**/*.py")
+    every += [*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    return [path for path in every if path != GLOSSARY]
+
+
+def without_keys(line: str) -> str:
+    for key in PUBLIC_KEYS:
+        line = line.replace(key, "")
+    return line
+
+
+def test_the_glossary_says_what_it_replaces() -> None:
+    words = replaced()
+    assert len(words) >= 12
+    assert words["stray"] == "held-out error"
+
+
+def test_replaced_words_stand_nowhere() -> None:
+    pattern = re.compile("|".join(EDGE.format(re.escape(word)) for word in replaced()), re.I)
+    places = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in texts()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        for match in pattern.finditer(without_keys(line))
+    ]
+    assert not places
+
+
+def test_every_term_of_the_glossary_is_used() -> None:
+    text = GLOSSARY.read_text("utf-8").split("## Words not used")[0]
+    terms = re.findall(r"^\*\*([^*]+)\*\*", text, re.MULTILINE)
+    assert len(terms) >= 20
+    everything = "\n".join(path.read_text("utf-8") for path in texts()).lower()
+    assert not [term for term in terms if term.lower() not in everything]

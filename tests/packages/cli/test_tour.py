@@ -1,0 +1,104 @@
+"""The main job end to end, shortened: a few workloads, seconds of measuring."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.cli import exit_code as run
+from jostle.operations.tour import hold_out_sets
+
+pytest.importorskip("wasmtime", reason="the tour measures with wasmtime (extra: measure)")
+
+SHORT = ["-w", "matmul-s", "-w", "stream-s", "-w", "sha256-s", "-e", "speed"]
+SHORT += ["--sets", "32", "--window", "0.02", "--budget", "40"]
+
+
+def test_the_tour_measures_learns_and_checks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "jostle-tour"
+    assert run(["tour", "-o", str(folder), *SHORT]) == 0
+    printed = capsys.readouterr().out
+    for part in (
+        "predicted",
+        "bound 90%",
+        "measured",
+        "inside",
+        "Mean error",
+        "runs with a 90% bound",
+        "Next:",
+    ):
+        assert part in printed
+    runs = jostle.read_runs(folder / "dataset")
+    assert set(runs.colocations.workload_names) == {"matmul-s", "stream-s", "sha256-s"}
+    assert (runs.ok().runtime_seconds > 0).all()
+    assert (runs.colocations.number_of_corunners > 0).sum() > 20
+    assert jostle.load(folder / "model").predict(runs.colocations).shape == (len(runs),)
+
+    # A second tour of the same folder goes on from the first; how it learns was tried by that one.
+    quick = jostle.Factorization(steps=60)
+    monkeypatch.setattr("jostle.operations.tour._tour_learning.tour_method", lambda *_: quick)
+    assert run(["tour", "-o", str(folder), *SHORT, "--sets", "4", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "tour/v1"
+    more = jostle.read_runs(folder / "dataset")
+    assert len(more) > len(runs)
+    assert set(runs.table.column("run_id").to_pylist()) <= set(
+        more.table.column("run_id").to_pylist()
+    )
+    metrics = document["metrics"]
+    assert 0 <= metrics["under_bound_runs"] <= metrics["held_out_runs"]
+    for name in ("mape_corun_ratio", "mape_naive_solo_ratio", "mape_naive_share_ratio"):
+        assert metrics[name] > 0
+
+
+def test_what_is_missing_is_said_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = importlib.util.find_spec
+    for module, extra in (("wasmtime", "measure"), ("jax", "fit")):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                importlib.util,
+                "find_spec",
+                lambda name, *rest, gone=module: None if name == gone else known(name, *rest),
+            )
+            assert run(["tour", "-o", str(tmp_path / "tour"), *SHORT]) == 2
+        printed = capsys.readouterr()
+        assert f"needs {module}" in printed.err
+        assert f"[{extra}]" in printed.err
+        assert "Measuring" not in printed.out + printed.err
+        assert not (tmp_path / "tour").exists()
+
+
+def test_held_out_sets_are_whole_and_unseen() -> None:
+    runs = jostle.Runs.from_columns(
+        workload=["a", "b", "a", "b", "a", "a", "c", "a", "c"],
+        platform=["p"] * 9,
+        corunners=[["b"], ["a"], ["b"], ["a"], [], ["a"], ["a"], ["c"], []],
+        runtime_seconds=np.ones(9),
+    )
+    held, rest = hold_out_sets(runs, 0.34, seed=0)
+    assert sorted([*held, *rest]) == list(range(9))
+    assert {4, 8} <= set(rest)  # runs alone are never held out
+    groups = [{0, 1, 2, 3}, {5}, {6, 7}]
+    assert sum(set(held) == group for group in groups) == 1
+
+
+def test_few_runs_still_leave_enough_to_calibrate_on() -> None:
+    from jostle.learn import Data, Prepared, hold_out
+    from tests.packages.learn.network.conftest import make_world
+
+    for n in (60, 120, 1000):
+        held = hold_out(Prepared.of(Data(make_world(n, 0))), 0, "window")
+        fitted, validation, calibration = held.learn.runs, held.validation, held.calibration
+        assert len(fitted) + len(validation) + len(calibration) == n
+        degree = calibration.colocations.number_of_corunners
+        assert (degree > 0).sum() >= 9  # what a bound at 90% takes
+        assert len(fitted) > n / 3

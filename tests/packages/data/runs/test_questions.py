@@ -1,0 +1,194 @@
+"""A table with a mess in it: what is asked about before the import, what is then done, and rows set aside."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.data import CsvImport, Dataset, Runs, TableQuestion, import_command, rows_named
+from jostle.errors import UnknownName, UsageError
+from tests.command_line import jostle
+
+TIMES = {"web server": 0.2, "sort": 3.0, "train": 40.0}
+COLUMNS = [
+    "--workload",
+    "job",
+    "--platform",
+    "host",
+    "--corunners",
+    "beside",
+    "--runtime",
+    "wall_ms",
+    "--unit",
+    "ms",
+]
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def write_mess(path: Path, rows: int = 120) -> dict[int, float]:
+    """A table, and of each of its lines the seconds that are true."""
+    draw = random.Random(1)
+    lines, true = ["job,host,beside,wall_ms"], {}
+    for number in range(rows):
+        job = draw.choice(list(TIMES))
+        beside = draw.choices(list(TIMES), k=draw.randint(0, 2)) + ["cron"] * (number % 40 == 7)
+        true[number + 2] = TIMES[job] * draw.uniform(0.9, 1.1)
+        shown = true[number + 2] * (1 if number % 30 == 3 else 1000)
+        spelled = {0: job.upper(), 1: job.replace(" ", "  ")}.get(number % 12, job)
+        lines.append(
+            f"{spelled},{'Node-1' if number % 50 == 9 else 'node-1'},{';'.join(beside)},{shown!r}"
+        )
+    path.write_text("\n".join(lines) + "\n")
+    return true
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_mess(tmp_path / "times.csv")
+    return tmp_path / "times.csv"
+
+
+def test_nothing_is_imported_before_somebody_answers(table: Path, tmp_path: Path) -> None:
+    done = jostle("import", "csv", table, *COLUMNS, "-o", tmp_path / "data")
+    assert done.exit_code == 4
+    assert not (tmp_path / "data").exists()
+    for words in (
+        "'SORT' to 'sort'",
+        "'Node-1' to 'node-1'",
+        "multiply 4 by 1000",
+        "'cron' (3 runs)",
+    ):
+        assert words in done.output
+    assert "--fix names --fix units --fix corunners, or --fix none" in done.output
+
+
+def test_what_is_mended_is_what_was_true(tmp_path: Path) -> None:
+    true = write_mess(tmp_path / "times.csv")
+    done = jostle(
+        "import", "csv", tmp_path / "times.csv", *COLUMNS, "-o", tmp_path / "d", "--fix", "all"
+    )
+    assert done.exit_code == 0
+    assert "done: 4 runtimes a thousand times or more off" in done.stderr
+    dataset = Dataset(tmp_path / "d")
+    runs = dataset.read()
+    assert runs.colocations.workload_names == tuple(sorted(TIMES))
+    assert runs.colocations.platform_names == ("node-1",)
+    lines = [int(name.rpartition(":")[2]) for name in runs.table.column("run_id").to_pylist()]
+    np.testing.assert_allclose(runs.runtime_seconds, [true[line] for line in lines])
+    assert set(true) - set(lines) == {9, 49, 89}
+    assert set(dataset.aside().values()) == {"a co-runner that is never a workload"}
+
+
+def test_only_what_was_named_is_mended(table: Path, tmp_path: Path) -> None:
+    jostle("import", "csv", table, *COLUMNS, "-o", tmp_path / "a", "--fix", "names")
+    jostle("import", "csv", table, *COLUMNS, "-o", tmp_path / "b", "--fix", "none")
+    one, other = (Dataset(tmp_path / name).read() for name in "ab")
+    assert len(one) == len(other) == 120
+    assert len(one.colocations.workload_names) == 4  # cron
+    assert len(other.colocations.workload_names) == 8
+    np.testing.assert_array_equal(one.runtime_seconds, other.runtime_seconds)
+
+
+def test_names_of_the_dataset_count_as_known(tmp_path: Path) -> None:
+    there = Runs.from_columns(
+        workload=["CRON", "Sort"], platform=["n"] * 2, runtime_seconds=[1.0, 1.0], run_id=["a", "b"]
+    )
+    Dataset(tmp_path / "d").write(there)
+    table = tmp_path / "more.csv"
+    table.write_text("job,host,beside,wall_ms\nsort,n,cron,1000\nsort,n,,1001\nsort,n,,1002\n")
+    asked: list[TableQuestion] = []
+    imported = CsvImport(table, "job", "wall_ms", "ms", "host", corunners=("beside",)).read()
+    mended = imported.mended(tmp_path / "d", lambda one: asked.append(one) is None)
+    assert [one.kind for one in asked] == ["names"]
+    assert mended.runs.colocations.workload_names == ("CRON", "Sort")
+
+
+def test_good_tables_are_not_asked_about(tmp_path: Path) -> None:
+    lines = [f"j{n % 4},p{n % 3},j{(n + 1) % 4},{1.5 + n % 4 + 0.01 * n}" for n in range(60)]
+    (tmp_path / "t.csv").write_text("job,host,beside,wall_ms\n" + "\n".join(lines) + "\n")
+    imported = CsvImport(
+        tmp_path / "t.csv", "job", "wall_ms", "ms", "host", corunners=("beside",)
+    ).read()
+
+    def refuse(question: TableQuestion) -> bool:
+        raise AssertionError(question)
+
+    assert imported.mended(tmp_path / "d", refuse).runs == imported.runs
+
+
+def test_features_follow_their_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("job,host,beside,wall_ms\na,p,,1\na,p,,1\nA,p,,1\n")
+    (tmp_path / "f.csv").write_text("workload,size\nA,1\na,2\n")
+    imported = CsvImport(
+        tmp_path / "t.csv", "job", "wall_ms", "ms", "host", workload_features=tmp_path / "f.csv"
+    ).read()
+    features = imported.mended(tmp_path / "d", lambda _: True).runs.workload_features
+    assert features is not None
+    assert features.to_pylist() == [{"workload": "a", "size": 2}]
+
+
+def test_rows_set_aside_come_back(table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    jostle("import", "csv", table, *COLUMNS, "-o", path, "--fix", "names")
+    dataset = Dataset(path)
+    before, version = dataset.read(), dataset.version()
+    done = jostle("runs", path, "--set-aside", "5", "--set-aside", "7", "--reason", "a broken fan")
+    assert "2 runs are set aside" in done.stderr
+    assert "a broken fan" in done.stderr
+    assert len(dataset.read()) == 118
+    assert len(dataset.aside()) == 2
+    assert dataset.version() != version
+    assert jostle("runs", path, "--take-back", "5").exit_code == 0
+    assert len(dataset.read()) == 119
+    assert jostle("runs", path, "--take-back", "all").exit_code == 0
+    assert dataset.read() == before
+    assert len(list((path / "set_aside").iterdir())) == 3  # the record stays
+
+
+def test_rows_that_are_not_there(tmp_path: Path) -> None:
+    dataset = Dataset(tmp_path)
+    ids = ["a:1", "b:1", "b:2", "x"]
+    dataset.write(
+        Runs.from_columns(
+            workload=["w"] * 4, platform=["p"] * 4, runtime_seconds=[1.0] * 4, run_id=ids
+        )
+    )
+    with pytest.raises(UnknownName, match="run_id 'c'"):
+        dataset.set_aside(["c"], "", at=NOW)
+    assert not (tmp_path / "set_aside").exists()
+    assert rows_named(ids, ["2", "a:1", "x"]) == ("b:2", "a:1", "x")
+    with pytest.raises(UsageError, match="a line of several imports"):
+        rows_named(ids, ["1"])
+    with pytest.raises(UnknownName):
+        rows_named(ids, ["3"])
+    dataset.set_aside(ids, "all of them", at=NOW)
+    assert len(dataset.read()) == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "command"),
+    [
+        ("job,host,neighbours,wall_ms,date", "--workload job --runtime wall_ms --unit ms --platform host "
+         "--corunners neighbours"),
+        ("start_time;program;seconds", "--workload program --runtime seconds --unit s --platform-name NAME "
+         "--delimiter ';'"),
+        ("a,b", "--workload COLUMN --runtime COLUMN --unit UNIT --platform-name NAME"),
+    ],
+)  # fmt: skip
+def test_a_table_names_its_import(tmp_path: Path, header: str, command: str) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text(header + "\n")
+    assert import_command(path) == f"jostle import csv {path} {command} -o times"
+    done = jostle("runs", path)
+    assert done.exit_code == 2
+    assert command in done.output
+
+
+def test_a_log_names_its_import(tmp_path: Path) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text("JobID|User|JobName|NodeList|Start|End|State\n")
+    assert import_command(path) == f"jostle import sacct {path} -o sacct"

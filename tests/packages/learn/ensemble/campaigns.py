@@ -1,0 +1,74 @@
+"""Campaigns as experts get them: an expert of another package would be shown the same."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jostle.data import Runs
+from jostle.learn import (
+    CanonicalRuns,
+    Expert,
+    FittedExpert,
+    OfExperts,
+    SimpleRules,
+    expert_named,
+    expert_names,
+    learn,
+)
+
+
+class Shown(Exception):
+    """Carries the campaign out of a fit, before anything is learned."""
+
+    def __init__(self, campaign: CanonicalRuns) -> None:
+        self.campaign = campaign
+
+
+class Watcher:
+    """An expert that is asked first."""
+
+    name: ClassVar[str] = "watcher"
+    needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    simulates: ClassVar[bool] = True  # so that it is asked where nothing ran beside others, too
+
+    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+        raise Shown(campaign)
+
+    def fit(
+        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedExpert:
+        raise AssertionError("never reached")
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> FittedExpert:
+        raise AssertionError("never reached")
+
+
+@dataclass(frozen=True)
+class Listed(OfExperts):
+    """A method that is these experts."""
+
+    experts: tuple[Expert, ...] = ()
+    name: ClassVar[str] = "listed"
+
+    def chosen_experts(self) -> list[Expert]:
+        return list(self.experts)
+
+
+def campaign_for(data: Any) -> CanonicalRuns:
+    """As all installed experts would get it; data: as Data.of takes it."""
+    experts = [expert_named(name)() for name in expert_names()]
+    try:
+        learn(Listed((Watcher(), *experts)), data)
+    except Shown as shown:
+        return shown.campaign
+    raise AssertionError("nobody was shown a campaign")
+
+
+def sessions_of(runs: Runs) -> Any:
+    """Those that a fit finds, None where all runs are of one."""
+    return learn(Listed((SimpleRules(only=("none",)),)), runs).weighed.sessions

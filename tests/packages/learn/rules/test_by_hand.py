@@ -1,0 +1,232 @@
+"""Parts of the rules beside loops over their definitions, and laws that they should find."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from jostle.data import Runs
+from jostle.learn import (
+    Answer,
+    Boosting,
+    Ground,
+    SlowdownRows,
+    Strength,
+    chance_of_shift,
+    design_of,
+    fit_effects,
+    fit_encoded,
+    fit_extrapolation,
+    fit_simple_rules,
+    grow_forest,
+    looked_up,
+    solo_runtimes,
+    value_of,
+)
+from jostle.learn.rules._degree_extrapolation import PART
+from jostle.learn.rules._random_effects import _posterior
+
+P, W = 2, 5
+PRESS = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.6, 0.4, 0.3, 0.2, 0.1])
+GROUND = Ground(P, W, np.ones((P * W, 1)), np.zeros(P * W))
+LAWS = {"sum": np.sum, "worst": np.max, "mean": np.mean}
+
+
+def drawn(n: int, seed: int, most: int = 2, least: int = 1) -> SlowdownRows:
+    """n rows of any workloads on any platform beside so many others there."""
+    random = np.random.default_rng(seed)
+    place, target = random.integers(0, P, n), random.integers(0, W, n)
+    row = np.repeat(np.arange(n), random.integers(least, most + 1, n))
+    corunner = place[row] * W + random.integers(0, W, len(row))
+    return SlowdownRows(place * W + target, corunner, row, np.zeros(n), np.ones(n))
+
+
+def company(rows: SlowdownRows) -> list[np.ndarray]:
+    return [rows.corunner[rows.row == at] for at in range(len(rows))]
+
+
+def with_log(rows: SlowdownRows, log: np.ndarray) -> SlowdownRows:
+    return SlowdownRows(rows.target, rows.corunner, rows.row, log, rows.scale, rows.timed)
+
+
+def by_law(name: str, rows: SlowdownRows) -> np.ndarray:
+    return np.log1p([LAWS[name](PRESS[beside]) for beside in company(rows)])
+
+
+def test_one_row_far_off_draws_no_split() -> None:
+    """Of two columns the one that all rows tell of, not the one that a single row is alone in."""
+    random = np.random.default_rng(0)
+    x = np.stack([np.arange(80) % 2, np.arange(80) < 5], 1).astype(float)
+    y = 2 * x[:, 0] + 0.1 * random.normal(size=80)
+    y[1] = 1e4
+    forest = grow_forest(x, y, np.ones(80), Boosting(trees=1, depth=1, share=1.0), 0)
+    assert forest.feature[0, 0] == 0
+
+
+def test_what_is_looked_up_beyond_every_key_is_the_default() -> None:
+    key, value = np.array([2, 5]), np.array([0.2, 0.5])
+    assert looked_up(key, value, np.array([1, 2, 4, 5, 9]), -1.0).tolist() == [-1, 0.2, -1, 0.5, -1]
+    assert looked_up(key[:0], value[:0], np.array([1])).tolist() == [0]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("largest", [1, 2])
+def test_larger_sets_follow_the_law_of_those_known(law: str, largest: int) -> None:
+    """Pairs and threes are answered exactly; which law goes on is told by the largest alone."""
+    rows = drawn(160, 3, most=2)
+    rows = with_log(rows, by_law(law, rows))
+    rows = rows.take(rows.degree <= largest)
+    asked = drawn(60, 4, most=4, least=3)
+    kept: list[np.ndarray] = []
+
+    def fewer(keep: np.ndarray) -> tuple[Answer, None]:
+        kept.append(keep)
+        return (lambda query: by_law(law, query)), None
+
+    found, _ = fit_extrapolation(
+        rows, GROUND, lambda query: by_law(law, query), np.full(len(rows), np.nan), fewer
+    )
+    assert found.most == largest
+    assert found.weight.sum() == pytest.approx(1.0)
+    answer = found.log_slowdown(asked, GROUND, lambda query: by_law(law, query))
+    off = np.abs(answer - by_law(law, asked))
+    if largest == 1:  # pairs alone cannot tell: what they cost is added up
+        assert not kept
+        assert off.max() < 1e-9 or law != "sum"
+        return
+    assert (kept[0] == (rows.degree == 1)).all()
+    wrong = [np.abs(by_law(other, asked) - by_law(law, asked)).mean() for other in LAWS]
+    assert off.mean() < 0.25 * sorted(wrong)[1]
+
+
+def test_parts_that_are_right_about_the_largest_answer_larger_ones() -> None:
+    rows = drawn(160, 3)
+    rows = with_log(rows, 0.7 * by_law("sum", rows) ** 2)
+
+    def parts(query: SlowdownRows) -> np.ndarray:
+        return np.stack([by_law("worst", query), 0.7 * by_law("sum", query) ** 2])
+
+    def answer(query: SlowdownRows) -> np.ndarray:
+        return parts(query)[1]
+
+    nothing, asked = np.full(160, np.nan), drawn(40, 4, most=4, least=3)
+    plain, grown = (
+        fit_extrapolation(
+            *(rows, GROUND, answer, nothing, lambda _: (answer, parts)), untried=untried
+        )[0]
+        for untried in (None, np.array([1.0, 0.0]))
+    )
+    truth = answer(asked)
+    assert plain.log_slowdown(asked, GROUND, answer, parts) == pytest.approx(truth)
+    assert plain.rule.tolist() == [[PART, 0, 1]]
+    # Half of what grows is believed untried.
+    assert grown.rule.tolist() == [[PART, 0, 0], [PART, 0, 1]]
+    assert grown.weight == pytest.approx([0.5, 0.5])
+
+
+def test_what_is_the_same_for_all_grows_with_their_number() -> None:
+    """A level in proportion to the log of the number, beyond the most known, on either platform."""
+    rows, slope = drawn(600, 6, most=4), np.array([0.3, -0.1])
+
+    def law(asked: SlowdownRows) -> np.ndarray:
+        return 0.2 + slope[asked.target // W] * np.log(asked.degree)
+
+    found, _ = fit_effects(with_log(rows, law(rows)), GROUND)
+    asked = drawn(100, 7, most=9, least=5)
+    assert found.value(asked, GROUND) == pytest.approx(law(asked), abs=0.01)
+
+
+def test_rules_called_by_name_are_learned_each_beside_its_own() -> None:
+    """Effects and a product of either sign: who leaves something out is further off."""
+    random, on = np.random.default_rng(0), Ground(P, W, np.eye(P * W), np.zeros(P * W))
+    hit, press = random.normal(size=(2, P * W))
+    rows = drawn(900, 8, most=1)
+    log = 0.3 + 0.4 * hit[rows.target] + 0.1 * press[rows.corunner]
+    rows = with_log(rows, log + 0.3 * press[rows.target] * hit[rows.corunner])
+    names = ("none", "level", "effects", "boosting", "effects and boosting", "rest")
+    rules = fit_simple_rules((*names, "network"), rows, on, 0, {"rest": Strength(1, 1e-3)})
+    assert tuple(rules) == names
+    off = {
+        name: float(np.abs(value_of(own, rows, on) - rows.value).mean())
+        for name, own in rules.items()
+    }
+    assert off["none"] == pytest.approx(np.abs(rows.value).mean())
+    assert off["rest"] < off["effects"] / 4
+    assert off["effects"] < off["level"] < off["none"]
+    rest = rows.value - value_of(rules["effects"], rows, on)
+    alone, more = (
+        fit_encoded(rows, y, rows.sets(), on, 0).value(rows, on) for y in (rows.value, rest)
+    )
+    assert value_of(rules["boosting"], rows, on) == pytest.approx(alone)
+    assert value_of(rules["effects and boosting"], rows, on) == pytest.approx(
+        more + rows.value - rest
+    )
+
+
+def test_times_never_measured_alone_are_additive_where_runs_connect_names() -> None:
+    """d and q are of another world; e never ran alone."""
+    times = {("a", "p"): 1.0, ("b", "p"): 2.0, ("a", "r"): 3.0, ("d", "q"): 7.0}
+    rows = [(w, p, s, []) for (w, p), s in times.items() for _ in range(3)]
+    names = ("a", "b", "d", "e"), ("p", "q", "r")
+
+    def runs(rows: list) -> Runs:
+        names = ("workload", "platform", "runtime_seconds", "corunners")
+        columns = zip(names, zip(*rows, strict=True), strict=True)
+        return Runs.from_columns(**{name: list(values) for name, values in columns})
+
+    found, notes = solo_runtimes(runs(rows), names)
+    assert np.exp(found[[0, 0, 2, 1], [0, 1, 0, 2]]) == pytest.approx([1, 2, 3, 7])
+    assert found[2, 1] == pytest.approx(np.log(6), abs=0.3)
+    assert np.isfinite(found).sum() == 5
+    assert [note[0] for note in notes] == ["1"]
+    beside = [("a", "p", 1.5, ["b"]), ("b", "p", 3.0, ["a"]), ("e", "p", 15.0, ["a"])]
+    found, notes = solo_runtimes(runs(rows + beside), names)
+    assert found[0, 3] == pytest.approx(np.log(10), abs=0.05)
+    assert [note[0] for note in notes] == ["1", "1"]
+    assert "beside others only" in notes[1]
+
+
+def test_features_tell_cells_apart_everywhere_and_on_one_platform() -> None:
+    """Products of rows of the design, by loops."""
+    names = ("a", "b", "c", "d"), ("p", "q")
+    table = pa.table({"workload": list("abcd"), "kind": list("xxyy"), "size": [1.0, 2.0, 3.0, 4.0]})
+    solo = np.log(np.outer([1.0, 2.0], [1.0, 3.0, 9.0, 1.0]))
+    design = design_of(names, solo, table, 0.6)
+    plain = design_of(names, solo, None, 0.6)
+    extra = design @ design.T - plain @ plain.T
+    level = solo - solo.mean(1, keepdims=True)
+    level = (level / level.std()).ravel()
+    size = np.array([1.0, 2.0, 3.0, 4.0])
+    size = (size - size.mean()) / size.std()
+    kind = np.array([0, 0, 1, 1])
+
+    def inside(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+        left = values - [values[group == one].mean() for one in group]
+        return left / left.std()
+
+    of_level = inside(level, np.concatenate([kind, kind + 2]))
+    of_size = inside(size, kind)
+    for i, j in permutations(range(8), 2):
+        (p, a), (q, b) = divmod(i, 4), divmod(j, 4)
+        together = (kind[a] == kind[b]) * (1 + (p == q))
+        expected = 0.25 * size[a] * size[b] + together + 0.25 * of_level[i] * of_level[j]
+        expected += 0.25 * together * of_size[a] * of_size[b]
+        assert extra[i, j] == pytest.approx(expected, abs=1e-4)
+
+
+def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
+    random = np.random.default_rng(0)
+    cell, beside = np.repeat(np.arange(5), 900), np.tile(np.arange(900) % 2 == 0, 5)
+    y = random.normal(size=len(cell))
+    assert chance_of_shift(cell, y, beside, 0) > 0.01
+    assert 0 < chance_of_shift(cell, y + 0.3 * beside, beside, 0) < 0.005
+
+
+def test_effects_that_rounding_makes_indefinite_are_solved_all_the_same() -> None:
+    gram = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-12]])
+    mean, spread = _posterior(gram, np.zeros(2), np.array([2.0, 2.0]))
+    assert gram @ mean == pytest.approx([2.0, 2.0])
+    assert np.isfinite(spread).all()

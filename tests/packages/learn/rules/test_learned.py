@@ -1,0 +1,242 @@
+"""What rules learn, by closed forms, brute force and finite differences."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from jostle.learn import (
+    Bilinear,
+    Boosting,
+    Ground,
+    SlowdownRows,
+    Strength,
+    closest_times,
+    design_of,
+    design_of_names,
+    fit_bilinear,
+    fit_effects,
+    fit_level,
+    ground_of,
+    grow_forest,
+    trust_in,
+)
+from jostle.learn.rules._bilinear_form import _loss_and_slope
+from jostle.learn.rules._design import _inside
+from jostle.learn.rules._target_encoding import KINDS, SHRINKAGE, _columns, _key, _tables
+
+P, W = 2, 5
+
+
+def drawn(n: int, seed: int, most: int = 3, timed: bool = False) -> SlowdownRows:
+    """n rows of any workloads on any platform beside one to `most` others there."""
+    random = np.random.default_rng(seed)
+    place, target = random.integers(0, P, n), random.integers(0, W, n)
+    row = np.repeat(np.arange(n), random.integers(1, most + 1, n))
+    corunner = place[row] * W + random.integers(0, W, len(row))
+    log, scale = 0.3 * random.normal(size=n), random.uniform(0.5, 2, n)
+    return SlowdownRows(place * W + target, corunner, row, log, scale, timed)
+
+
+def ground(seed: int = 0) -> Ground:
+    random = np.random.default_rng(seed)
+    return Ground(P, W, random.normal(size=(P * W, 3)), random.normal(size=P * W))
+
+
+def test_a_low_rank_rest_is_where_loss_and_ridge_together_are_least() -> None:
+    random, on = np.random.default_rng(0), Ground(P, W, np.eye(P * W), np.zeros(P * W))
+    rows, penalty = drawn(300, 11), 0.5
+    rest = random.normal(size=300)
+    found = fit_bilinear(rows, rest, on, Strength(1, penalty), 0)
+    spread = np.sqrt((rest**2).mean())
+    x = np.concatenate([found.hit.ravel() / spread, found.press.ravel()])
+    data = (rows, rest / spread, rows.weight, 1 / rows.degree[rows.row])
+
+    def slope(at: np.ndarray) -> np.ndarray:
+        return _loss_and_slope(at, 1, on.design, data)[1] + 2 * penalty * at / 300
+
+    assert np.abs(slope(x)).max() < 1e-3 * np.abs(slope(np.ones_like(x))).max()
+
+
+def test_a_low_rank_rest_is_found_and_a_ridge_shrinks_it() -> None:
+    random, rows, on = np.random.default_rng(1), drawn(400, 2), ground()
+    hit, press = (on.design @ random.normal(size=(3, 1)) for _ in range(2))
+    rest = 0.2 * Bilinear(hit, press).value(rows, on)
+    sizes = []
+    for penalty in (1e-3, 1e3):
+        found = fit_bilinear(rows, rest, on, Strength(1, penalty), 0).value(rows, on)
+        sizes.append(found.std() / rest.std())
+        if penalty < 1:
+            assert found == pytest.approx(rest, abs=0.05 * rest.std())
+    assert sizes[1] < 0.1
+    # In units of the rest's own spread: percent and factors are treated alike.
+    small = fit_bilinear(rows, rest / 100, on, Strength(1, 0.5), 0).value(rows, on)
+    large = fit_bilinear(rows, rest, on, Strength(1, 0.5), 0).value(rows, on)
+    assert 100 * small == pytest.approx(large, abs=1e-3 * rest.std())
+
+
+def test_leaves_are_robust_means_of_what_reaches_them() -> None:
+    """One tree of all rows on one column of two numbers: a weighted mean of either, and one far off."""
+    x = np.repeat([0.0, 1.0], 40)[:, None]
+    y = np.where(x[:, 0] > 0, 2.0, -1.0)
+    weight = np.where(np.arange(80) % 2, 1.0, 3.0)
+    forest = grow_forest(x, y, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
+    assert forest.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=1e-6)
+    assert forest.base in (-1.0, 2.0)
+    far = y.copy()
+    far[3] = 1e6
+    found = grow_forest(x, far, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
+    assert found.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=0.5)
+    part = grow_forest(x, y, weight, Boosting(trees=1, depth=1, rate=1.0, share=0.5), 0)
+    assert len(np.unique(part.leaf)) == 2
+
+
+def test_few_runs_of_a_cell_are_weighed_by_their_trust() -> None:
+    times, cell = np.log([1.0, 1.0, 2.0, 2.0]), np.zeros(4, int)
+    for trust, closest in (([1, 1, 0.1, 0.1], 1.0), ([0.1, 0.1, 5, 5], 2.0)):
+        assert np.exp(closest_times(cell, times, 1, np.array(trust))[0]) == pytest.approx(
+            closest, rel=0.1
+        )
+    assert trust_in(np.array([0.0, 0.05, 0.15])) == pytest.approx([1.0, 0.5, 0.1])
+
+
+def test_a_design_is_of_names_places_times_and_classes() -> None:
+    """Squared distances of cells, in closed form."""
+    table = None
+    solo = np.log(np.outer([1.0, 2.0], [1.0, 3.0, 9.0]))
+    names = ("a", "b", "c"), ("p", "q")
+    design = design_of(names, solo, table, 0.6)
+    level = np.tile([-1.0, 0.0, 1.0], 2) / np.sqrt(2 / 3)
+    for one, other in permutations(range(6), 2):
+        apart = 2 * 0.3**2 * (one % 3 != other % 3) + 2 * 0.6**2
+        apart += (0.3 * (level[one] - level[other])) ** 2 + 2 * (one // 3 != other // 3)
+        assert ((design[one] - design[other]) ** 2).sum() == pytest.approx(apart)
+    sparse = design_of_names(3, 2, solo, 0.6).toarray()
+    assert sparse @ sparse.T == pytest.approx(design @ design.T)
+    on = ground_of(design, solo)
+    far = [((on.design[i] - on.design[j]) ** 2).sum() for i, j in permutations(range(6), 2)]
+    assert np.median(far) == pytest.approx(1.0)
+    assert on.level == pytest.approx((solo - solo.mean()).ravel())
+    classes = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    inside = _inside(classes, np.array([[1.0], [3.0], [10.0], [10.0]]))
+    assert inside.ravel() == pytest.approx(np.array([-1, 1, 0, 0]) / np.sqrt(0.5))
+
+
+def test_names_are_encoded_by_shrunken_means_of_their_rows() -> None:
+    rows, on = drawn(60, 3, most=1), ground()
+    y = np.random.default_rng(1).normal(size=60)
+    tables = _tables(rows, y, on)
+    columns = _columns(tables, rows, on)
+    one, other = rows.target, rows.corunner
+    pair = (one % W) * W + other % W
+    low = np.minimum(one % W, other % W) * W + np.maximum(one % W, other % W)
+    keys = (one // W, one % W, other % W, one, other, pair, low, one)
+    for number, key in enumerate(keys):
+        for code in np.unique(key):
+            mine = key == code
+            mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
+            assert columns[mine, number] == pytest.approx(mean)
+    turned = (other % W) * W + one % W
+    assert _key(rows, "pair", on, turned=True).tolist() == turned.tolist()
+    assert _key(rows, "set", on, turned=True).tolist() == low.tolist()
+    assert _key(rows, "here", on, turned=True).tolist() == other.tolist()
+    assert columns[:, len(KINDS) + 3 :] == pytest.approx(
+        np.column_stack([on.level[one], on.level[other], np.ones(60)])
+    )
+
+
+def test_a_target_beside_so_many_is_encoded_by_itself_and_by_all_its_rows_where_none_were() -> None:
+    rows, on = drawn(60, 3), ground()
+    y, counted, here = (
+        np.random.default_rng(1).normal(size=60),
+        *map(KINDS.index, ("counted", "here")),
+    )
+    tables = _tables(rows, y, on)
+    columns = _columns(tables, rows, on)
+    for own, degree in set(zip(rows.target.tolist(), rows.degree.tolist(), strict=True)):
+        mine = (rows.target == own) & (rows.degree == degree)
+        mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
+        assert columns[mine, counted] == pytest.approx(mean)
+    one = np.ones(1)
+    more = SlowdownRows(rows.target[:1], rows.target[:9], np.zeros(9, int), one, one)
+    columns = _columns(tables, more, on)
+    assert columns[0, counted] == columns[0, here]
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_level_is_of_platform_and_number_where_three_rows_are(timed: bool) -> None:
+    rows, on = drawn(90, 6, timed=timed), ground()
+    few = rows.take((rows.target // W == 0) | (np.arange(90) % 9 == 0) & (rows.degree == 2))
+    found = fit_level(few, on).place
+    weight = np.sqrt(few.weight) if timed else np.exp(-few.log_slowdown)
+    place = few.target // W
+    for p, d in np.ndindex(found.shape):
+        here = (place == p) & (few.degree == d)
+        if here.sum() < 3:
+            here = place == p if (place == p).sum() >= 3 else few.degree == d
+        if here.sum() < 3:
+            continue
+        values, mine = few.value[here], weight[here]
+        costs = [float((mine * np.abs(values - value)).sum()) for value in values]
+        cost = float((mine * np.abs(values - found[p, d])).sum())
+        assert cost == pytest.approx(min(costs))
+
+
+def test_co_runners_that_add_up_go_on_beyond_the_most_known() -> None:
+    """d times the mean effect of the co-runners, on either platform; the power is found."""
+    rows, on, random = drawn(500, 7, most=2), ground(), np.random.default_rng(0)
+    own, effect = 0.1 * random.normal(size=P * W), random.uniform(0.1, 0.5, P * W)
+
+    def law(asked: SlowdownRows) -> np.ndarray:
+        return own[asked.target] + np.bincount(asked.row, effect[asked.corunner], len(asked))
+
+    known = SlowdownRows(
+        rows.target, rows.corunner, rows.row, law(rows), rows.scale, error=np.zeros(500)
+    )
+    found, robust = fit_effects(known, on)
+    assert found.power == 1.0
+    assert robust.min() >= 0
+    asked = drawn(200, 8, most=4)
+    assert found.value(asked, on) == pytest.approx(law(asked), abs=0.02)
+
+
+def test_of_several_co_runners_the_strongest_alone_may_count() -> None:
+    """In any order, also with one more beside than was known."""
+    rows, on, random = drawn(600, 9, most=3), ground(), np.random.default_rng(1)
+    own, effect = 0.1 * random.normal(size=P * W), random.uniform(0.0, 1.0, P * W)
+
+    def law(asked: SlowdownRows) -> np.ndarray:
+        return own[asked.target] + [
+            effect[asked.corunner[asked.row == n]].max() for n in range(len(asked))
+        ]
+
+    known = SlowdownRows(
+        rows.target, rows.corunner, rows.row, law(rows), rows.scale, error=np.zeros(600)
+    )
+    found, _ = fit_effects(known, on)
+    assert found.power == np.inf
+    asked = drawn(200, 10, most=4)
+    assert found.value(asked, on) == pytest.approx(law(asked), abs=0.02)
+
+
+def test_what_platforms_repeat_of_a_set_is_one_witness() -> None:
+    """Where each set costs something of its own, alike on all platforms, four tell nothing more of
+    other sets than one."""
+    w, random = 8, np.random.default_rng(3)
+    beside = [pair for pair in permutations(range(w), 2) if random.random() < 0.6]
+    target, other = np.array(beside).T
+    own = 0.3 * random.normal(size=len(beside))
+
+    def learned(platforms: int) -> np.ndarray:
+        place = np.repeat(np.arange(platforms), len(beside))
+        codes = np.tile(target, platforms), place, np.tile(other, platforms)
+        one = np.ones(len(place))
+        rows = SlowdownRows.coded(codes, one.astype(int), w, np.tile(own, platforms), one)
+        on = Ground(platforms, w, np.eye(platforms * w), np.zeros(platforms * w))
+        found, _ = fit_effects(rows, on)
+        return found.value(rows.take(place == 0), on)
+
+    once, again = learned(1), learned(4)
+    assert np.abs(again - once).mean() < 0.15 * np.abs(own).mean()

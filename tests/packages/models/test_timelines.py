@@ -1,0 +1,324 @@
+"""Answers over time: against small steps, closed forms, and what comes out on a made node."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.conformal import ON_THE_ACT
+from jostle.data import Colocations, Runs
+from jostle.errors import BadRows, UsageError
+from jostle.learn import Ensemble
+from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
+from tests.limits import assert_covers, mean_limits
+from tests.packages.models.over_time_samples import NAMES, SOLO, Lookup, times
+from tests.packages.models.timelines_samples import Known, node_log
+
+
+def test_a_timeline_ends_when_small_steps_say_so() -> None:
+    draw = np.random.default_rng(3)
+    stretches = []
+    for _ in range(12):
+        starts = [0.0, *np.cumsum(draw.uniform(1, 9, 4)).tolist()]
+        stretches.append([(at, sorted(draw.choice(NAMES, draw.integers(0, 3)))) for at in starts])
+    elapsed, done = draw.uniform(0, 8, 12), [None, 0.3] * 6
+    asked = Timelines.from_columns(
+        workload=[NAMES[n % 6] for n in range(12)],
+        platform=["p"] * 12,
+        stretches=stretches,
+        elapsed_seconds=elapsed,
+        done_ratio=done,
+    )
+    told = asked.runtime(np.log(times(asked.colocations)))
+    # Of every stretch as it was given, whether company changed or not.
+    target = [NAMES[n % 6] for n, parts in enumerate(stretches) for _ in parts]
+    beside = [names for parts in stretches for _, names in parts]
+    seconds = times(
+        Colocations.from_columns(workload=target, platform=["p"] * len(target), corunners=beside)
+    )
+    at = np.cumsum([0, *map(len, stretches)])
+    for n, parts in enumerate(stretches):
+        starts = np.array([start for start, _ in parts])
+        step, clock, work, lawful = 2e-3, 0.0, 0.0, 0.0
+        while clock < elapsed[n]:
+            lawful += step / seconds[at[n] + int((starts <= clock).sum()) - 1]
+            clock += step
+        share = done[n]
+        work = lawful if share is None else share
+        pace = 1.0 if share is None else (share + 0.1) / (lawful + 0.1)
+        while work < 1:
+            work += pace * step / seconds[at[n] + int((starts <= clock).sum()) - 1]
+            clock += step
+        assert told[n] == pytest.approx(clock, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"stretches": [[(1.0, [])]]}, "does not start at 0"),
+        ({"stretches": [[(0.0, []), (5.0, []), (5.0, [])]]}, "after the one before"),
+        ({"stretches": [[(0.0, []), (float("nan"), [])]]}, "after the one before"),
+        ({"stretches": [[(0.0, [])]], "elapsed_seconds": [-1]}, "less than nothing"),
+        ({"stretches": [[(0.0, [])]], "done_ratio": [1.0], "elapsed_seconds": [1]}, "such as 0.4"),
+        ({"stretches": [[(0.0, [])]], "done_ratio": [0.5]}, "before it started"),
+        ({"stretches": [[(0.0, []), (9.0, [])]], "future": True}, "is open before"),
+        ({"stretches": [[]]}, "a stretch at least"),
+        ({"stretches": [[(0.0, "w2")]]}, "str, not a list of names"),
+        ({"stretches": [[(0.0, None)]]}, "NoneType, not a list of names"),
+    ],
+)
+def test_timelines_that_cannot_be_are_told(columns: dict[str, Any], says: str) -> None:
+    with pytest.raises((UsageError, BadRows), match=says):
+        Timelines.from_columns(workload=["w1"], platform=["p"], **columns)
+
+
+def test_everybody_on_a_node_ends_as_the_law_says_and_in_another_order_too() -> None:
+    members = np.array([[0, 1, -1], [1, 0, -1], [2, -1, -1]])
+    left = np.array([[1.0, 0.5, np.nan], [0.5, 1.0, np.nan], [0.25, np.nan, np.nan]])
+    out = ends(
+        Rates(Known()), BusyNodes(np.zeros(3, int), members, left), no_newcomers(), watched=3
+    )
+    both = Colocations.from_columns(
+        workload=["w0", "w1"], platform=["p", "p"], corunners=[["w1"], ["w0"]]
+    )
+    a, b = times(both)
+    first = min(a, 0.5 * b)
+    rest = [first + (1 - first / a) * SOLO[0], first + (0.5 - first / b) * SOLO[1]]
+    assert out[0, :2] == pytest.approx([max(first, rest[0]), max(first, rest[1])])
+    assert out[1, :2] == pytest.approx(out[0, 1::-1])
+    assert out[2, 0] == pytest.approx(0.25 * SOLO[2])
+    assert np.isnan(out[2, 1:]).all()
+
+
+class WithService(Known):
+    """w5 was only ever seen beside others."""
+
+    def predict(self, asked: Colocations) -> np.ndarray:
+        is_service = np.array([name == "w5" for name in asked.to_columns()["workload"]])
+        return np.where(is_service, np.nan, times(asked))
+
+
+def test_who_was_never_seen_to_end_stays_and_hides_nobody() -> None:
+    members, left = np.array([[0, 5, 1], [5, -1, -1]]), np.array([[1, np.nan, 0.2], [1, 1, 1.0]])
+    nodes = BusyNodes(np.zeros(2, int), members, left)
+    out = ends(Rates(WithService()), nodes, no_newcomers(), watched=3)
+    beside = [["w1", "w5"], ["w0", "w5"], ["w5"]]
+    asked = Colocations.from_columns(
+        workload=["w0", "w1", "w0"], platform=["p"] * 3, corunners=beside
+    )
+    a, b, alone = times(asked)
+    assert 0.2 * b < a
+    assert out[0, [0, 2]] == pytest.approx([0.2 * b + (1 - 0.2 * b / a) * alone, 0.2 * b])
+    assert np.isnan(out[[0, 1], [1, 0]]).all()
+
+
+@pytest.fixture(scope="module")
+def log() -> Runs:
+    return node_log(700, seed=5)
+
+
+@pytest.fixture(scope="module")
+def model(log: Runs) -> jostle.Model:
+    return jostle.fit(log.take(np.arange(0, len(log), 2)), Lookup(), seed=1)
+
+
+def test_bounds_told_over_time_hold_for_as_many_as_they_say(log: Runs, model: jostle.Model) -> None:
+    new = np.arange(1, len(log), 2)
+    new = new[~log.is_steady[new]]
+    for is_open in (False, True):
+        asked = past_and_future(log, new, np.zeros(len(new)), is_open=is_open)
+        told, bounds = model.predict_and_bound(asked, 0.8)
+        assert set(bounds.outcome) == {ON_THE_ACT}
+        assert (bounds.seconds >= told).all()
+        assert_covers(bounds, log.runtime_seconds[new])
+        # Later less is left to be told, and no run is told to be over before now.
+        on = new[log.runtime_seconds[new] > 8]
+        later = model.bound(past_and_future(log, on, np.full(len(on), 8.0), is_open=is_open), 0.8)
+        assert (later.seconds >= 8).all()
+
+
+def test_what_may_come_does_not_hang_on_what_else_is_asked(model: jostle.Model) -> None:
+    asked = Timelines.from_columns(
+        workload=["w1", "w4", "w0"],
+        platform=["p"] * 3,
+        stretches=[[(0.0, ["w2"])], [(0.0, [])], [(0.0, ["w0", "w3"])]],
+        future=True,
+    )
+    told = model.predict(asked)
+    for rows in ([0], [1], [2, 0]):
+        assert model.predict(asked.take(rows)).tolist() == told[rows].tolist()
+
+
+def test_company_that_does_not_change_is_one_stretch(model: jostle.Model) -> None:
+    parts = [(0.0, ["w2", "w3"]), (3.0, ["w3", "w2"]), (4.0, ["w2"]), (6.0, ["w2"])]
+    many, few = (
+        Timelines.from_columns(workload=["w1"], platform=["p"], stretches=[some])
+        for some in (parts[:2], parts[:1])
+    )
+    assert many.over == few.over == ["throughout"]
+    for one, other in zip(model.predict_and_bound(many), model.predict_and_bound(few), strict=True):
+        assert str(one) == str(other)
+    changing = Timelines.from_columns(workload=["w1"], platform=["p"], stretches=[parts])
+    assert changing.start_seconds.tolist() == [0.0, 4.0]
+
+
+def test_newcomers_are_counted_from_what_joined(log: Runs, model: jostle.Model) -> None:
+    assert model.acts is not None
+    came = model.acts.newcomers
+    assert len(came.rate_per_second) == 3
+    assert came.rate_per_second[-1] == 0
+    assert (came.rate_per_second[:-1] > 0).all()
+    assert came.share.sum() == pytest.approx(1)
+    parts = log.take(np.arange(0, len(log), 2)).stretches
+    joined = 0
+    beside = parts.colocations.to_columns()["corunners"]
+    for k in range(1, len(beside)):
+        if parts.row[k] == parts.row[k - 1]:
+            before = list(beside[k - 1])
+            joined += sum(not (name in before and not before.remove(name)) for name in beside[k])
+    number = parts.colocations.number_of_corunners
+    exposure = np.bincount(number, parts.seconds, 3)
+    told = (came.rate_per_second[:-1] * exposure[:-1]).sum()
+    assert told == pytest.approx(joined)
+
+
+def test_what_may_come_needs_a_log(log: Runs) -> None:
+    steady = log.with_one_company(log.runtime_seconds)
+    model = jostle.fit(steady.take(np.arange(200)), Lookup(), seed=1)
+    asked = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2"])]], future=True
+    )
+    with pytest.raises(UsageError, match="no log"):
+        model.predict(asked)
+    closed = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2"]), (3.0, [])]]
+    )
+    bounds = model.bound(closed, 0.5)
+    assert bounds.outcome.tolist() == ["timeline"]
+    assert bounds.seconds[0] >= model.predict(closed)[0]
+
+
+def test_what_was_saved_of_a_log_tells_the_same(model: jostle.Model) -> None:
+    assert model.acts is not None
+    again = copy(model)
+    again.acts = type(model.acts).from_arrays(*model.acts.to_arrays())
+    asked = Timelines.from_columns(
+        workload=["w1", "w4"],
+        platform=["p", "p"],
+        stretches=[[(0.0, ["w2"])], [(0.0, ["w0"]), (5.0, [])]],
+        elapsed_seconds=[3.0, 0.0],
+        future=[True, False],
+    )
+    told, bounds = model.predict_and_bound(asked)
+    assert again.predict(asked).tolist() == told.tolist()
+    assert again.bound(asked).seconds.tolist() == bounds.seconds.tolist()
+    assert asked.over == ["future", "timeline"]
+    why = model.why(asked.take([1]))
+    assert why.over == "timeline"
+    assert why.seconds == pytest.approx(told[1])
+    assert why.corunners[0].without_seconds == pytest.approx(SOLO[4])
+
+
+def test_objects_with_stretches_are_answered_and_bad_ones_told(model: jostle.Model) -> None:
+    from jostle.operations.model.explain import explain
+    from jostle.operations.model.predict import predict
+
+    base = {"workload": "w1", "platform": "p"}
+    items = [
+        {**base, "stretches": [{"start_seconds": 0, "corunners": ["w2"]}, {"start_seconds": 4}]},
+        {**base, "corunners": ["w2"]},
+        {**base, "corunners": ["w2"], "future": True, "elapsed_seconds": 2},
+        {**base, "stretches": []},
+        {**base, "corunners": ["nobody"], "future": True},
+        {**base, "stretches": [{"start_seconds": "x"}]},
+        {**base, "corunners": ["w2"], "elapsed_seconds": True},
+        {**base, "corunners": ["w2"], "future": 1},
+        {"platform": "p", "future": True},
+        {**base, "stretches": [{"start_seconds": 0, "corunner": []}]},
+        {"platform": "p"},
+    ]
+    for verb in (predict, explain):
+        answers = verb.of(model, items).items
+        assert [one.status for one in answers] == ["ok"] * 3 + ["error"] * 8
+        assert [one.row for one in answers[3:]] == list(range(3, 11))
+        assert "no list of 1 to" in answers[3].error
+        assert "nobody" in answers[4].error
+        assert "start_seconds" in answers[5].error
+    over = [one.over for one in predict.of(model, items).items[:3]]
+    assert over == ["timeline", "throughout", "future"]
+
+
+def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log: Runs) -> None:
+    old = log.take(np.arange(250))
+    old = old.take(
+        np.flatnonzero([name != "w5" for name in old.table.column("workload").to_pylist()])
+    )
+    beside = old.stretches.colocations
+    has = (
+        beside.corunner == beside.workload_names.index("w5")
+        if "w5" in beside.workload_names
+        else []
+    )
+    row = np.repeat(old.stretches.row, beside.number_of_corunners)
+    old = old.take(np.setdiff1d(np.arange(len(old)), row[has]))
+    method = Ensemble(experts=("rules",))
+    model = jostle.fit(old, method, seed=1)
+    new = node_log(90, seed=11)
+    now = model.update(new)
+    assert "w5" in now.predictor.workload_names
+    assert model.acts is not None
+    assert now.acts is not None
+    before = type(model.acts).of(model, new, np.arange(len(new)), 0)
+    assert now.acts.score.tolist() == [*model.acts.score.tolist(), *before.score.tolist()]
+    names = [model.predictor.workload_names[code] for code in before.workload.tolist()]
+    added = now.acts.workload[len(model.acts.score) :].tolist()
+    assert [now.predictor.workload_names[code] for code in added] == names
+    asked = Timelines.from_columns(
+        workload=["w5"], platform=["p"], stretches=[[(0.0, ["w2"])]], future=True
+    )
+    assert now.bound(asked, 0.8).outcome.tolist() == [ON_THE_ACT]
+    # Runs that were chosen are no sample, and those of one company bring nobody new.
+    chosen = model.update(new, chosen=True).acts
+    assert chosen is not None
+    assert chosen.score.tolist() == model.acts.score.tolist()
+    steady = new.with_one_company(new.runtime_seconds)
+    kept = model.update(steady).acts
+    assert kept is not None
+    assert kept.newcomers.rate_per_second.tolist() == model.acts.newcomers.rate_per_second.tolist()
+    assert kept.newcomers.share.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("late", [0.3, 0.8, 1.0, 1.15, 1.3])
+def test_a_run_that_goes_on_is_bounded_by_those_that_last_as_long(late: float) -> None:
+    """Without a log: of the runs that are still there as many end by their bound as it says."""
+    beside = [[], ["w1"], ["w2"], ["w3"]] * 200
+    columns = {name: [one] * len(beside) for name, one in (("workload", "w0"), ("platform", "p"))}
+    lawful = times(Colocations.from_columns(**columns, corunners=beside))
+    shares = []
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        made, new = (lawful * np.exp(draw.normal(0, 0.2, len(lawful))) for _ in range(2))
+        runs = Runs.from_columns(**columns, corunners=beside, runtime_seconds=made)
+        model = jostle.fit(runs, Lookup(), seed=seed)
+        on = np.flatnonzero(new > late * lawful)
+        asked = Timelines.from_columns(
+            **{name: names[: len(on)] for name, names in columns.items()},
+            stretches=[[(0.0, beside[k])] for k in on],
+            elapsed_seconds=late * lawful[on],
+        )
+        shares.append((new[on] <= model.bound(asked, 0.8).seconds).mean())
+    assert mean_limits(shares)[1] >= 0.8
+
+
+def test_nothing_bounds_a_run_that_lasts_longer_than_any_unless_it_tells(log: Runs) -> None:
+    model = jostle.fit(log.with_one_company(log.runtime_seconds), Lookup(), seed=1)
+    late = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, ["w2"])]], elapsed_seconds=[1e4]
+    )
+    assert model.bound(late, 0.5).outcome.tolist() == ["too_few_runs"]
+    assert model.bound(replace(late, done_ratio=np.array([0.9])), 0.5).is_valid.all()

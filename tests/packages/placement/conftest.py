@@ -1,0 +1,25 @@
+"""A quick model of a small world, calibrated alone and beside one and two others."""
+
+from __future__ import annotations
+
+import pytest
+
+from jostle.data import Runs
+from jostle.learn.learners.network import Factorization
+from jostle.models import Model, fit
+from tests.packages.learn.network.conftest import make_world, uncompiled
+
+WORKLOADS = tuple(f"w{i:02d}" for i in range(14))
+PLATFORMS = tuple(f"p{i}" for i in range(6))
+
+
+@pytest.fixture(scope="session")
+def world() -> Runs:
+    return make_world(1800, 0)
+
+
+@pytest.fixture(scope="session")
+def model(world: Runs) -> Model:
+    method = Factorization(form="saturating", rank=8, hidden=16, steps=150, quantiles=())
+    with uncompiled():
+        return fit(world, method, seed=0)

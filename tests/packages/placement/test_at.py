@@ -1,0 +1,145 @@
+"""`at`: who ends when on a node, against small steps; what is promised, and what cannot be told."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.data import Colocations
+from jostle.errors import UsageError
+from jostle.models import Model
+from jostle.placement import Node, Request, place
+from tests.packages.models.over_time_samples import Lookup
+from tests.packages.models.timelines_samples import node_log
+
+
+def seconds_of(model: Model, names: list[str]) -> list[float]:
+    asked = Colocations.from_columns(
+        workload=names,
+        platform=["p1"] * len(names),
+        corunners=[names[:k] + names[k + 1 :] for k in range(len(names))],
+    )
+    return model.predict(asked).tolist()
+
+
+def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
+    tenants = (
+        Request("w01", "a", elapsed_seconds=0.5, done_ratio=0.25),
+        Request("w02", "b", elapsed_seconds=1.0, done_ratio=0.5, deadline_seconds=1e9),
+    )
+    here = place(model, [Node("n", "p1", tenants=tenants)], confidence=0.5)
+    answer = here.at([Request("w03", "c", deadline_seconds=1e-9)])
+    left = {"w01": 0.75, "w02": 0.5, "w03": 1.0}
+    seconds = seconds_of(model, list(left))
+    step = min(seconds) / 1000
+    # Who tells how far it has come goes on at the pace that it has had.
+    pace = {
+        "w01": 0.35 / (0.5 / seconds[0] + 0.1),
+        "w02": 0.6 / (1.0 / seconds[1] + 0.1),
+        "w03": 1.0,
+    }
+    clock, told = 0.0, {one.workload: one.end_seconds for one in (*answer.residents, *answer.items)}
+    rates = {tuple(left): seconds_of(model, list(left))}
+    while left:
+        names = tuple(left)
+        if names not in rates:
+            rates[names] = seconds_of(model, list(names))
+        clock += step
+        for name, seconds in zip(names, rates[names], strict=True):
+            left[name] -= step * pace[name] / seconds
+            if left[name] <= 0:
+                assert told[name] == pytest.approx(clock, rel=0.01)
+                del left[name]
+    kept = {one.workload: one.is_kept for one in (*answer.residents, *answer.items)}
+    assert kept["w01"]
+    assert not kept["w03"]
+    promised = next(one for one in answer.residents if one.workload == "w02")
+    assert promised.runtime_seconds == pytest.approx(1.0 + promised.end_seconds)
+    assert answer.exit_code == 1
+    (one,) = answer.items
+    assert one.over == "timeline"
+    assert one.bound_seconds is None or one.bound_seconds >= one.runtime_seconds
+    assert one.runtime_seconds == pytest.approx(one.end_seconds)
+
+
+def test_who_is_alone_takes_what_it_takes_alone(model: Model) -> None:
+    answer = place(model, [Node("n", "p1"), Node("m", "p1")]).at(Request("w04", node="n"))
+    (one,) = answer.items
+    assert one.end_seconds == pytest.approx(seconds_of(model, ["w04"])[0])
+    assert one.over == "throughout"
+    assert answer.exit_code == 0
+    assert np.isfinite(one.runtime_seconds)
+    late = Node("n", "p1", tenants=(Request("w04", elapsed_seconds=2 * one.end_seconds),))
+    (overdue,) = place(model, [late]).at().residents
+    assert overdue.end_seconds == pytest.approx(0.05 * one.end_seconds)
+    assert overdue.runtime_seconds == pytest.approx(overdue.elapsed_seconds + overdue.end_seconds)
+
+
+def test_what_cannot_be_told_is_said(model: Model) -> None:
+    nodes = [Node("n", "p1", tenants=(Request("w01"), Request("unheard"))), Node("m", "nowhere")]
+    requests = [
+        Request("w02"),
+        Request("w02", "x", node="elsewhere"),
+        Request("what", node="n"),
+        Request("w02", "y", node="m"),
+    ]
+    answer = place(model, nodes).at(requests)
+    words = ("names no node", "elsewhere", "what", "nowhere")
+    for one, word in zip(answer.items, words, strict=True):
+        assert one.status == "error"
+        assert word in one.error
+    # Who is beside a name that is not known ends nobody knows when, and so does who comes there.
+    assert answer.residents == ()
+    (untold,) = answer.untold
+    assert "'unheard' on the node 'n'" in untold
+    assert untold in answer.notes
+    beside = place(model, nodes[:1]).at(Request("w02"))
+    assert not beside.is_kept
+    (refused,) = beside.items
+    assert "unheard" in refused.error
+    assert not place(model, nodes[:1]).at().is_kept
+    assert place(model, nodes[:1]).at().report().tables == ["Nothing is told: the notes say why."]
+    empty = place(model, [Node("n", "p1")]).at()
+    assert empty.items == ()
+    assert "nobody is on these nodes" in str(empty.report().tables)
+    wrong: list[dict[str, Any]] = [
+        {"elapsed_seconds": -1},
+        {"done_ratio": 1.0},
+        {"done_ratio": 0.5},
+    ]
+    for columns in wrong:
+        with pytest.raises(UsageError, match=next(iter(columns))):
+            Request("w01", **columns)
+
+
+def test_who_has_a_limit_is_told_over_who_is_there_and_others_over_what_may_come() -> None:
+    model = jostle.fit(node_log(300, seed=2), Lookup(), seed=0)
+    tenants = (
+        Request("w1", "a", elapsed_seconds=4.0, deadline_seconds=1e3),
+        Request("w2", "b", elapsed_seconds=2.0),
+        Request("w1", "c", slowdown=9.0),
+    )
+
+    def told(of: Model, people: tuple[Request, ...]) -> dict[str, Any]:
+        answer = place(of, [Node("n", "p", tenants=people)], confidence=0.8).at()
+        return {one.name: one for one in answer.residents}
+
+    here = told(model, tenants)
+    closed = copy(model)
+    closed.acts = None
+    free = tuple(replace(one, deadline_seconds=None, slowdown=None) for one in tenants)
+    among, open_ = told(closed, tenants), told(model, free)
+    assert {name: one.over for name, one in open_.items()} == dict.fromkeys("abc", "future")
+    assert here["b"].over == "future"
+    assert {here["a"].over, here["c"].over} == {"throughout", "timeline"}
+    assert here["a"].runtime_seconds == pytest.approx(among["a"].runtime_seconds)
+    assert here["c"].runtime_seconds == pytest.approx(among["c"].runtime_seconds)
+    assert here["a"].outcome == "on_the_act"
+    # A draw of futures is one among others, so those of all are near those of one, no more.
+    assert here["b"].runtime_seconds == pytest.approx(open_["b"].runtime_seconds, rel=0.2)
+    assert here["b"].runtime_seconds > here["b"].elapsed_seconds + 0.5 * here["b"].end_seconds

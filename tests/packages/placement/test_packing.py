@@ -1,0 +1,187 @@
+"""The parts of a packing by hand: columns kept once, what they cost, room, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.models import Model
+from jostle.placement import Assignment, Node, Placed, Standard, Unplaced
+from jostle.placement.assign._packing import packed, packing_matrix, relaxed
+from jostle.placement.assign._packing_columns import Columns
+from jostle.placement.assign._packing_problem import Problem
+
+COUNTS, COPIES, WORTH = np.array([2, 1, 3]), np.array([2, 1]), np.array([1.0, 5.0, 2.0])
+STAY = np.array([np.nan, 7200.0, np.nan])
+
+
+def problem(**changed: Any) -> Problem:
+    """Three kinds of requests on two kinds of nodes; what it has room for needs no model."""
+    bare = Problem.__new__(Problem)
+    known = {
+        "kinds": [None] * 3,
+        "places": [None] * 2,
+        "counts": COUNTS,
+        "copies": COPIES,
+        "worth": WORTH,
+        "stay": STAY,
+        "prices": np.array([3.0, 10.0]),
+        "is_used": np.array([False, True]),
+        "slots": np.array([2, 3]),
+        "permitted": np.array([[True, True, True], [True, False, True]]),
+        "has_apart": False,
+        "_free": np.array([4.0, 6.0]),
+        "_memory": np.array([1.0, 2.0, 3.0]),
+    }
+    for name, value in (known | changed).items():
+        setattr(bare, name, value)
+    return bare
+
+
+def columns_of(sets: list[tuple[int, list[int], list[float]]], **changed: Any) -> Columns:
+    columns = Columns(problem(**changed))
+    for place, items, seconds in sets:
+        columns.add(np.array([place]), np.array([items]), np.array([seconds]))
+    return columns
+
+
+SETS = [(0, [0], [10.0]), (1, [2, 0], [7.0, 9.0]), (0, [1, 2], [3600.0, 4.0]), (1, [0, 0], [5, 6])]
+
+
+def test_a_set_is_kept_once_with_its_seconds_in_order() -> None:
+    columns = columns_of(SETS)
+    assert columns.add(np.array([1, 1]), np.array([[0, 2], [2, 0]]), np.ones((2, 2))) == 0
+    assert columns.add(np.array([0, 0]), np.array([[0, 2], [2, 0]]), np.ones((2, 2))) == 1
+    assert columns.place.tolist() == [0, 1, 0, 1, 0]
+    assert columns.items.tolist() == [[0, -1], [0, 2], [1, 2], [0, 0], [0, 2]]
+    assert columns.seconds[:4] == pytest.approx(
+        np.array([[10, np.nan], [9, 7], [3600, 4], [5, 6]]), nan_ok=True
+    )
+    assert columns.worth.tolist() == [1, 3, 7, 2, 3]
+    few = columns.take(np.array([2, 0]))
+    assert (few.worth.tolist(), len(few)) == ([7, 1], 2)
+
+
+def test_what_columns_cost_by_every_goal() -> None:
+    columns = columns_of(SETS)
+    assert columns.cost("most_accepted").tolist() == [1, 0, 1, 0]
+    # For as long as the longest stays: two hours, not the bound of one.
+    hours = np.array([10, 9, 7200, 6]) / 3600
+    assert columns.cost("least_cost") == pytest.approx(hours * [3, 10, 3, 10])
+
+
+def test_room_is_for_slots_memory_counts_and_whom_one_is_apart_from() -> None:
+    memory, free, slots = [1, 2, 3], [4, 6], [2, 3]
+    apart = np.ones((3, 3), bool)
+    apart[0, 2] = apart[2, 0] = False
+    for strict in (False, True):
+        one = problem(has_apart=strict, compatible=apart)
+        for k, place in product((1, 2, 3), (0, 1)):
+            sets = np.array(list(combinations_with_replacement(range(3), k)))
+            expected = [
+                k <= slots[place]
+                and sum(memory[i] for i in items) <= free[place]
+                and not (place == 1 and 1 in items)
+                and all((items == i).sum() <= COUNTS[i] for i in range(3))
+                and not (strict and 0 in items and 2 in items)
+                for items in sets
+            ]
+            assert one.has_room(np.full(len(sets), place), sets).tolist() == expected
+    # Seven slots for six requests; without the kind of node that may take the best one three for five.
+    assert problem().most_worth() == 2 * 1 + 5 + 3 * 2
+    only = np.array([[False, False, False], [True, False, True]])
+    assert problem(permitted=only).most_worth() == 2 + 2 + 2
+    assert problem(permitted=only, slots=np.array([2, 4])).most_worth() == 7
+
+
+def test_the_best_whole_packing_is_that_of_brute_force() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        columns = columns_of([])
+        for k in (1, 2):
+            sets = [
+                (p, items)
+                for p in (0, 1)
+                for items in combinations_with_replacement(range(3), k)
+                if random.random() < 0.7 and all(items.count(i) <= COUNTS[i] for i in items)
+            ]
+            columns.add(
+                np.array([p for p, _ in sets]),
+                np.array([items for _, items in sets]),
+                random.uniform(1, 9, (len(sets), k)),
+            )
+        gain, n = columns.worth, len(columns)
+        matrix, limits = packing_matrix(columns).toarray(), np.concatenate([COUNTS, COPIES])
+        for at in range(n):
+            needed = np.bincount(columns.items[at][columns.items[at] >= 0], minlength=3)
+            there = np.bincount([columns.place[at]], minlength=2)
+            assert matrix[:, at].tolist() == [*needed, *there]
+        ways = [
+            np.bincount(way, minlength=n + 1)[:n]
+            for way in combinations_with_replacement(range(n + 1), 3)
+        ]
+        ways = [way for way in ways if (matrix @ way <= limits).all()]
+        best = max(float(gain @ way) for way in ways)
+        found = packed(columns, gain, limit_seconds=5)
+        assert found is not None
+        assert (matrix @ found.x <= limits).all()
+        assert gain @ found.x == pytest.approx(best)
+        assert found.is_optimal
+        program = relaxed(columns, gain)
+        assert best - 1e-6 <= program.value
+        assert program.shares @ gain == pytest.approx(program.value)
+        # A column that the best packing holds costs no more than the program's lead over it.
+        assert (program.value + program.reduced)[found.x > 0].min() >= best - 1e-6
+
+
+def assignment(unplaced: int, *, optimal: bool = False, **more: Any) -> Assignment:
+    placed = [
+        Placed("b", "w", "n2", "p", 2.0, 4.0),
+        Placed("a", "w", "n1", "q", 3.0, None),
+        Placed("c", "w", "n2", "p", 1.0, 4.0),
+    ]
+    rest = [Unplaced(f"u{i}", "w", "no_slot") for i in range(unplaced)]
+    items = (*rest, *placed)
+    return Assignment("most_accepted", Standard(), items, 3.0, 4.0, 2.0, 1.0, optimal, 2, **more)
+
+
+def said(answer: Assignment) -> str:
+    return "\n".join(part for part in answer.report().tables if isinstance(part, str))
+
+
+def test_an_answer_says_who_is_where_and_who_is_not() -> None:
+    whole = assignment(0)
+    assert (whole.is_complete, whole.exit_code) == (True, 0)
+    assert [one.request for one in whole.placed] == ["b", "c", "a"]
+    assert {node: len(there) for node, there in whole.by_node.items()} == {"n2": 2, "n1": 1}
+    assert whole.gap_ratio == 0.25
+    assert assignment(0, optimal=True).gap_ratio == 0
+    some = assignment(20, arrangements={"n2": "in turns"})
+    assert (some.is_complete, some.exit_code) == (False, 1)
+    text = said(some)
+    assert "3 of a worth of at most 4, a gap of 25" in text
+    assert "3 of 23 requests placed on 2 nodes" in text
+    assert "n2 is shared: in turns." in text
+    assert "u19" in text
+    assert "…" not in text
+    more = said(assignment(21))
+    assert "…" in more
+    assert "u20." not in more
+    assert "the best there is for most_accepted" in said(assignment(0, optimal=True))
+    empty = Assignment("most_accepted", Standard(), (), 0.0, 0.0, 0.0, 0.0, True, 0)
+    assert (empty.is_complete, empty.gap_ratio) == (False, 0.0)
+    assert replace(empty, is_optimal=False).gap_ratio == 0.0
+
+
+def test_slots_are_no_more_than_was_ever_calibrated_beside_each_other(model: Model) -> None:
+    here = (jostle.Request("w01", "t", deadline_seconds=1e6),)
+    nodes = [Node("n", "p0", 8), Node("m", "p0", 8, tenants=here)]
+    bounds = jostle.place(model, nodes).bounds
+    asked = [jostle.Request("w00", f"r{i}", deadline_seconds=1e6) for i in range(9)]
+    most = bounds.sets.most_members
+    assert sorted(Problem(asked, bounds).slots.tolist()) == [most - 1, most]

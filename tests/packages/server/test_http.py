@@ -1,0 +1,164 @@
+"""HTTP as callers of every kind meet it: problems, limits, keys, metrics."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.packages.server.conftest import Running, Start
+
+GOOD = {"items": [{"workload": "w00", "platform": "p0"}]}
+VERBS = ("predict", "bound", "explain", "safe", "rank", "assign", "walltime", "runs")
+
+
+def problem_of(found: Any) -> dict[str, Any]:
+    assert found.headers["content-type"] == "application/problem+json"
+    document = found.json()
+    assert document["status"] == found.status_code
+    assert document["title"]
+    assert len(document["detail"]) <= 300
+    return document
+
+
+BODIES: tuple[tuple[bytes, tuple[int, ...]], ...] = (
+    (b"", (400,)),
+    (b"{", (400,)),
+    (b'{"items": [NaN]}', (400,)),
+    (b'{"items": [Infinity]}', (400,)),
+    (b"[" * 100_000, (400,)),
+    (b'{"items":' * 5000, (400,)),
+    (b'{"items": [' + b"[" * 900 + b"]" * 900 + b"]}", (200,)),
+    (b'{"items": [{"workload": ' + b"[" * 900 + b"]" * 900 + b"}]}", (200, 400)),
+    (b"\xff\xfe", (400,)),
+    (b'"items"', (422,)),
+    (b"[]", (422,)),
+    (b"{}", (422,)),
+    (b'{"items": {}}', (422,)),
+    (b'{"items": [], "confidense": 0.9}', (422,)),
+    (b'{"items": [' + b"null," * 10_000 + b"null]}", (413,)),
+    (b" " * (1 << 21), (413,)),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_cannot_be_read_is_a_problem(start: Start, verb: str) -> None:
+    service = start(most_body_bytes=1 << 20)
+    for body, allowed in BODIES:
+        found = service.http.post(f"/v1/{verb}", content=body)
+        assert found.status_code in allowed, body[:40]
+        if found.status_code != 200:
+            problem_of(found)
+        else:
+            assert found.json()["items"][0]["status"] == "error"
+
+
+def test_a_confidence_that_is_none_is_a_problem(service: Running) -> None:
+    for value in (0, 1, -1, 2, True, "0.9", [], {}, 1e300):
+        found = service.http.post("/v1/bound", json={**GOOD, "confidence": value})
+        assert found.status_code == 422
+        assert "onfidence" in problem_of(found)["detail"]
+
+
+def test_another_kind_of_body_is_refused(service: Running) -> None:
+    kinds = {"content-type": "text/plain"}
+    found = service.http.post("/v1/predict", content=json.dumps(GOOD), headers=kinds)
+    assert found.status_code == 415
+    problem_of(found)
+
+
+def test_unknown_paths_and_methods_are_problems(service: Running) -> None:
+    assert problem_of(service.http.get("/v1/nothing"))["status"] == 404
+    assert problem_of(service.http.get("/v1/predict"))["status"] == 405
+    assert problem_of(service.http.put("/v1/placements/a%0Ab", json={}))["status"] == 404
+
+
+def test_the_key_is_asked_for(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("secret\n")
+    service = start(keys=tmp_path / "key")
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret2"}):
+        for path in ("/v1/models", "/metrics", "/v1/nothing"):
+            found = service.http.get(path, headers=headers)
+            assert found.status_code == 401
+            problem_of(found)
+    right = {"Authorization": "Bearer secret"}
+    assert service.http.get("/v1/models", headers=right).status_code == 200
+    assert service.http.post("/v1/predict", json=GOOD, headers=right).status_code == 200
+    for path in ("/healthz", "/readyz", "/", "/page/page.js"):
+        assert service.http.get(path).status_code == 200
+
+
+def test_pages_of_another_origin_may_not_ask(service: Running) -> None:
+    found = service.http.post("/v1/predict", json=GOOD, headers={"Origin": "http://evil.example"})
+    assert found.status_code == 403
+    own = {"Origin": "http://testserver"}
+    assert service.http.post("/v1/predict", json=GOOD, headers=own).status_code == 200
+
+
+def test_metrics_have_names_as_monitors_expect_them(service: Running) -> None:
+    service.post("/v1/bound", GOOD)
+    service.http.get("/v1/nothing")
+    text = service.http.get("/metrics").text
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    helped = set(re.findall(r"^# HELP (\S+) \S", text, re.MULTILINE))
+    mine = {name: kind for name, kind in kinds.items() if name.startswith("jostle_")}
+    assert len(mine) >= 10
+    for name, kind in mine.items():
+        assert name in helped
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+        assert not re.search(r"_(ms|milliseconds|percent|kb|count|sum|bucket)$", name)
+        if name.endswith("_created"):
+            continue
+        assert (kind == "counter") == name.endswith("_total")
+        assert kind != "histogram" or name.endswith(("_seconds", "_bytes"))
+    assert 'jostle_request_duration_seconds_count{operation="bound"} 1.0' in text
+    assert 'jostle_requests_total{operation="other",status="404"} 1.0' in text
+    assert 'jostle_items_total{operation="bound",outcome="guaranteed' in text
+
+
+def test_openapi_lists_every_operation(service: Running) -> None:
+    document = service.http.get("/openapi.json").json()
+    paths = set(document["paths"])
+    assert {f"/v1/{verb}" for verb in VERBS} <= paths
+    assert {"/v1/placements/{id}", "/v1/models", "/healthz", "/readyz", "/metrics"} <= paths
+    for verb in VERBS:
+        body = document["paths"][f"/v1/{verb}"]["post"]["requestBody"]
+        assert body["content"]["application/json"]["schema"]["required"] == ["items"]
+
+
+def test_values_of_any_kind_are_never_an_internal_error(service: Running) -> None:
+    """What fuzzing by the schema has found stays found."""
+    odd: tuple[Any, ...] = ({}, [{}], [None], 1e308, "", "\u0000", True, [[1]], -1, {"a": [1]})
+    for key in ("needs", "allowed", "apart", "memory", "worth", "name", "pin", "confidence"):
+        items = [{"workload": "w00", key: value} for value in odd]
+        for verb in ("safe", "rank", "walltime"):
+            assert len(service.post(f"/v1/{verb}", {"items": items})["items"]) == len(odd)
+        for value in odd:
+            body = {"workload": "w00", "node": "east", key: value}
+            assert service.http.put("/v1/placements/a", json=body).status_code in (200, 409, 422)
+            asked = {"workload": "w00", key: value}
+            assert service.http.post("/v1/slurm/submit", json=asked).status_code in (200, 422)
+    for value in odd:
+        for key in ("fleet", "tenants", "on", "by", "top", "goal", "promise"):
+            for verb in ("safe", "rank", "walltime", "assign"):
+                body = {"items": [], key: value}
+                assert service.http.post(f"/v1/{verb}", json=body).status_code in (200, 404, 422)
+
+
+def test_co_runners_that_are_no_list_are_not_taken_for_none(service: Running) -> None:
+    item = {"workload": "w00", "platform": "p0"}
+    alone, *odd = service.post(
+        "/v1/predict", {"items": [item | {"corunners": one} for one in (None, 0, "", False, {})]}
+    )["items"]
+    stretches = [{"start_seconds": 0, "corunners": 0}]
+    odd += service.post("/v1/predict", {"items": [item | {"stretches": stretches}]})["items"]
+    assert alone["corunners"] == []
+    assert ["not a list" in one.get("error", "") for one in odd] == [True] * 5
+
+
+def test_the_allowed_methods_are_all_named(service: Running) -> None:
+    assert service.http.patch("/v1/placements/a").headers["Allow"] == "DELETE, PUT"
+    assert service.http.delete("/v1/runs").headers["Allow"] == "GET, HEAD, POST"

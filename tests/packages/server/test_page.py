@@ -1,0 +1,240 @@
+"""The page, by clicks and keys in a headless Chromium, where one and Playwright are there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jostle
+from jostle.models import load
+from tests.packages.server.conftest import FLEET
+from tests.packages.server.process_samples import serving
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api")
+    if browser_path is None:
+        pytest.skip("no Chromium is installed")
+    with api.sync_playwright() as started:
+        running = started.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def address(
+    model_folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A service with a fleet, a tenant with markup in its name, and observed runs."""
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "fleet.csv").write_text(FLEET + f'"{HOSTILE}",p3,2,,,w04\n')
+    known = load(model_folders[0]).predictor
+    more = ("--fleet", str(folder / "fleet.csv"))
+    with serving(model_folders[0], folder / "s.sqlite", *more) as (where, _):
+        with jostle.Client(where) as client:
+            client.put_placement("job<b>1</b>", "w05@9x", "west")
+            runs = jostle.Runs.from_columns(
+                workload=[known.workload_names[0]] * 4,
+                platform=[known.platform_names[0]] * 4,
+                runtime_seconds=[1e-9, 1e-9, 1e-9, 1e9],
+            )
+            client.add_runs(runs)
+        yield where
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    opened = context.new_page()
+    opened.wrong = []
+    opened.on("pageerror", lambda error: opened.wrong.append(str(error)))
+    opened.on("console", lambda m: opened.wrong.append(m.text) if m.type == "error" else None)
+    opened.on("dialog", lambda d: (opened.wrong.append("a dialog opened"), d.dismiss()))
+    opened.goto(address + "/")
+    opened.wait_for_selector("#fleet li")
+    yield opened
+    assert not opened.wrong
+    context.close()
+
+
+def test_the_page_answers_by_clicks(page: Any, address: str) -> None:
+    page.fill("#workload", "w01")
+    page.click("#workload-list [role=option]")
+    for name in ("w02", "w05"):
+        page.fill("#beside", name)
+        page.click("#beside-list [role=option]")
+    assert page.locator(".chip").count() == 2
+    page.click("#ask")
+    page.wait_for_selector("#answer:has-text('w01 beside w02 and w05')")
+    assert "with 90% confidence" in page.inner_text("#answer")
+    assert page.locator("#ranked tbody tr").count() == 6
+    page.click("#ranked tbody tr:first-child button")
+    where = page.inner_text("#ranked tbody tr:first-child th")
+    page.wait_for_selector("#why:not([hidden])")
+    with jostle.Client(address) as client:
+        asked = jostle.Colocations.from_columns(
+            workload=["w01"], platform=[where], corunners=[["w02", "w05"]]
+        )
+        told = client.explain(asked).report().tables
+    shown = page.inner_text("#why-parts")
+    for part in told:
+        for cell in [part] if isinstance(part, str) else [c for row in part.rows for c in row]:
+            assert cell in shown
+    page.click("[aria-label='Remove w02']")
+    assert page.locator(".chip").count() == 1
+    _screenshot(page, "page-light.png")
+
+
+def test_the_page_answers_by_keys_alone(page: Any) -> None:
+    page.focus("#workload")
+    page.keyboard.type("w03")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("w0")  # which adds nobody yet
+    assert page.locator(".chip").count() == 0
+    assert page.get_attribute("#beside", "aria-expanded") == "true"
+    active = page.get_attribute("#beside", "aria-activedescendant")
+    assert page.inner_text(f"#{active}") == "w00"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.keyboard.type("w04")
+    page.keyboard.press("Enter")
+    assert page.locator(".chip").all_inner_texts() == ["w01×", "w04×"]
+    page.keyboard.press("Backspace")
+    page.keyboard.type("no such")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    assert page.locator(".chip").all_inner_texts() == ["w01×"]
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#answer:has-text('w03 beside w01 on')")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    page.keyboard.press("Tab")
+    assert "Why" in page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#why:not([hidden])")
+    assert page.evaluate("document.activeElement.id") == "why"
+
+
+def test_company_that_changes_is_asked_about_by_a_form(page: Any, address: str) -> None:
+    page.fill("#workload", "w01")
+    page.click("#workload-list [role=option]")
+    page.fill("#beside", "w02")
+    page.click("#beside-list [role=option]")
+    page.click("#timeline summary")
+    page.fill("#then", "2ms: w05, w03; 1h:")
+    page.click("#ask")
+    page.wait_for_selector("#answer:has-text('beside w02, as company changes')")
+    shown = page.inner_text("#ranked tbody")
+    stretches = [(0.0, ["w02"]), (0.002, ["w05", "w03"]), (3600.0, [])]
+    items = [
+        {
+            "workload": "w01",
+            "platform": page.inner_text("#ranked tbody tr:first-child th"),
+            "stretches": [
+                {"start_seconds": start, "corunners": names} for start, names in stretches
+            ],
+            "future": False,
+        }
+    ]
+    with urllib.request.urlopen(
+        urllib.request.Request(
+            f"{address}/v1/predict",
+            json.dumps({"items": items}).encode(),
+            {"Content-Type": "application/json"},
+        )
+    ) as answered:
+        (told,) = json.load(answered)["items"]
+    drawn = page.evaluate(
+        "async s => (await import('/page/draw.js')).duration(s)", told["runtime_seconds"]
+    )
+    assert drawn in shown
+    page.fill("#then", "soon: w05")
+    page.click("#ask")
+    page.wait_for_selector("#problem:has-text('\"soon\" is no time')")
+
+
+def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:
+    page.select_option("#verb", "rank")
+    assert "Ends with" not in page.inner_text("#verb-help")
+    page.fill("#requests", "w00@9x, w01@500s")
+    page.select_option("#verb-fields [name=by]", "cost")
+    page.fill("#verb-fields [name=top]", "1")
+    page.click("#verb-form button")
+    page.wait_for_selector("#verb-answer tbody tr")
+    rows = page.locator("#verb-answer tbody tr").all_inner_texts()
+    assert len(rows) == 2
+    assert any(node in rows[0] for node in ("east", "west", "south", HOSTILE))
+    page.select_option("#verb", "walltime")
+    page.fill("#requests", "w00")
+    page.click("#verb-form button")
+    page.wait_for_selector("#verb-answer th:has-text('bound seconds')")
+    assert re.search(r"\d (s|ms|µs)\b", page.inner_text("#verb-answer tbody"))
+
+
+def test_names_with_markup_show_as_text(page: Any) -> None:
+    assert HOSTILE in page.inner_text("#fleet")
+    assert "job<b>1</b>" in page.inner_text("#fleet")
+    assert page.locator("#fleet img").count() == 0
+    assert "headroom" in page.inner_text("#fleet") or "no valid bound" in page.inner_text("#fleet")
+
+
+def test_maps_and_coverage_are_drawn_and_named_for_readers(page: Any) -> None:
+    assert page.locator("#map tbody tr").count() == 14
+    assert page.locator("#pairs tbody tr").count() == 14
+    assert "3 of 4 observed runs" in page.inner_text("#coverage-text")
+    assert "75.0%" in page.get_attribute("#coverage svg", "aria-label")
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('select, input, button')].filter(e => !(e.labels?.length"
+        " && e.labels[0].textContent.trim()) && !e.textContent.trim()"
+        " && !e.getAttribute('aria-label')).length"
+    )
+    assert nameless == 0
+    assert page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_dark_mode_and_narrow_windows(browser: Any, address: str) -> None:
+    context = browser.new_context(color_scheme="dark", viewport={"width": 390, "height": 800})
+    opened = context.new_page()
+    opened.goto(address + "/")
+    opened.wait_for_selector("#fleet li")
+    ground = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert max(int(part) for part in ground.removeprefix("rgb(").rstrip(")").split(",")) < 60
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
+    _screenshot(opened, "page-dark.png")
+    context.close()
+
+
+def test_nothing_is_fetched_from_elsewhere(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    opened, asked = context.new_page(), []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.goto(address + "/")
+    opened.wait_for_selector("#fleet li")
+    assert len(asked) > 5
+    assert all(url.startswith((address, "data:")) for url in asked)
+    context.close()
+
+
+def _screenshot(page: Any, name: str) -> None:
+    """Into the folder of the variable, for who wants to look."""
+    if folder := os.environ.get("JOSTLE_SCREENSHOTS"):
+        page.screenshot(path=str(Path(folder) / name), full_page=True)

@@ -1,0 +1,120 @@
+"""Python, shell and HTTP have each other's verbs: docs/verbs.md against all three."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jostle
+from jostle.placement import Placement
+from jostle.server import ServeSettings
+from tests.command_line import application
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "verbs.md"
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split(" | ")]
+    for line in PAGE.read_text("utf-8").splitlines()
+    if line.startswith("| ") and "---" not in line
+][1:]
+PYTHON, SHELL, HTTP = 1, 2, 3
+# Of the service itself, not of workloads; and the shell's ways to one verb: importers.
+ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
+FAMILIES = ("jostle import",)
+OF_THEMSELVES = {
+    "predict_and_bound",
+    "facts",
+    "notes",
+    "kept",
+    "standard",
+    "close",
+    "answering",
+    "following",
+    "without_calibration_runs",
+    "ask",
+    "bounds_on",
+    "bounds_at",
+    "chosen",
+    "ratios",
+    "label",
+    "only_without_choice",
+    "answers",
+    "session_names",
+    "session_cost",
+}
+
+
+def named(column: int, place: int = 0) -> set[str]:
+    """Names in backticks in a column, where it is not said to be missing: the first or a further one."""
+    names = [re.findall("`([^`]+)`", row[column]) for row in ROWS if row[column][0] != "–"]
+    return {name for cell in names for name in cell[place : place + 1]}
+
+
+def test_a_verb_is_there_or_it_says_why_not() -> None:
+    assert len(ROWS) > 30
+    for row in ROWS:
+        assert len(row) == 4, row
+        for number, cell in enumerate(row[1:], start=1):
+            client = "( `[^`]+`)?" if number == HTTP else ""
+            assert re.fullmatch(rf"`[^`]+`{client}|– .{{5,}}", cell), row
+
+
+def found(name: str) -> Any:
+    """What a dotted name means; rooms are modules."""
+    thing, parts = jostle, name.split(".")[1:]
+    for number, part in enumerate(parts):
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            thing = importlib.import_module(".".join(["jostle", *parts[: number + 1]]))
+    return thing
+
+
+def test_python() -> None:
+    for name in named(PYTHON):
+        assert found(name) is not None
+    for kind, prefix in (
+        (jostle.Model, "jostle.Model."),
+        (Placement, "jostle.placement.Placement."),
+    ):
+        verbs = {name for name in vars(kind) if not name.startswith("_")} - OF_THEMSELVES
+        assert {prefix + verb for verb in verbs} - named(PYTHON) == set()
+
+
+def commands(command: Any, name: str) -> set[str]:
+    if name in FAMILIES or not hasattr(command, "list_commands"):
+        return {name}
+    subs = command.list_commands(None)
+    return {
+        one for sub in subs for one in commands(command.get_command(None, sub), f"{name} {sub}")
+    }
+
+
+def test_shell() -> None:
+    there = commands(application(), "jostle")
+    assert there - named(SHELL) == set()
+    assert named(SHELL) - there - {"jostle import csv"} == set()
+
+
+def test_http(tmp_path: Path) -> None:
+    pytest.importorskip("starlette", reason="extra: service")
+    from jostle.server import make_app
+
+    app = make_app(ServeSettings(model=tmp_path / "model", state=str(tmp_path / "state.sqlite")))
+    there = {
+        f"{method} {str(getattr(route, 'path', '')).replace('{id:path}', '{id}')}"
+        for route in app.routes
+        for method in getattr(route, "methods", None) or ()
+        if getattr(route, "include_in_schema", False) and method != "HEAD"
+    }
+    assert len(there) > 15
+    assert there - ABOUT_ITSELF - named(HTTP) == set()
+    assert named(HTTP) - there == set()
+
+
+def test_client() -> None:
+    verbs = {name for name in vars(jostle.Client) if not name.startswith("_")} - OF_THEMSELVES
+    assert verbs == named(HTTP, 1)

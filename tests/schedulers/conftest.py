@@ -1,5 +1,0 @@
-"""A model, and a real scheduler where `make test-schedulers` got one."""
-
-from __future__ import annotations
-
-from tests.service.conftest import model_folders  # noqa: F401
