@@ -44,7 +44,6 @@ def test_every_command_shown_works(
     """The first as a process of its own, the others in this one, from the folder where the user stands."""
     random = [f"{name} {10 + (7 * k) % 5}" for k in range(40) for name in ("fft", "sort")]
     (tmp_path / "times.txt").write_text("\n".join(random))
-    (tmp_path / "run.ticks").write_text("ticks v1\na\nb\n")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
     _, console = blocks("console")
     first, *others = console.splitlines()

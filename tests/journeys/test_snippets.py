@@ -72,10 +72,8 @@ NO_NAMES = {"jostle.env"} | {
     for group in (
         "methods",
         "importers",
-        "trace_readers",
-        "studies",
-        "doors",
-        "experts",
+        "interfaces",
+        "learners",
     )
 }
 

@@ -1,6 +1,6 @@
 """What installed packages offer under a group of entry points, found by name, loaded when first asked for.
 
-Jostle's own methods, readers and importers are found in the same way as those of another package.
+Jostle's own are found in the same way as those of another package.
 """
 
 from __future__ import annotations
@@ -16,11 +16,6 @@ from jostle.errors import UnknownName, UsageError
 def names_of(group: str) -> tuple[str, ...]:
     """The names in a group, sorted. Nothing is imported for it."""
     return tuple(sorted({point.name for point in entry_points(group=group)}))
-
-
-def is_own(group: str, name: str) -> bool:
-    """Whether Jostle itself offers it."""
-    return any(p.value.startswith("jostle.") for p in entry_points(group=group, name=name))
 
 
 def load(group: str, name: str) -> Any:

@@ -1,6 +1,6 @@
 """Doors beside the verbs: what a scheduler asks in its own words, as plug-ins found by entry points.
 
-`[project.entry-points."jostle.doors"]` of any package names a class that is called with the service;
+`[project.entry-points."jostle.interfaces"]` of any package names a class that is called with the service;
 Kubernetes and Slurm are two of them.
 """
 
@@ -33,4 +33,6 @@ class Door(Protocol):
 
 def doors_of(service: Serving) -> dict[str, Door]:
     """{name: door} of every installed package. Raises what making one raises."""
-    return {name: load("jostle.doors", name)(service) for name in names_of("jostle.doors")}
+    return {
+        name: load("jostle.interfaces", name)(service) for name in names_of("jostle.interfaces")
+    }

@@ -1,18 +1,16 @@
-"""Files of profilers and counter tools: which reader a file needs, of Jostle or of another package.
+"""Files of profilers and counter tools: which reader a file needs.
 
-A reader is what an entry point of the group `jostle.trace_readers` names: a module or an object with
-`name`, `sniff` and `read`.
+A reader is a module beside this one with `name`, `sniff` and `read`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from jostle._base.plugins import is_own, load, names_of
 from jostle._base.untrusted import Unpacked, understood
 from jostle.data.traces._gpus import Gpu, gpu_named
 from jostle.data.traces._profile_queries import one_query
@@ -47,7 +45,14 @@ def text_of(head: bytes) -> str:
     return head.decode("utf-16" if marked else "utf-8", "replace").lstrip("\ufeff \t\r\n")
 
 
-GROUP = "jostle.trace_readers"
+# By the name of its format, the module that reads it, in the order in which files are shown to them.
+_READERS = {
+    "kineto": "_kineto",
+    "nsys": "_nsys",
+    "nvprof": "_nvprof",
+    "perf": "_perf_stat",
+    "rocprof": "_rocprof",
+}
 _HEAD = 65536  # bytes that a reader is shown to tell whether a file is its own
 _GZIP = b"\x1f\x8b"
 
@@ -71,8 +76,12 @@ class TraceReader(Protocol):
 
 
 def reader_names() -> tuple[str, ...]:
-    """The names of all readers that are installed, sorted; none is loaded for it."""
-    return names_of(GROUP)
+    """List the names of all readers, sorted. None is loaded for it."""
+    return tuple(_READERS)
+
+
+def _loaded(format: str) -> Any:
+    return import_module(f"jostle.data.read.{_READERS[format]}")
 
 
 def read_any(
@@ -87,7 +96,7 @@ def read_any(
     if format is not None and format not in reader_names():
         known = ", ".join(reader_names())
         raise BadData(f"format {format!r} is none of {known}", where=str(path))
-    reader = _sniffed(path) if format is None else load(GROUP, format)
+    reader = _sniffed(path) if format is None else _loaded(format)
     workload = recording.workload or path.name.split(".")[0]
     run_id = recording.run_id or workload
     with understood(path):
@@ -123,7 +132,7 @@ def read_profile(
 
 def _sniffed(path: Path) -> TraceReader:
     head = _head(path)
-    for reader in _readers():
+    for reader in map(_loaded, _READERS):
         with understood(path):
             if reader.sniff(head, path):
                 return reader
@@ -131,12 +140,6 @@ def _sniffed(path: Path) -> TraceReader:
     if path.suffix in (".nsys-rep", ".qdrep"):
         fix = "Export it first: nsys export --type sqlite REPORT.nsys-rep"
     raise UnreadableFile("not a profile of a known format", where=str(path), fix=fix)
-
-
-def _readers() -> Iterator[TraceReader]:
-    """Those of other packages first: they know of Jostle's own, and not the other way round."""
-    for name in sorted(reader_names(), key=lambda name: (is_own(GROUP, name), name)):
-        yield load(GROUP, name)
 
 
 def _head(path: Path) -> bytes:

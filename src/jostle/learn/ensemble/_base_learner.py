@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jostle.learn.ensemble._training_data import CanonicalRuns
     from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
 
-GROUP = "jostle.experts"
+GROUP = "jostle.learners"
 
 
 class FittedExpert(Protocol):

@@ -1,4 +1,4 @@
-"""Which reader a file needs: by its content, by name, and one of another package."""
+"""Which reader a file needs: by its content, and by name."""
 
 from __future__ import annotations
 
@@ -7,54 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from jostle.data import Profile, RecordedRun, Traces, read_any, read_profile, reader_names
-from jostle.errors import BadData, UnreadableFile, UsageError
-from tests.installing import install
-
-CODE = """
-from jostle.data import GPUS, tasks_from_rows
-
-name = "ticks"
+from jostle.data import RecordedRun, Traces, read_any, read_profile
+from jostle.errors import BadData, UnreadableFile
 
 
-def sniff(head, path):
-    return head.startswith(b'{"ticks"')
-
-
-def read(path, recording):
-    row = {"kind": "kernel", "start_seconds": 0.0, "duration_seconds": 1.0}
-    return tasks_from_rows([row], run_id=recording.run_id, workload=recording.workload, gpu=GPUS["T4"])
-"""
-POINTS = "[jostle.trace_readers]\nticks = jostle_ticks\n"
-
-
-def test_a_reader_of_another_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = tmp_path / "fft.json"
-    path.write_text('{"ticks": [1]}')
-    with pytest.raises(UnreadableFile, match="no traceEvents"):  # Kineto reads all JSON
-        read_profile(path)
-    install(monkeypatch, tmp_path / "site", "jostle_ticks", CODE, POINTS)
-    assert "ticks" in reader_names()
-    found = read_any(path)
-    assert isinstance(found, Profile)
-    assert (found.workload, found.run_id) == ("fft", "fft")
-    assert read_profile(path, workload="w", format="ticks").run_id == "w"
-
-
-def test_what_two_packages_offer_or_cannot_be_loaded(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("a")
-    install(monkeypatch, tmp_path / "one", "jostle_ticks", CODE, POINTS)
-    two = POINTS.replace("jostle_ticks", "jostle_other") + "broken = jostle_nowhere\n"
-    install(monkeypatch, tmp_path / "two", "jostle_other", CODE, two)
-    with pytest.raises(UsageError, match=r"several packages offer .*'ticks'"):
-        read_any(path, format="ticks")
-    with pytest.raises(UsageError, match="'broken' cannot be loaded from jostle_nowhere"):
-        read_any(path, format="broken")
-    with pytest.raises(BadData, match="none of broken, kineto"):
+    with pytest.raises(BadData, match="none of kineto"):
         read_any(path, format="nonsense")
+    with pytest.raises(UnreadableFile, match="not a profile of a known format"):
+        read_any(path)
 
 
 @pytest.mark.parametrize(
