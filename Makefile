@@ -1,6 +1,7 @@
 # All set-up from nothing but Python >= 3.11 and make: everything lives in .venv, nothing outside it changes.
 #   make tour    measure this machine, learn from it, answer with bounds
 #   make test    the test suite
+#   make test-fast   what of it is neither slow, nor hostile, nor about figures
 #   make setup   the environment alone
 #   make test-schedulers   a real kube-scheduler and a real Slurm, got from Debian's archives (as root)
 #   make check   lint, types and the import contract of the packages
@@ -14,13 +15,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: tour test test-schedulers setup check docs results clean
+.PHONY: tour test test-fast test-schedulers setup check docs results clean
 
 tour: $(READY)
 	$(BIN)/jostle tour
 
 test: $(READY)
 	$(BIN)/pytest -n auto --dist worksteal
+
+test-fast: $(READY)
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not hostile and not figures"
 
 test-schedulers: $(READY)
 	command -v slurmctld >/dev/null || { apt-get update -qq && \

@@ -9,6 +9,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 _KEPT = Path(__file__).resolve().parents[1] / ".pytest_cache"
 os.environ.setdefault("JOSTLE_PROGRAMS", str(_KEPT / "programs"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -29,3 +31,11 @@ from hypothesis import settings  # noqa: E402
 
 settings.register_profile("jostle", deadline=None)
 settings.load_profile("jostle")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the folder that they lie in: hostile, figures."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in ("hostile", "figures"):
+            item.add_marker(folder)

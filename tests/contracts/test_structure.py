@@ -215,7 +215,6 @@ def test_files_stay_readable() -> None:
 STILL_TAKE_STUDIES = (
     "packages/learn/counters/",
     "packages/learn/ensemble/test_expert_contract.py",
-    "packages/operations/conftest.py",
     "packages/usage/test_limits.py",
 )
 

@@ -18,7 +18,7 @@ from tests.packages.server.chart import PLAIN
 PROGRAM = os.environ.get("JOSTLE_KUBE_SCHEDULER", "")
 
 
-pytestmark = [
+NEEDS_SCHEDULER = [
     pytest.mark.schedulers,
     pytest.mark.skipif(not Path(PROGRAM).is_file(), reason="make test-schedulers gets it"),
 ]

@@ -16,11 +16,11 @@ import numpy as np
 import jostle
 from tests.journeys.schedulers.api_server import ApiServer
 from tests.journeys.schedulers.kubelet import Kubelet
-from tests.journeys.schedulers.kubernetes_samples import node_of, pytestmark, scheduler
+from tests.journeys.schedulers.kubernetes_samples import NEEDS_SCHEDULER, node_of, scheduler
 from tests.limits import share_limits
 from tests.packages.server.process_samples import serving
 
-__all__ = ["pytestmark"]
+pytestmark = NEEDS_SCHEDULER
 NODES = {f"n{number:02}": ("small", "large")[number % 2] for number in range(20)}
 SPEED = {"small": 1.0, "large": 1.6}
 PODS, DEADLINE = 200, 1.5  # times alone

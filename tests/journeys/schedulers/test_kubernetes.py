@@ -13,11 +13,13 @@ import pytest
 import jostle
 from jostle.placement import Node, Request
 from tests.journeys.schedulers.api_server import ApiServer
-from tests.journeys.schedulers.kubernetes_samples import node_of, scheduler
+from tests.journeys.schedulers.kubernetes_samples import NEEDS_SCHEDULER, node_of, scheduler
 from tests.packages.server.process_samples import serving
 
 NODES = {f"n{number}": f"p{number % 6}" for number in range(24)}
 SLOTS = 3
+
+pytestmark = NEEDS_SCHEDULER
 
 
 @dataclass

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from jostle.data import Dataset, Runs
-from jostle.learn import learn
 from jostle.learn.learners.network import Factorization, FittedFactorization
 from jostle.models import Model, fit
-from studies.factorization.comparisons import Comparison, NamedMethod
-from studies.rivals.linear import LinearScaling
-from studies.rivals.published import PublishedPitot
 from tests.packages.learn.network.conftest import make_world, uncompiled
 
 
@@ -31,31 +26,12 @@ def dataset(world: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def linear() -> Comparison:
-    """Quick: one method that needs no training."""
-    return Comparison("small", "Small", (NamedMethod("linear", LinearScaling()),), "linear")
-
-
 @pytest.fixture(scope="session")
 def model(world: Runs) -> Model:
     """Barely trained: the tests that use it ask what it says, not how well."""
     method = Factorization(form="saturating", rank=6, hidden=8, steps=20, quantiles=())
     with uncompiled():
         return fit(world, method, seed=0)
-
-
-@pytest.fixture(scope="session")
-def published(world: Runs) -> tuple[PublishedPitot, Any]:
-    """Small and shortly trained, its two networks compiled once for all tests."""
-    method = PublishedPitot(rank=8, hidden=32, steps=600, batch=128, quantiles=(0.5, 0.95))
-    return method, learn(method, world, validation=make_world(500, 1), seed=0)
-
-
-@pytest.fixture
-def sketches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures as one SVG each: that they are kept as three files is tested with all drawing."""
-    monkeypatch.setattr("jostle._base.figure_files.ENDINGS", (".svg",))
 
 
 def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:

@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.parametrize("name", ["alignment", "bag", "factorization", "slowdown"])
 def test_a_method_is_found_without_what_learning_needs(name: str) -> None:
     code = (
-        "import sys; from jostle.methods import method_named; method_named(sys.argv[1])\n"
+        "import sys; from jostle.learn import method_named; method_named(sys.argv[1])\n"
         "print(*(n for n in ('pyarrow', 'jax', 'sklearn', 'scipy') if n in sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True)

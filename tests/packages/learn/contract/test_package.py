@@ -25,7 +25,7 @@ import numpy as np
 from jostle import Data
 from jostle.conformal import Candidates
 from jostle.errors import UnknownName
-from jostle.methods import FromCounts, Prepared, RunCounts, first_solo_runs
+from jostle.learn import FromCounts, Prepared, RunCounts, first_solo_runs
 from jostle.extend import Report, duration
 from jostle.data import all_names, solo_medians
 
@@ -154,7 +154,7 @@ def test_it_passes_the_contract_suite(
 ) -> None:
     Dataset(tmp_path / "d").write(runs)
     code = (
-        "import sys, jostle\nfrom jostle.methods import check, method_named\n"
+        "import sys, jostle\nfrom jostle.learn import check, method_named\n"
         "print(len(check(method_named('factor')(), sys.argv[1])))"
     )
     done = subprocess.run(

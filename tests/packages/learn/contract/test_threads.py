@@ -10,7 +10,7 @@ import sys
 SCRIPT = """
 import json, os
 import numpy
-from jostle.methods import one_thread
+from jostle.learn import one_thread
 
 @one_thread()
 def learned():

@@ -34,22 +34,23 @@ def slowdown(program: str, other: str) -> float:
 
 
 def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, table = str(tmp_path / "data"), ["file,workload,window"]
+    data = str(tmp_path / "data")
 
-    def add(program: str, run_id: str, window: str, slow: float) -> None:
-        (tmp_path / f"{run_id}.csv").write_text(lines(program, slow))
-        table.append(f"{run_id}.csv,{program},{window}")
+    def add(program: str, run_id: str, slow: float, *beside: str) -> None:
+        file = tmp_path / f"{run_id}.csv"
+        file.write_text(lines(program, slow))
+        words = ["import", "perf", str(file), "-o", data, "--platform=p", f"--workload={program}"]
+        if beside:
+            words += [f"--beside={beside[0]}", f"--window={'-'.join(sorted((program, *beside)))}"]
+        assert exit_code([*words, "--whole"]) == 0
 
     names = sorted(PROGRAMS)
     for name in names:
-        add(name, f"alone-{name}", "", 1.0)
+        add(name, f"alone-{name}", 1.0)
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
-            add(one, f"{one}-{other}", f"w{one}{other}", slowdown(one, other))
-            add(other, f"{other}-{one}", f"w{one}{other}", slowdown(other, one))
-    (tmp_path / "runs.csv").write_text("\n".join(table))
-    words = ["import", "perf", str(tmp_path / "runs.csv"), "-o", data, "--platform", "p", "--whole"]
-    assert exit_code(words) == 0
+            add(one, f"{one}-{other}", slowdown(one, other), other)
+            add(other, f"{other}-{one}", slowdown(other, one), one)
     capsys.readouterr()
     model = str(tmp_path / "model")
     fit = ["fit", "--method=alignment", data, "-o", model, "--set=learner=phases"]

@@ -1,0 +1,56 @@
+"""A small dataset on disk, a quick study over it, and a barely trained model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.data import Dataset, Runs
+from jostle.learn import learn
+from jostle.learn.learners.network import Factorization
+from jostle.models import Model, fit
+from studies.factorization.comparisons import Comparison, NamedMethod
+from studies.rivals.linear import LinearScaling
+from studies.rivals.published import PublishedPitot
+from tests.packages.learn.network.conftest import make_world, uncompiled
+
+
+@pytest.fixture(scope="session")
+def world() -> Runs:
+    return make_world(2600, 0)
+
+
+@pytest.fixture(scope="session")
+def dataset(world: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dataset")
+    Dataset(folder).write(world)
+    return folder
+
+
+@pytest.fixture
+def linear() -> Comparison:
+    """Quick: one method that needs no training."""
+    return Comparison("small", "Small", (NamedMethod("linear", LinearScaling()),), "linear")
+
+
+@pytest.fixture(scope="session")
+def model(world: Runs) -> Model:
+    """Barely trained: the tests that use it ask what it says, not how well."""
+    method = Factorization(form="saturating", rank=6, hidden=8, steps=20, quantiles=())
+    with uncompiled():
+        return fit(world, method, seed=0)
+
+
+@pytest.fixture(scope="session")
+def published(world: Runs) -> tuple[PublishedPitot, Any]:
+    """Small and shortly trained, its two networks compiled once for all tests."""
+    method = PublishedPitot(rank=8, hidden=32, steps=600, batch=128, quantiles=(0.5, 0.95))
+    return method, learn(method, world, validation=make_world(500, 1), seed=0)
+
+
+@pytest.fixture
+def sketches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures as one SVG each: that they are kept as three files is tested with all drawing."""
+    monkeypatch.setattr("jostle._base.figure_files.ENDINGS", (".svg",))
