@@ -144,28 +144,27 @@ def roll(_: Any) -> tuple[Work, int]:
     from jostle.learn import RunCounts
     from jostle.learn.learners.counters import (
         FittedAlignment,
-        SoloIndex,
+        Solos,
         aligned_rows,
         fit_learner,
         solo_counters,
         traced_runs,
         traced_windows,
     )
-    from studies.alignment.contention import Job
-    from studies.alignment.contention import simulate as beside
-    from studies.alignment.machine import Machine
-    from studies.alignment.simulated import draw_programs, simulate_campaign, trace_of
+    from studies.worlds.memory_laws import Machine
+    from studies.worlds.traced_programs import Job, draw_programs, simulate_campaign, trace_of
+    from studies.worlds.traced_programs import simulate as beside
 
     counters = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")
     sets = [(a, b) for a in range(10) for b in range(10) if (a + b) % 3 == 0]
     traces = simulate_campaign(draw_programs(12, 1, seconds=0.5), sets=sets)
-    rows = aligned_rows(traced_windows(traces), SoloIndex.from_traces(traces, counters))
+    rows = aligned_rows(traced_windows(traces), Solos.from_traces(traces, counters))
     solos = []
     for core, program in enumerate(draw_programs(12, 1, seconds=5.0)[10:]):
         (history,) = beside(Machine(), [Job(program, core)])
         solos.append(solo_counters(trace_of(history, 1e-3, run_id=program.name), counters))
     counts = RunCounts.of(traced_runs(traces))
-    model = FittedAlignment(SoloIndex(tuple(solos)), fit_learner(rows, "phases"), counts)
+    model = FittedAlignment(Solos(tuple(solos)), fit_learner(rows, "phases"), counts)
     return lambda: (np.array([model.roll(solos) is not None]),), 1
 
 

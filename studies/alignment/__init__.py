@@ -1,1 +1,1 @@
-"""The alignment method on recorded and on simulated programs, with figures."""
+"""Run times beside others from counters, on recorded and on simulated programs, and the paper's tables."""

@@ -1,323 +1,229 @@
-"""The protocol of the alignment method: run times side by side of programs that were not learned from.
+"""Run times side by side of what was not learned from, by the method and by simple rules.
 
-Source: Saeed et al., MLCAD 2021, Sec. IV: training and test applications are disjoint (Table IV); the
-error per sample takes what was executed so far as measured (Fig. 2), the run time does not. A fold holds
-some workloads out; what is learned from are the windows with none of them, what is tested are those with
-nobody else. Repeats of a window are one test: see `_truth`.
+Source: Saeed et al., MLCAD 2021, Sec. IV: training and test applications are disjoint (Table IV). A fold
+holds some programs out, or pairs of programs that are known from others; what is learned from are the windows
+with none of them, what is tested are those with nobody else. What was measured of a set of workloads is the
+median of its repeats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from dataclasses import fields as dataclass_fields
-from itertools import count
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.errors import NotEnoughRuns
-from studies.alignment.answers import (
-    Curve,
-    Rules,
-    Tested,
-    answers_of,
-    changes_of_answers,
-    curves_of,
-    renamed,
-    tested_members,
-)
-from studies.alignment.folds import Fold, folds_of_pairs, folds_of_programs
-from studies.alignment.metrics import (
-    error_metrics,
-    interval_metrics,
-    means_of,
-    slowdown_metrics,
-    steady_metrics,
-)
-from studies.alignment.rivals import (
-    bounds_of,
-    by_additive_effects,
-    by_factorization,
-    by_probes,
-    errors_of_learners,
-    solo_seconds,
-    usual_slowdowns,
-)
-from studies.alignment.truth import (
-    MeasuredSet,
-    Member,
-    measured_sets,
-    member_of,
-    noise_metrics,
-    spread_metrics,
-    unsteady_of,
-)
+from jostle._base.report import Table, percent
+from jostle.errors import NotEnoughRuns, UsageError
 
 if TYPE_CHECKING:
-    from jostle._base.progress import Progress
-    from jostle.data import Trace, Traces
-    from jostle.learn.learners.counters import Alignment, FittedAlignment
-    from studies.alignment.paper.selection import CounterSelection
+    from jostle.data import Colocations, Runs, Trace, Traces
+    from jostle.learn.learners.counters import Alignment
 
-# Compared under one learner that is quick to fit, so that only the alignment differs.
-COMPARED = ("section", "printed")
-CONFIDENCE = 0.9
-
-
-@dataclass(frozen=True)
-class AlignmentEvaluation:
-    """metrics: by documented name. tested: every test run. learners: {learner: {slot: error per sample}}
-    (Fig. 2). curves: of the test window with the most interference. selection: of the first fold. folds: the
-    workloads held out of each. unsteady: workloads whose run time alone is not known, see
-    `unsteady_of`."""
-
-    metrics: dict[str, float]
-    tested: tuple[Tested, ...]
-    learners: dict[str, dict[int, float]]
-    curves: tuple[Curve, ...]
-    selection: CounterSelection | None
-    folds: tuple[tuple[str, ...], ...]
-    unsteady: tuple[str, ...] = ()
+PAIR_FOLDS = 4
+DRAWS = 2000
+SHRINKAGE = 0.3  # runs that no effect of the additive rule weighs
+RULES = ("no interference", "mean slowdown", "median slowdown", "additive effects", "probes")
 
 
 @dataclass(frozen=True)
-class _FoldResult:
-    """members: of the tested sets, also those that never ended. samples: {method: error per sample}."""
+class Fold:
+    """held_out: programs, or pairs of them. train: run_ids. test: {(workload, platform, co-runners): the
+    traces of its repeats}."""
 
-    tested: list[Tested]
-    members: list[Member]
-    samples: dict[str, float]
-    learners: dict[str, dict[int, float]]
-    curves: list[Curve]
-    selection: CounterSelection | None
+    held_out: tuple[str, ...]
+    train: frozenset[str]
+    test: dict[tuple[str, str, tuple[str, ...]], list[Trace]]
 
 
-def evaluate_alignment(
-    traces: Traces,
-    method: Alignment | None = None,
-    *,
-    held: int | None = 2,
-    folds: int | None = None,
-    also: Collection[str] = ("alignments", "factorization"),
-    seed: int = 0,
-    seeds: int = 1,
-    progress: Progress | None = None,
-) -> AlignmentEvaluation:
-    """held: workloads per fold, or None: pairs of workloads that are known from others. folds: how many at
-    most. also: `alignments`, both under one learner, and the paper's learners; `factorization`; `bounds`,
-    how often runs stay under them, of models fitted again. seeds: that the first fold is fitted with, and
-    once under other names, to see how much answers change. Raises NotEnoughRuns where no fold has a window
-    to test and one to learn from."""
-    from jostle.learn.learners.counters import Alignment as Method
-    from jostle.learn.learners.counters import (
-        equal_repeats,
-        only_stressors,
-        probe_runs,
-        sampling_period,
-        solo_runs,
-        traced_windows,
-        with_instructions,
-        with_probes,
-    )
-
-    compare, factorization, bounds = (
-        name in also for name in ("alignments", "factorization", "bounds")
-    )
-    method = method or Method()
-    whole = only_stressors(with_instructions(traces), method.stressors)
-    beside = probe_runs(whole, method.stressors)
-    traces = with_probes(whole, method.stressors)
-    windows = traced_windows(traces)
-    period = method.period_seconds or sampling_period(traces)
-    groups = solo_runs(traces)
-    alone = [member_of(groups[key], key[2], period) for key in sorted(groups)]
-    sets = measured_sets(windows, period, equal_repeats(traces))
-    every = (
-        folds_of_pairs(sets, folds, seed)
-        if held is None
-        else folds_of_programs(sets, held, folds, seed)
-    )
-    unsteady = unsteady_of(alone)
-    total = len(every) * (2 + (len(COMPARED) if compare else 0) + factorization)
-    numbers = count(1)
-
-    def step() -> None:
-        if progress is not None:
-            progress(next(numbers), total, float("nan"))
-
-    results = []
-    covered: list[tuple[float, int]] = []
-    for fold in every:
-        fits = _fits(method, whole, fold, compare, seed, step)
-        others: dict[str, dict[str, float]] = {}
-        if held is None:
-            others["additive_effects_"] = by_additive_effects(fold, fits[""])
-        if beside is not None:
-            others["probes_"] = by_probes(fold, beside, alone, method.stressors, seed)
-        if factorization:
-            others["factorization_"] = by_factorization(fold, alone, seed)
-            step()
-        rules = Rules(*usual_slowdowns(fold.train, fits[""], unsteady), others)
-        if bounds and (one := bounds_of(method, whole, fold, CONFIDENCE, seed)):
-            covered.append(one)
-        results.append(_result(method, fold, fits, rules, compare, seed))
-        step()
-    outcomes = _summary(results, alone, [fold.held_out for fold in every], covered)
-    more = spread_metrics(sets)
-    if seeds > 1:
-        more |= _steadiness(method, whole, every[0], range(seed, seed + seeds))
-    return replace(outcomes, metrics=outcomes.metrics | more)
+def folds_of_programs(traces: Traces, held: int, seed: int) -> list[Fold]:
+    """Hold `held` programs out of each fold. Raises UsageError where they do not suffice."""
+    beside = _beside(traces)
+    names = sorted({name for t in beside for name in (t.workload, *t.corunners)})
+    if held < 2 or len(names) < held + 2:
+        raise UsageError(
+            f"{held} of {len(names)} workloads cannot be held out",
+            fix="At least two are tested side by side, and at least two others are learned from.",
+        )
+    order = np.random.default_rng(seed).permutation(names).tolist()
+    parts = [order[at : at + held] for at in range(0, len(order) - held + 1, held)]
+    return [
+        _fold(
+            part,
+            [t for t in beside if not {t.workload, *t.corunners}.intersection(part)],
+            [t for t in beside if {t.workload, *t.corunners}.issubset(part)],
+        )
+        for part in parts
+    ]
 
 
-def fold_fitter(
-    traces: Traces, fold: Fold, seed: int, called: Mapping[str, str] | None = None
-) -> Callable[[Alignment], FittedAlignment]:
-    """What fits a method on the sets that a fold learns from, a fifth of them to choose by. called: what
-    run_ids of the fold are called in the traces, by default the same."""
-    from jostle.data import split_rows
-    from jostle.learn import Data
+def folds_of_pairs(traces: Traces, seed: int) -> list[Fold]:
+    """Hold a quarter of the sets of workloads out of each fold; their members are known from others."""
+    beside = _beside(traces)
+    sets = sorted({tuple(sorted((t.workload, *t.corunners))) for t in beside})
+    if len(sets) < PAIR_FOLDS:
+        raise NotEnoughRuns(f"{len(sets)} sets of workloads are too few", fix="Trace more pairs.")
+    order = np.random.default_rng(seed).permutation(len(sets))
+    folds = []
+    for part in np.array_split(order, PAIR_FOLDS):
+        out = {sets[at] for at in part.tolist()}
+        is_out = [tuple(sorted((t.workload, *t.corunners))) in out for t in beside]
+        folds.append(
+            _fold(
+                [" + ".join(one) for one in sorted(out)],
+                [t for t, held in zip(beside, is_out, strict=True) if not held],
+                [t for t, held in zip(beside, is_out, strict=True) if held],
+            )
+        )
+    return folds
+
+
+def _beside(traces: Traces) -> list[Trace]:
+    """Return the runs beside others, without stressors and windows with them."""
+    from jostle.learn.learners.counters import is_stressor
+
+    return [
+        t for t in traces if t.corunners and not any(map(is_stressor, (t.workload, *t.corunners)))
+    ]
+
+
+def _fold(held_out: Sequence[str], train: Sequence[Trace], test: Sequence[Trace]) -> Fold:
+    repeats: dict[tuple[str, str, tuple[str, ...]], list[Trace]] = {}
+    for trace in test:
+        if np.isfinite(trace.runtime_seconds) and {trace.workload} != set(trace.corunners):
+            key = trace.workload, trace.platform, trace.corunners
+            repeats.setdefault(key, []).append(trace)
+    return Fold(tuple(sorted(held_out)), frozenset(t.run_id for t in train), repeats)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One workload of a set that was not learned from. errors: {method: predicted / measured - 1}."""
+
+    workload: str
+    corunners: tuple[str, ...]
+    solo_seconds: float
+    measured_seconds: float
+    errors: dict[str, float]
+
+
+def evaluate_fold(
+    traces: Traces, fold: Fold, predict: Callable[[Runs, Colocations], np.ndarray], seed: int
+) -> list[Tested]:
+    """Test a method and the rules on one fold.
+
+    predict: from runs to learn from and what is asked to seconds.
+    """
+    import jostle
     from jostle.learn.learners.counters import traced_runs
 
-    ids = {run.run_id for runs in windows_of(fold.train).values() for run in runs}
-    if called is not None:
-        ids = {called[name] for name in ids}
-    runs = traced_runs(traces, set(traces.run_ids) - ids)
-    learned, validation = (
-        runs.take(rows) for rows in split_rows(runs, (0.8, 0.2), seed, "together")
-    )
-    data = Data(learned, traces=traces)
-
-    def fitted(settings: Alignment) -> FittedAlignment:
-        prepared = settings.prepare(data).with_validation(validation)
-        return settings.fit(prepared, seed=seed)
-
-    return fitted
-
-
-def _steadiness(
-    method: Alignment, traces: Traces, fold: Fold, seeds: Sequence[int]
-) -> dict[str, float]:
-    """How much answers change with the seed, which also draws what is chosen by, and with names alone."""
-    other, names, run_ids = renamed(traces, seeds[0])
-    fits = [fold_fitter(traces, fold, seed)(method) for seed in seeds]
-    by_seed = [answers_of(fold.test, fitted, fitted.loop) for fitted in fits]
-    again = fold_fitter(other, fold, seeds[0], run_ids)(method)
-    return changes_of_answers(by_seed, answers_of(fold.test, again, again.loop, names))
-
-
-def _fits(
-    method: Alignment,
-    traces: Traces,
-    fold: Fold,
-    compare: bool,
-    seed: int,
-    step: Callable[[], None],
-) -> dict[str, FittedAlignment]:
-    """The method as it is, and with each alignment under the same learner."""
-    from jostle.learn.learners.counters import Alignment
-    from studies.alignment.paper.method import RidgeAlignment
-
-    fitted = fold_fitter(traces, fold, seed)
-    fits = {"": fitted(method)}
-    step()
-    # As printed it is for two that run once.
-    for alignment in COMPARED if compare and not fits[""].loop else ():
-        shared = {one.name: getattr(method, one.name) for one in dataclass_fields(Alignment)}
-        shared |= {"alignment": alignment, "counters": fits[""].counters}
-        fits[f"{alignment}_"] = fitted(RidgeAlignment(**shared))
-        step()
-    return fits
-
-
-def _result(
-    method: Alignment,
-    fold: Fold,
-    fits: dict[str, FittedAlignment],
-    rules: Rules,
-    compare: bool,
-    seed: int,
-) -> _FoldResult:
-    """What every method says of the test sets; curves of the first fold only, of the set with the largest
-    slowdown, which is the most telling one."""
-    from jostle.learn.learners.counters import aligned_rows
-    from studies.alignment.paper.method import laid
-
-    loop, fitted = fits[""].loop, fits[""]
-    test_windows = windows_of(fold.test)
-    samples = {}
-    for name, model in fits.items():
-        kind = laid(getattr(model, "alignment", "section"))
-        rows = aligned_rows(test_windows, model.solos, loop=loop, **kind)
-        off = np.abs(model.instructions(rows) - rows.count).sum()
-        samples[name] = float(off / rows.count.sum())
-    learners: dict[str, dict[int, float]] = {}
-    if compare:
-        train, test = (
-            aligned_rows(windows, fitted.solos, loop=loop)
-            for windows in (windows_of(fold.train), test_windows)
-        )
-        learners = errors_of_learners(train, test, seed)
-
-    def slowdown(one: MeasuredSet) -> float:
-        return float(np.nanmax([m.seconds / solo_seconds(m, fitted) for m in one.members]))
-
-    return _FoldResult(
-        tested=[
-            tested
-            for one in fold.test
-            for tested in tested_members(fold.number, one, fits, rules, loop)
-        ],
-        members=[member for one in fold.test for member in one.members],
-        samples=samples,
-        learners=learners,
-        curves=[] if fold.number else curves_of(max(fold.test, key=slowdown), fitted, loop),
-        selection=getattr(fitted, "selection", None),
-    )
-
-
-def windows_of(sets: Sequence[MeasuredSet]) -> dict[str, Sequence[Trace]]:
-    """{window_id: runs} of all of these."""
-    return {name: runs for one in sets for name, runs in one.windows.items()}
-
-
-def _summary(
-    results: Sequence[_FoldResult],
-    alone: Sequence[Member],
-    held_out: Sequence[tuple[str, ...]],
-    covered: Sequence[tuple[float, int]],
-) -> AlignmentEvaluation:
-    tested = [one for result in results for one in result.tested]
-    if not tested:
+    runs = traced_runs(traces, set(traces.run_ids) - fold.train)
+    asked = list(fold.test)
+    if not asked:
         raise NotEnoughRuns("no test run has a runtime", fix="Trace programs that end.")
-    members = [member for result in results for member in result.members]
-    samples = means_of([result.samples for result in results])
-    learners = {
-        name: means_of([result.learners.get(name, {}) for result in results])
-        for name in dict.fromkeys(name for result in results for name in result.learners)
-    }
-    unsteady = unsteady_of(alone)
-    metrics = error_metrics(tested, samples) | slowdown_metrics(tested, members)
-    metrics |= interval_metrics(tested, samples)
-    if covered:
-        number = sum(sets for _, sets in covered)
-        share = sum(under for under, _ in covered) / number
-        metrics["coverage_90_ratio"], metrics["coverage_sets"] = share, float(number)
-        metrics["coverage_90_standard_error_ratio"] = float(
-            np.sqrt(CONFIDENCE * (1 - CONFIDENCE) / number)
-        )
-    metrics |= noise_metrics(members) | noise_metrics(alone, "solo_")
-    if unsteady:
-        metrics |= steady_metrics(tested, unsteady, samples)
-    for learner, by_slot in learners.items():
-        for slot, error in by_slot.items():
-            metrics[f"{learner}_core_{slot}_instructions_mae_ratio"] = error
-    return AlignmentEvaluation(
-        metrics=metrics,
-        tested=tuple(tested),
-        learners=learners,
-        curves=tuple(results[0].curves),
-        selection=next((result.selection for result in results if result.selection), None),
-        folds=tuple(held_out),
-        unsteady=unsteady,
+    about = jostle.Colocations.from_columns(
+        workload=[one[0] for one in asked],
+        platform=[one[1] for one in asked],
+        corunners=[list(one[2]) for one in asked],
     )
+    alone: dict[str, Any] = {}
+    for trace in traces:
+        if trace.solo:
+            alone.setdefault(trace.workload, []).append(trace.runtime_seconds)
+    alone = {name: float(np.median(each)) for name, each in alone.items()}
+    solo = np.array([alone[one[0]] for one in asked])
+    answers = {"alignment": predict(runs, about)} | _by_rules(runs, asked, alone)
+    probed = _by_probes(traces, runs, about, seed)
+    answers |= {} if probed is None else {"probes": probed}
+    truth = [float(np.median([t.runtime_seconds for t in fold.test[one]])) for one in asked]
+    return [
+        Tested(
+            one[0],
+            one[2],
+            float(solo[at]),
+            truth[at],
+            {name: float(each[at] / truth[at] - 1) for name, each in answers.items()},
+        )
+        for at, one in enumerate(asked)
+    ]
+
+
+def by_method(method: Alignment, traces: Traces, seed: int) -> Callable[..., np.ndarray]:
+    """Return what `evaluate_fold` takes, of a method."""
+    from jostle.learn import Data, learn
+
+    def predict(runs: Runs, about: Colocations) -> np.ndarray:
+        return learn(method, Data(runs, traces=traces), seed=seed).predict(about)
+
+    return predict
+
+
+def _by_rules(
+    runs: Runs, asked: Sequence[tuple[str, str, Collection[str]]], alone: dict[str, float]
+) -> dict[str, np.ndarray]:
+    """Answer by rules; the additive one by ridge, effects of unknown names being none."""
+    learned = [runs.colocations.row(n) for n in range(len(runs))]
+    slow = runs.runtime_seconds / np.array([alone[one[0]] for one in learned])
+    place = {name: n for n, name in enumerate(sorted({n for w, _, o in learned for n in (w, *o)}))}
+
+    def design(rows: Sequence[tuple[str, str, Collection[str]]]) -> np.ndarray:
+        table = np.zeros((len(rows), 2 * len(place)))
+        for row, (workload, _, corunners) in enumerate(rows):
+            if workload in place:
+                table[row, place[workload]] = 1.0
+            for other in corunners:
+                if other in place:
+                    table[row, len(place) + place[other]] += 1.0 / len(corunners)
+        return table
+
+    x, y = design(learned), np.log(slow)
+    gram = x.T @ x + SHRINKAGE * np.eye(x.shape[1])
+    effects = np.linalg.solve(gram, x.T @ (y - y.mean()))
+    solo = np.array([alone[one[0]] for one in asked])
+    return {
+        "no interference": solo,
+        "mean slowdown": solo * slow.mean(),
+        "median slowdown": solo * np.median(slow),
+        "additive effects": solo * np.exp(y.mean() + design(asked) @ effects),
+    }
+
+
+def _by_probes(traces: Traces, runs: Runs, about: Colocations, seed: int) -> np.ndarray | None:
+    """Answer by jostle.Probes from runs alone and beside stressors, None where there are none."""
+    import jostle
+    from jostle.data import Runs
+    from jostle.learn import learn
+    from jostle.learn.learners.counters import is_stressor, probe_runs, traced_runs
+
+    beside = probe_runs(traces, ("probe-*",))
+    if beside is None:
+        return None
+    left_out = {t.run_id for t in traces if t.corunners or is_stressor(t.workload)}
+    solo = traced_runs(traces, left_out)
+    return learn(jostle.Probes(), Runs.concatenate([runs, solo, beside]), seed=seed).predict(about)
+
+
+def errors_of(tested: Sequence[Tested]) -> Table:
+    """Make a table of mean errors, with intervals of 95% over the programs that are targets, drawn again and
+    again (Efron's bootstrap), and of how much closer the counters are on the same runs."""
+    names = list(tested[0].errors)
+    error = np.abs([[one.errors[name] for name in names] for one in tested])
+    _, program = np.unique([one.workload for one in tested], return_inverse=True)
+    number = int(program.max()) + 1
+    times = np.random.default_rng(0).multinomial(number, np.full(number, 1 / number), DRAWS)
+    weight = times[:, program]
+    drawn = weight @ error / weight.sum(axis=1, keepdims=True)
+
+    def interval(draws: np.ndarray) -> str:
+        low, high = np.quantile(100 * draws, [0.025, 0.975])
+        return f"[{low:.2f}, {high:.2f}]"
+
+    rows = []
+    for k, name in enumerate(names):
+        closer = f"{percent(error[:, k].mean() - error[:, 0].mean(), 2)} " if k else "–"
+        closer += interval(drawn[:, k] - drawn[:, 0]) if k else ""
+        mean, most = (percent(float(one), 2) for one in (error[:, k].mean(), error[:, k].max()))
+        rows.append([name, mean, interval(drawn[:, k]), most, closer])
+    columns = ("", "run time, mean", "95%", "max", "alignment is closer by [95%]")
+    return Table(columns, rows, right=range(1, len(columns)))

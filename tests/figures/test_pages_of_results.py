@@ -133,7 +133,3 @@ def test_alignment_on_the_recorded_campaign() -> None:
         in text
     )
     assert f"of whole runs alone by {errors['probes']}%" in text
-    files = [rows(f"alignment-campaign-{number}", "run time, mean") for number in ("three", "two")]
-    for method, words in (("alignment", "alignment errs by"), ("probes", "probes by")):
-        three, two = (file[method]["run time, mean"] for file in files)
-        assert f"{words} {three} and {two}%" in page("results/alignment.md")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.conformal import Candidates
-from jostle.data import GPUS, Colocations, Runs, Traces, tasks_from_rows
+from jostle.data import GPUS, Colocations, Runs, tasks_from_rows
 from jostle.learn import (
     ContractBroken,
     Data,
@@ -30,8 +30,7 @@ from jostle.learn.learners.latent_factors import Slowdown
 from jostle.learn.learners.network import Factorization
 from jostle.learn.learners.simulation import Accelerator
 from jostle.learn.learners.stressors import Probes
-from tests.packages.learn.counters import conftest as simulated
-from tests.packages.learn.counters.fit_samples import COUNTERS
+from tests.packages.learn.counters.traced_samples import COUNTERS, traced_programs
 from tests.packages.learn.stressors.probes_samples import law
 
 ON_RUNS: dict[str, Method[Any]] = {
@@ -60,12 +59,9 @@ def test_the_method_that_learns_from_profiles(runs: Runs) -> None:
     assert len(check(Accelerator(), Data(runs, profiles=profiles))) >= 15
 
 
-traces = simulated.traces
-
-
-def test_the_method_that_learns_from_traces(traces: Traces) -> None:
+def test_the_method_that_learns_from_traces() -> None:
     method = Alignment(learner="phases", counters=COUNTERS)
-    assert len(check(method, Data(traces=traces))) >= 15
+    assert len(check(method, Data(traces=traced_programs()))) >= 15
 
 
 def test_the_method_that_learns_from_probes() -> None:

@@ -25,9 +25,7 @@ from jostle.learn import (
     expert_named,
     expert_names,
 )
-from studies.alignment.machine import Machine
-from studies.alignment.simulated import draw_programs, simulate_campaign
-from tests.packages.learn.counters.probed_samples import drawn_probed
+from tests.packages.learn.counters.traced_samples import probed_programs, traced_programs
 from tests.packages.learn.ensemble.campaigns import campaign_for
 from tests.packages.learn.ensemble.conftest import made_runs
 from tests.packages.learn.simulation.learned_samples import WAY, profiles, world
@@ -43,8 +41,7 @@ def of_runs() -> Data:
 
 
 def of_traces() -> Data:
-    programs = draw_programs(5, 3, seconds=0.05, shortest_seconds=2e-3, longest_seconds=2e-2)
-    return of_traced(simulate_campaign(programs, Machine(clock_hertz=(2e9, 2e9))))
+    return of_traced(traced_programs(5))
 
 
 def of_traced(traces: Traces) -> Data:
@@ -69,7 +66,7 @@ WORLDS: dict[str, Callable[[], Data]] = {
     "product": of_runs,
     "rules": of_runs,
     "simulation": of_profiles,
-    "stretches": lambda: of_traced(Traces.from_traces(drawn_probed()[2])),
+    "stretches": lambda: of_traced(Traces.from_traces(probed_programs()[2])),
     "traces": of_profiles,
     "trees": of_runs,
 }

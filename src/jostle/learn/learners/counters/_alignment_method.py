@@ -35,10 +35,9 @@ class Alignment(AlignmentSettings, Restores):
         from jostle.learn.contract._prepared import Prepared
         from jostle.learn.learners.counters._traced_cells import traces_of
         from jostle.learn.learners.counters.learning._traced_runs import traced_runs
-        from jostle.learn.learners.counters.solo._index import solo_run_ids
 
         traces = traces_of(self, data)
-        inputs = solo_run_ids(traces)
+        inputs = {trace.run_id for trace in traces if trace.solo}
         runs = data.runs if data.has_given_runs else traced_runs(traces, inputs)
         is_input = np.array([name in inputs for name in runs.table.column("run_id").to_pylist()])
         return Prepared.of(data, runs, inputs=is_input, calibrate_by="together")

@@ -21,7 +21,7 @@ from jostle.learn.learners.counters.learning._blend import Blend
 from jostle.learn.learners.counters.learning._fit_learner import fit_learner
 from jostle.learn.learners.counters.learning._select_counters import select_counters
 from jostle.learn.learners.counters.learning._traced_mixture import probe_counters
-from jostle.learn.learners.counters.learning._traced_runs import probe_runs, quiet_runs
+from jostle.learn.learners.counters.learning._traced_runs import probe_runs, runs_of_rows
 from jostle.learn.learners.counters.solo._probed import EVERY_STRESSOR
 from jostle.learn.learners.stressors._stressor_learner import ProbesExpert
 
@@ -79,7 +79,7 @@ def fit_all(
     every = prepared.together()
     ground = ground_of(settings, traces_of(settings, prepared.data), every)
     whole = traces_of(settings, prepared.data, probes=False)
-    runs, members = quiet_runs(ground.rows, ground.solos, probe_runs(whole, settings.stressors))
+    runs, members = runs_of_rows(ground.rows, ground.solos, probe_runs(whole, settings.stressors))
     part = Prepared.of(prepared.data, runs)
     fitted, left_out = _Traced(settings, ground).fit_left_out(part, seed=seed, progress=progress)
     notes = ground.notes

@@ -11,14 +11,13 @@ import numpy as np
 from jostle.conformal import Candidates
 from jostle.errors import BadData, require_known
 from jostle.learn.contract._run_counts import FromCounts, RunCounts
-from jostle.learn.learners.counters._roll import Roll, roll
-from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows, Member
+from jostle.learn.learners.counters._roll import roll
+from jostle.learn.learners.counters.learning._aligned_rows import Member
 from jostle.learn.learners.counters.learning._blend import Blend
 from jostle.learn.learners.counters.learning._fit_learner import Learner
 from jostle.learn.learners.counters.solo._axis import with_instructions
-from jostle.learn.learners.counters.solo._index import SoloIndex
 from jostle.learn.learners.counters.solo._probed import EVERY_STRESSOR, with_probes
-from jostle.learn.learners.counters.solo._solo_counters import SoloCounters
+from jostle.learn.learners.counters.solo._solo_counters import SoloCounters, Solos
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs, Traces
@@ -41,18 +40,17 @@ class FittedAlignment(FromCounts):
 
     solos: of every workload that it can answer for. model: the learned slowdown. counts: of the runs learned
     from. loop: whether co-runners begin anew until the workload ends. most: the most workloads of a window
-    learned from. repeats: the number at which times are compared.
+    learned from.
     """
 
-    solos: SoloIndex
+    solos: Solos
     model: Learner | Blend
     counts: RunCounts
     loop: bool = False
     most: int = 2
     notes: tuple[str, ...] = ()
-    repeats: int | None = None
     stressors: tuple[str, ...] = EVERY_STRESSOR
-    _known: dict[tuple, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple, float] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def on(
@@ -64,8 +62,8 @@ class FittedAlignment(FromCounts):
         stressors: tuple[str, ...],
     ) -> FittedAlignment:
         """What was learned from these counters of a ground, and from runs that stand on it."""
-        solos = SoloIndex(tuple(solo.narrowed(counters) for solo in ground.solos.all))
-        of_ground = ground.loop, ground.most, ground.notes, ground.repeats
+        solos = Solos(tuple(solo.narrowed(counters) for solo in ground.solos.all))
+        of_ground = ground.loop, ground.most, ground.notes
         return cls(solos, model, RunCounts.of(runs), *of_ground, stressors)
 
     @property
@@ -89,10 +87,10 @@ class FittedAlignment(FromCounts):
         Raises UnknownName for a trace without a counter it needs, BadData for one of another kind.
         """
         traces = with_probes(with_instructions(traces), self.stressors)
-        have = {(s.workload, s.platform, s.slot) for s in self.solos.all}
+        have = {(s.workload, s.platform) for s in self.solos.all}
         period = self.solos.all[0].period_seconds
-        new = SoloIndex.from_traces(traces, self.counters, period, repeats=self.repeats).all
-        more = [s for s in new if (s.workload, s.platform, s.slot) not in have]
+        new = Solos.from_traces(traces, self.counters, period).all
+        more = [s for s in new if (s.workload, s.platform) not in have]
         rates = [_rate(solo) for solo in self.solos.all]
         low, high = min(rates) / OTHER_UNIT, max(rates) * OTHER_UNIT
         odd = {s.workload: _rate(s) for s in more if not low < _rate(s) < high}
@@ -101,13 +99,12 @@ class FittedAlignment(FromCounts):
             f"{max(rates):.3g}: its counts may be in another unit"
             for name, rate in odd.items()
         ]
-        solos = SoloIndex((*self.solos.all, *more))
+        solos = Solos((*self.solos.all, *more))
         return replace(self, solos=solos, notes=(*self.notes, *notes))
 
     def predict(self, colocations: Colocations) -> np.ndarray:
-        """(n,) seconds. Which slot a workload takes is not part of a co-location: where slots differ, the
-        answer is the mean over the workload's taking each of them in turn. Beside more co-runners than any
-        window learned from had, a workload loses at most what it loses beside each of them, added up.
+        """Return (n,) seconds. Beside more co-runners than any window learned from had, a workload loses at
+        most what it loses beside each of them, added up.
 
         Raises UnknownName for a workload without a trace alone, or a platform without any.
         """
@@ -115,15 +112,15 @@ class FittedAlignment(FromCounts):
         for i in range(len(colocations)):
             workload, platform, corunners = colocations.row(i)
             require_known("platform", platform, self.platform_names)
-            out[i] = np.mean(self._placements(workload, platform, corunners))
+            out[i] = self._seconds(workload, platform, corunners)
             if len(corunners) >= max(self.most, 2):
-                beside = [np.mean(self._placements(workload, platform, [c])) for c in corunners]
+                beside = [self._seconds(workload, platform, [c]) for c in corunners]
                 alone = self._alone(workload, platform)
-                out[i] = min(out[i], alone + sum(max(float(b) - alone, 0.0) for b in beside))
+                out[i] = min(out[i], alone + sum(max(b - alone, 0.0) for b in beside))
         return out
 
     def slowdown(self, colocations: Colocations) -> np.ndarray:
-        """(n,) run time over the quiet run time alone, 1 without co-runners."""
+        """Return (n,) run time over run time alone, 1 without co-runners."""
         return self.predict(colocations) / self._times_alone(colocations)
 
     def candidates(self, colocations: Colocations) -> Candidates:
@@ -137,19 +134,14 @@ class FittedAlignment(FromCounts):
 
     def window(
         self, workloads: Sequence[str], platform: str, *, loop: Sequence[bool] | None = None
-    ) -> Roll:
-        """Workloads on slots 0, 1, … from the same moment on."""
-        solos = [self.solos.of(name, platform, slot) for slot, name in enumerate(workloads)]
-        return self.roll(solos, loop=loop)
+    ) -> np.ndarray:
+        """Return when each of these ends, from the same moment on; see `roll`."""
+        return self.roll([self.solos.of(name, platform) for name in workloads], loop=loop)
 
     def roll(
-        self,
-        solos: Sequence[SoloCounters],
-        *,
-        loop: Sequence[bool] | None = None,
-        slots: Sequence[int] | None = None,
-    ) -> Roll:
-        """See `roll`. slots: of the workloads, by default 0, 1, …; no model here asks."""
+        self, solos: Sequence[SoloCounters], *, loop: Sequence[bool] | None = None
+    ) -> np.ndarray:
+        """See `roll`."""
         for solo in solos:
             if solo.counters != self.counters:
                 raise BadData(
@@ -162,15 +154,6 @@ class FittedAlignment(FromCounts):
             slowdowns.append(self._slowdown((solo.platform, solo.workload, others)))
         return roll(solos, lambda i, *rates: slowdowns[i](*rates), loop=loop)
 
-    def instructions(self, rows: AlignedRows) -> np.ndarray:
-        """(n,) predicted instructions of measured periods: what was executed until then is known (Fig. 2)."""
-        slow = np.full(len(rows), np.nan)
-        for number in np.unique(rows.run).tolist():
-            at = rows.run == number
-            member = rows.members[number] if rows.members else ("", "", ())
-            slow[at] = self._slowdown(member)(rows.own[at], rows.others[at])
-        return rows.own[:, 0] * rows.period_seconds / slow
-
     def _slowdown(self, member: Member) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """What tells the slowdown of a workload from (n, d) rates."""
         if not member[2]:
@@ -178,23 +161,17 @@ class FittedAlignment(FromCounts):
         model = self.model
         return model.beside(member) if isinstance(model, Blend) else model.slowdown
 
-    def _placements(self, workload: str, platform: str, corunners: Sequence[str]) -> list[float]:
-        """Run times of the workload, one per slot it can take where that makes a difference."""
-        everyone = (workload, *corunners)
-        alike = not any(self.solos.slotted(name, platform) for name in everyone)
-        seconds = []
-        for slot in range(1 if alike else len(everyone)):
-            members = list(corunners)
-            members.insert(slot, workload)
-            loop = tuple(i != slot for i in range(len(members))) if self.loop else None
-            key = (platform, loop, *members)
-            if key not in self._known:
-                self._known[key] = self.window(members, platform, loop=loop).end_seconds
-            seconds.append(float(self._known[key][slot]))
-        return seconds
+    def _seconds(self, workload: str, platform: str, corunners: Sequence[str]) -> float:
+        """Return the run time of the first of these."""
+        members = (workload, *corunners)
+        if (platform, *members) not in self._known:
+            loop = [place > 0 for place in range(len(members))] if self.loop else None
+            ends = self.window(members, platform, loop=loop)
+            self._known[(platform, *members)] = float(ends[0])
+        return self._known[(platform, *members)]
 
     def _alone(self, workload: str, platform: str) -> float:
-        return self.solos.of(workload, platform, 0).duration_seconds
+        return self.solos.of(workload, platform).duration_seconds
 
     def _times_alone(self, colocations: Colocations) -> np.ndarray:
         return np.array([self._alone(*colocations.row(i)[:2]) for i in range(len(colocations))])

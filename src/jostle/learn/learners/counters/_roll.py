@@ -7,7 +7,6 @@ when one ends goes on beside those that are left; a workload may begin anew unti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,31 +17,16 @@ from jostle.learn.learners.counters.solo._solo_counters import SoloCounters
 SHORTEST, FIRST, LONGEST = 128, 512, 4096
 
 
-@dataclass(frozen=True)
-class Roll:
-    """end_seconds: (k,) when each workload ended; NaN for those that loop. edges: (s + 1,) seconds, begin
-    and end of the stretches rolled. place: (s + 1, k) how far each was by then, in seconds of its run
-    alone."""
-
-    end_seconds: np.ndarray
-    edges: np.ndarray
-    place: np.ndarray
-
-    def instructions(self, number: int, solo: SoloCounters, edges: np.ndarray) -> np.ndarray:
-        """(len(edges) - 1,) instructions that one workload executes between these times."""
-        place = np.interp(edges, self.edges, self.place[:, number])
-        return np.diff(solo.at(solo.cumulative[:, :1], place)[:, 0])
-
-
 def roll(
     solos: Sequence[SoloCounters],
     slowdown: Slowdown,
     *,
     loop: Sequence[bool] | None = None,
-) -> Roll:
-    """Run k workloads, all from time 0. loop: which of them begin anew until no other is left.
+) -> np.ndarray:
+    """Run k workloads, all from time 0; return (k,) seconds when each ended, NaN for those that loop.
 
-    Who is left alone goes on as fast as alone; idle samples last as long as alone. Raises UsageError.
+    loop: which of them begin anew until no other is left. Who is left alone goes on as fast as alone; idle
+    samples last as long as alone. Raises UsageError.
     """
     k = len(solos)
     loops = np.zeros(k, bool) if loop is None else np.asarray(loop, bool)
@@ -55,7 +39,6 @@ def roll(
     duration = np.array([p.duration_seconds for p in solos])
     ends = np.full(k, np.nan)
     place, now = np.zeros(k), 0.0
-    edges, places = [np.zeros(1)], [np.zeros((1, k))]
     speed = np.ones(k)
     length = FIRST
     while np.isnan(ends[~loops]).any():
@@ -64,7 +47,6 @@ def roll(
             (i,) = active
             now = float(now + duration[i] - place[i])
             place[i] = duration[i]
-            times, track = np.array([now]), place[None].copy()
         else:
             here = [lanes[i] for i in active]
             until, reached, at, rounds = solve(
@@ -76,17 +58,12 @@ def roll(
             for n in going:
                 if reached[n][-1] >= duration[active[n]] * (1 - 1e-12):
                     until = min(until, float(at[n][-1]))
-            times = np.unique(
-                np.concatenate([one[(one > now) & (one < until)] for one in at] + [[until]])
-            )
-            track = np.tile(place, (len(times), 1))
+            reached_by = place.copy()
             for n, i in enumerate(active):
-                track[:, i] = np.interp(times, at[n], reached[n])
-            speed[active] = np.clip((track[-1, active] - place[active]) / (until - now), 0.02, 2.0)
-            now, place = until, track[-1].copy()
-        edges.append(times)
-        places.append(track)
+                reached_by[i] = np.interp(until, at[n], reached[n])
+            speed[active] = np.clip((reached_by[active] - place[active]) / (until - now), 0.02, 2.0)
+            now, place = until, reached_by
         for i in active:
             if not loops[i] and place[i] >= duration[i] * (1 - 1e-12):
                 ends[i], place[i] = now, duration[i]
-    return Roll(ends, np.concatenate(edges), np.concatenate(places))
+    return ends

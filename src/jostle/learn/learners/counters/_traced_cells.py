@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.data import all_without_waiting
-from jostle.errors import NotEnoughRuns
+from jostle.data import MARKS, all_without_waiting
+from jostle.errors import BadData, NotEnoughRuns
 from jostle.learn.learners.counters._alignment_settings import AlignmentSettings
 from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows, Member, member_of
 from jostle.learn.learners.counters.learning._aligned_windows import (
@@ -18,20 +18,14 @@ from jostle.learn.learners.counters.learning._aligned_windows import (
     traced_windows,
 )
 from jostle.learn.learners.counters.solo._axis import with_instructions
-from jostle.learn.learners.counters.solo._index import (
-    UNSTEADY,
-    SoloIndex,
-    sampling_period,
-    unsteady_workloads,
-)
-from jostle.learn.learners.counters.solo._offered import offered_counters
 from jostle.learn.learners.counters.solo._probed import (
     EVERY_STRESSOR,
     LOST,
     only_stressors,
     with_probes,
 )
-from jostle.learn.learners.counters.solo._quiet import equal_repeats
+from jostle.learn.learners.counters.solo._solo_counters import Solos
+from jostle.learn.learners.counters.solo._tracks import INSTRUCTIONS, MOST_NULL
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -39,18 +33,37 @@ if TYPE_CHECKING:
     from jostle.data import Runs, Trace, Traces
     from jostle.learn.contract._data import Data
 
+# What the machine did to a program, or how it was recorded, rather than what the program does: no counters to
+# learn from, unless they are asked for by name. Levels are no counts.
+NOT_OF_THE_PROGRAM = frozenset(
+    (
+        "repetitions",
+        "cpu_seconds",
+        "run_delay_seconds",
+        "timeslices",
+        "voluntary_switches",
+        "involuntary_switches",
+        "resident_bytes",
+        "pressure_cpu_seconds",
+        "pressure_memory_seconds",
+        "pressure_io_seconds",
+        "perf_task_clock_ns",
+        "perf_context_switches",
+        "perf_cpu_migrations",
+    )
+)
+
 
 @dataclass(frozen=True, eq=False)
 class TracedGround:
     """What is learned from: solos and windows, periods laid over the runs alone, and what was left out."""
 
-    solos: SoloIndex
+    solos: Solos
     windows: dict[str, list[Trace]]
     rows: AlignedRows
     offered: tuple[str, ...]
     notes: tuple[str, ...]
     loop: bool
-    repeats: int
 
     @property
     def most(self) -> int:
@@ -69,9 +82,7 @@ def ground_of(
     """Of the windows of these runs; traces: with what probes showed. lay: as in `aligned_rows`. Raises
     NotEnoughRuns where none was traced beside others."""
     offered, notes = offered_counters(traces, settings.counters)
-    repeats = equal_repeats(traces)
-    period = settings.period_seconds or sampling_period(traces)
-    solos = SoloIndex.from_traces(traces, offered, period, repeats=repeats)
+    solos = Solos.from_traces(traces, offered, settings.period_seconds)
     ids = set(traces.run_ids).intersection(runs.table.column("run_id").to_pylist())
     windows = traced_windows(traces, ids)
     if not windows:
@@ -79,18 +90,12 @@ def ground_of(
             "none of the runs to learn from was traced beside others",
             fix="Trace windows of several workloads (jostle trace), each with one window_id.",
         )
-    unsteady = unsteady_workloads(traces, period)
-    if unsteady:
-        notes.append(
-            f"not learned from, except as co-runners, because their usual run alone takes over "
-            f"{UNSTEADY - 1:.0%} longer than their quiet one: {', '.join(unsteady)}"
-        )
     loop = settings.corunners == "loop"
     if settings.corunners == "auto":
         loop = is_looped(windows, solos)
     how: dict[str, Any] = {} if lay is None else {"lay": lay}
-    rows = aligned_rows(windows, solos, loop=loop, leave_out=unsteady, repeats=repeats, **how)
-    return TracedGround(solos, windows, rows, offered, tuple(notes), loop, repeats)
+    rows = aligned_rows(windows, solos, loop=loop, **how)
+    return TracedGround(solos, windows, rows, offered, notes, loop)
 
 
 def traces_of(settings: AlignmentSettings, data: Data, *, probes: bool = True) -> Traces:
@@ -109,3 +114,33 @@ def traces_of(settings: AlignmentSettings, data: Data, *, probes: bool = True) -
             fix="Trace beside stressors (`probes` of jostle trace), or leave `stressors` away.",
         )
     return probed
+
+
+def offered_counters(
+    traces: Traces, wanted: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the counters that every run alone has, instructions first, and a note on those left out.
+
+    wanted: by name, instead of all that are of the program.
+    """
+    solo = [trace for trace in traces if trace.solo]
+    if not solo:
+        raise NotEnoughRuns("no workload was traced alone", fix="Trace every workload alone.")
+    if wanted is not None:
+        return (INSTRUCTIONS, *(name for name in wanted if name != INSTRUCTIONS)), ()
+    counted = [
+        {name for name, each in trace.counters.items() if np.isnan(each).mean() <= MOST_NULL}
+        - NOT_OF_THE_PROGRAM
+        - set(MARKS)
+        for trace in solo
+    ]
+    some, every = set.union(*counted), set.intersection(*counted)
+    if INSTRUCTIONS not in some:
+        raise BadData(
+            "no trace counts instructions",
+            fix="Record them: they are the axis (jostle trace, or perf stat -e instructions).",
+        )
+    missing = ", ".join(sorted(some - every - {INSTRUCTIONS}))
+    notes = (f"counters that some runs alone do not have were left out: {missing}",)
+    rest = sorted(n for n in every - {INSTRUCTIONS} if not n.endswith("_running_ratio"))
+    return (INSTRUCTIONS, *rest), notes if missing else ()

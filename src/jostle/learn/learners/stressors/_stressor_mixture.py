@@ -11,6 +11,7 @@ idea of Mars et al., "Bubble-Up", MICRO 2011.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,10 +92,20 @@ def mixtures_of(tables: ProbeTables) -> Mixtures:
 
 
 def coupling_of(
-    sensitivity: np.ndarray, pressure: np.ndarray, log_slowdown: np.ndarray
+    sensitivity: np.ndarray,
+    pressure: np.ndarray,
+    log_slowdown: np.ndarray,
+    share: np.ndarray | None = None,
+    errors_of: Callable[[np.ndarray], np.ndarray] | None = None,
+    ridge: float = COUPLING_RIDGE,
 ) -> np.ndarray:
-    """(k, l) weights, none below 0, with which products of what one loses beside stressors (n, k) and what
-    stressors lose beside the others (n, l) are nearest to log slowdowns (n,) of runs of programs."""
+    """Learn (k, l) weights, none below 0, with which products of what one loses beside stressors (n, k) and
+    what stressors lose beside the others (n, l) are nearest to log slowdowns (n,).
+
+    share: (n,) what each row counts, by default all alike. errors_of: from (n,) answers to the (n,) errors by
+    which rows are weighed again; by default the distance to the log slowdowns. ridge: of the mean square of a
+    product.
+    """
     from scipy.optimize import nnls
 
     if not sensitivity.shape[1]:
@@ -102,17 +113,20 @@ def coupling_of(
     x = (sensitivity[:, :, None] * pressure[:, None, :]).reshape(len(log_slowdown), -1)
     size = np.sqrt(np.mean(x**2, axis=0))
     size = np.where(size > 0, size, 1.0)
-    x, weight = x / size, np.ones(len(x))
+    share = np.ones(len(x)) if share is None else share
+    x, weight = x / size, share
     weights = np.zeros(x.shape[1])
     for _ in range(1 + ROBUST_ROUNDS):
         root = np.sqrt(weight)[:, None]
-        gram = (x * root).T @ (x * root) + COUPLING_RIDGE * len(x) * np.eye(x.shape[1])
+        gram = (x * root).T @ (x * root) + ridge * len(x) * np.eye(x.shape[1])
         # The normal equations by their root: as many rows as there are weights.
         half = np.linalg.cholesky(gram).T
         weights = nnls(half, np.linalg.solve(half.T, x.T @ (weight * log_slowdown)))[0]
-        error = np.abs(x @ weights - log_slowdown)
+        found = x @ weights
+        error = np.abs(found - log_slowdown) if errors_of is None else errors_of(found)
         weight = 1 / np.maximum(error, max(float(np.median(error)), 1e-3))
         weight /= weight.mean()
+        weight = weight * share
     return (weights / size).reshape(sensitivity.shape[1], pressure.shape[1])
 
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jostle.learn.learners.counters.solo._quiet import quiet_weights
-
 Member = tuple[str, str, tuple[str, ...]]  # platform, workload, co-runners
-KEPT_SHARE = 1 / 3  # of the repeats of a stretch that is learned from
 
 
 def member_of(workload: str, platform: str, corunners: Iterable[str]) -> Member:
@@ -25,7 +22,7 @@ def member_of(workload: str, platform: str, corunners: Iterable[str]) -> Member:
 class AlignedRows:
     """n periods of workloads beside others. own, others: (n, d) aligned counts per second of the run alone,
     those of all others added up. count: (n,) instructions executed in the period; period_seconds: (n,) its
-    length. slot, other: (n,) where it ran and the first of the others. group: (n,) equal for all windows of
+    length. group: (n,) equal for all windows of
     the same workloads, whichever is predicted: its number in `sets`. run: (n,) number of the run.
     begin_seconds: (n,) where the period begins in the run alone. members: of each run by its number, the
     platform, the workload and its co-runners; empty where nobody asks. inside: (n,) whether it lies inside
@@ -37,8 +34,6 @@ class AlignedRows:
     others: np.ndarray
     count: np.ndarray
     period_seconds: np.ndarray
-    slot: np.ndarray
-    other: np.ndarray
     group: np.ndarray
     run: np.ndarray
     begin_seconds: np.ndarray
@@ -113,46 +108,3 @@ class AlignedRows:
 def _by_row(rows: AlignedRows) -> list[str]:
     rest = ("counters", "sets", "members")
     return [name for name, value in vars(rows).items() if name not in rest and value is not None]
-
-
-def quiet_rows(
-    rows: AlignedRows, same: np.ndarray, segment_seconds: float, compared: int | None = None
-) -> AlignedRows:
-    """Of repeats, each stretch only from those that passed it quickly, together one run; as it was where
-    there are fewer than three.
-
-    same: (runs,) equal for all runs of the same workload beside the same others, by the number of
-    the run. compared: the number of repeats that times alone are of: stretches then take as long as their
-    repeats say at that number (`quiet_weights`), and not as long as the quickest of them.
-    """
-    of = same[rows.run]
-    segment = (rows.begin_seconds / segment_seconds).astype(np.int64)
-    key = of * (segment.max(initial=0) + 1) + segment
-    # One cell for each stretch of each repeat: how much longer than alone it took there.
-    cells, cell = np.unique(np.stack([key, rows.run]), axis=1, return_inverse=True)
-    cell = cell.reshape(-1)
-    slow = np.bincount(cell, rows.period_seconds) / np.bincount(cell, rows.solo_seconds)
-    order = np.lexsort((cells[1], slow, cells[0]))
-    first = np.r_[True, np.diff(cells[0][order]) > 0]
-    start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - start
-    repeats = np.bincount(cells[0])[cells[0]]
-    is_quiet = (repeats < 3) | (rank < np.maximum(1, np.ceil(KEPT_SHARE * repeats)))
-    if compared is not None:
-        weight = np.concatenate(
-            [quiet_weights(int(n), compared) for n in range(1, repeats.max() + 1)]
-        )
-        first_weight = repeats * (repeats - 1) // 2
-        quiet = np.bincount(cells[0], weight[first_weight + rank] * slow)[cells[0]]
-        longer = (quiet / slow)[cell]
-        rows = replace(rows, period_seconds=rows.period_seconds * longer)
-    return _as_one(rows.take(np.flatnonzero(is_quiet[cell])), same)
-
-
-def _as_one(rows: AlignedRows, same: np.ndarray) -> AlignedRows:
-    """What is left of three repeats or more is one run, that of the first of them: each alone has only some
-    stretches, and how long these took says little of the whole."""
-    numbers, first, count = np.unique(same, return_index=True, return_counts=True)
-    at = np.searchsorted(numbers, same[rows.run])
-    return replace(rows, run=np.where(count[at] >= 3, first[at], rows.run))

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.errors import BadData, require_known
-from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows, quiet_rows
-from jostle.learn.learners.counters.solo._index import SoloIndex
-from jostle.learn.learners.counters.solo._quiet import SEGMENT_PERIODS, quiet_seconds
-from jostle.learn.learners.counters.solo._solo_counters import SoloCounters
+from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows
+from jostle.learn.learners.counters.solo._solo_counters import SoloCounters, Solos
 from jostle.learn.learners.counters.solo._tracks import INSTRUCTIONS, edges_of
 
 if TYPE_CHECKING:
     from jostle.data import Trace, Traces
 
-MOST_OFF = (0.5, 2.0)  # that stretches may be from the whole, for that to be put right
 MOST_EXECUTED = 1.02  # times what is executed alone
 # At which rates a run counted alone, (s, d) per second, over stretches between these of its seconds, in which
 # so many instructions are executed.
@@ -62,93 +59,38 @@ def traced_windows(
     return by_window
 
 
-def slots_of(runs: Sequence[Trace]) -> list[int]:
-    """Their cores where those differ, else 0 for all: who ran where is then unknown, so it is no feature."""
-    cores = [run.core for run in runs]
-    return cores if len(set(cores)) == len(cores) else [0] * len(runs)
-
-
 def aligned_rows(
     windows: Mapping[str, Sequence[Trace]],
-    solos: SoloIndex,
+    solos: Solos,
     lay: Lay = lambda solo, begin, end, _: solo.section(begin, end),
     *,
     loop: bool = False,
-    leave_out: Collection[str] = (),
-    repeats: int | None = None,
 ) -> AlignedRows:
-    """The periods in which all members of a window still ran.
+    """Return the periods in which all members of a window still ran.
 
     Periods in which less was done than alone in half a period are joined to the next. The rows of a period
     that touches an idle stretch of any member, or in which nothing was executed, are left out: there the
     instructions do not tell how far the workload is. Where the samples of two members do not end
     together, the co-runner's progress is taken at the other's times. loop: runs began anew where they ended
-    before their window. Of three or more windows of the same workloads each stretch is only from
-    those that passed it quickly, and as long as at so many `repeats`, see `quiet_rows`. leave_out: workloads
-    without rows of their own. lay: by default the mean over exactly each stretch. Raises BadData where a run
+    before their window. lay: by default the mean over exactly each stretch. Raises BadData where a run
     executed over 2% more instructions than alone: it is not the same program.
     """
     parts: list[AlignedRows] = []
     groups: dict[tuple[str, ...], int] = {}
-    numbers: dict[tuple[int, str, int], int] = {}
     members: list[tuple[str, str, tuple[str, ...]]] = []
-    same: list[int] = []
-    ordered = sorted(windows.values(), key=executed_and_took)
-    for runs in ordered:
+    for runs in sorted(windows.values(), key=executed_and_took):
         key = (runs[0].platform, *sorted(run.workload for run in runs))
         group = groups.setdefault(key, len(groups))
-        tracks = _tracks(runs, solos, loop)
+        tracks = [_track(run, solos, loop) for run in runs]
         for place, run in enumerate(runs):
-            number = len(same)
             members.append((run.platform, run.workload, run.corunners))
-            key = (group, run.workload, tracks[place].slot)
-            same.append(numbers.setdefault(key, len(numbers)))
-            if run.workload not in leave_out:
-                times = _shared_times(tracks, place)
-                if len(times) >= 2:
-                    parts.append(_rows_of_one(tracks, place, times, lay, group, number))
+            times = _shared_times(tracks, place)
+            if len(times) >= 2:
+                parts.append(_rows_of_one(tracks, place, times, lay, group, len(members) - 1))
     if not parts:
         raise BadData("no window has a period in which all of its runs ran", where="the traces")
     sets = tuple(key[1:] for key in groups)
-    rows = replace(AlignedRows.concatenate(parts), sets=sets, members=tuple(members))
-    if not len(rows):
-        return rows
-    segment = SEGMENT_PERIODS * solos.all[0].period_seconds
-    rows = quiet_rows(rows, np.array(same), segment, repeats)
-    if not loop:
-        return rows
-    repeated: dict[int, list[Trace]] = {}
-    for number, run in zip(same, (run for runs in ordered for run in runs), strict=True):
-        repeated.setdefault(same.index(number), []).append(run)
-    return _as_whole(rows, repeated, solos, repeats)
-
-
-def _as_whole(
-    rows: AlignedRows,
-    repeated: Mapping[int, Sequence[Trace]],
-    solos: SoloIndex,
-    repeats: int | None,
-) -> AlignedRows:
-    """What stretches took adds up to what the quiet run as a whole took.
-
-    Where a program executes next to no instructions (it copies memory), these say little of where it is: a
-    stretch then seems quick in one repeat and the next one in another, and the quickest of each are quicker
-    than any run. Only where co-runners loop, for else the whole is not all beside others. repeated: {number
-    of a run: its repeats}; those of fewer than three stay as they are.
-    """
-    longer = np.ones(len(rows))
-    for number in np.unique(rows.run).tolist():
-        runs = [run for run in repeated.get(number, ()) if np.isfinite(run.runtime_seconds)]
-        if len(runs) < 3:
-            continue
-        one, mine = runs[0], rows.run == number
-        slot = int(rows.slot[mine][0])
-        alone = solos.of(one.workload, one.platform, slot)
-        whole = quiet_seconds(runs, alone.period_seconds, repeats)
-        passed, took = (float(x[mine].sum()) for x in (rows.solo_seconds, rows.period_seconds))
-        wanted = whole / alone.duration_seconds * passed / took
-        longer[mine] = np.clip(wanted, *MOST_OFF)
-    return replace(rows, period_seconds=rows.period_seconds * longer)
+    return replace(AlignedRows.concatenate(parts), sets=sets, members=tuple(members))
 
 
 def executed_and_took(runs: Sequence[Trace]) -> tuple[float, ...]:
@@ -157,14 +99,14 @@ def executed_and_took(runs: Sequence[Trace]) -> tuple[float, ...]:
     return tuple(executed + [float(run.time_seconds.sum()) for run in runs])
 
 
-def is_looped(windows: Mapping[str, Sequence[Trace]], solos: SoloIndex) -> bool:
+def is_looped(windows: Mapping[str, Sequence[Trace]], solos: Solos) -> bool:
     """Whether members began anew: more of them executed more than they do alone than stopped at that much
     while others went on. Those that did not get so far, and the last of a window, do not tell."""
     again = 0
     for runs in windows.values():
         last = max(float(run.time_seconds[-1]) for run in runs)
-        for run, slot in zip(runs, slots_of(runs), strict=True):
-            alone = solos.of(run.workload, run.platform, slot).instructions
+        for run in runs:
+            alone = solos.of(run.workload, run.platform).instructions
             executed = float(np.nansum(run.counters.get(INSTRUCTIONS, 0.0))) / alone
             ended = float(run.time_seconds[-1] + 0.5 * run.interval_seconds[-1]) < last
             if executed > MOST_EXECUTED:
@@ -179,22 +121,12 @@ class _MemberTrack:
     """A member of a window: what it counts alone, and (s + 1,) instructions executed by its edges."""
 
     solo: SoloCounters
-    slot: int
     edges_seconds: np.ndarray
     executed: np.ndarray
 
 
-def _tracks(runs: Sequence[Trace], solos: SoloIndex, loop: bool) -> list[_MemberTrack]:
-    slots = slots_of(runs)
-    alone = [solos.of(r.workload, r.platform, slot) for r, slot in zip(runs, slots, strict=True)]
-    return [
-        _MemberTrack(solo, slot, *_executed(run, solo, loop))
-        for run, slot, solo in zip(runs, slots, alone, strict=True)
-    ]
-
-
-def _executed(run: Trace, solo: SoloCounters, loop: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(edges, instructions executed by then)."""
+def _track(run: Trace, solos: Solos, loop: bool) -> _MemberTrack:
+    solo = solos.of(run.workload, run.platform)
     where = f"the trace of {run.run_id}"
     edges = edges_of(run, where)
     require_known("counter", INSTRUCTIONS, run.counters, where=where)
@@ -210,7 +142,7 @@ def _executed(run: Trace, solo: SoloCounters, loop: bool) -> tuple[np.ndarray, n
             fix="Trace the same program with the same input alone and beside others; where runs repeat until "
             "their window ends, say so with corunners='loop'.",
         )
-    return edges, executed
+    return _MemberTrack(solo, edges, executed)
 
 
 def _shared_times(tracks: Sequence[_MemberTrack], place: int) -> np.ndarray:
@@ -277,8 +209,6 @@ def _rows_of_one(
         others=others[clear],
         count=count[clear],
         period_seconds=np.diff(times)[clear],
-        slot=np.full(n, mine.slot),
-        other=np.full(n, next(one.slot for k, one in enumerate(tracks) if k != place)),
         group=np.full(n, group),
         run=np.full(n, number),
         begin_seconds=begins[place][clear],

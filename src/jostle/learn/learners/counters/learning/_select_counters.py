@@ -16,14 +16,17 @@ SAME = 0.02  # 1 - |correlation|: counters no further apart tell the same
 MOST_ROWS = 4_000
 
 
-def select_counters(rows: AlignedRows, most: int) -> tuple[str, ...]:
-    """At most so many, instructions first, then those that matter most."""
+def select_counters(rows: AlignedRows, most: int, cut: float = SAME) -> tuple[str, ...]:
+    """Return at most so many, instructions first, then those that matter most.
+
+    cut: 1 - |correlation| up to which counters tell the same.
+    """
     rows = rows.thinned(MOST_ROWS)
     heard = (np.abs(rows.own).max(axis=0) > 0) | (np.abs(rows.others).max(axis=0) > 0)
     left = [name for name, is_heard in zip(rows.counters, heard.tolist(), strict=True) if is_heard]
     distance = distances(rows.with_counters(left).own)
     names = []
-    for cluster in _clusters(distance):
+    for cluster in _clusters(distance, cut):
         # The one nearest to the others stands for all.
         central = cluster[int(distance[np.ix_(cluster, cluster)].sum(axis=1).argmin())]
         is_axis = INSTRUCTIONS in [left[i] for i in cluster]
@@ -47,7 +50,7 @@ def distances(values: np.ndarray) -> np.ndarray:
     return np.clip((distance + distance.T) / 2, 0.0, 1.0)
 
 
-def _clusters(distance: np.ndarray) -> list[list[int]]:
+def _clusters(distance: np.ndarray, cut: float) -> list[list[int]]:
     """Which go together, by average linkage."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
@@ -55,7 +58,7 @@ def _clusters(distance: np.ndarray) -> list[list[int]]:
     if len(distance) == 1:
         return [[0]]
     tree = linkage(squareform(distance, checks=False), "average")
-    labels = fcluster(tree, SAME, "distance")
+    labels = fcluster(tree, cut, "distance")
     return [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows
 from jostle.learn.learners.counters.solo._probed import LOST, TAKEN
 from jostle.learn.learners.counters.solo._tracks import INSTRUCTIONS
+from jostle.learn.learners.stressors._stressor_mixture import coupling_of
 
+RIDGE = 1e-4  # of the mean square of a product: there are many more rows than weights
 MOST_TAKEN = 0.95  # of a stressor's time
-RIDGE = 1e-4  # of the mean square of a feature
-ROUNDS = 2  # of fits again, in which runs are weighed by the errors of the one before
 
 
 def probe_counters(names: Sequence[str]) -> tuple[str, ...]:
@@ -53,31 +53,21 @@ def _logs(lost: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_mixture(rows: AlignedRows, limits: tuple[float, float]) -> ProbedMixture:
-    """Of rows with counters of probes."""
-    from scipy.optimize import nnls
-
+    """Learn from rows with counters of probes; runs are weighed by how far their whole times are off."""
     lost, taken = (
         np.array([i for i, name in enumerate(rows.counters) if name.startswith(prefix)], np.int64)
         for prefix in (LOST, TAKEN)
     )
-    suffers, presses = _logs(rows.own[:, lost], rows.others[:, taken])
-    x = (suffers[:, :, None] * presses[:, None, :]).reshape(len(rows), -1)
-    y = np.log(np.clip(rows.slowdown, *limits))
-    size = np.sqrt(np.mean(x**2, axis=0))
-    size = np.where(size > 0, size, 1.0)
-    x, of_run, run = x / size, np.ones(int(rows.run_index.max()) + 1), rows.run_index
-    solo = rows.solo_seconds / rows.solo_seconds.mean()
-    weights = np.zeros(x.shape[1])
-    for number in range(1 + ROUNDS):
-        weight = np.sqrt(solo * of_run[run])
-        gram = (x * weight[:, None]).T @ (x * weight[:, None])
-        gram += RIDGE * len(rows) * np.eye(len(gram))
-        # The normal equations by their root: as many rows as there are weights.
-        root = np.linalg.cholesky(gram).T
-        aim = np.linalg.solve(root.T, (x * weight[:, None]).T @ (y * weight))
-        weights = nnls(root, aim)[0]
-        if number < ROUNDS:
-            error = np.abs(np.expm1(rows.run_logs(x @ weights) - rows.run_logs()))
-            of_run = 1.0 / np.maximum(error, max(float(np.median(error)), 1e-3))
-            of_run = of_run / of_run.mean()
-    return ProbedMixture(lost, taken, (weights / size).reshape(len(lost), len(taken)), limits)
+    run = rows.run_index
+
+    def errors_of(log_slowdown: np.ndarray) -> np.ndarray:
+        return np.abs(np.expm1(rows.run_logs(log_slowdown) - rows.run_logs()))[run]
+
+    weights = coupling_of(
+        *_logs(rows.own[:, lost], rows.others[:, taken]),
+        np.log(np.clip(rows.slowdown, *limits)),
+        rows.solo_seconds / rows.solo_seconds.mean(),
+        errors_of,
+        RIDGE,
+    )
+    return ProbedMixture(lost, taken, weights, limits)

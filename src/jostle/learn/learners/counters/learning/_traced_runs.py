@@ -1,4 +1,4 @@
-"""Runs that traces tell of: those traced beside others, those beside stressors, and quiet ones."""
+"""Runs that traces tell of: those traced beside others, those beside stressors, and those of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jostle.learn.learners.counters.solo._tracks import INSTRUCTIONS
 if TYPE_CHECKING:
     from jostle.data import Runs, Traces
     from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows, Member
-    from jostle.learn.learners.counters.solo._index import SoloIndex
+    from jostle.learn.learners.counters.solo._solo_counters import Solos
 
 
 def traced_runs(traces: Traces, leave_out: Collection[str] = ()) -> Runs:
@@ -71,8 +71,8 @@ def _runs(rows: Sequence[tuple[dict, float]]) -> Runs:
     )
 
 
-def quiet_runs(
-    rows: AlignedRows, solos: SoloIndex, probing: Runs | None
+def runs_of_rows(
+    rows: AlignedRows, solos: Solos, probing: Runs | None
 ) -> tuple[Runs, list[Member]]:
     """(the workloads alone, the runs that have rows, as long as these say, and those beside stressors; who
     ran in the first ones, in their order)."""

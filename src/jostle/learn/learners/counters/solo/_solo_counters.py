@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.errors import BadData, UsageError
+from jostle.errors import BadData, UnknownName, UsageError
 from jostle.learn.learners.counters.solo._phases import same_phase
-from jostle.learn.learners.counters.solo._quiet import SEGMENT_PERIODS, quiet_track
 from jostle.learn.learners.counters.solo._tracks import INSTRUCTIONS, place_of, track_of
 
 if TYPE_CHECKING:
-    from jostle.data import Trace
+    from jostle.data import Trace, Traces
+
+MOST_DIFFERENCE = 0.02  # between the instructions of two runs of one program
 
 
 @dataclass(frozen=True, eq=False)
 class SoloCounters:
-    """One workload alone on one slot, in T equal periods.
+    """One workload alone, in T equal periods.
 
     counters: d names, instructions first. cumulative: (T + 1, d) counted by the edge of each period; the last
     period is drawn out at its own rate where the run ends inside it. idle: (T,) periods without instructions.
@@ -33,7 +34,6 @@ class SoloCounters:
 
     workload: str
     platform: str
-    slot: int
     period_seconds: float
     duration_seconds: float
     counters: tuple[str, ...]
@@ -123,13 +123,12 @@ def solo_counters(
     runs: Trace | Sequence[Trace],
     counters: Sequence[str] = (),
     period_seconds: float | None = None,
-    repeats: int | None = None,
 ) -> SoloCounters:
-    """The solo counters of a program from a whole run alone, or from the quiet stretches of several.
+    """Make the solo counters of a program from a whole run alone; of several, from the one that took the
+    (lower) median time.
 
     counters: beside the instructions; by default all that every run has. period_seconds: by default the
-    median interval. repeats: the number of repeats that times are compared at, by default all (see
-    `equal_repeats`). Unequal samples are divided by their own intervals. Null samples of a counter are filled
+    median interval. Unequal samples are divided by their own intervals. Null samples of a counter are filled
     from their neighbours where at least half are known. Raises BadData for a trace that is not of a whole run
     alone, has gaps, no or impossible counts, and for runs that executed over 2% apart; UnknownName for a
     counter that one does not have.
@@ -141,7 +140,6 @@ def solo_counters(
         if not run.solo:
             where = f"the trace of {run.run_id}"
             raise BadData("it ran beside others", where=where, fix="Give the trace of a run alone.")
-    one = runs[0]
     if period_seconds is None:
         period_seconds = float(np.median([np.median(run.interval_seconds) for run in runs]))
     if not (np.isfinite(period_seconds) and period_seconds > 0):
@@ -149,16 +147,55 @@ def solo_counters(
     every = set.intersection(*(set(run.counters) for run in runs))
     names = (INSTRUCTIONS, *(n for n in (counters or sorted(every)) if n != INSTRUCTIONS))
     tracks = [track_of(run, names) for run in runs]
-    times, counted = tracks[0]
-    if len(runs) > 1:
-        where = f"the runs of {one.workload!r} alone"
-        times, counted = quiet_track(tracks, SEGMENT_PERIODS * period_seconds, where, repeats)
+    totals = [float(counted[-1, 0]) for _, counted in tracks]
+    if max(totals) > (1 + MOST_DIFFERENCE) * min(totals):
+        raise BadData(
+            f"they executed from {min(totals):.6g} to {max(totals):.6g} instructions",
+            where=f"the runs of {runs[0].workload!r} alone",
+            fix="Repeats are of the same program with the same input.",
+        )
+    order = np.argsort([times[-1] for times, _ in tracks], kind="stable")
+    one, (times, counted) = runs[0], tracks[order[(len(runs) - 1) // 2]]
     duration = float(times[-1])
     n = max(1, int(np.ceil(duration / period_seconds - 1e-9)))
     edges = np.minimum(np.arange(n + 1) * period_seconds, duration)
     table = np.stack([np.interp(edges, times, column) for column in counted.T], axis=1)
     last = edges[-1] - edges[-2]
     table[-1] = table[-2] + (table[-1] - table[-2]) * (period_seconds / last)
-    return SoloCounters(
-        one.workload, one.platform, one.core, period_seconds, duration, names, table
-    )
+    return SoloCounters(one.workload, one.platform, period_seconds, duration, names, table)
+
+
+@dataclass(frozen=True, eq=False)
+class Solos:
+    """What is known of every workload alone, by workload and platform."""
+
+    all: tuple[SoloCounters, ...]
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], SoloCounters]:
+        return {(solo.platform, solo.workload): solo for solo in self.all}
+
+    @classmethod
+    def from_traces(
+        cls, traces: Traces, counters: tuple[str, ...], period_seconds: float | None = None
+    ) -> Solos:
+        """Make one entry per workload and platform. period_seconds: by default the median interval between
+        samples of the runs alone."""
+        runs: dict[tuple[str, str], list[Trace]] = {}
+        for trace in sorted((t for t in traces if t.solo), key=lambda t: t.run_id):
+            runs.setdefault((trace.workload, trace.platform), []).append(trace)
+        if period_seconds is None:
+            each = [np.median(run.interval_seconds) for some in runs.values() for run in some]
+            period_seconds = float(np.median(each))
+        return cls(
+            tuple(solo_counters(runs[key], counters, period_seconds) for key in sorted(runs))
+        )
+
+    def of(self, workload: str, platform: str) -> SoloCounters:
+        """Return one workload. Raises UnknownName where it has no trace alone on the platform."""
+        found = self._by_name.get((platform, workload))
+        if found is None:
+            known = sorted(name for place, name in self._by_name if place == platform)
+            kind = f"workload with a trace alone on {platform!r}:"
+            raise UnknownName(kind, workload, known)
+        return found

@@ -36,21 +36,22 @@ def slowdown(program: str, other: str) -> float:
 def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = str(tmp_path / "data")
 
-    def add(program: str, run_id: str, slow: float, *beside: str) -> None:
-        file = tmp_path / f"{run_id}.csv"
+    def add(program: str, slow: float, other: str = "") -> None:
+        file = tmp_path / f"{program}-{other}.csv"
         file.write_text(lines(program, slow))
-        words = ["import", "perf", str(file), "-o", data, "--platform=p", f"--workload={program}"]
-        if beside:
-            words += [f"--beside={beside[0]}", f"--window={'-'.join(sorted((program, *beside)))}"]
-        assert exit_code([*words, "--whole"]) == 0
+        words = ["import", "perf", str(file), "-o", data, "--platform", "p", "--whole"]
+        words += ["--workload", program, "--run-id", file.stem]
+        if other:
+            words += ["--beside", other, "--window", "".join(sorted(program + other))]
+        assert exit_code(words) == 0
 
     names = sorted(PROGRAMS)
     for name in names:
-        add(name, f"alone-{name}", 1.0)
+        add(name, 1.0)
     for i, one in enumerate(names):
         for other in names[i + 1 :]:
-            add(one, f"{one}-{other}", slowdown(one, other), other)
-            add(other, f"{other}-{one}", slowdown(other, one), one)
+            add(one, slowdown(one, other), other)
+            add(other, slowdown(other, one), one)
     capsys.readouterr()
     model = str(tmp_path / "model")
     fit = ["fit", "--method=alignment", data, "-o", model, "--set=learner=phases"]

@@ -1,4 +1,16 @@
-"""Further laws of contention, different in kind from the machine's: a method must not hang on one of them.
+"""Laws of machines whose cores share memory, and programs with phases that run on them.
+
+`simulator`: core n executes one instruction of a phase in
+
+    cycles_per_instruction / clock[n] + (misses_per_instruction / overlap) * latency  seconds.
+
+The cache is shared in proportion to the working sets that run; a phase that keeps the part p of its
+working set misses with the ratio floor + (1 - floor) * (1 - p). All misses share one bus: its latency
+rises with its utilisation u (bytes per second over the bandwidth) as
+
+    latency = idle latency * (1 + queueing * u**2 / (1 - u)),
+
+and u falls as the latency rises: the two meet in exactly one point.
 
 `lru`: a shared cache kept by least recent use, whose occupancy follows the rate of insertions and whose
 misses fall as a power of the occupancy; the bus slows down in proportion once it is full. No counter tells
@@ -7,29 +19,168 @@ the power or the working set: alone two programs may count the same and suffer d
 `queue`: one memory server that takes requests one by one; each phase alternates between computing and
 waiting for it, in the approximation of Schweitzer to mean value analysis (Schweitzer 1979; Lazowska et al.,
 Quantitative System Performance, 1984, Ch. 6).
-
-`smt`: two threads of one core share its issue slots and ports; each loses by what the other keeps busy of
-what it needs itself, and both are slower still where together they need more than there is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from studies.alignment.machine import (
-    COUNTERS,
-    LINE_BYTES,
-    Law,
-    Machine,
-    SimulatedPhase,
-    SimulatedProgram,
-)
-
+LINE_BYTES = 64
 ROUNDS = 300  # of the fixed points below at most, each a contraction that is damped
 SETTLED = 1e-10
+# What a core counts while it runs. All add up over time, so that a sample of any length is a difference.
+COUNTERS = (
+    "instructions",
+    "cycles",
+    "stall_cycles",
+    "cache_accesses",
+    "cache_misses",
+    "dram_read_bytes",
+    "dram_write_bytes",
+    "dram_busy_cycles",
+    "branches",
+    "loads",
+    "stores",
+    "tlb_refills",
+    "working_set_byte_seconds",
+    "exceptions",
+)
+
+
+@dataclass(frozen=True)
+class SimulatedPhase:
+    """A stretch of a program that behaves alike. instructions 0 with idle_seconds: it sleeps so long.
+
+    cycles_per_instruction: without cache misses. accesses_per_instruction: of the shared cache.
+    floor_ratio: misses per access with the working set all in cache. overlap: misses served at once.
+    write_ratio: bytes written per byte read. branch_ratio, load_ratio: of the instructions. reuse_power: with
+    which misses fall as more is kept, where a law has it so.
+    """
+
+    instructions: float
+    cycles_per_instruction: float = 1.0
+    accesses_per_instruction: float = 0.0
+    working_set_bytes: float = 0.0
+    floor_ratio: float = 0.0
+    overlap: float = 1.0
+    write_ratio: float = 0.0
+    branch_ratio: float = 0.1
+    load_ratio: float = 0.3
+    idle_seconds: float = 0.0
+    reuse_power: float = 0.5
+
+
+@dataclass(frozen=True)
+class SimulatedProgram:
+    """Phases one after the other."""
+
+    name: str
+    phases: tuple[SimulatedPhase, ...]
+
+    @property
+    def instructions(self) -> float:
+        return math.fsum(phase.instructions for phase in self.phases)
+
+
+class Law(Protocol):
+    """How fast phases run side by side. clock_hertz: of each core."""
+
+    @property
+    def clock_hertz(self) -> tuple[float, ...]: ...
+
+    def speeds(self, running: Sequence[tuple[int, SimulatedPhase]]) -> np.ndarray:
+        """(k, len(COUNTERS)) counts per second of each phase while exactly these run, (core, phase) each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Machine:
+    """clock_hertz: of each core. bandwidth: bytes per second of the bus. queueing: see the module."""
+
+    clock_hertz: tuple[float, ...] = (2.0e9,) * 4
+    bandwidth: float = 5.0e9
+    cache_bytes: float = 8 * 2.0**20
+    idle_latency_seconds: float = 70e-9
+    queueing: float = 2.0
+    bus_hertz: float = 8.0e8
+
+    def speeds(self, running: Sequence[tuple[int, SimulatedPhase]]) -> np.ndarray:
+        """(k, len(COUNTERS)) counts per second of each phase while exactly these run, (core, phase) each."""
+        out = np.zeros((len(running), len(COUNTERS)))
+        places = [i for i, (_, phase) in enumerate(running) if phase.instructions > 0]
+        phases = [running[i][1] for i in places]
+        clocks = [self.clock_hertz[running[i][0]] for i in places]
+        demand = math.fsum(phase.working_set_bytes for phase in phases)
+        kept = min(1.0, self.cache_bytes / demand) if demand > 0 else 1.0
+        misses = [
+            p.accesses_per_instruction * (p.floor_ratio + (1 - p.floor_ratio) * (1 - kept))
+            if p.working_set_bytes
+            else 0.0
+            for p in phases
+        ]
+        compute = [
+            p.cycles_per_instruction / clock for p, clock in zip(phases, clocks, strict=True)
+        ]
+        waits = [m / p.overlap for m, p in zip(misses, phases, strict=True)]
+        traffic = [
+            LINE_BYTES * m * (1 + p.write_ratio) for m, p in zip(misses, phases, strict=True)
+        ]
+        latency = _latency(self, compute, waits, traffic)
+        for k, (i, phase, clock) in enumerate(zip(places, phases, clocks, strict=True)):
+            rate = 1.0 / (compute[k] + waits[k] * latency)
+            read, write = LINE_BYTES * misses[k], LINE_BYTES * misses[k] * phase.write_ratio
+            out[i] = (
+                rate,
+                clock,
+                clock * waits[k] * latency * rate,
+                rate * phase.accesses_per_instruction,
+                rate * misses[k],
+                rate * read,
+                rate * write,
+                self.bus_hertz * rate * (read + write) / self.bandwidth,
+                rate * phase.branch_ratio,
+                rate * phase.load_ratio,
+                rate * phase.load_ratio * phase.write_ratio,
+                rate * phase.accesses_per_instruction * phase.working_set_bytes / 2**28,
+                phase.working_set_bytes,
+                0.0,
+            )
+        return out
+
+
+def _latency(
+    machine: Machine, compute: Sequence[float], waits: Sequence[float], traffic: Sequence[float]
+) -> float:
+    """Where the latency that a utilisation causes is the one that causes the utilisation, by bisection over
+    the latency's excess e = latency / idle - 1; the utilisation at e solves queueing u^2 / (1 - u) = e."""
+    idle, q = machine.idle_latency_seconds, machine.queueing
+
+    def surplus(e: float) -> float:
+        latency = idle * (1 + e)
+        used = math.fsum(
+            t / (c + w * latency) for c, w, t in zip(compute, waits, traffic, strict=True)
+        )
+        # The stable form of the positive root of q u^2 + e u - e = 0.
+        allowed = 2 * e / (e + math.sqrt(e * e + 4 * q * e)) if e > 0 else 0.0
+        return used / machine.bandwidth - allowed
+
+    if surplus(0.0) <= 0:
+        return idle
+    high = 1.0
+    while surplus(high) > 0:
+        high *= 2.0
+    low = 0.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if surplus(middle) > 0 else (low, middle)
+    return idle * (1 + 0.5 * (low + high))
 
 
 def _counts(
@@ -152,53 +303,15 @@ class MemoryQueue:
         return run.counts(len(running), seconds, misses)
 
 
-@dataclass(frozen=True)
-class SharedCore:
-    """See the module. width: instructions that a core issues in a cycle; ports: of loads and stores, of
-    branches, and of the rest."""
-
-    clock_hertz: tuple[float, ...] = (2.0e9,) * 4
-    width: float = 4.0
-    ports: tuple[float, float, float] = (1.0, 0.5, 2.5)
-
-    def speeds(self, running: Sequence[tuple[int, SimulatedPhase]]) -> np.ndarray:
-        run = _Running.of(self.clock_hertz, running)
-        if not run.at:
-            return np.zeros((len(running), len(COUNTERS)))
-        memory = run.column("load_ratio") * (1 + run.column("write_ratio"))
-        branches = run.column("branch_ratio")
-        demand = np.stack([memory, branches, np.maximum(1 - memory - branches, 0.05)], axis=1)
-        demand = np.concatenate([demand / np.array(self.ports), np.full((len(memory), 1), 1.0)], 1)
-        demand[:, -1] /= self.width
-        misses = run.column("accesses_per_instruction") * run.column("floor_ratio")
-        alone = run.base * run.clock + misses * 120 / run.column("overlap")
-        alone = np.maximum(alone, demand.max(axis=1))
-        cycles = alone.copy()
-        for _ in range(ROUNDS):
-            busy = np.minimum(demand / cycles[:, None], 1.0)
-            others = busy.sum(axis=0) - busy
-            # What is asked for while it is busy waits; beyond what there is, all are stretched alike.
-            waits = (demand * others / (1 + others)).sum(axis=1)
-            over = np.maximum(busy.sum(axis=0) - 1.0, 0.0).max()
-            wanted = (alone + waits) * (1 + 0.5 * over)
-            off = np.abs(wanted / cycles - 1).max()
-            cycles = 0.5 * cycles + 0.5 * wanted
-            if off < SETTLED:
-                break
-        return run.counts(len(running), cycles / run.clock, misses)
-
-
 LAWS: dict[str, Law] = {
     "simulator": Machine(),
     "lru": LruCache(),
     "queue": MemoryQueue(),
-    "smt": SharedCore(),
 }
 
 
 def stressors(law: Law, seconds: float) -> list[SimulatedProgram]:
-    """Three, each of one phase that lasts so long alone: `probe-cache` and `probe-stream` press on the cache
-    and the bus, `probe-core` on issue slots and ports."""
+    """Return two, each of one phase that lasts so long alone, that press on the cache and on the bus."""
     kinds = {
         "cache": SimulatedPhase(
             1.0, 0.5, 0.04, 6 * 2.0**20, floor_ratio=0.02, overlap=2.0, reuse_power=1.0
@@ -206,7 +319,6 @@ def stressors(law: Law, seconds: float) -> list[SimulatedProgram]:
         "stream": SimulatedPhase(
             1.0, 0.5, 0.06, 2.0**26, floor_ratio=0.95, overlap=4.0, write_ratio=0.5
         ),
-        "core": SimulatedPhase(1.0, 0.4, 1e-3, 2.0**16, branch_ratio=0.2, load_ratio=0.4),
     }
     results = []
     for name, kind in kinds.items():

@@ -13,25 +13,25 @@ from jostle.data import Traces
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
 from jostle.learn import Data, learn
 from jostle.learn.learners.counters import Alignment, FittedAlignment, with_probes
-from jostle.learn.learners.counters.solo._phases import change_points
-from tests.packages.learn.counters.probed_samples import (
+from tests.packages.learn.counters.traced_samples import (
     HOG,
     SAMPLES,
     STEP,
-    drawn_probed,
-    hog,
-    program,
+    a_hog,
+    probed_programs,
+    traced_programs,
+    two_halves,
 )
 
 
 def test_losses_are_told_phase_by_phase() -> None:
-    alone = program("a", 1.0, 1.0, run_id="sa")
+    alone = two_halves("a", 1.0, 1.0, run_id="sa")
     facts = {"window_id": "v"}
     pair = [
-        program("a", 1.0, 1.5, run_id="va", corunners=(HOG,), **facts),
-        hog(1.0, 1.25, run_id="vh", corunners=("a",), core=1, runtime=np.nan, **facts),
+        two_halves("a", 1.0, 1.5, run_id="va", corunners=(HOG,), **facts),
+        a_hog(1.0, 1.25, run_id="vh", corunners=("a",), core=1, runtime=np.nan, **facts),
     ]
-    found = list(with_probes(Traces.from_traces([alone, *pair, hog(1.0, 1.0, run_id="sh")])))
+    found = list(with_probes(Traces.from_traces([alone, *pair, a_hog(1.0, 1.0, run_id="sh")])))
     assert [trace.run_id for trace in found] == ["sa"]
     lost, taken = (
         found[0][f"seconds_{name}_{HOG}"] / STEP for name in ("lost_beside", "taken_from")
@@ -41,31 +41,14 @@ def test_losses_are_told_phase_by_phase() -> None:
     np.testing.assert_allclose(taken, 0.2, rtol=1e-6)
     assert with_probes(found_again := Traces.from_traces([alone])) is found_again
     with pytest.raises(BadData, match="only stressors"):
-        with_probes(Traces.from_traces([hog(1.0, 1.0, run_id="sh")]))
-
-
-def test_noise_of_repeats_is_nobodys_loss() -> None:
-    """A program that neither suffers nor presses, repeated among disturbances: what is too long in one window
-    and too short in the next is no loss, nor is the stressor's quickest repeat alone what it is worth."""
-    random = np.random.default_rng(5)
-    every = [program("a", 1.0, 1.0, run_id="sa")]
-    for number in range(9):
-        slow, mine = np.exp(0.08 * random.normal(size=2))
-        every.append(hog(1.0, np.exp(0.08 * random.normal()), run_id=f"sh{number}"))
-        facts = {"window_id": f"v{number}"}
-        run = program("a", mine, 1 / mine, run_id=f"va{number}", corunners=(HOG,), **facts)
-        beside = {"corunners": ("a",), "core": 1, "runtime": np.nan, **facts}
-        every += [run, hog(2.0, slow, run_id=f"vh{number}", **beside)]
-    (found,) = with_probes(Traces.from_traces(every))
-    for name in ("lost_beside", "taken_from"):
-        assert found[f"seconds_{name}_{HOG}"].sum() < 0.045 * SAMPLES * STEP
+        with_probes(Traces.from_traces([a_hog(1.0, 1.0, run_id="sh")]))
 
 
 def test_a_program_without_probes_has_no_such_counter() -> None:
-    alone = [program(name, 1.0, 1.0, run_id=f"s{name}") for name in "ab"]
+    alone = [two_halves(name, 1.0, 1.0, run_id=f"s{name}") for name in "ab"]
     pair = [
-        program("a", 1.2, 1.2, run_id="va", corunners=(HOG,), window_id="v"),
-        hog(0.96, 1.1, run_id="vh", corunners=("a",), core=1, window_id="v"),
+        two_halves("a", 1.2, 1.2, run_id="va", corunners=(HOG,), window_id="v"),
+        a_hog(0.96, 1.1, run_id="vh", corunners=("a",), core=1, window_id="v"),
     ]
     found = {t.workload: t for t in with_probes(Traces.from_traces([*alone, *pair]))}
     assert f"seconds_lost_beside_{HOG}" in found["a"].counters
@@ -75,7 +58,7 @@ def test_a_program_without_probes_has_no_such_counter() -> None:
 
 
 def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
-    suffers, presses, every = drawn_probed()
+    suffers, presses, every = probed_programs()
     held = ("w5", "w6")
     kept = [t for t in every if t.solo or not {t.workload, *t.corunners}.intersection(held)]
     kept += [t for t in every if t.run_id[0] in "ph" and t not in kept]
@@ -87,8 +70,8 @@ def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
     errors, nothing = [], []
     for a, b in ((5, 6), (6, 5)):
         asked = ([f"w{a}", f"w{b}"], "p")
-        rolled = fitted.window(*asked, loop=[False, True]).end_seconds[0]
-        assert again.window(*asked, loop=[False, True]).end_seconds[0] == rolled
+        rolled = fitted.window(*asked, loop=[False, True])[0]
+        assert again.window(*asked, loop=[False, True])[0] == rolled
         truth = SAMPLES * STEP * (1 + suffers[a] * presses[b])
         errors.append(abs(rolled / truth - 1))
         nothing.append(1 - SAMPLES * STEP / truth)
@@ -98,14 +81,21 @@ def test_programs_that_count_alike_are_told_apart_by_probes() -> None:
         fitted.with_solo(alone)
 
 
+def test_the_mixture_needs_probes() -> None:
+    with pytest.raises(UsageError, match="beside some"):
+        learn(Alignment(learner="mixture"), Data(traces=traced_programs(3)), seed=0)
+
+
 def test_only_the_stressors_named_count() -> None:
     """The others' windows are left out, as if they had not been recorded; what none fits is said."""
-    every = [program(name, 1.0, 1.0, run_id=f"s{name}") for name in "ab"]
+    every = [two_halves(name, 1.0, 1.0, run_id=f"s{name}") for name in "ab"]
     for stressor in ("probe-x", "probe-y", "mine"):
-        every.append(replace(hog(1.0, 1.0, run_id=f"s{stressor}"), workload=stressor))
+        every.append(replace(a_hog(1.0, 1.0, run_id=f"s{stressor}"), workload=stressor))
         facts = {"window_id": f"v{stressor}"}
-        every.append(program("a", 1.5, 1.5, run_id=f"a{stressor}", corunners=(stressor,), **facts))
-        other = hog(0.5, 1.1, run_id=f"h{stressor}", corunners=("a",), core=1, **facts)
+        every.append(
+            two_halves("a", 1.5, 1.5, run_id=f"a{stressor}", corunners=(stressor,), **facts)
+        )
+        other = a_hog(0.5, 1.1, run_id=f"h{stressor}", corunners=("a",), core=1, **facts)
         every.append(replace(other, workload=stressor))
     traces = Traces.from_traces(every)
 
@@ -124,22 +114,3 @@ def test_only_the_stressors_named_count() -> None:
         learn(Alignment(stressors=("mine",)), Data(traces=plain), seed=0)
     with pytest.raises(UsageError, match="no stressors"):
         Alignment(stressors=("",))
-
-
-def test_the_mixture_needs_probes(traces: Traces) -> None:
-    with pytest.raises(UsageError, match="beside some"):
-        learn(Alignment(learner="mixture"), Data(traces=traces), seed=0)
-
-
-def test_phases_begin_where_rates_change() -> None:
-    random = np.random.default_rng(1)
-    lengths, means = [30, 12, 3, 55], np.array([[1e6, 3e3], [2e6, 3e3], [1e6, 9e3], [1.2e6, 1e3]])
-    rates = np.repeat(means, lengths, axis=0)
-    wanted = [0, *np.cumsum(lengths)]
-    assert change_points(rates).tolist() == wanted
-    noisy = rates * np.exp(0.02 * random.normal(size=rates.shape))
-    assert change_points(noisy).tolist() == wanted
-    level = np.exp(0.2 * random.normal(size=(400, 3)))
-    assert change_points(level).tolist() == [0, 400]
-    assert change_points(np.zeros((5, 2))).tolist() == [0, 5]
-    assert change_points(np.ones((1, 1))).tolist() == [0, 1]

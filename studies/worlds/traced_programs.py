@@ -1,26 +1,116 @@
-"""Programs drawn at random and the traces that a recorder would have made of them in the simulator."""
+"""Programs drawn at random that run beside each other under a law of shared memory, and their traces.
+
+It is the truth that the counters' learner is checked against, and no prediction ever uses it. Between two
+events (a phase or a program ends, a program starts) the phases that run are fixed, so are all speeds, and the
+next event is a division away: run times and counters are exact for any schedule, up to rounding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import numpy as np
 
 from jostle.data import Trace, Traces
-from jostle.errors import UsageError
-from studies.alignment.contention import Job, JobHistory, simulate
-from studies.alignment.machine import (
-    COUNTERS,
-    Law,
-    Machine,
-    SimulatedPhase,
-    SimulatedProgram,
-)
+from studies.worlds.memory_laws import COUNTERS, Law, Machine, SimulatedPhase, SimulatedProgram
 
 PLATFORM = "simulated"
 SHORTEST_SECONDS, LONGEST_SECONDS = 3e-4, 4e-2
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program on a core from start_seconds on; looping ones begin anew until no other is left."""
+
+    program: SimulatedProgram
+    core: int = 0
+    start_seconds: float = 0.0
+    loop: bool = False
+
+
+@dataclass(frozen=True)
+class JobHistory:
+    """What one job did. time_seconds: (e,) when anything changed, counters: (e, len(COUNTERS)) counted until
+    then, linear in between. end_seconds: when its last instruction was done, or looping stopped; rounds: how
+    often a looping job got to its end."""
+
+    job: Job
+    time_seconds: np.ndarray
+    counters: np.ndarray
+    end_seconds: float
+    rounds: int
+
+    @property
+    def runtime_seconds(self) -> float:
+        return self.end_seconds - self.job.start_seconds
+
+    def at(self, time_seconds: np.ndarray) -> np.ndarray:
+        """(t, len(COUNTERS)) counted by these times."""
+        columns = [np.interp(time_seconds, self.time_seconds, c) for c in self.counters.T]
+        return np.stack(columns, axis=1)
+
+
+def simulate(machine: Law, jobs: Sequence[Job]) -> list[JobHistory]:
+    """Run the jobs, aligned with the input. Ends when all that do not loop have
+    ended; at least one must not."""
+    tracks = [_RunningJob(job) for job in jobs]
+    now = 0.0
+    while any(not t.job.loop and t.end is None for t in tracks):
+        active = [t for t in tracks if t.end is None and t.job.start_seconds <= now]
+        key = tuple((t.job.core, t.phase) for t in active)
+        rates = _speeds(machine, key)
+        steps = [t.left / (rate[0] or 1.0) for t, rate in zip(active, rates, strict=True)]
+        arrivals = [t.job.start_seconds - now for t in tracks if t.job.start_seconds > now]
+        step = min([*steps, *arrivals])
+        now += step
+        for track, rate, own in zip(active, rates, steps, strict=True):
+            track.advance(now, step, rate, done=own <= step)
+    return [t.history(now) for t in tracks]
+
+
+@lru_cache(maxsize=20_000)
+def _speeds(law: Law, running: tuple[tuple[int, SimulatedPhase], ...]) -> np.ndarray:
+    """The same phases meet again and again."""
+    return law.speeds(running)
+
+
+class _RunningJob:
+    """One job while it runs. left: instructions (or idle seconds) to the end of its phase."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.number, self.rounds = job, 0, 0
+        self.end: float | None = None
+        self.times, self.counts = [job.start_seconds], [np.zeros(len(COUNTERS))]
+        self.left = self._size()
+
+    @property
+    def phase(self) -> SimulatedPhase:
+        return self.job.program.phases[self.number]
+
+    def _size(self) -> float:
+        return self.phase.instructions or self.phase.idle_seconds
+
+    def advance(self, now: float, step: float, rate: np.ndarray, *, done: bool) -> None:
+        counts = self.counts[-1] + step * rate
+        self.left -= step * (rate[0] or 1.0)
+        if done:
+            self.number += 1
+            if self.number == len(self.job.program.phases):
+                self.number, self.rounds = 0, self.rounds + 1
+                if not self.job.loop:
+                    self.end = now
+                # Rounding must not add up over phases: at the end of a round the count is exact.
+                counts[0] = self.rounds * self.job.program.instructions
+            self.left = self._size()
+        self.times.append(now)
+        self.counts.append(counts)
+
+    def history(self, now: float) -> JobHistory:
+        end = now if self.end is None else self.end
+        return JobHistory(self.job, np.array(self.times), np.array(self.counts), end, self.rounds)
 
 
 def draw_programs(
@@ -37,8 +127,6 @@ def draw_programs(
     The length of a phase is drawn log-uniformly between the two limits, its kind from compute-bound to
     memory-bound, its working set from 64 KiB to 32 MiB.
     """
-    if number < 1 or not 0 < shortest_seconds <= longest_seconds or seconds <= 0:
-        raise UsageError("number, seconds and phase lengths must be above 0, shortest first")
     machine = machine or Machine()
     random, powers = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     return [
@@ -135,7 +223,7 @@ def simulate_campaign(
     seed: int = 0,
     probes: Sequence[SimulatedProgram] = (),
 ) -> Traces:
-    """Every program alone on the first two cores, and together in sets.
+    """Every program alone, and together in sets.
 
     sets: numbers of programs, on core 0, 1, …; by default all pairs, each both ways, and each program
     beside itself. loop: each member is measured once beside the others repeating; otherwise all start
@@ -173,11 +261,9 @@ def _histories(
     loop: bool,
 ) -> Iterator[tuple[JobHistory, str, list[str], str | None]]:
     """(history, run_id, co-runners, window_id) of every job."""
-    cores = max([2, *(len(members) for members in sets)])
     for program in programs:
-        for core in range(cores):
-            (alone,) = simulate(machine, [Job(program, core)])
-            yield alone, f"solo-{program.name}-{core}", [], None
+        (alone,) = simulate(machine, [Job(program)])
+        yield alone, f"solo-{program.name}", [], None
     for number, members in enumerate(sets):
         names = [programs[m].name for m in members]
         rounds = [range(len(members))] if not loop else [[place] for place in range(len(members))]
@@ -202,3 +288,21 @@ def _beside_probes(
             jobs = [Job(program, 0), Job(probe, 1, loop=True)]
             for place, history in enumerate(simulate(machine, jobs)):
                 yield history, f"{window}-{place}", [jobs[1 - place].program.name], window
+
+
+def protocol_sets(
+    workloads: Sequence[str], windows: int, held: int, seed: int
+) -> list[tuple[int, int]]:
+    """Draw pairs of workloads by number: `windows` at random to learn from, and all pairs, both ways, of
+    those that the folds of this seed (`held` workloads each) hold out together."""
+    names = sorted(workloads)
+    number = {name: i for i, name in enumerate(workloads)}
+    order = np.random.default_rng(seed).permutation(names).tolist()
+    folds = [order[at : at + held] for at in range(0, len(order) - held + 1, held)]
+    tested = [(number[a], number[b]) for fold in folds for a in fold for b in fold if a != b]
+    # Every program is in at least one window, so that the folds drawn from the traces are the same.
+    random = np.random.default_rng(seed + 1)
+    pairs = {(int(a), int(b)) for a, b in random.integers(0, len(number), (4 * windows, 2))}
+    learned = sorted(pairs - set(tested))
+    picked = random.permutation(len(learned))[:windows]
+    return [learned[i] for i in sorted(picked)] + tested

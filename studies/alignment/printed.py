@@ -10,11 +10,10 @@ and who is left is given whole samples (lines 42 and 43). Lines 36 to 39, which 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.learners.counters import Roll, Slowdown, SoloCounters
+from jostle.learn.learners.counters import Slowdown, SoloCounters
 
 LEAST = 0.02  # of the mean count of a period alone: a prediction of none would never end
 
@@ -65,35 +64,16 @@ def least_executed(solo: SoloCounters) -> float:
     return LEAST * solo.instructions / solo.periods
 
 
-@dataclass(frozen=True)
-class PrintedRoll:
-    """seconds: (2,) c_pred of both. edges: (s + 1,) seconds at which periods begin and end. executed: (s + 1,
-    2) instructions by then."""
+def roll_printed(solos: Sequence[SoloCounters], slowdown: Slowdown) -> np.ndarray:
+    """Return (2,) c_pred of two applications that begin at time 0.
 
-    seconds: np.ndarray
-    edges: np.ndarray
-    executed: np.ndarray
-
-    def as_roll(self, solos: Sequence[SoloCounters]) -> Roll:
-        """The same in seconds of each run alone."""
-        duration = np.array([solo.duration_seconds for solo in solos])
-        place = [
-            np.append(solo.seconds_at(np.minimum(done, solo.instructions)), solo.duration_seconds)
-            for solo, done in zip(solos, self.executed.T, strict=True)
-        ]
-        edges = np.append(self.edges, max(float(self.seconds.max()), self.edges[-1] + 1e-12))
-        return Roll(self.seconds, edges, np.minimum(np.stack(place, axis=1), duration))
-
-
-def roll_printed(solos: Sequence[SoloCounters], slowdown: Slowdown) -> PrintedRoll:
-    """Two applications from time 0 on. slowdown: what the predictive models say, as instructions alone over
-    those beside the other."""
+    slowdown: what the predictive models say, as instructions alone over those beside the other.
+    """
     tau = solos[0].period_seconds
     total = np.array([solo.instructions for solo in solos])  # line 27
     sums = [np.minimum(solo.cumulative[1:, 0], t) for solo, t in zip(solos, total, strict=True)]
     least = [least_executed(solo) for solo in solos]
     a, s = np.zeros(2), 1  # line 28
-    executed = [a]
     before: list[float | None] = [None, None]
     while (a < total).all():  # line 29
         rates = [  # lines 30 to 35
@@ -105,10 +85,8 @@ def roll_printed(solos: Sequence[SoloCounters], slowdown: Slowdown) -> PrintedRo
         predicted = np.maximum(predicted, least)
         before = predicted.tolist()
         a, s = a + predicted, s + 1  # lines 38 and 39
-        executed.append(a)
     left = [
         len(each) - int(np.searchsorted(each, done, "right"))  # lines 40 and 41
         for each, done in zip(sums, a.tolist(), strict=True)
     ]
-    seconds = s * tau + np.array(left) * tau  # lines 42 and 43
-    return PrintedRoll(seconds, np.arange(len(executed)) * tau, np.stack(executed))
+    return s * tau + np.array(left) * tau  # lines 42 and 43

@@ -1,1 +1,0 @@
-"""Every table and figure of the paper (Saeed et al., MLCAD 2021) by its own learner, from any traces."""
