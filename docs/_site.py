@@ -12,17 +12,18 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
-ROOMS = (
+# What packages share among themselves, and is no page for a reader.
+NOT_SHOWN = ("data.tables", "collect.kernels", "learn.rules", "learn.ensemble")
+PACKAGES = (
     ("jostle", "The library"),
-    ("jostle.data", "Runs"),
-    ("jostle.data", "Traces and profiles"),
-    ("jostle.methods", "The contract of methods"),
-    ("jostle.conformal", "Bounds"),
-    ("jostle.models", "Models"),
-    ("jostle.placement", "Placement"),
+    ("jostle.data", "Runs, traces and profiles"),
     ("jostle.collect", "Measuring"),
-    ("jostle.usage", "Forecasts"),
+    ("jostle.conformal", "Bounds"),
     ("jostle.gpu", "Accelerators"),
+    ("jostle.learn", "Methods, and how they are learned"),
+    ("jostle.models", "Models"),
+    ("jostle.usage", "Forecasts"),
+    ("jostle.placement", "Placement"),
     ("jostle.learn.learners.counters", "Alignment"),
     ("jostle.extend", "For other packages"),
 )
@@ -125,35 +126,37 @@ def _cell(text: str) -> str:
 
 
 def library() -> str:
-    """Every public name of every room, from the stubs that are its faces."""
+    """Every public name of every package, from the stubs that are its faces."""
     lines = ["# Library", ""]
-    for room, title in ROOMS:
-        lines += [f"## {title}: `{room}`", ""]
-        for home in _public(room):
+    for package, title in PACKAGES:
+        lines += [f"## {title}: `{package}`", ""]
+        for home in _public(package):
             lines += [f"::: {home}", ""]
     return "\n".join(lines)
 
 
-def _public(room: str) -> list[str]:
-    """Where each name of a room is at home."""
-    folder = ROOT / "src" / room.replace(".", "/")
+def _public(package: str) -> list[str]:
+    """Where each name of a package is at home."""
+    folder = ROOT / "src" / package.replace(".", "/")
     stub = folder / "__init__.pyi"
     if not stub.exists():
-        return [room]
+        return [package]
     homes = []
     for node in ast.parse(stub.read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
-            homes += [f"{room}.{node.module}.{one.name}" for one in node.names]
+            if f"{package}.{node.module}".removeprefix("jostle.").startswith(NOT_SHOWN):
+                continue
+            homes += [f"{package}.{node.module}.{one.name}" for one in node.names]
     return sorted(dict.fromkeys(_home(one) for one in homes), key=lambda one: one.rsplit(".", 1)[1])
 
 
 def _home(name: str) -> str:
     """Follows `jostle.conformal.Bounds` to `jostle.conformal._bounds.Bounds`."""
-    room, _, last = name.rpartition(".")
-    stub = ROOT / "src" / room.replace(".", "/") / "__init__.pyi"
+    package, _, last = name.rpartition(".")
+    stub = ROOT / "src" / package.replace(".", "/") / "__init__.pyi"
     if not stub.exists():
         return name
     for node in ast.parse(stub.read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom) and any(one.name == last for one in node.names):
-            return _home(f"{room}.{node.module}.{last}")
+            return _home(f"{package}.{node.module}.{last}")
     return name

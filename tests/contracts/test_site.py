@@ -116,8 +116,8 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
 def test_every_public_name_is_described() -> None:
     site = loaded("site_hooks", ROOT / "docs" / "_site.py")
     silent = []
-    for room, _ in site.ROOMS:
-        for home in site._public(room):
+    for package, _ in site.PACKAGES:
+        for home in site._public(package):
             module, _, name = home.rpartition(".")
             path = ROOT / "src" / (module.replace(".", "/") + ".py")
             if not path.exists():
@@ -132,7 +132,7 @@ def test_every_public_name_is_described() -> None:
 def test_every_public_name_can_be_collected() -> None:
     """By what makes the reference: a name of its own at the top of its module, not one of a tuple."""
     site = loaded("site_hooks", ROOT / "docs" / "_site.py")
-    for home in (home for room, _ in site.ROOMS for home in site._public(room)):
+    for home in (home for package, _ in site.PACKAGES for home in site._public(package)):
         module, _, name = home.rpartition(".")
         path = ROOT / "src" / (module.replace(".", "/") + ".py")
         if path.exists():
