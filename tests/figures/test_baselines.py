@@ -19,7 +19,7 @@ from studies.rivals.linear import LinearScaling
 from studies.rivals.neural import Attention, MatrixFactorization, NeuralNetwork
 from studies.rivals.published import PublishedPitot
 from studies.rivals.vocabulary import feature_matrix
-from tests.packages.learn.network.conftest import make_world
+from tests.small_world import make_world
 
 TRAINED = [
     GradientBoosting(iterations=60),

@@ -16,7 +16,6 @@ from studies.placement.policies import AdditiveRule
 from studies.placement.sets import measured_sets
 from studies.placement.simulate import held_out_sets
 from studies.placement.study import PlacementStudy
-from tests.packages.learn.network.conftest import uncompiled
 
 QUICK = ("rank=6", "hidden=8", "steps=20", "quantiles=")
 
@@ -51,8 +50,7 @@ def test_the_additive_rule_finds_what_is_additive(model: Model) -> None:
 
 def test_the_study_on_a_small_world(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = PlacementStudy(dataset, settings=QUICK, seeds=1, repeats=2)
-    with uncompiled():
-        report = study.run()
+    report = study.run()
     rows = {row["policy"]: row for row in report.document["rows"]}
     assert len(rows) == 11
     assert rows["no sharing"]["placed_sets"] == 0
@@ -72,8 +70,7 @@ def test_the_study_as_a_command(dataset: Path, capsys: pytest.CaptureFixture[str
     asked = ["placement", str(dataset), "--seeds", "1", "--repeats", "1", "--json"]
     for setting in QUICK:
         asked += ["--set", setting]
-    with uncompiled():
-        assert studies.run([*asked, "--limits", "1.2,2"]) == 0
+    assert studies.run([*asked, "--limits", "1.2,2"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evaluate/v1"
     assert document["limits"] == [1.2, 2.0]

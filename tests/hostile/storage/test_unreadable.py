@@ -118,9 +118,9 @@ def test_modules_are_run_from_a_folder_of_ones_own_alone(
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tests.packages.learn.network.conftest import make_world
+    from tests.small_world import make_world
 
-    method = jostle.Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
+    method = jostle.Factorization(rank=4, hidden=8, steps=60, quantiles=())
     folder = tmp_path_factory.mktemp("model") / "model"
     jostle.fit(make_world(600, 0), method, seed=0).save(folder)
     return folder

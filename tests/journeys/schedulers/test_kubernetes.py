@@ -140,7 +140,7 @@ def test_from_an_empty_model_pods_are_placed_and_become_runs(cluster: Cluster) -
         assert any(one.get("stretches") or one["corunners"] for one in runs)
         process.terminate()
         process.wait(30)
-    method = jostle.Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
+    method = jostle.Bag("tree")
     jostle.fit(cluster.folder / "observed", method).save(model)
     with cluster.start(model=model) as (address, _), jostle.Client(address) as client:
         assert client.is_ready

@@ -19,7 +19,7 @@ import jostle
 from jostle.cli import exit_code as run
 from jostle.cli.ask._colocation_options import AboutOne, one_question
 from jostle.errors import UsageError
-from tests.packages.learn.network.conftest import make_world
+from tests.small_world import make_world
 
 
 @pytest.fixture(scope="session")

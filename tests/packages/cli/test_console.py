@@ -19,7 +19,7 @@ from jostle.cli.console import command_of
 from jostle.errors import UsageError
 from jostle.extend import Flag, Limits, NoOption, Positional, Report, Short
 from tests.command_line import application
-from tests.packages.learn.network.conftest import make_world
+from tests.small_world import make_world
 
 SOURCES = Path(jostle.__file__).parent
 ROOT = Path(__file__).parents[3]

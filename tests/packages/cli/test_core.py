@@ -91,7 +91,7 @@ def in_core(lines: list[list[str]]) -> list[tuple[int, str]]:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("core") / "model"
     runs = campaign(6, 3)
-    settings = jostle.Factorization(form="saturating", rank=2, hidden=4, steps=5, quantiles=())
+    settings = jostle.Bag("tree")
     jostle.fit(runs, settings, seed=0).save(folder)
     return folder
 

@@ -42,7 +42,7 @@ def test_the_tour_measures_learns_and_checks(
     assert jostle.load(folder / "model").predict(runs.colocations).shape == (len(runs),)
 
     # A second tour of the same folder goes on from the first; how it learns was tried by that one.
-    quick = jostle.Factorization(steps=60)
+    quick = jostle.Bag("tree")
     monkeypatch.setattr("jostle.operations.tour._tour_learning.tour_method", lambda *_: quick)
     assert run(["tour", "-o", str(folder), *SHORT, "--sets", "4", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -93,7 +93,7 @@ def test_held_out_sets_are_whole_and_unseen() -> None:
 
 def test_few_runs_still_leave_enough_to_calibrate_on() -> None:
     from jostle.learn import Data, Prepared, hold_out
-    from tests.packages.learn.network.conftest import make_world
+    from tests.small_world import make_world
 
     for n in (60, 120, 1000):
         held = hold_out(Prepared.of(Data(make_world(n, 0))), 0, "window")

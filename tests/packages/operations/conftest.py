@@ -1,4 +1,4 @@
-"""A small dataset on disk, a quick study over it, and a barely trained model."""
+"""A small dataset on disk, and a quickly trained model."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from jostle.data import Dataset, Runs
-from jostle.learn.learners.network import Factorization, FittedFactorization
+from jostle.learn.learners.network import FittedFactorization
 from jostle.models import Model, fit
-from tests.packages.learn.network.conftest import make_world, uncompiled
+from tests.small_world import QUICK_NETWORK, make_world
 
 
 @pytest.fixture(scope="session")
 def world() -> Runs:
-    return make_world(2600, 0)
+    return make_world(1800, 0)
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +28,7 @@ def dataset(world: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def model(world: Runs) -> Model:
-    """Barely trained: the tests that use it ask what it says, not how well."""
-    method = Factorization(form="saturating", rank=6, hidden=8, steps=20, quantiles=())
-    with uncompiled():
-        return fit(world, method, seed=0)
+    return fit(world, QUICK_NETWORK, seed=0)
 
 
 def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:

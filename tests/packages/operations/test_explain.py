@@ -37,7 +37,7 @@ def test_terms_multiply_to_the_prediction(
 ) -> None:
     asked = one("w02", "p1", *beside)
     found = predictor.explained(asked)
-    product = found.baseline_seconds * found.pair_factor * found.corun_factor * found.rules_factor
+    product = found.baseline_seconds * found.pair_factor * found.corun_factor
     product *= np.prod([share.factor for share in found.corunners])
     assert product == pytest.approx(float(predictor.predict(asked)[0]), rel=1e-5)
     assert found.runtime_seconds == float(predictor.predict(asked)[0])

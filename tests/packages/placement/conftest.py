@@ -7,7 +7,7 @@ import pytest
 from jostle.data import Runs
 from jostle.learn.learners.network import Factorization
 from jostle.models import Model, fit
-from tests.packages.learn.network.conftest import make_world, uncompiled
+from tests.small_world import make_world
 
 WORKLOADS = tuple(f"w{i:02d}" for i in range(14))
 PLATFORMS = tuple(f"p{i}" for i in range(6))
@@ -20,6 +20,4 @@ def world() -> Runs:
 
 @pytest.fixture(scope="session")
 def model(world: Runs) -> Model:
-    method = Factorization(form="saturating", rank=8, hidden=16, steps=150, quantiles=())
-    with uncompiled():
-        return fit(world, method, seed=0)
+    return fit(world, Factorization(rank=8, hidden=16, steps=150, quantiles=()), seed=0)

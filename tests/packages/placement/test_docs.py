@@ -15,7 +15,6 @@ import pytest
 import jostle
 from jostle.cli import exit_code
 from jostle.data import Dataset, Runs, sample, write_profiles
-from jostle.learn.learners.network import Factorization
 from tests.packages.gpu.made_profiles import profile_of
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "placement.md").read_text("utf-8")
@@ -41,7 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = runs.table.column_names.index("platform")
     table = runs.table.set_column(at, "platform", pa.array(places))
     Dataset(home / "jostle-tour" / "dataset").write(Runs(table))
-    method = Factorization(form="saturating", rank=6, hidden=8, steps=60, quantiles=())
+    method = jostle.Bag("tree")
     jostle.fit(home / "jostle-tour" / "dataset", method).save(home / "jostle-tour" / "model")
     write_profiles(home / "profiles", [profile_of(name) for name in ("asr", "md", "bp", "kms")])
     asked = {"workload": TOUR[:3], "platform": ["wasmtime-speed:my-box"] * 3, "slowdown": [2.0] * 3}

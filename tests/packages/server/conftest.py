@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from jostle.data import Dataset
-from jostle.learn.learners.network import Factorization
 from jostle.models import fit
 from jostle.server import Client, ServeSettings
-from tests.packages.learn.network.conftest import make_world, uncompiled
+from tests.small_world import QUICK_NETWORK, make_world
 
 FLEET = """name,platform,slots,memory,price_per_hour,tenants
 east,p0,3,4GiB,1.5,w03@9x
@@ -37,12 +36,10 @@ class FakeClock:
 def model_folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two models of the same small world: the second answers otherwise."""
     folders, data = [], tmp_path_factory.mktemp("world") / "dataset"
-    Dataset(data).write(make_world(1500, 0))
+    Dataset(data).write(make_world(1800, 0))
     for seed in (0, 1):
-        method = Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
         folders.append(tmp_path_factory.mktemp(f"model{seed}") / "model")
-        with uncompiled():
-            fit(data, method, seed=seed).save(folders[-1])
+        fit(data, QUICK_NETWORK, seed=seed).save(folders[-1])
     return folders[0], folders[1]
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import jostle
 from jostle.data import Dataset
-from tests.packages.learn.network.conftest import make_world
 from tests.packages.server.conftest import Start
+from tests.small_world import make_world
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "service.md").read_text("utf-8")
 
@@ -50,7 +50,7 @@ def test_every_line_of_python_runs(
         runtime_seconds=world.runtime_seconds,
     )
     Dataset(tmp_path / "dataset").write(runs)
-    method = jostle.Factorization(form="saturating", rank=4, hidden=8, steps=60, quantiles=())
+    method = jostle.Bag("tree")
     jostle.fit(tmp_path / "dataset", method).save(tmp_path / "model")
     (tmp_path / "fleet.csv").write_text("name,platform,slots\neast,wasmtime-speed:my-box,3\n")
     service = start(model=tmp_path / "model", fleet=tmp_path / "fleet.csv")

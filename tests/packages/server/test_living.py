@@ -88,7 +88,7 @@ def test_answers_follow_the_device_that_drifts_and_no_others_change(
     before = {c: client.bound(asked, confidence=c) for c in (0.8, 0.9)}
     assert "drifts" not in service.http.get("/v1/drift").json()["model"]
     late, told = [], False
-    for part in parts_of(observed(service, 600, ratio=1.2, first=7_000), 25):
+    for part in parts_of(observed(service, 600, ratio=1.2, first=8_000), 25):
         drifted = np.array([p == "p0" for p in part.table.column("platform").to_pylist()])
         bounds = client.bound(part.colocations)
         if told:  # asked before the runs came

@@ -20,11 +20,10 @@ from jostle.learn.learners.network._embeddings import Form
 from jostle.learn.learners.network._fit_network import pad
 from jostle.learn.learners.network._fitted_network import far_of
 from jostle.learn.learners.network._spread import Spread
-from jostle.learn.learners.network.training import _numpy_trainer as _few
 from jostle.learn.learners.network.training import _train as jax_side
 from jostle.learn.learners.network.training._network_members import combine
+from tests.small_world import PLATFORMS, WORKLOADS, make_world
 
-from .conftest import PLATFORMS, WORKLOADS, make_world
 from .reference import log_runtime_in_jax
 
 QUICK = Factorization(
@@ -90,22 +89,6 @@ def test_the_average_of_members_is_one_model(form: str) -> None:
     assert np.allclose(together, np.mean(apart, axis=0), atol=1e-4)
 
 
-def test_members_are_trained_from_seeds_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Log answers of one model are the means of its members' (see above), which are never further from the
-    truth than members are in the mean (the triangle inequality): of one member twice, no nearer either."""
-    met: list[Any] = []
-
-    def watched(members: Any, *rest: Any) -> Any:
-        met.append(members)
-        return combine(members, *rest)
-
-    monkeypatch.setattr(_fit, "combine", watched)
-    alone = make_world(200, 0, degrees=(0,))
-    learn(replace(QUICK, members=2, steps=20), alone, validation=alone.take([]), seed=5)
-    one, other = next(members for members in met if len(members) == 2)
-    assert not np.array_equal(one["workload_main"], other["workload_main"])
-
-
 def test_it_learns_interference(fitted: FittedFactorization, world: Runs) -> None:
     test = make_world(1500, 2)
     alone = test.take(test.colocations.number_of_corunners == 0)
@@ -145,16 +128,7 @@ def test_order_of_corunners_does_not_matter(
 @pytest.mark.parametrize("form", ["product", "saturating"])
 def test_a_corunner_more_is_never_faster(form: str) -> None:
     """Whatever the network's numbers are: those that nobody trained."""
-    shape = jax_side.Shape(form, 8, 3, 2, 16, 4, True)
-    never_faster(untrained(shape, (1, 2))[0])
-
-
-def test_a_corunner_more_is_never_faster_once_trained_either() -> None:
-    method = replace(QUICK, form="saturating", steps=20)
-    never_faster(learn(method, make_world(250, 0), validation=make_world(60, 1), seed=0))
-
-
-def never_faster(model: Fitted) -> None:
+    model, _ = untrained(jax_side.Shape(form, 8, 3, 2, 16, 4, True), (1, 2))
     random = np.random.default_rng(0)
     for _ in range(20):
         beside = list(random.choice(model.workload_names, 4))
@@ -203,8 +177,7 @@ def test_jax_answers_the_same_equations(
     network = log_runtime_in_jax(
         model.embeddings, model.reading, codes.workload, codes.platform, padded
     )
-    expected = model.predict_log(codes) - model.beyond_alone(codes)
-    assert np.allclose(network, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert np.allclose(network, model.predict_log(codes), rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def test_unknown_names_are_named(fitted: FittedFactorization) -> None:
@@ -309,16 +282,22 @@ def test_prior_runs_are_learned_from_and_never_calibrated_on() -> None:
     assert helped.metadata["runs"]["prior"] == 600
 
 
-def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_differ_and_every_second_one_learns_without_the_prior(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Log answers of one model are the means of its members' (see above), which are never further from the
+    truth than members are in the mean (the triangle inequality): of one member twice, no nearer either."""
     from jostle import fit
 
     few, prior = make_world(80, 31), make_world(150, 32)
     seen: list[int] = []
+    members: list[dict[str, np.ndarray]] = []
     train = _fit.train_member
 
     def watched(data: Any, *rest: Any) -> Any:
         seen.append(len(data.solo) + len(data.corun))
-        return train(data, *rest)
+        members.append(train(data, *rest))
+        return members[-1]
 
     monkeypatch.setattr(_fit, "train_member", watched)
     method = Factorization(types=2, rank=8, hidden=16, steps=10, members=4)
@@ -327,6 +306,21 @@ def test_every_second_member_learns_without_the_prior(monkeypatch: pytest.Monkey
     assert min(seen[0], seen[2]) > len(prior)
     assert max(seen[1], seen[3]) < own
     assert model.metadata["runs"]["calibration"] + own == len(few)
+    assert not np.array_equal(members[0]["workload_main"], members[2]["workload_main"])
+
+
+def test_runs_alone_teach_no_slowdown() -> None:
+    alone = make_world(200, 0, degrees=(0,))
+    model = learn(replace(QUICK, form="saturating"), alone, seed=0)
+    seconds = model.predict(
+        Colocations.from_columns(
+            workload=["w00"] * 3,
+            platform=["p1"] * 3,
+            corunners=[[], ["w01"], [f"w{k % 14:02d}" for k in range(15)]],
+        )
+    )
+    assert (seconds == seconds[0]).all()
+    assert any("no run with co-runners" in note for note in model.notes)
 
 
 def test_sixteen_co_runners_in_any_order(fitted: FittedFactorization) -> None:
@@ -343,7 +337,6 @@ def test_sixteen_co_runners_in_any_order(fitted: FittedFactorization) -> None:
 
 def test_programs_of_many_shapes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes memory maps, of which a process that fits again and again would run out."""
-    monkeypatch.setattr(_few, "MOST_RUNS", 0)
     monkeypatch.setattr(jax_side, "SHAPES_KEPT", 2)
     monkeypatch.setattr(jax_side, "_shapes_met", set())
     forgotten: list[int] = []

@@ -8,7 +8,6 @@ import pytest
 from jostle import Factorization
 from jostle.learn import Features
 from jostle.learn.learners.network.training._network_members import schedule_of, shape_of
-from jostle.learn.learners.network.training._numpy_trainer import is_for, train_few
 from jostle.learn.learners.network.training._shape import initial_parameters
 from jostle.learn.learners.network.training._start import _kernel, _ridge, start_of
 from jostle.learn.learners.network.training._train import (
@@ -110,48 +109,3 @@ def test_both_stages_learn_and_report_every_step() -> None:
     answer = e["workload_main"] @ e["platform_main"].T
     answer += e["workload_bias"][:, None] + e["platform_bias"]
     assert np.abs(answer - grid).mean() < 0.25 * np.abs(grid).mean()
-
-
-def test_few_runs_are_trained_on_in_numpy_as_in_jax() -> None:
-    random = np.random.default_rng(8)
-    known = features_of(9, 4), features_of(4, 5)
-    n, none = 70, np.zeros((25, 0), np.int32)
-    w, p, y = random.integers(0, 9, n), random.integers(0, 4, n), random.standard_normal(n)
-    beside = np.where(random.random((45, 3)) < 0.6, random.integers(0, 9, (45, 3)), -1)
-    beside[:, 0] = 2
-    data = TrainingData(
-        Rows(w[:25], p[:25], none, y[:25]),
-        Rows(w[25:], p[25:], beside.astype(np.int32), 3 * y[25:]),  # some past what errors cost
-        *known,
-    )
-    method = Factorization(steps=110)  # two calls
-    shape = shape_of(method, n, 36)
-    schedule = schedule_of(method, n, shape)
-    assert is_for(data, shape, schedule)
-    reported: list[list[tuple[float, ...]]] = [[], []]
-    by_jax = train(data, shape, schedule, 5, lambda *step: reported[0].append(step))
-    found = train_few(data, shape, schedule, 5, lambda *step: reported[1].append(step))
-    np.testing.assert_allclose(reported[1], reported[0], rtol=1e-3)
-    for name, value in embeddings_of(by_jax.parameters, by_jax.features, shape).items():
-        np.testing.assert_allclose(found[name], value, atol=2e-3, err_msg=name)
-
-
-def test_few_runs_end_at_the_best_checkpoint() -> None:
-    known = features_of(WORKLOADS, 4), features_of(PLATFORMS, 5)
-    rows = world(n=200)[0]
-    beside = Rows(
-        rows.workload, rows.platform, rows.workload[:, None].astype(np.int32), rows.target
-    )
-    method = Factorization(steps=300)
-    shape = shape_of(method, 400, WORKLOADS * PLATFORMS)
-    seen: list[dict[str, np.ndarray]] = []
-    scores = iter([2.0, 1.0, 3.0])
-
-    def score(embeddings: dict[str, np.ndarray]) -> float:
-        seen.append(embeddings)
-        return next(scores)
-
-    data = TrainingData(rows, beside, *known, score)
-    best = train_few(data, shape, schedule_of(method, 400, shape), 0)
-    assert best is seen[1]
-    assert not np.allclose(seen[0]["workload_main"], seen[2]["workload_main"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.rules._slowdown_rows import RaggedRows, SlowdownRows
+from jostle.learn.rules._slowdown_rows import RaggedRows
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,3 @@ class Codes(RaggedRows):
     platform: np.ndarray
     corunner: np.ndarray
     row: np.ndarray
-
-
-def slowdown_rows(codes: Codes, workloads: int) -> SlowdownRows:
-    """The rows as rules take them, with nothing measured."""
-    there = codes.platform.astype(np.int64) * workloads
-    n = len(codes)
-    cells = there + codes.workload, there[codes.row] + codes.corunner
-    return SlowdownRows(*cells, codes.row, np.zeros(n), np.ones(n))

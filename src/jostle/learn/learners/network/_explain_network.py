@@ -2,8 +2,8 @@
 
 The log runtime of a co-location is a sum (see `_equation`): how heavy the workload and how fast the
 platform are, how well the two suit each other, what co-runners as such change, and what every co-runner
-adds through every interference type; and what stands beside the network (see `beside`). Given back as
-factors of seconds, the terms multiply to the prediction exactly. With several co-runners one type's
+adds through every interference type. Given back as factors of seconds, the terms multiply to the prediction
+exactly. With several co-runners one type's
 slowdown is shared out by how hard each presses there; the shares sum to it.
 """
 
@@ -28,8 +28,6 @@ from jostle.learn.learners.network._network_equation import (
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
-
-SHOWN = 0.0005  # a factor nearer to 1 is not
 
 
 @dataclass(frozen=True)
@@ -56,12 +54,10 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Explanation:
-    """runtime_seconds = baseline_seconds * pair_factor * corun_factor * the co-runners' factors *
-    rules_factor.
+    """runtime_seconds = baseline_seconds * pair_factor * corun_factor * the co-runners' factors.
 
     baseline_seconds: this heavy a workload on this fast a platform. pair_factor: how well they suit each
-    other. corun_factor: what changes beside anyone, whoever it is; 1 alone. rules_factor: what was measured
-    of these names alone, and rules for larger sets than known, say beside the network. type_names: one per
+    other. corun_factor: what changes beside anyone, whoever it is; 1 alone. type_names: one per
     interference type. workloads, platforms: the nearest known ones. runs: how many stand behind it, by
     what they share with it; None where no runs were given.
     """
@@ -77,7 +73,6 @@ class Explanation:
     workloads: tuple[Neighbour, ...]
     platforms: tuple[Neighbour, ...]
     runs: dict[str, int] | None
-    rules_factor: float = 1.0
 
 
 def explained(
@@ -88,10 +83,8 @@ def explained(
     asked: Colocations,
     runs: Runs | None,
     neighbours: int,
-    added: np.ndarray,
 ) -> Explanation:
-    """See FittedFactorization.explained. names: of the workloads, of the platforms. added: what is added to
-    the network alone, (workloads, platforms), or (workloads, 0) for nothing."""
+    """See FittedFactorization.explained. names: of the workloads, of the platforms."""
     if len(asked) != 1:
         raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
     seconds = float(predict(asked)[0])
@@ -100,9 +93,6 @@ def explained(
     shares = _corunner_shares(e, form, i, j, corunner)
     corun = e.workload_main[i] @ e.platform_corun[j] + e.platform_corun_base[j]
     lost = not np.isfinite(seconds)
-    network = e.workload_base[i] + e.platform_base[j] + e.workload_main[i] @ e.platform_main[j]
-    if len(corunner):
-        network += shares.sum() + (corun if CORUN_SCALE[form.name] else 0.0)
     return Explanation(
         workload=names[0][i],
         platform=names[1][j],
@@ -114,10 +104,9 @@ def explained(
             CorunnerShare(names[0][k], share) for k, share in zip(corunner, shares, strict=True)
         ),
         type_names=tuple(f"type {t + 1}" for t in range(len(e.type_weight))),
-        workloads=_nearest(names[0], e.workload_main, e.platform_main, added, i, neighbours),
-        platforms=_nearest(names[1], e.platform_main, e.workload_main, added.T, j, neighbours),
+        workloads=_nearest(names[0], e.workload_main, e.platform_main, i, neighbours),
+        platforms=_nearest(names[1], e.platform_main, e.workload_main, j, neighbours),
         runs=None if runs is None else runs_behind(runs, asked),
-        rules_factor=seconds / float(np.exp(network)),
     )
 
 
@@ -142,7 +131,6 @@ def report_of(found: Explanation) -> Report:
         "baseline_seconds": found.baseline_seconds,
         "pair_factor_ratio": found.pair_factor,
         "corun_factor_ratio": found.corun_factor,
-        "rules_factor_ratio": found.rules_factor,
         "nearest_workloads": [vars(near) for near in found.workloads],
         "nearest_platforms": [vars(near) for near in found.platforms],
         "evidence_runs": found.runs,
@@ -159,8 +147,6 @@ def report_of(found: Explanation) -> Report:
         rows.append([f"beside {share.name}", f"× {share.factor:.3f}"])
         parts = zip(found.type_names, np.exp(share.log_slowdown), strict=True)
         rows += [[f"    through {kind}", f"× {factor:.3f}"] for kind, factor in parts]
-    if abs(found.rules_factor - 1) >= SHOWN:
-        rows.append(["own runs, and larger sets than known", f"× {found.rules_factor:.3f}"])
     rows.append(["in all", duration(found.runtime_seconds)])
     near = [
         [kind, entry.name, percent(float(np.exp(entry.distance)) - 1)]
@@ -196,18 +182,15 @@ def _nearest(
     names: tuple[str, ...],
     own: np.ndarray,
     other: np.ndarray,
-    added: np.ndarray,
     at: int,
     count: int,
 ) -> tuple[Neighbour, ...]:
-    """Names whose row of <own, other> + added is nearest to that of `at`, each row's mean taken off first.
+    """Names whose row of <own, other> is nearest to that of `at`, each row's mean taken off first.
 
-    own: (names, r), other: (m, r), added: (names, m), or (names, 0) for nothing. Distances are in what the
-    model answers alone, not between embeddings, whose axes mean nothing.
+    own: (names, r), other: (m, r). Distances are in what the model answers alone, not between embeddings,
+    whose axes mean nothing.
     """
-    if not added.size:
-        added = np.zeros((len(names), len(other)))
-    move = (own - own[at]).astype(np.float64) @ other.T.astype(np.float64) + (added - added[at])
+    move = (own - own[at]).astype(np.float64) @ other.T.astype(np.float64)
     distance = move.std(1)
     distance[at] = np.inf
     order = np.argsort(distance, kind="stable")[: min(count, len(names) - 1)]

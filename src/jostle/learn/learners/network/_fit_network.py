@@ -20,13 +20,6 @@ from jostle.learn.learners.network._network_baseline import baseline_of
 from jostle.learn.learners.network._network_settings import FactorizationSettings
 from jostle.learn.learners.network._spread import Spread, fit_spread
 from jostle.learn.learners.network._spread_effects import SpreadRows
-from jostle.learn.learners.network.beside._fit_measured import (
-    Errors,
-    LeftOutRuns,
-    Seen,
-    errors_of,
-    with_measured,
-)
 from jostle.learn.learners.network.training._network_members import (
     Parts,
     combine,
@@ -41,6 +34,8 @@ FEWEST_FOR_HEADS = 2_000
 LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on, more of few
 LEFT_OUT_RUNS, LEFT_OUT_MOST = 60, 0.2
 SEEN_MOST = 300_000  # runs trained on whose errors are looked at; drawn at random of more
+
+Errors = tuple[SpreadRows, np.ndarray]  # co-locations, and errors in log runtime
 
 
 def fit(
@@ -72,13 +67,15 @@ def fit(
     if size < FEWEST_FOR_HEADS or len(quantiles) * len(names[0]) * shape.rank > HEADS_LIMIT:
         quantiles = ()
 
+    if alone.all():
+        notes = (*notes, "no run with co-runners: every slowdown is 1")
+
     def model_of(parts: Parts) -> FittedFactorization:
         heads = quantiles if "head_main" in parts[0] else ()
-        return fitted_of(method, names, combine(parts, baseline, shape), counts, heads, notes)
+        fitted = fitted_of(method, names, combine(parts, baseline, shape), counts, heads, notes)
+        return fitted.silenced() if alone.all() else fitted
 
-    members, folds, left_out = [], [], np.zeros(size, bool)
-    # Runs that tell how far what was measured is believed: to learn from and to watch, none of a prior.
-    known = Runs.concatenate([mine, validation])
+    members, held_out, left_out = [], [], np.zeros(size, bool)
     parts = _folds(method, mine, seed)
     for number, fold in enumerate(parts):
         left = np.delete(np.arange(size), fold)
@@ -99,18 +96,14 @@ def fit(
         )
         members.append(member)
         if len(fold):
-            folds.append(LeftOutRuns(np.isin(np.arange(len(known)), fold), model_of([member])))
+            held_out.append(errors_of(model_of([member]), mine.take(np.sort(fold))))
             left_out[fold] = True
     fitted = model_of(members)
     if len(validation):
-        folds.append(LeftOutRuns(np.arange(len(known)) >= own, fitted))
+        held_out.append(errors_of(fitted, validation))
     training = drawn_of(np.flatnonzero(~left_out[:own]), seed)
-    seen_training = [errors_of(fitted, Seen.of(fitted, runs.take(training)))]
-    finished, held_out = with_measured(
-        fitted, Seen.of(fitted, known), folds, seed, taught=not alone.all()
-    )
     categories = (features[0].category, features[1].category)
-    return with_spread_of(finished, held_out, seen_training, categories)
+    return with_spread_of(fitted, held_out, errors_of(fitted, mine.take(training)), categories)
 
 
 def _coded(
@@ -191,6 +184,13 @@ def fitted_of(
     )
 
 
+def errors_of(fitted: FittedFactorization, runs: Runs) -> Errors:
+    """Of the runs that the model has an answer for."""
+    rows = fitted.spread_rows(fitted.codes(runs.colocations))
+    known = np.isfinite(rows.log_runtime)
+    return rows.take(known), (np.log(runs.runtime_seconds) - rows.log_runtime)[known]
+
+
 def drawn_of(index: np.ndarray, seed: int) -> np.ndarray:
     """At most SEEN_MOST of them, in order."""
     if len(index) <= SEEN_MOST:
@@ -201,14 +201,14 @@ def drawn_of(index: np.ndarray, seed: int) -> np.ndarray:
 def with_spread_of(
     fitted: FittedFactorization,
     held_out: list[Errors],
-    training: list[Errors],
+    training: Errors,
     categories: tuple[np.ndarray, np.ndarray],
 ) -> FittedFactorization:
     """The model with the spread of its errors learned from all held-out errors, with what the
     training errors tell of it."""
     if not any(len(error) for _, error in held_out):
         return fitted
-    spread = fit_spread(_together(held_out), _together(training), *categories)
+    spread = fit_spread(_together(held_out), training, *categories)
     return replace(fitted, spread=spread)
 
 
@@ -274,7 +274,7 @@ def score_on(
 
     def score(member: dict[str, np.ndarray]) -> float:
         model = model_of([member])
-        rows, error = errors_of(model, Seen.of(model, runs))
+        rows, error = errors_of(model, runs)
         size, beside = np.abs(np.expm1(error)), rows.degree > 0
         return float(sum(size[at].mean() for at in (~beside, beside) if at.any()))
 

@@ -7,7 +7,7 @@ members' embeddings side by side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle.conformal import Candidates
 from jostle.learn.contract._run_counts import FromCounts, RunCounts
-from jostle.learn.learners.network._codes import Codes, slowdown_rows
+from jostle.learn.learners.network._codes import Codes
 from jostle.learn.learners.network._embeddings import Embeddings, Form
 from jostle.learn.learners.network._network_equation import (
     CORUN_SCALE,
@@ -25,10 +25,8 @@ from jostle.learn.learners.network._network_equation import (
 )
 from jostle.learn.learners.network._spread import UNTIL, Spread
 from jostle.learn.learners.network._spread_effects import SpreadRows
-from jostle.learn.learners.network.beside._measured_solo import MeasuredAlone
 from jostle.learn.learners.network.online._prior import Groundwork
-from jostle.learn.rules._degree_extrapolation import LargerSets
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._base.report import Report
@@ -47,9 +45,7 @@ class FittedFactorization(FromCounts):
     """Predicts log runtime by the equations in `_equation`. Immutable.
 
     workload_names, platform_names: the names it knows, sorted. reading: how the embeddings are read.
-    measured: what runs alone took beyond what the network says. more: what answers about more co-runners than
-    any run had, on what the network says of fewer; None where that answers itself. groundwork: what it learns
-    online by; None before it has.
+    groundwork: what it learns online by; None before it has.
     """
 
     workload_names: tuple[str, ...]
@@ -59,8 +55,6 @@ class FittedFactorization(FromCounts):
     spread: Spread
     notes: tuple[str, ...]
     reading: Form
-    measured: MeasuredAlone = field(default_factory=MeasuredAlone.none)
-    more: LargerSets | None = None
     groundwork: Groundwork | None = None
 
     @property
@@ -115,41 +109,18 @@ class FittedFactorization(FromCounts):
         """(n,) log seconds."""
         return self._answer(codes)[0]
 
-    def cells(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
-        """(n,) of codes, as `measured` has them."""
-        return workload.astype(np.int64) * len(self.platform_names) + platform
-
-    def beyond_alone(self, codes: Codes) -> np.ndarray:
-        """(n,) log seconds of the answer alone beyond the network's."""
-        return self.measured.of(self.cells(codes.workload, codes.platform))
-
-    def log_solo(self, codes: Codes) -> np.ndarray:
-        """(n,) log seconds that the answer is alone."""
-        return self.log_alone(codes.workload, codes.platform) + self.beyond_alone(codes)
-
-    @property
-    def ground(self) -> Ground:
-        """What rules for larger sets are read by."""
-        w, p = len(self.workload_names), len(self.platform_names)
-        return Ground(p, w, np.zeros((p * w, 0)), np.zeros(0))
-
     def _answer(self, codes: Codes) -> tuple[np.ndarray, np.ndarray]:
         """((n,) log seconds, (n,) log slowdown)."""
         slowdown = self._slowdown(codes)
-        if self.more is not None:
-            past = codes.degree > int(self.more.most)
-            if past.any():
-                rows = slowdown_rows(codes.take(past), len(self.workload_names))
-                slowdown[past] = self.more.log_slowdown(rows, self.ground, self.log_slowdown)
-        return self._log_runtime(codes, slowdown=slowdown) + self.beyond_alone(codes), slowdown
+        return self._log_runtime(codes, slowdown=slowdown), slowdown
 
     def log_alone(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
-        """(n,) log seconds alone as the network has them, of codes; NaN where runs connect nothing."""
+        """(n,) log seconds alone, of codes; NaN where runs connect nothing."""
         none = np.zeros(0, np.int64)
         return self._log_runtime(Codes(workload, platform, none, none))
 
     def log_slowdown(self, rows: SlowdownRows) -> np.ndarray:
-        """(n,) log slowdown as the network has it."""
+        """(n,) log slowdown."""
         w = len(self.workload_names)
         codes = Codes(rows.target % w, rows.target // w, rows.corunner % w, rows.row)
         return self._slowdown(codes)
@@ -163,7 +134,7 @@ class FittedFactorization(FromCounts):
             platform_corun_base=np.zeros_like(e.platform_corun_base),
             type_weight=np.zeros_like(e.type_weight),
         )
-        return replace(self, embeddings=e, more=None)
+        return replace(self, embeddings=e)
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
         """The terms that multiply to the prediction, what is near, and the runs behind it."""
@@ -178,10 +149,8 @@ class FittedFactorization(FromCounts):
         from jostle.learn.learners.network._explain_network import explained
 
         names = (self.workload_names, self.platform_names)
-        added = np.zeros((len(names[0]), len(names[1]) if len(self.measured.cell) else 0))
-        added.ravel()[self.measured.cell] = self.measured.beyond
         return explained(
-            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours, added
+            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours
         )
 
     def interference_norm(self) -> np.ndarray:

@@ -45,28 +45,17 @@ class Factorization(FactorizationSettings, Restores):
 
         Raises NotEnoughRuns.
         """
-        return self._fit(prepared, None, seed, progress)
+        from jostle.learn.learners.network._fit_network import fit
+
+        return fit(self, prepared.runs, prepared.validation, seed, progress)
 
     def fit_with_prior(
         self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedFactorization:
         """As fit; prior: runs measured elsewhere. Every second member learns without them."""
-        return self._fit(prepared, prior, seed, progress)
-
-    def _fit(
-        self, prepared: Prepared, prior: Runs | None, seed: int, progress: Progress | None
-    ) -> FittedFactorization:
-        from jostle.learn.contract._coded_runs import KeptRuns
         from jostle.learn.learners.network._fit_network import fit
-        from jostle.learn.learners.network.online._few_runs import without_few
 
-        apart = None if prior is not None else without_few(prepared.runs, prepared.validation)
-        if apart is None:
-            return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
-        runs, validation, few = apart
-        fitted = fit(self, runs, validation, seed, progress)
-        sample = KeptRuns.of(runs, "window").sampled(seed)
-        return self.learned(fitted, KeptRuns.of(few, "window"), sample, seed=seed)
+        return fit(self, prepared.runs, prepared.validation, seed, progress, prior)
 
     @staticmethod
     def learned(

@@ -3,8 +3,7 @@
 With the embeddings of a name normal around where they stand (see _steps), a run's log runtime has variance
 s^2 + sum J P J^T over the names in it, P what the runs of each left open, and a run r lowers that of what is
 asked by (J_a P J_r)^2 over its own (sequential A-optimal design: Chaloner and Verdinelli 1995, Bayesian
-experimental design). Names are taken as independent of each other. What runs of one workload on one platform
-share beyond their names is a level of its own with variance t^2, of which one run tells t^2 / (t^2 + s^2). A
+experimental design). Names are taken as independent of each other. A
 candidate's worth hardly ever grows as others are chosen, so that only the one that leads is looked at anew
 (Minoux 1978, accelerated greedy).
 """
@@ -106,40 +105,18 @@ class _Choice:
             before = slopes_of(e, form, learned, kind, side.prior.basis)
             noise = _noise(work, learned.workload, learned.platform)
             self.names[kind] = _names(slopes, mine, before, noise, side)
-        total = _noise(work, candidates.workload, candidates.platform)
-        self.noise, self.shared = (1 - work.share) * total, work.share * total
-        self._cells(len(fitted.workload_names), work, candidates, asked, learned)
+        self.noise = _noise(work, candidates.workload, candidates.platform)
         # What has no answer would have to be measured for another reason.
         self.answered = np.isfinite(fitted.predict_log(candidates))
 
-    def _cells(
-        self, names: int, work: Groundwork, candidates: Codes, asked: Codes, learned: Codes
-    ) -> None:
-        """What runs of one workload on one platform share: variance now, and how many are asked about."""
-        keys = [
-            c.platform.astype(np.int64) * names + c.workload for c in (candidates, asked, learned)
-        ]
-        cells, place = np.unique(np.concatenate(keys), return_inverse=True)
-        parts = np.split(place.reshape(-1), np.cumsum([len(key) for key in keys])[:-1])
-        self.cell = parts[0]
-        self.in_cell = np.bincount(parts[1], minlength=len(cells)).astype(np.float64)
-        total = _noise(work, cells % names, cells // names)
-        own, rest = work.share * total, (1 - work.share) * total
-        count = np.bincount(parts[2], minlength=len(cells))
-        self.of_cell = own * rest / np.maximum(rest + count * own, 1e-300)
-        self.cell_doubt = float(self.of_cell @ self.in_cell)
-
     def doubt(self) -> float:
         """The usual standard deviation of what is asked, in log seconds."""
-        total = self.cell_doubt + sum(
-            name.doubt for names in self.names.values() for name in names.values()
-        )
+        total = sum(name.doubt for names in self.names.values() for name in names.values())
         return float(np.sqrt(max(total, 0.0) / max(self.asked, 1)))
 
     def falls(self) -> np.ndarray:
         """(candidates,) by how much each would lower the sum of what is asked."""
-        known = self.of_cell[self.cell]
-        variance, gain = self.noise + known, known**2 * self.in_cell[self.cell]
+        variance, gain = self.noise.copy(), np.zeros(len(self.noise))
         for kind, s in self.slopes.items():
             order = np.argsort(s.name, kind="stable")
             for part in np.split(order, np.flatnonzero(np.diff(s.name[order])) + 1):
@@ -152,9 +129,7 @@ class _Choice:
 
     def fall(self, row: int) -> float:
         """As `falls`, of one candidate as it stands now."""
-        known = float(self.of_cell[self.cell[row]])
-        variance = float(self.noise[row]) + known
-        gain = known**2 * float(self.in_cell[self.cell[row]])
+        variance, gain = float(self.noise[row]), 0.0
         for name, j in self._parts(row):
             variance += float(j @ name.known @ j)
             gain += float(j @ name.whole @ j)
@@ -162,14 +137,10 @@ class _Choice:
 
     def take(self, row: int) -> None:
         """As if this candidate had been measured."""
-        parts, cell = self._parts(row), self.cell[row]
-        known = float(self.of_cell[cell])
-        variance = float(self.noise[row]) + known
+        parts, variance = self._parts(row), float(self.noise[row])
         variance = max(variance + sum(float(j @ one.known @ j) for one, j in parts), 1e-300)
         for one, j in parts:
             one.learn(j, variance)
-        self.of_cell[cell] = known - known**2 / variance
-        self.cell_doubt -= known**2 / variance * float(self.in_cell[cell])
 
     def _parts(self, row: int) -> list[tuple[_Name, np.ndarray]]:
         """(what is known of each name in a candidate, its slope)."""

@@ -2,7 +2,7 @@
 
 A name that has no run yet begins where its features put it; its first runs move it in the directions in which
 names usually differ, one with runs moves the less the more it has (see _steps). Workloads and platforms take
-turns. What is measured alone in one cell beyond that is kept for this cell.
+turns. A name whose first runs are all far off takes their level at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jostle.learn.learners.network.online._slopes import (
     slopes_of,
     with_rows_of_names,
 )
-from jostle.learn.learners.network.online._steps import STEPS, step, weights_of
+from jostle.learn.learners.network.online._steps import FREEDOM, STEPS, step, weights_of
 
 TURNS = 2  # of workloads and platforms
 
@@ -67,8 +67,6 @@ def learn_online(
         fitted = _stepped(fitted, fitted.codes(again.colocations), log_again, freed)
     elif len(runs):
         fitted = _stepped(fitted, codes, log_runtime, work)
-    if len(runs):
-        fitted = _with_beyond(fitted, codes, log_runtime, work.share)
     counts = fitted.counts.joined(RunCounts.of_coded(runs.colocations))
     return replace(fitted, counts=counts, groundwork=work)
 
@@ -118,7 +116,6 @@ def learn_copies(
     if len(runs):
         only = {kind: is_copy, PLATFORM if kind == WORKLOAD else WORKLOAD: None}
         wider = _stepped(wider, codes, log_runtime, work, only)
-        wider = _with_beyond(wider, codes, log_runtime, groundwork.share)
     return replace(wider, counts=wider.counts.joined(RunCounts.of_coded(runs.colocations)))
 
 
@@ -192,11 +189,9 @@ def _stepped(
         kind: np.zeros((len(at[kind]), len(groundwork.sides[kind].prior.basis))) for kind in KINDS
     }
     coded = {WORKLOAD: codes.workload, PLATFORM: codes.platform}
-    # What is added to the network is held.
+    # Runs that the model has no answer for move nothing.
+    log_runtime = np.where(np.isfinite(fitted.predict_log(codes)), log_runtime, np.nan)
     e = fitted.embeddings
-    none = np.zeros((0, at[WORKLOAD].shape[1]))
-    network = slopes_of(e, fitted.reading, codes, WORKLOAD, none).log_runtime
-    fixed = fitted.predict_log(codes) - network
     for _ in range(TURNS if only is None else 1):
         for kind, other in zip(KINDS, reversed(KINDS), strict=True):
             side = groundwork.sides[kind]
@@ -204,9 +199,15 @@ def _stepped(
             if only is not None and free is None:
                 continue
             usual = NOISE * groundwork.sides[other].usual[coded[other]]
+            error = (
+                log_runtime - slopes_of(e, fitted.reading, codes, kind, at[kind][:0]).log_runtime
+            )
+            new = (side.runs == 0) & (True if free is None else free)
+            at[kind][:, 0] += _levels(coded[kind], error, usual, new)
+            e = with_rows_of_names(e, kind, at[kind] + moved[kind] @ side.prior.basis)
             for _ in range(STEPS // (TURNS if only is None else 1)):
                 slopes = slopes_of(e, fitted.reading, codes, kind, side.prior.basis)
-                error = log_runtime - fixed - slopes.log_runtime
+                error = log_runtime - slopes.log_runtime
                 if free is not None:
                     slopes = slopes.take(free[slopes.name])
                 inside = weights_of(error, usual)[slopes.row]
@@ -216,19 +217,14 @@ def _stepped(
     return replace(fitted, embeddings=e)
 
 
-def _with_beyond(
-    fitted: FittedFactorization, codes: Codes, log_runtime: np.ndarray, share: float
-) -> FittedFactorization:
-    """What runs alone show of their cell beyond the model is taken over as far as it was in fitting."""
-    alone = np.bincount(codes.row, minlength=len(codes)) == 0
-    if not alone.any() or share <= 0:
-        return fitted
-    mine = codes.take(alone)
-    left = log_runtime[alone] - fitted.predict_log(mine)
-    good = np.isfinite(left)
-    cell = fitted.cells(mine.workload, mine.platform)[good]
-    keys, inverse, count = np.unique(cell, return_inverse=True, return_counts=True)
-    # As many runs as one is worth `share` of itself weigh it down.
-    gain = share / (share + (1 - share) / count)
-    more = gain * np.bincount(inverse.reshape(-1), left[good], len(keys)) / count
-    return replace(fitted, measured=fitted.measured.plus(keys, more))
+def _levels(code: np.ndarray, error: np.ndarray, usual: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """(names,) log seconds by which names without runs, a mask `new`, are all off, beyond what steps would
+    take for single runs that went wrong. code, error, usual: (n,) of their runs."""
+    shift = np.zeros(len(new))
+    seen = np.isfinite(error) & new[code]
+    for name in np.unique(code[seen]):
+        mine = seen & (code == name)
+        middle, count = float(np.median(error[mine])), int(mine.sum())
+        if abs(middle) > FREEDOM * float(np.median(usual[mine])):
+            shift[name] = middle * count / (count + 1)
+    return shift

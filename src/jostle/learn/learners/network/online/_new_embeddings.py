@@ -11,8 +11,6 @@ from jostle.learn.learners.network._embeddings import Embeddings
 from jostle.learn.learners.network._fitted_network import FittedFactorization
 from jostle.learn.learners.network._spread import Spread
 from jostle.learn.learners.network._spread_effects import Effects, Keys
-from jostle.learn.learners.network.beside._measured_solo import MeasuredAlone
-from jostle.learn.rules._degree_extrapolation import LargerSets
 
 BY_WORKLOAD = ("workload_base", "workload_main", "target", "corunner", "workload_component")
 BY_PLATFORM = (
@@ -44,8 +42,6 @@ def with_names(
         platform_names=names_p,
         embeddings=Embeddings(**parts),
         spread=_spread_with(fitted.spread, from_w, from_p),
-        measured=_measured_with(fitted.measured, from_w, from_p),
-        more=None if fitted.more is None else _larger_with(fitted.more, from_w, from_p),
     )
 
 
@@ -56,29 +52,6 @@ def _joined_names(
     names = tuple(sorted({*known, *more}))
     place = {name: code for code, name in enumerate(known)}
     return names, np.array([place.get(name, -1) for name in names], np.int64)
-
-
-def _measured_with(
-    measured: MeasuredAlone, from_w: np.ndarray, from_p: np.ndarray
-) -> MeasuredAlone:
-    old_w, old_p = np.divmod(measured.cell, int((from_p >= 0).sum()))
-    now_w, now_p = np.flatnonzero(from_w >= 0), np.flatnonzero(from_p >= 0)  # names stay in order
-    return MeasuredAlone(now_w[old_w] * len(from_p) + now_p[old_p], measured.beyond)
-
-
-def _larger_with(more: LargerSets, from_w: np.ndarray, from_p: np.ndarray) -> LargerSets:
-    """New names take from larger sets what others do in the middle."""
-    is_old_w, is_old_p = from_w >= 0, from_p >= 0
-    low = np.full((len(from_p), len(from_w)), np.median(more.low))
-    old = more.low.reshape(int(is_old_p.sum()), -1)
-    low[is_old_p] = np.median(old, axis=1)[:, None]
-    low[np.ix_(is_old_p, is_old_w)] = old
-    of_platforms = {}
-    for name in ("rho", "gain"):
-        old = getattr(more, name)
-        of_platforms[name] = np.full(len(from_p), np.median(old))
-        of_platforms[name][is_old_p] = old
-    return replace(more, low=low.ravel(), **of_platforms)
 
 
 def _taken(values: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:

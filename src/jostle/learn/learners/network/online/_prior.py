@@ -45,10 +45,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Groundwork:
-    """sides: of both kinds. share: of what was measured alone beyond the network that counts."""
+    """sides: of both kinds."""
 
     sides: dict[str, Side]
-    share: float
 
 
 def prior_of(

@@ -6,7 +6,6 @@ import numpy as np
 
 from jostle.learn.contract._coded_runs import KeptRuns, features_joined
 from jostle.learn.contract._encoded_features import encode_features
-from jostle.learn.learners.network._codes import Codes
 from jostle.learn.learners.network._fitted_network import FittedFactorization
 from jostle.learn.learners.network.online._prior import Groundwork, Side, prior_of
 from jostle.learn.learners.network.online._slopes import (
@@ -28,8 +27,8 @@ def groundwork_of(
     fitted: FittedFactorization, kept: KeptRuns, more: KeptRuns, seed: int
 ) -> Groundwork:
     """kept: a sample of the runs that were learned from. more: new runs, with their features."""
-    codes, log_runtime = fitted.codes(kept.colocations), np.log(kept.runtime_seconds)
-    error = log_runtime - fitted.predict_log(codes)
+    codes = fitted.codes(kept.colocations)
+    error = np.log(kept.runtime_seconds) - fitted.predict_log(codes)
     names = {WORKLOAD: fitted.workload_names, PLATFORM: fitted.platform_names}
     coded = {WORKLOAD: codes.workload, PLATFORM: codes.platform}
     usual = {k: _usual_errors(error, coded[k], len(names[k])) for k in KINDS}
@@ -58,7 +57,7 @@ def groundwork_of(
         far = float(np.sqrt(max(np.einsum("qd,de,qe->", prior.basis, metric, prior.basis), 0.0)))
         middle = np.where(runs[kind] > 0, usual[kind], max(far, LEAST_ERROR))
         sides[kind] = Side(prior, runs[kind], information, has_runs, middle, max(far, LEAST_ERROR))
-    return Groundwork(sides, _share(fitted, codes, log_runtime))
+    return Groundwork(sides)
 
 
 def runs_of_names(fitted: FittedFactorization) -> dict[str, np.ndarray]:
@@ -90,17 +89,3 @@ def _usual_errors(error: np.ndarray, code: np.ndarray, names: int) -> np.ndarray
     count = np.bincount(code, minlength=names)
     total = np.bincount(code, size, names)
     return np.sqrt((total + PULL * middle**2) / (count + PULL))
-
-
-def _share(fitted: FittedFactorization, codes: Codes, log_runtime: np.ndarray) -> float:
-    """How much of what runs alone show beyond the network the model takes over: the slope of the one on the
-    other."""
-    alone = np.bincount(codes.row, minlength=len(codes)) == 0
-    mine = codes.take(alone)
-    beyond = fitted.beyond_alone(mine)
-    shown = log_runtime[alone] - fitted.log_alone(mine.workload, mine.platform)
-    good = np.isfinite(shown)
-    total = float((shown[good] ** 2).sum())
-    return (
-        float(np.clip((beyond[good] * shown[good]).sum() / total, 0.0, 1.0)) if total > 0 else 0.0
-    )

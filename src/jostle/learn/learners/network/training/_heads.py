@@ -22,15 +22,15 @@ from jostle.learn.learners.network._network_equation import (
     pressure_of,
 )
 from jostle.learn.learners.network.training._train import PROGRAMS, Parameters, Shape, embed
-from jostle.learn.learners.network.training._training_rows import Feed, RowSource
+from jostle.learn.learners.network.training._training_rows import Feed, Rows
 
 STEPS, BATCH, RATE = 300, 4096, 1e-3
 
 
 def train_heads(
     parameters: Parameters,
-    solo: RowSource,
-    corun: RowSource,
+    solo: Rows,
+    corun: Rows,
     features: Any,
     shape: Shape,
     quantiles: tuple[float, ...],

@@ -10,7 +10,6 @@ from jostle._base.progress import Progress
 from jostle.learn.contract._linear_baseline import Baseline
 from jostle.learn.learners.network._embeddings import Embeddings
 from jostle.learn.learners.network._network_settings import FactorizationSettings
-from jostle.learn.learners.network.training._numpy_trainer import is_for, train_few
 from jostle.learn.learners.network.training._shape import Shape, TrainingSchedule
 from jostle.learn.learners.network.training._training_rows import TrainingData
 
@@ -84,8 +83,6 @@ def train_member(
     progress: Progress | None,
 ) -> dict[str, np.ndarray]:
     """The embeddings of one member, with its quantile heads."""
-    if not quantiles and is_for(data, shape, schedule):
-        return train_few(data, shape, schedule, seed, progress)
     from jostle.learn.learners.network.training import _train
     from jostle.learn.learners.network.training._heads import train_heads
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.learn.contract._encoded_features import Features
-from jostle.learn.learners.network.training._training_rows import RowSource, arrays_of
+from jostle.learn.learners.network.training._training_rows import Rows, arrays_of
 
 PENALTIES = (0.003, 0.03, 0.3)
 # Variance of what is a name's own, and of what all names share, over the features'.
@@ -39,7 +39,7 @@ class Start:
 
 
 def start_of(
-    solo: RowSource, workload: Features, platform: Features, rank: int, seed: int
+    solo: Rows, workload: Features, platform: Features, rank: int, seed: int
 ) -> Start | None:
     """From rows without co-runners, at most MOST_ROWS of them; None where they are too few, the names too
     many, or held-out cells better off without."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -35,38 +34,25 @@ class Rows:
         )
 
 
-class RowSource(Protocol):
-    """Where training rows come from: Rows in memory, or something on disk."""
-
-    @property
-    def width(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def take(self, index: np.ndarray) -> Rows: ...
-
-
 @dataclass(frozen=True)
 class TrainingData:
     """What one member learns from. solo, corun: rows without co-runners and with. score_of: what its
     embeddings are worth, to choose the checkpoint; None takes the last one."""
 
-    solo: RowSource
-    corun: RowSource
+    solo: Rows
+    corun: Rows
     workload: Features
     platform: Features
     score_of: Callable[[dict[str, np.ndarray]], float] | None = None
 
 
-def arrays_of(rows: RowSource, pad: bool = True) -> tuple[np.ndarray, ...]:
+def arrays_of(rows: Rows, pad: bool = True) -> tuple[np.ndarray, ...]:
     """The columns of all rows. pad: a few of them repeated up to a round number, because members of an
     ensemble train on nearly as many rows, and equal shapes share one compilation."""
     if pad:
         n = len(rows)
         step = 2 ** max(int(n / 32).bit_length() - 1, 0)
         rows = rows.take(np.resize(np.arange(n), -(-n // step) * step))
-    elif not isinstance(rows, Rows):
-        rows = rows.take(np.arange(len(rows)))
     return (
         rows.workload.astype(np.int32),
         rows.platform.astype(np.int32),
@@ -82,7 +68,7 @@ class Feed:
     whole: the rows given at every step, None where they are drawn.
     """
 
-    def __init__(self, rows: RowSource, batch: int, random: np.random.Generator) -> None:
+    def __init__(self, rows: Rows, batch: int, random: np.random.Generator) -> None:
         import jax.numpy as jnp
 
         alone = rows.width == 0
