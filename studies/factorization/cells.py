@@ -41,7 +41,7 @@ class ProtocolCell:
         return file_name(f"{kind}-{self.observed:g}-{self.replicate}", (*parts, method))
 
     def measure(self, data: Runs, clock: Callable[[], float] = time.perf_counter) -> pa.Table:
-        """Tidy rows: see docs/evaluate-factorization.md."""
+        """Tidy rows: see docs/factorization.md."""
         import pyarrow as pa
 
         from studies.factorization.measures import measure_fit

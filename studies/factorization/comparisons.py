@@ -87,13 +87,10 @@ COMPARISON_NAMES = (
 )
 
 
-def comparison_named(
-    name: str, method: Factorization | None = None, *, baseline_steps: int | None = None
-) -> Comparison:
+def comparison_named(name: str, method: Factorization | None = None) -> Comparison:
     """A study by its name in COMPARISON_NAMES.
 
-    method: what the ablations start from, Factorization() by default. baseline_steps: training steps of
-    the neural baselines, the paper's 20 000 by default. Raises UsageError for an unknown name.
+    method: what the ablations start from, Factorization() by default. Raises UsageError for an unknown name.
     """
     from jostle.learn.learners.network import Factorization
     from studies.rivals.blind import Blind
@@ -104,7 +101,7 @@ def comparison_named(
     plain = replace(start, quantiles=())
     reference = None
     if name == "baselines":
-        title, variants = "Against baselines", _baselines(start, baseline_steps)
+        title, variants = "Against baselines", _baselines(start)
     elif name == "quantiles":
         # One model with heads serves every rule of choosing among them: each is calibrated on its own.
         heads = replace(start, quantiles=start.quantiles or QUANTILES)
@@ -128,19 +125,12 @@ def comparison_named(
     return Comparison(name, title, named, reference or named[0].name)
 
 
-def _baselines(method: Factorization, steps: int | None) -> dict[str, Any]:
+def _baselines(method: Factorization) -> dict[str, Any]:
     from studies.rivals.boosting import GradientBoosting
     from studies.rivals.linear import LinearScaling
-    from studies.rivals.neural import Attention, MatrixFactorization, NeuralNetwork
-    from studies.rivals.published import PublishedPitot
 
-    set_steps: dict[str, Any] = {} if steps is None else {"steps": steps}
     return {
         "factorization": method,
-        "Pitot as published": PublishedPitot(**set_steps),
         "gradient boosting": GradientBoosting(),
-        "attention": Attention(**set_steps),
-        "neural network": NeuralNetwork(**set_steps),
-        "matrix factorization": MatrixFactorization(**set_steps),
         "linear scaling": LinearScaling(),
     }

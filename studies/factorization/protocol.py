@@ -59,7 +59,7 @@ def run_protocol(
     `folder`/<comparison>.parquet.
 
     workers, scheduler: as of Runner; by default as many workers as there are cores. Columns of the table:
-    see docs/evaluate-factorization.md. Raises UnreadableFile and what a fit raises.
+    see docs/factorization.md. Raises UnreadableFile and what a fit raises.
     """
     import pyarrow as pa
 

@@ -35,9 +35,6 @@ class ProtocolStudy:
     replicates: Annotated[int, "Splits and seeds per share.", Limits(1)] = 5
     by: Annotated[str, "Draw single rows as the paper does, or whole windows."] = "row"
     methods: Annotated[str | None, "Only these of the study's methods, separated by commas."] = None
-    baseline_steps: Annotated[
-        int | None, "Training steps of the neural baselines.  [default: 20000]", Limits(1)
-    ] = None
     steps: Annotated[
         int | None,
         "Training steps of the factorization.  [default: by the number of runs]",
@@ -57,7 +54,7 @@ class ProtocolStudy:
         from studies.factorization.protocol import Draws, run_protocol
 
         base = Factorization(steps=self.steps, members=self.members)
-        comparison = comparison_named(self.study, base, baseline_steps=self.baseline_steps)
+        comparison = comparison_named(self.study, base)
         wanted = listed(self.methods)
         if wanted is not None:
             known = {variant.name: variant for variant in comparison.variants}

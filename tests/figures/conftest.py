@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jostle.data import Dataset, Runs
-from jostle.learn import learn
 from jostle.models import Model, fit
 from studies.factorization.comparisons import Comparison, NamedMethod
 from studies.rivals.linear import LinearScaling
-from studies.rivals.published import PublishedPitot
 from tests.small_world import QUICK_NETWORK, make_world
 
 
@@ -37,13 +34,6 @@ def linear() -> Comparison:
 @pytest.fixture(scope="session")
 def model(world: Runs) -> Model:
     return fit(world, QUICK_NETWORK, seed=0)
-
-
-@pytest.fixture(scope="session")
-def published(world: Runs) -> tuple[PublishedPitot, Any]:
-    """Small and shortly trained, its two networks compiled once for all tests."""
-    method = PublishedPitot(rank=8, hidden=32, steps=600, batch=128, quantiles=(0.5, 0.95))
-    return method, learn(method, world, validation=make_world(500, 1), seed=0)
 
 
 @pytest.fixture

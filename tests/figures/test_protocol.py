@@ -264,7 +264,7 @@ def test_a_name_never_observed_is_unanswered_not_an_error(world: Runs) -> None:
 
 @pytest.mark.parametrize("name", COMPARISON_NAMES)
 def test_studies_are_well_formed(name: str) -> None:
-    study = comparison_named(name, Factorization(quantiles=()), baseline_steps=7)
+    study = comparison_named(name, Factorization(quantiles=()))
     names = [variant.name for variant in study.variants]
     assert study.name == name
     assert study.reference == names[0] or study.reference in names
