@@ -306,7 +306,9 @@ def write(output: Path, only: str) -> None:
             made_times(folder / "times.csv")
             columns = "--workload job --platform host --corunners others --runtime ms --unit ms"
             run_command(f"import csv times.csv -o fleet {columns}", folder)
-            record["command fit"] = run_command("fit factorization fleet -o model --seed 0", folder)
+            record["command fit"] = run_command(
+                "fit fleet --method factorization -o model --seed 0", folder
+            )
             table = jostle.load(folder / "model").answer(folder / "questions.csv").to_table()
             import pyarrow.parquet as parquet
 

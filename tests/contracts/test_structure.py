@@ -211,14 +211,6 @@ def test_files_stay_readable() -> None:
     assert not long
 
 
-# Their samples still come from the studies that make them.
-STILL_TAKE_STUDIES = (
-    "packages/learn/counters/",
-    "packages/learn/ensemble/test_expert_contract.py",
-    "packages/usage/test_limits.py",
-)
-
-
 def parsed_tests() -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted((ROOT / "tests").rglob("*.py")):
         yield path.relative_to(ROOT / "tests"), ast.parse(path.read_text("utf-8"))
@@ -239,7 +231,6 @@ def test_tests_stand_on_their_own() -> None:
         for name in imported(tree):
             is_test = any(part.startswith("test_") for part in name.split(".")[:-1])
             is_study = path.parts[0] == "packages" and name.split(".")[0] == "studies"
-            is_study = is_study and not str(path).startswith(STILL_TAKE_STUDIES)
             if (name.startswith("tests.") and is_test) or is_study:
                 broken.append(f"{path} imports {name}")
     assert not broken

@@ -33,3 +33,11 @@ def phases() -> Traces:
         counters = {name: counts[:, i].tolist() for i, name in enumerate(COUNTERS)}
         made.append(a_trace(run, counters, 0.01))
     return Traces.from_traces(made)
+
+
+def together(lives: list[np.ndarray]) -> float:
+    """Add up lives that begin together. Returns the highest total."""
+    total = np.zeros(max(map(len, lives)))
+    for life in lives:
+        total[: len(life)] += life
+    return float(total.max())

@@ -24,10 +24,8 @@ from jostle.usage.limits._rank_limits import (
     over_of_rest,
     runs_needed,
 )
-from studies.live.limits import vpa_target
-from studies.worlds.usage_processes import LAWS, a_run
 from tests.limits import share_limits
-from tests.packages.usage.conftest import a_trace
+from tests.packages.usage.conftest import a_trace, together
 
 MEMORY = "resident_bytes"
 
@@ -145,25 +143,6 @@ def test_what_is_left_is_limited_as_if_every_value_were_tried(seed: int) -> None
     assert high - low == pytest.approx(1 / (n + 1))
 
 
-@pytest.mark.parametrize("name", sorted(set(LAWS) - {"cut"}))
-def test_made_runs_stay_below(name: str) -> None:
-    """Each draw is a new set of recorded runs and one new run, so draws are independent."""
-    random = np.random.default_rng(2)
-    inside, left, draws = 0, [], 250
-    for _ in range(draws):
-        runs = [a_run(name, random)[0] for _ in range(19)]
-        peaks = Peaks.from_items([{"values": one.tolist()} for one in runs])
-        new = a_run(name, random)[0]
-        inside += new.max() <= peaks.ranked(0.9).value
-        if len(new) > 10:
-            live = peaks.seen(np.arange(1.0, 11.0), new[:10])
-            left.append(new[10:].max() <= live.ranked(0.9).value)
-    low, high = share_limits(draws, 0.9)
-    assert low <= inside / draws <= high
-    # Fewer runs may have come as far, and then ranks round up.
-    assert np.mean(left) >= share_limits(len(left), 0.9)[0]
-
-
 def test_the_probability_to_go_over_is_enclosed() -> None:
     peaks = np.arange(1.0, 10.0)
     assert over_limits(peaks, nobody(9), 7.5) == (0.2, pytest.approx(0.3))
@@ -275,45 +254,12 @@ def test_a_program_that_runs_is_followed(
     assert exit_code([*words[:2], "--follow", burn, "--given", "x"]) == 2
 
 
-def test_the_autoscaler_is_its_histogram() -> None:
-    """All weight in one bucket: its end, and 15%. Buckets grow by a twentieth from ten megabytes."""
-    ends = np.cumsum(1e7 * 1.05 ** np.arange(200))
-    peaks = np.full(10, 5e8)
-    assert vpa_target(peaks) == pytest.approx(1.15 * ends[ends > 5e8][0])
-    assert vpa_target(np.array([5e8, *[1e8] * 400])) < 1.3e8
-
-
 def test_errors_are_sentences() -> None:
     empty: list[Any] = []
     told = Peaks.from_items(empty).ranked(0.9)
     assert (told.outcome, told.needed, told.confidence_now) == ("too_few_runs", 9, 0)
     with pytest.raises(JostleError, match="no resident_bytes yet"):
         Peaks.from_items(empty, MEMORY).seen(np.array([1.0]), np.array([np.nan]))
-
-
-def three(name: str, runs: int, random: np.random.Generator) -> list[Peaks]:
-    made = [[a_run(name, random)[0] for _ in range(runs)] for _ in range(3)]
-    return [Peaks.from_items([{"values": one.tolist()} for one in each]) for each in made]
-
-
-def together(lives: list[np.ndarray]) -> float:
-    total = np.zeros(max(map(len, lives)))
-    for life in lives:
-        total[: len(life)] += life
-    return float(total.max())
-
-
-@pytest.mark.parametrize("name", ["bursts", "leaks"])
-@pytest.mark.parametrize("runs", [5])
-def test_what_residents_need_together(name: str, runs: int) -> None:
-    """As many draws as there are: each has new recorded runs and new residents, so they are independent."""
-    random, draws = np.random.default_rng(6), 30
-    inside = [
-        together([a_run(name, random)[0] for _ in range(3)])
-        <= Residents(three(name, runs, random)).ranked(0.9).value
-        for _ in range(draws)
-    ]
-    assert np.mean(inside) >= share_limits(draws, 0.9)[0]
 
 
 def test_many_runs_leave_nothing_open() -> None:
