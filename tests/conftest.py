@@ -33,9 +33,32 @@ settings.register_profile("jostle", deadline=None)
 settings.load_profile("jostle")
 
 
+# Modules whose tests take more than five seconds together: `make test-fast` leaves them out.
+SLOW = {
+    *("contracts/test_documents.py", "contracts/test_site.py", "contracts/test_structure.py"),
+    "journeys/test_snippets.py",
+    "packages/cli/test_tour.py",
+    *(f"packages/collect/test_{name}.py" for name in ("fleet", "hosts", "jobs", "measure")),
+    "packages/collect/test_hostile_modules.py",
+    "packages/data/runs/test_dataset_files.py",
+    *("packages/gpu/test_commands.py", "packages/gpu/test_within_limits.py"),
+    *("packages/learn/bags/test_bag.py", "packages/learn/bags/test_rules.py"),
+    "packages/learn/contract/test_contract.py",
+    "packages/learn/ensemble/test_ensemble.py",
+    "packages/learn/latent_factors/test_laws.py",
+    "packages/learn/stressors/test_probes.py",
+    "packages/models/test_new_names.py",
+    "packages/operations/test_evaluate.py",
+    *("packages/server/test_postgresql.py", "packages/server/test_process.py"),
+    "packages/usage/test_odd_data.py",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the folder that they lie in: hostile, figures."""
+    """Mark tests by where they stand: slow, hostile, figures."""
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if folder in ("hostile", "figures"):
-            item.add_marker(folder)
+        path = item.path.relative_to(Path(__file__).parent)
+        if path.parts[0] in ("hostile", "figures"):
+            item.add_marker(path.parts[0])
+        if str(path) in SLOW:
+            item.add_marker("slow")
