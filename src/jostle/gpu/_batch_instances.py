@@ -15,7 +15,7 @@ from jostle.errors import UsageError
 from jostle.gpu._device import Device
 from jostle.gpu._device_tenants import DeviceTenant, SimulatedLoad, arranged
 from jostle.gpu._measured_residual import LearnedRest
-from jostle.gpu._within_limits import ROUNDING, WITHIN, TenantSet, Wish, within_limits
+from jostle.gpu._sharing_decision import ROUNDING, WITHIN, TenantSet, Wish, within_limits
 from jostle.gpu.applications._application import Application
 from jostle.gpu.applications._application_tasks import KERNEL, TO_DEVICE, TO_HOST
 from jostle.gpu.simulator._tenants import SHARINGS

@@ -8,8 +8,8 @@ from .forecasting._interpolate import METHODS as METHODS
 from .limits._peaks import Peaks as Peaks
 from .limits._residents import Residents as Residents
 from .live._conditioned_forecast import LiveForecast as LiveForecast
-from .live._summed_demand import Joining as Joining
-from .live._summed_demand import Together as Together
+from .live._workloads_on_a_clock import Joining as Joining
+from .live._workloads_on_a_clock import Together as Together
 from .snapshots._clouds import Cloud as Cloud
 from .snapshots._clouds import median_cost as median_cost
 from .snapshots._clouds import scale_of as scale_of

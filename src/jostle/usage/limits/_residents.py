@@ -2,8 +2,8 @@
 
 Each resident is drawn from the recorded runs of its workload, of one that goes on from those that have come
 as far, and lives on a common clock; what is asked about is the highest sum. How they go together, and what
-few runs leave open, is as in `_demand`. Beside one another they are slower: what takes longer is used longer,
-and counts per second are fewer.
+few runs leave open, is as in `_sum_of_workloads`. Beside one another they are slower: what takes longer is
+used longer, and counts per second are fewer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jostle._base.operation_names import answers_verbs
 from jostle._base.progress import no_progress
 from jostle.data import is_level
 from jostle.errors import BadData, NotEnoughRuns, UsageError
-from jostle.usage.distributions._demand import Addend, draws_together, rows_side_by_side
+from jostle.usage.distributions._sum_of_workloads import Addend, draws_together, rows_side_by_side
 from jostle.usage.limits._likeness import Unlikeness
 from jostle.usage.limits._peaks import Peaks, Use
 from jostle.usage.limits._rank_limits import (

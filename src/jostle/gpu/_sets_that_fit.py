@@ -15,7 +15,7 @@ from jostle.errors import UsageError
 from jostle.gpu._device import Device
 from jostle.gpu._device_tenants import check_mode
 from jostle.gpu._measured_residual import LearnedRest
-from jostle.gpu._within_limits import WITHIN, TenantSet, Wish, within_limits
+from jostle.gpu._sharing_decision import WITHIN, TenantSet, Wish, within_limits
 
 MOST_WISHES = 10
 

@@ -1,8 +1,8 @@
 """Several workloads on one machine: their demand together at a time of a common clock.
 
-Two things make it more than a sum of forecasts as in `_demand`. Members start at times of their own. And they
-slow each other down: one that is r times slower is at time t where it would be at t / r alone, and its rates
-are 1 / r of those (levels stay).
+Two things make it more than a sum of forecasts as in `_sum_of_workloads`. Members start at times of their
+own. And they slow each other down: one that is r times slower is at time t where it would be at t / r alone,
+and its rates are 1 / r of those (levels stay).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 
 from jostle.data import is_level
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.usage.distributions._demand import (
+from jostle.usage.distributions._distribution import Distribution
+from jostle.usage.distributions._sum_of_workloads import (
     Addend,
     common_components,
     draws_together,
     rows_side_by_side,
 )
-from jostle.usage.distributions._distribution import Distribution
 from jostle.usage.live._conditioned_forecast import histories
 from jostle.usage.snapshots._clouds import Cloud
 from jostle.usage.snapshots._shared_windows import FEWEST_WINDOWS
