@@ -30,6 +30,7 @@ from jostle.errors import NotPermitted
 
 pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
 
+HANGS_SECONDS = 600.0  # no machine is so slow: what takes longer has hung
 SETTINGS: dict[str, Any] = {
     "workloads": ["sort-s", "edit-s"],
     "engines": ["speed"],
@@ -50,10 +51,10 @@ class Cluster:
         file = self.folder / "scheduler.json"
         words = ["--host", host, "--port", "0", "--no-dashboard", "--no-show"]
         self._start([], "dask_scheduler", [*words, "--scheduler-file", str(file)])
-        wait_for(file.exists, 60)
+        wait_for(file.exists)
         import json
 
-        wait_for(lambda: file.read_text().endswith("}"), 10)
+        wait_for(lambda: file.read_text().endswith("}"))
         self.address = json.loads(file.read_text())["address"]
 
     def worker(self, name: str, prefix: list[str], *words: str) -> subprocess.Popen[bytes]:
@@ -93,8 +94,8 @@ class Cluster:
             process.wait()
 
 
-def wait_for(done: Callable[[], bool], seconds: float) -> None:
-    until = time.monotonic() + seconds
+def wait_for(done: Callable[[], bool]) -> None:
+    until = time.monotonic() + HANGS_SECONDS
     while not done():
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.05)
@@ -112,10 +113,14 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 class Watched:
-    """A fleet campaign in a thread, with what it says of its progress."""
+    """A fleet campaign in a thread, with what it says of its progress. After `hold_after` windows it waits
+    until it is let go, however long that takes."""
 
-    def __init__(self, cluster: Cluster, dataset: Path, **options: Any) -> None:
+    def __init__(
+        self, cluster: Cluster, dataset: Path, hold_after: float = float("inf"), **options: Any
+    ) -> None:
         self.heard: list[Any] = []
+        self.hold_after, self.go = hold_after, threading.Event()
         self.summary: Any = None
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(cluster, dataset, options))
@@ -127,18 +132,23 @@ class Watched:
                 cluster.address,
                 dataset,
                 {**SETTINGS, "sets": options.pop("sets")},
-                MeasureOptions(timeout_seconds=2, attempts=9),
-                fleet=FleetOptions(**options),
-                progress=self.heard.append,
+                MeasureOptions(attempts=9),
+                fleet=FleetOptions(absence_seconds=HANGS_SECONDS, **options),
+                progress=self._hear,
             )
         except BaseException as error:
             self.error = error
+
+    def _hear(self, said: Any) -> None:
+        self.heard.append(said)
+        if len(self.heard) > self.hold_after:
+            assert self.go.wait(HANGS_SECONDS)
 
     def has_begun(self, windows: int) -> Callable[[], bool]:
         return lambda: len(self.heard) >= windows or self.error is not None
 
     def result(self) -> Any:
-        self._thread.join(240)
+        self._thread.join(HANGS_SECONDS)
         assert not self._thread.is_alive()
         if self.error is not None:
             raise self.error
@@ -162,10 +172,11 @@ def test_a_killed_worker_costs_its_window_only(cluster: Cluster, tmp_path: Path)
     cluster.scheduler("127.0.0.1")
     first = cluster.worker("first", [])
     data = tmp_path / "data"
-    watched = Watched(cluster, data, sets=12)
-    wait_for(watched.has_begun(5), 90)
+    watched = Watched(cluster, data, hold_after=5, sets=12)
+    wait_for(watched.has_begun(5))
     second = cluster.worker("second", [])
     os.kill(first.pid, signal.SIGKILL)
+    watched.go.set()
     summary = watched.result()
     assert summary.finished
     assert summary.workers == ("first", "second")
@@ -247,8 +258,8 @@ def test_hosts_are_cut_off_and_die_and_no_run_is_lost(
         for i, name in enumerate(hosts)
     ]
     data = tmp_path / "data"
-    watched = Watched(cluster, data, sets=60, patience_seconds=1.0, absence_seconds=150.0)
-    wait_for(watched.has_begun(6), 120)
+    watched = Watched(cluster, data, sets=60, patience_seconds=1.0)
+    wait_for(watched.has_begun(6))
 
     def link(state: str) -> None:
         words = ["ip", "-n", hosts[0], "link", "set", "eth0", state]
@@ -256,7 +267,7 @@ def test_hosts_are_cut_off_and_die_and_no_run_is_lost(
 
     link("down")
     begun = len(watched.heard)
-    wait_for(watched.has_begun(begun + 10), 90)
+    wait_for(watched.has_begun(begun + 10))
     link("up")
     # Only the host that was cut off is left to do the rest.
     for worker in workers[1:]:

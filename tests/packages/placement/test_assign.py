@@ -22,6 +22,7 @@ from jostle.placement import (
     Placement,
     Request,
     assign_requests,
+    level_of_chosen,
     place,
 )
 from tests.packages.placement.conftest import PLATFORMS, WORKLOADS
@@ -128,6 +129,15 @@ def test_the_order_of_requests_does_not_matter(model: Model, seed: int, random: 
     random.shuffle(asked)
     random.shuffle(nodes)
     assert place(model, nodes).assign(asked).placed == first.placed
+
+
+@pytest.mark.parametrize("seed", [3, 8071])
+def test_the_level_of_what_is_chosen_is_that_of_the_set(model: Model, seed: int) -> None:
+    asked, fleet = drawn(seed, 10, 4)
+    sets, shuffle = place(model, fleet).sets, np.random.default_rng(0).permutation
+    ways = [[asked[i] for i in shuffle(len(asked))] for _ in range(30)]
+    levels = {level_of_chosen(sets, way, fleet.nodes, is_least=False) for way in ways}
+    assert len(levels) == 1
 
 
 def searched(model: Model, asked: list[Request], fleet: Fleet) -> Assignment:

@@ -150,8 +150,8 @@ def test_limits_are_ratios_of_times_alone_and_alike_nodes_are_one_option(
     for nodes, median in (([one, elsewhere], 4.0), ([one, two], 6.0)):
         ratios = np.exp(_log_ratios(sets, asked, nodes))
         expected = [3.0, 3.0 / median, 1.5, np.inf, np.inf, min(9.0, 12.0 / median)]
-        assert ratios == pytest.approx(expected)
-    assert np.exp(_log_ratios(sets, asked, [elsewhere]))[1] == np.inf
+        assert ratios == pytest.approx(sorted(expected))
+    assert np.exp(_log_ratios(sets, asked[1:2], [elsewhere])) == np.inf
     assert _log_ratios(sets, [], [one]).tolist() == [np.inf]
 
     known = _Known()

@@ -83,7 +83,7 @@ def relaxed(columns: Columns, gain: np.ndarray) -> Relaxed:
     while True:
         matrix = packing_matrix(columns.take(active))
         program = solver().linprog(-gain[active], A_ub=matrix, b_ub=limits, bounds=(0, None))
-        price = np.append(-program.ineqlin.marginals, 0.0)
+        price = -program.ineqlin.marginals
         paid = np.append(price[:kinds], 0.0)[columns.items].sum(axis=1)
         reduced = gain - paid - price[kinds + columns.place]
         reduced[active] = np.minimum(reduced[active], 0.0)

@@ -137,7 +137,8 @@ def level_of_chosen(
 
 
 def _log_ratios(sets: SetBounds, requests: Sequence[Request], nodes: Sequence[Node]) -> np.ndarray:
-    """Log of limits over times alone, one for each request, on the platform where it is the median."""
+    """Log of limits over times alone, one for each request, on the platform where it is the median; sorted,
+    for which of them a fleet draws must not depend on the order of the requests."""
     known = sets.platform_code
     platforms = np.array(sorted({known[n.platform] for n in nodes if n.platform in known}), int)
     ratios = []
@@ -149,4 +150,4 @@ def _log_ratios(sets: SetBounds, requests: Sequence[Request], nodes: Sequence[No
             ratio = min(ratio, request.deadline_seconds / alone)
         if ratio > 0:
             ratios.append(ratio)
-    return np.log(np.array(ratios or [np.inf]))
+    return np.log(np.sort(ratios or [np.inf]))
