@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from jostle.data.read._runs_table import ParquetImport
-from jostle.data.runs._runs import Runs, features_table
+from jostle.data.runs._runs import Runs
+from jostle.data.runs._runs_columns import features_table
 from jostle.data.runs._schema import ARROW_ERRORS
 from jostle.errors import BadData, UsageError
 
@@ -22,6 +23,7 @@ def from_table(
     unit: str = "s",
     workload_features: Any = None,
     platform_features: Any = None,
+    covariates: Sequence[str] = (),
     **options: Any,
 ) -> Runs:
     """Runs from a pandas, polars or Arrow table, or a mapping of columns, with a run in each row.
@@ -29,8 +31,8 @@ def from_table(
     runtime, unit: the column of the measured time, and s, ms, us, ns, min or ratio; durations know their own
     unit. options: those of ParquetImport: workload, platform and corunners say what columns are called (by
     default so), platform_name stands instead of a column, separator parts co-runners in a cell, and window,
-    run_id, campaign, drop_bad. Other columns are kept. workload_features, platform_features: tables of any
-    kind.
+    run_id, campaign, drop_bad. covariates: columns of what is known before a run starts, as NAME or
+    NAME=COLUMN. Other columns are kept. workload_features, platform_features: tables of any kind.
     Raises UnknownName for a column that is missing, BadRows with every bad row and the reason.
     """
     arrow = arrow_of(table)
@@ -48,7 +50,10 @@ def from_table(
     pyarrow.parquet.write_table(arrow, sink, store_schema=False)
     sink.seek(0)
     sink.name = "the table"
-    runs = ParquetImport(sink, runtime=runtime, unit=unit, **options).read().runs
+    table_import = ParquetImport(
+        sink, runtime=runtime, unit=unit, covariate=tuple(covariates), **options
+    )
+    runs = table_import.read().runs
     workload, platform = (
         features_table(None if one is None else arrow_of(one))
         for one in (workload_features, platform_features)

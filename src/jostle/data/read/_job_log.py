@@ -16,7 +16,8 @@ from jostle.data.read._log_cells import NO_TIME, nodes_of
 from jostle.data.read._log_sweep import Company, Stays, companies
 from jostle.data.read._mixed_names import groups_apart
 from jostle.data.runs._name_columns import filled, lists_from_codes, number_text, text_from_codes
-from jostle.data.runs._runs import Runs, columns_table
+from jostle.data.runs._runs import Runs
+from jostle.data.runs._runs_columns import columns_table
 from jostle.data.runs._segments import longest_company, stretches_column
 from jostle.data.store._dataset import Dataset
 from jostle.data.tables.arrow_compute import pc

@@ -28,7 +28,8 @@ from jostle._base.untrusted import understands
 from jostle.data.read._foreign_table import ForeignTable, read_csv
 from jostle.data.read._imported_runs import Imported, rejected_rows
 from jostle.data.read._runs_table import UNITS
-from jostle.data.runs._runs import Runs, columns_table
+from jostle.data.runs._runs import Runs
+from jostle.data.runs._runs_columns import columns_table
 from jostle.data.runs._schema import Origin, conform, with_origins
 from jostle.data.runs._solo_times import windows_of
 from jostle.data.tables._read_table import file_bytes

@@ -22,8 +22,9 @@ from jostle._base.untrusted import understands
 from jostle.data.read._foreign_table import ForeignTable, read_csv, read_parquet
 from jostle.data.read._imported_runs import Imported, rejected_rows
 from jostle.data.runs._row_rules import find_bad_rows
-from jostle.data.runs._runs import Runs, columns_table
-from jostle.data.runs._schema import COLUMNS, conform, conform_features
+from jostle.data.runs._runs import Runs
+from jostle.data.runs._runs_columns import columns_table
+from jostle.data.runs._schema import COLUMNS, conform, conform_features, with_covariates
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.cells import float_of
 from jostle.errors import BadData, UsageError, require_choice
@@ -69,6 +70,10 @@ class _Table(ABC):
         None
     )
     campaign: Annotated[str | None, "A name for what measured these runs."] = None
+    covariate: Annotated[
+        tuple[str, ...],
+        "Column of numbers or texts known before a run starts, as NAME or NAME=COLUMN; may be repeated.",
+    ] = ()
     workload_features: Annotated[
         Path | None, "CSV or Parquet file with a column 'workload' and features."
     ] = None
@@ -90,6 +95,11 @@ class _Table(ABC):
     def _read(self, content: bytes, where: str) -> ForeignTable: ...
 
     @property
+    def _covariates(self) -> dict[str, str]:
+        """The columns that hold covariates, by the names that they get."""
+        return {text.partition("=")[0]: text.rpartition("=")[2] for text in self.covariate}
+
+    @property
     def _columns(self) -> list[str]:
         """The columns that options name."""
         one = [self.workload, self.platform, self.runtime, self.window, self.run_id]
@@ -101,7 +111,7 @@ class _Table(ABC):
         drop_bad sets them aside."""
         content, where = file_bytes(self.file)
         foreign = self._read(content, where)
-        foreign.require(self._columns)
+        foreign.require([*self._columns, *self._covariates.values()])
         features = (
             _features(self.workload_features, "workload", self.workload),
             _features(self.platform_features, "platform", self.platform),
@@ -161,7 +171,10 @@ class _Table(ABC):
             columns["campaign"] = self.campaign
         for name in free:
             columns[f"source_{name}" if name in COLUMNS else name] = table.column(name)
-        return columns_table(**columns), bad
+        told = columns_table(**columns)
+        for name, column in self._covariates.items():
+            told = told.append_column(name, told.column(column)) if name != column else told
+        return (with_covariates(told, [*self._covariates]) if self._covariates else told), bad
 
 
 @dataclass(frozen=True)

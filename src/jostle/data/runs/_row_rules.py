@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from jostle.data.runs._name_columns import encode_lists, flags, repeated
-from jostle.data.runs._schema import STATUSES
+from jostle.data.runs._name_columns import encode_lists, filled, flags, repeated
+from jostle.data.runs._schema import OPTIONAL, STATUSES
 from jostle.data.runs._segments import bad_stretches, has_stretches
 from jostle.data.tables.arrow_compute import pc
 from jostle.errors import BadRows
@@ -84,7 +84,7 @@ def find_bad_rows(
     platform_features: pa.Table | None,
     row_name: RowName = _plain_row,
 ) -> Findings:
-    """Checks a table whose columns conform to `runs/v1` or `runs/v2`; row_name names a row in reasons."""
+    """Checks a table whose columns conform to a schema of runs; row_name names a row in reasons."""
     findings = Findings(table.num_rows)
 
     def value(column: str) -> RowName:
@@ -95,6 +95,13 @@ def find_bad_rows(
         findings.add(np.flatnonzero(flags(empty)), f"{name} is empty")
     _check_corunners(findings, table, workload_features)
     _check_outcome(findings, table)
+    for name, (kind, _, _) in OPTIONAL.items():
+        if pa.types.is_floating(kind) and name in table.column_names:
+            amounts = filled(table.column(name), 1.0)
+            findings.add(
+                np.flatnonzero(~((amounts > 0) & np.isfinite(amounts))),
+                lambda row, name=name: f"{name} is {value(name)(row)}, not above 0",
+            )
     if has_stretches(table.schema):
         for rows, reason in bad_stretches(table, workload_features):
             findings.add(rows, reason)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,29 +22,29 @@ from jostle.data.runs._name_columns import (
     numbers_of,
 )
 from jostle.data.runs._row_rules import find_bad_rows
+from jostle.data.runs._runs_columns import columns_table, features_table
 from jostle.data.runs._schema import (
     ARROW_ERRORS,
     CHOSEN,
-    COLUMNS,
     Origin,
     conform,
     conform_features,
-    merged_origins,
+    covariates_of,
+    kept_metadata,
     origins_of,
     runs_schema,
+    says_text,
+    with_covariates,
 )
 from jostle.data.runs._segments import (
     STRETCHES,
-    STRETCHES_TYPE,
     Stretches,
     has_stretches,
-    longest_company,
-    says_stretches,
     stretch_names,
     stretches_of,
 )
 from jostle.data.tables.arrow_compute import pc, with_column
-from jostle.errors import BadData, BadRows, UsageError
+from jostle.errors import BadData, UsageError
 
 if TYPE_CHECKING:
     from jostle.data.runs._runs_plots import RunsPlots
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 class Runs(Glance):
     """n measured runtimes, immutable.
 
-    table: `runs/v1`, or `runs/v2` where runs have stretches, with any free columns. workload_features,
+    table: `runs/v1`, `runs/v2` or `runs/v3` (see `docs/runs.md`), with any free columns. workload_features,
     platform_features: tables keyed by `workload` and `platform`, one row per name, or None. Raises
     BadData or BadRows for what breaks the schema. checked: the tables come out of another Runs, so do not
     check them again. notes: what was settled where files of a dataset contradict each other.
@@ -98,9 +98,11 @@ class Runs(Glance):
         measured_at: Any = None,
         workload_features: pa.Table | Mapping[str, Any] | None = None,
         platform_features: pa.Table | Mapping[str, Any] | None = None,
+        covariates: Sequence[str] = (),
         **extra: Any,
     ) -> Runs:
-        """Runs from columns of n entries: lists, NumPy or Arrow arrays. Extra columns are kept.
+        """Runs from columns of n entries: lists, NumPy or Arrow arrays. Extra columns are kept; covariates
+        names those of them that are known before a run starts, numbers or text.
 
         corunners: n lists of names in any order; None means that all ran alone. An extra column `stretches`
         says who was beside a run from when on, n lists of (start_seconds, names) or None for one company;
@@ -125,7 +127,13 @@ class Runs(Glance):
             measured_at=measured_at,
             **extra,
         )
+        table = with_covariates(table, covariates) if covariates else table
         return cls(table, features_table(workload_features), features_table(platform_features))
+
+    @staticmethod
+    def from_table(table: Any, **options: Any) -> Runs:
+        """Make runs of a pandas, polars or Arrow table, as :func:`jostle.data.from_table` does."""
+        return import_module("jostle.data").from_table(table, **options)
 
     def to_table(self) -> pa.Table:
         """All columns as an Arrow table; `.to_pandas()` and `polars.from_arrow` make it one of theirs."""
@@ -149,7 +157,7 @@ class Runs(Glance):
             ("runs", f"{len(self)}"),
             ("workloads", f"{len(c.workload_names)}"),
             ("platforms", f"{len(c.platform_names)}"),
-            ("alone", f"{int((degree == 0).sum())}"),
+            ("alone", f"{int(((degree == 0) & ~self.unknown_corunners).sum())}"),
             ("beside others", f"{int((degree > 0).sum())}, up to {int(degree.max(initial=0))}"),
         ]
         if self.is_stretched:
@@ -160,6 +168,10 @@ class Runs(Glance):
             lines.append(("runtime", spread))
         if len(times) < len(self):
             lines.append(("without a runtime", f"{len(self) - len(times)}"))
+        if self.unknown_corunners.any():
+            lines.append(("with unknown co-runners", f"{int(self.unknown_corunners.sum())}"))
+        if self.covariates:
+            lines.append(("covariates", ", ".join(self.covariates)))
         for key in ("workload", "platform"):
             table = getattr(self, f"{key}_features")
             if table is not None:
@@ -241,6 +253,41 @@ class Runs(Glance):
         if CHOSEN in names and pa.types.is_boolean(self.table.column(CHOSEN).type):
             return _frozen(flags(pc.fill_null(self.table.column(CHOSEN), False)))
         return _frozen(np.zeros(len(self), bool))
+
+    @cached_property
+    def covariates(self) -> dict[str, np.ndarray]:
+        """What is known of each run before it starts, by column: (n,) float64, NaN where unknown, or (n,)
+        text, empty where unknown; read-only."""
+        columns = {name: self.table.column(name) for name in covariates_of(self.table.schema)}
+        return {
+            name: _frozen(
+                filled(column, "").astype(str)
+                if says_text(column.type)
+                else numbers_of(self.table, name)
+            )
+            for name, column in columns.items()
+        }
+
+    @cached_property
+    def peak_memory_bytes(self) -> np.ndarray:
+        """(n,) float64, the most memory that each run had, NaN where not known; read-only."""
+        return self._optional("peak_memory_bytes", np.nan)
+
+    @cached_property
+    def requested_memory_bytes(self) -> np.ndarray:
+        """(n,) float64, the memory limit of each run, NaN where not known; read-only."""
+        return self._optional("requested_memory_bytes", np.nan)
+
+    @cached_property
+    def unknown_corunners(self) -> np.ndarray:
+        """(n,) bool, read-only: it had co-runners that are not known, beside those of `corunners`. Such a run
+        tells nothing of slowdowns; its memory and covariates are as good as any."""
+        return self._optional("unknown_corunners", False)
+
+    def _optional(self, name: str, unknown: Any) -> np.ndarray:
+        if name not in self.table.column_names:
+            return _frozen(np.full(len(self), unknown))
+        return _frozen(filled(self.table.column(name), unknown).astype(type(unknown)))
 
     @property
     def origins(self) -> tuple[Origin, ...]:
@@ -331,129 +378,8 @@ def join_tables(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
         raise BadData(
             f"free columns of the same name have two types: {error}", where=where
         ) from None
-    metadata = runs_schema(joined.schema).metadata | merged_origins(
-        [table.schema for _, table in tables]
-    )
-    return joined.replace_schema_metadata(metadata)
-
-
-def columns_table(**columns: Any) -> pa.Table:
-    """A table in the types of runs from the columns of :meth:`Runs.from_columns`.
-
-    Rows are not checked yet. Raises BadRows for columns that differ in length or hold what their
-    type cannot.
-    """
-    present = {name: values for name, values in columns.items() if values is not None}
-    n = len(present["workload"])
-    if isinstance(present.get("campaign"), str):
-        present["campaign"] = pa.repeat(pa.scalar(present["campaign"]), n)
-    for name, values in present.items():
-        if not name.isprintable():
-            raise BadRows(f"{name!r:.80} cannot name a column", fix="Use letters and digits.")
-        if isinstance(values, (str, bytes)):
-            raise BadRows(f"column {name!r} is one text", fix="Give one entry per row.")
-    lengths = {name: len(values) for name, values in present.items()}
-    odd = ", ".join(f"{name} has {size}" for name, size in lengths.items() if size != n)
-    if odd:
-        raise BadRows(f"columns differ in length: workload has {n}, {odd}")
-    arrays = {name: _array(name, values) for name, values in present.items()}
-    stretches = arrays.get(STRETCHES)
-    if "corunners" not in arrays and stretches is not None and says_stretches(stretches.type):
-        arrays["corunners"] = longest_company(stretches, arrays["runtime_seconds"])
-    elif "corunners" not in arrays:
-        arrays["corunners"] = pa.ListArray.from_arrays(
-            pa.array(np.zeros(n + 1, np.int32)), pa.array([], pa.string())
-        )
-    if "run_id" not in arrays:
-        prefix = _hash(pa.table(arrays))
-        arrays["run_id"] = pc.binary_join_element_wise(
-            prefix, pc.utf8_lpad(pc.cast(pa.array(np.arange(n)), pa.string()), 8, "0"), "-"
-        )
-    arrays.setdefault("window_id", arrays["run_id"])
-    arrays.setdefault("status", pa.repeat(pa.scalar("ok"), n))
-    arrays.setdefault("campaign", pa.repeat(pa.scalar(""), n))
-    for name in ("reason", "measured_at"):
-        arrays.setdefault(name, pa.nulls(n, COLUMNS[name][0]))
-    # A runtime that is NaN because there is none becomes null; a NaN that claims to be a
-    # measurement stays, for the check to name. An empty reason is none.
-    seconds = arrays["runtime_seconds"]
-    absent = pc.and_(pc.is_nan(seconds), pc.not_equal(arrays["status"], "ok"))
-    arrays["runtime_seconds"] = pc.if_else(absent, pa.scalar(None, pa.float64()), seconds)
-    blank = pc.fill_null(pc.equal(arrays["reason"], ""), True)
-    arrays["reason"] = pc.if_else(blank, pa.scalar(None, pa.string()), arrays["reason"])
-    order = [*COLUMNS, *(name for name in arrays if name not in COLUMNS)]
-    return pa.table({name: arrays[name] for name in order})
-
-
-def features_table(features: pa.Table | Mapping[str, Any] | None) -> pa.Table | None:
-    """A table from a table or a mapping of columns. Raises BadData for what Arrow cannot hold."""
-    if features is None or isinstance(features, pa.Table):
-        return features
-    try:
-        return pa.table({name: pa.array(values) for name, values in features.items()})
-    except (*ARROW_ERRORS, ValueError) as error:
-        raise BadData(f"the feature columns make no table: {error}") from None
-
-
-def _array(name: str, values: Any) -> Any:
-    kind = COLUMNS[name][0] if name in COLUMNS else None
-    if name == STRETCHES and not isinstance(values, (pa.Array, pa.ChunkedArray)):
-        kind = STRETCHES_TYPE
-    try:
-        if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            return values if kind is None else values.cast(kind)
-        if kind is not None and isinstance(values, np.ndarray) and values.dtype.kind == "O":
-            values = values.tolist()
-        if name == "corunners" and {str, bytes} & set(map(type, values)):
-            raise pa.ArrowTypeError("a text, which Arrow would take as a list of letters")
-        if kind == STRETCHES_TYPE and any(_has_text(name, row) for row in values):
-            raise pa.ArrowTypeError("a text, which Arrow would take as a list of letters")
-        if kind == pa.float64() and isinstance(values, np.ndarray):
-            values = values.astype(np.float64)
-        return pa.array(values, kind)
-    except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError) as error:
-        raise _bad_values(name, values, kind, error) from None
-
-
-def _has_text(name: str, value: Any) -> bool:
-    """Whether a text stands where a list of co-runners should."""
-    parts = [value] if name == "corunners" else value if name == STRETCHES else ()
-    for part in parts if isinstance(parts, (list, tuple)) else ():
-        if name == STRETCHES and isinstance(part, Mapping):
-            part = part.get("corunners")
-        elif name == STRETCHES and isinstance(part, (list, tuple)) and part:
-            part = part[-1]
-        if isinstance(part, (str, bytes)):
-            return True
-    return False
-
-
-def _bad_values(name: str, values: Any, kind: Any, error: Exception) -> BadRows:
-    """Arrow says what it could not hold but not where: look for it entry by entry."""
-    is_arrow = isinstance(values, (pa.Array, pa.ChunkedArray))
-    bad: list[tuple[int, str]] = []
-    for row, value in enumerate(values):
-        try:
-            value.cast(kind) if is_arrow else pa.array([value], kind)
-            is_bad = _has_text(name, value)
-        except (*ARROW_ERRORS, UnicodeEncodeError, OverflowError):
-            is_bad = True
-        if is_bad:
-            plain = value.as_py() if isinstance(value, pa.Scalar) else value
-            bad.append((row, f"{name} is {plain!r}"))
-            if len(bad) == 20:
-                break
-    first = f"row {bad[0][0]}: {bad[0][1]}" if bad else str(error)
-    expected = "text" if kind == pa.string() else kind or "one type of value"
-    return BadRows(f"column {name!r} holds what is not {expected}: {first}", rows=bad)
-
-
-def _hash(table: pa.Table) -> str:
-    """12 hexadecimal digits of the table's content."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table.combine_chunks())
-    return hashlib.sha256(sink.getvalue()).hexdigest()[:12]
+    kept = kept_metadata([table.schema for _, table in tables])
+    return joined.replace_schema_metadata(runs_schema(joined.schema.with_metadata(kept)).metadata)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

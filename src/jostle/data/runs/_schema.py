@@ -2,7 +2,8 @@
 
 A dataset may hold several campaigns; each keeps source and licence in an entry of the files' metadata.
 
-History: v1, the first; v2, where a run may have `stretches` (see _stretches): a table without any is v1.
+History: v1, the first; v2, where a run may have `stretches`; v3, with memory, covariates or co-runners that
+are partly unknown. A table has the lowest version that says all of it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from jostle.data.runs._segments import STRETCHES, STRETCHES_TYPE, conform_stretc
 from jostle.data.tables.arrow_compute import pc
 from jostle.errors import BadData
 
-_KEY = b"origins"
+_ORIGINS, _COVARIATES = b"origins", b"covariates"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Origin:
 
 def origins_of(schema: pa.Schema) -> tuple[Origin, ...]:
     """What the metadata of a schema says, sorted; () where it says nothing."""
-    entries = json.loads((schema.metadata or {}).get(_KEY, b"[]"))
+    entries = json.loads((schema.metadata or {}).get(_ORIGINS, b"[]"))
     return tuple(sorted((Origin(**entry) for entry in entries), key=_order))
 
 
@@ -45,29 +46,67 @@ def with_origins(table: pa.Table, origins: Sequence[Origin]) -> pa.Table:
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **_metadata(origins)})
 
 
-def origins_entry(schema: pa.Schema | None) -> dict[Any, Any]:
-    """The entry of the metadata that holds the origins, for a schema made anew."""
-    metadata = {} if schema is None else schema.metadata or {}
-    return {_KEY: metadata[_KEY]} if _KEY in metadata else {}
+def covariates_of(schema: pa.Schema) -> tuple[str, ...]:
+    """Name the columns that hold covariates of a run, in the order of the table."""
+    named = json.loads((schema.metadata or {}).get(_COVARIATES, b"[]"))
+    return tuple(name for name in schema.names if name in named)
 
 
-def merged_origins(schemas: Sequence[pa.Schema]) -> dict[Any, Any]:
-    """The same entry for tables joined into one: every origin once."""
-    every = {origin for schema in schemas for origin in origins_of(schema)}
-    return _metadata(sorted(every, key=_order)) if every else {}
+def with_covariates(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Mark columns of the table as covariates, beside those that are. Raises BadData for a column of runs/v1
+    and for values that are neither numbers nor text."""
+    for name in names:
+        if name in COLUMNS or name in OPTIONAL or name == STRETCHES:
+            raise BadData(
+                f"{name!r} is a column of all runs", fix="Give the covariate another name."
+            )
+        column = _covariate(table.column(name), name)
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    every = json.dumps(sorted({*covariates_of(table.schema), *names})).encode()
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), _COVARIATES: every})
+
+
+def _covariate(column: Any, name: str) -> Any:
+    """float64, or text; null where a value is not known."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
+        column = column.cast(pa.float64())
+        return pc.if_else(pc.is_finite(column), column, pa.scalar(None, pa.float64()))
+    if pa.types.is_boolean(kind) or says_text(kind):
+        column = column.cast(pa.string())
+        return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    raise BadData(f"the covariate {name!r} holds {kind}", fix="A covariate is a number or a text.")
+
+
+def says_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text."""
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def kept_metadata(schemas: Sequence[pa.Schema]) -> dict[Any, Any]:
+    """The entries of the metadata that tables made of these keep: every origin and covariate once."""
+    origins = {origin for schema in schemas for origin in origins_of(schema)}
+    covariates = sorted({name for schema in schemas for name in covariates_of(schema)})
+    return (_metadata(sorted(origins, key=_order)) if origins else {}) | (
+        {_COVARIATES: json.dumps(covariates).encode()} if covariates else {}
+    )
 
 
 def _metadata(origins: Sequence[Origin]) -> dict[bytes, bytes]:
-    return {_KEY: json.dumps([asdict(origin) for origin in origins]).encode()}
+    return {_ORIGINS: json.dumps([asdict(origin) for origin in origins]).encode()}
 
 
 def _order(origin: Origin) -> tuple[str, str, str]:
     return origin.campaign, origin.source, origin.licence or ""
 
 
-VERSIONS = ("runs/v1", "runs/v2")
+VERSIONS = ("runs/v1", "runs/v2", "runs/v3")
 FEATURES_VERSION = {"workload": "workload_features/v1", "platform": "platform_features/v1"}
-STATUSES = ("ok", "contaminated", "timeout", "failed")
+STATUSES = ("ok", "contaminated", "timeout", "failed", "out_of_memory")
 
 COLUMNS: dict[str, tuple[pa.DataType, str, str]] = {
     "workload": (pa.string(), "name", "the program with its input"),
@@ -80,6 +119,13 @@ COLUMNS: dict[str, tuple[pa.DataType, str, str]] = {
     "run_id": (pa.string(), "name", "unique in a dataset"),
     "status": (pa.string(), "one of " + ", ".join(STATUSES), "how the run ended"),
     "reason": (pa.string(), "text", "why the status is not ok, null where it is"),
+}
+
+# Columns that a table has only where something is known.
+OPTIONAL: dict[str, tuple[pa.DataType, str, str]] = {
+    "peak_memory_bytes": (pa.float64(), "B", "the most memory it had, null where not known"),
+    "requested_memory_bytes": (pa.float64(), "B", "its memory limit, null where not known"),
+    "unknown_corunners": (pa.bool_(), "", "whether it had co-runners that nobody knows"),
 }
 
 FREE = "the free column"  # as a sentence calls all others
@@ -100,9 +146,17 @@ def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
     if stretched:
         units = {"unit": "s, names", "meaning": "who was beside it from when on, null: one company"}
         fields.append(pa.field(STRETCHES, STRETCHES_TYPE, metadata=units))
+    given = [] if extra is None else extra.names
+    fields += [
+        pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
+        for name, (kind, unit, meaning) in OPTIONAL.items()
+        if name in given
+    ]
     there = {field.name for field in fields}
     fields += [field for field in extra or [] if field.name not in there]
-    return pa.schema(fields, metadata={"schema": VERSIONS[stretched]} | origins_entry(extra))
+    kept = {} if extra is None else kept_metadata([extra])
+    version = 2 if _COVARIATES in kept or any(name in OPTIONAL for name in given) else stretched
+    return pa.schema(fields, metadata={"schema": VERSIONS[version]} | kept)
 
 
 def conform(table: pa.Table, where: str | None = None) -> pa.Table:
@@ -176,8 +230,7 @@ def _feature(column: pa.ChunkedArray, is_key: bool, name: str, where: str | None
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = kind.value_type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if is_key or text or pa.types.is_string_view(kind):
+    if is_key or says_text(kind):
         try:
             return column.cast(pa.string())
         except ARROW_ERRORS as error:

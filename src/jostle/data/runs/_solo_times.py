@@ -61,7 +61,7 @@ def _medians(
     c = runs.colocations
     workload, platform, _ = c.recode(workload_names, platform_names)
     alone = (c.number_of_corunners == 0) & runs.is_ok & (workload >= 0) & (platform >= 0)
-    alone &= np.isfinite(value) & runs.is_steady
+    alone &= np.isfinite(value) & runs.is_steady & ~runs.unknown_corunners
     width = len(workload_names)
     out = np.full((len(platform_names), width), np.nan)
     cell = platform[alone].astype(np.int64) * width + workload[alone]

@@ -87,7 +87,7 @@ def summarise(runs: Runs) -> RunsSummary:
     colocations = ok.colocations
     seconds = ok.runtime_seconds
     steady = ok.is_steady
-    alone = (colocations.number_of_corunners == 0) & steady
+    alone = (colocations.number_of_corunners == 0) & steady & ~ok.unknown_corunners
     key = (
         colocations.platform.astype(np.int64) * (len(colocations.workload_names) + 1)
         + colocations.workload

@@ -105,13 +105,15 @@ def imported_report(
 
     runs, bad = imported.runs, imported.bad
     remarks = doubts(runs)
-    alone = int((runs.colocations.number_of_corunners == 0).sum())
+    beside = runs.colocations.number_of_corunners > 0
+    alone = int((~beside & ~runs.unknown_corunners).sum())
     document = {
         "schema": "import/v1",
         "dataset": str(output),
         "source": imported.source,
         "runs": len(runs),
         "alone": alone,
+        "unknown_corunners": int(runs.unknown_corunners.sum()),
         "workloads": len(runs.colocations.workload_names),
         "platforms": len(runs.colocations.platform_names),
         "rejected": len(bad),
