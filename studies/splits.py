@@ -113,4 +113,4 @@ def measures_table(m: dict[str, float]) -> Table:
         ]
         rows.append([group, *errors, *cells])
     columns = ["", "MAPE", "median", *(f"{what} {level}" for what, level in bounds)]
-    return Table(columns, rows, range(1, len(columns)))
+    return Table(columns, rows)

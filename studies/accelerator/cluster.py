@@ -175,7 +175,7 @@ def evaluate_accelerator_scale_out(seed: int = 0) -> AcceleratorEvaluation:
         shares = [f"{100 * ratio:.1f}%" for ratio in ratios]
         rows.append((f"{100 * one.policy:.0f}%", one.scheduler, *shares))
     columns = ("policy", "scheduler", "utilisation", "violations", "worst by")
-    table = Table(columns, rows, right=(2, 3, 4))
+    table = Table(columns, rows)
     return AcceleratorEvaluation(metrics, table, (outcomes, study))
 
 

@@ -161,4 +161,4 @@ def tabulated(decisions: Sequence[Decision]) -> AcceleratorEvaluation:
             recall = f"{100 * hits / safe:.0f}%" if safe else "–"
             rows.append((where, f"{limit:g}x", who, f"{wrong} of {len(called)}", share, recall))
     columns = ("what", "limit", "by", "wrongly called safe", "", "of the safe called so")
-    return AcceleratorEvaluation(metrics, Table(columns, rows, right=range(3, 6)))
+    return AcceleratorEvaluation(metrics, Table(columns, rows))

@@ -156,7 +156,7 @@ def evaluate_accelerator_magus(
             rows.append((f"{label}: {text}", *(f"{100 * value:.2f}%" for value in errors.values())))
         if tag == BOUNDED:
             metrics |= _coverage(tag, found)
-    table = Table(("what is left out", "mean", "p95", "max"), rows, right=range(1, 4))
+    table = Table(("what is left out", "mean", "p95", "max"), rows)
     return AcceleratorEvaluation(metrics, table)
 
 

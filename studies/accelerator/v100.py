@@ -86,7 +86,7 @@ def evaluate_accelerator_v100(folder: Path) -> AcceleratorEvaluation:
         name = f"{row.experiment}: {row.condition}"[:84]
         cells.append((name, f"{row.seconds * 1e3:.1f}", predicted, error, pair.remark))
     columns = ("co-run", "measured ms", "predicted ms", "error", "")
-    return AcceleratorEvaluation(metrics, Table(columns, cells, right=range(1, 5)))
+    return AcceleratorEvaluation(metrics, Table(columns, cells))
 
 
 def simulated_pairs(folder: Path) -> list[KernelPair]:

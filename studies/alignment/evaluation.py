@@ -226,4 +226,4 @@ def errors_of(tested: Sequence[Tested]) -> Table:
         mean, most = (percent(float(one), 2) for one in (error[:, k].mean(), error[:, k].max()))
         rows.append([name, mean, interval(drawn[:, k]), most, closer])
     columns = ("", "run time, mean", "95%", "max", "alignment is closer by [95%]")
-    return Table(columns, rows, right=range(1, len(columns)))
+    return Table(columns, rows)

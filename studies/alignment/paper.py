@@ -63,7 +63,6 @@ def tables_of(
         Table(
             ("held out", "workload", "beside", "alone (ms)", "beside (ms)", *WAYS),
             [row for rows, *_ in results for row in rows],
-            range(3, 7),
             title="Table IV: run times measured and predicted by ridge linear regression",
         ),
         Table(
@@ -72,7 +71,6 @@ def tables_of(
                 [name, *(percent(each[name], 2) for each in results[0][2].values())]
                 for name in LEARNERS
             ],
-            (1, 2),
             title="Figure 2: mean absolute error per sample",
         ),
     ]
@@ -140,7 +138,7 @@ def _alone(traces: Traces) -> Table:
         row = [f"{done / cycles:.2f}", f"{(read + written) / seconds / 1e6:.0f}"]
         rows.append([name, *row, f"{done / seconds / 1e9:.2f}"])
     columns = ("application", "avg. IPC", "avg. MB/s", "10^9 instructions/s")
-    return Table(columns, rows, range(1, 4), title="Table II: applications alone")
+    return Table(columns, rows, "Table II: applications alone")
 
 
 def _total(runs: Sequence[Trace], counter: str) -> float:
@@ -164,7 +162,7 @@ def _selected(selection: RankedCounters) -> Table:
         for step, number, papers in zip(steps, left, PAPERS_FEATURES, strict=True)
     ]
     columns = ("features of both cores", "here", "paper")
-    return Table(columns, rows, (1, 2), title="Selection of features (Sec. IV-A)")
+    return Table(columns, rows, "Selection of features (Sec. IV-A)")
 
 
 def _features(selection: RankedCounters) -> Table:
@@ -172,4 +170,4 @@ def _features(selection: RankedCounters) -> Table:
     pairs = zip(selection.chosen, selection.errors, strict=False)
     rows = [[name, percent(error, 2)] for name, error in pairs]
     columns = ("feature of each core", "error up to it")
-    return Table(columns, rows, (1,), title="Table III: features selected for each core")
+    return Table(columns, rows, "Table III: features selected for each core")

@@ -96,4 +96,4 @@ def _errors_table(results: BagsEvaluation, test: str) -> Table:
             is_r2 = value == value and "_r2_" in key
             cells.append(f"{value:.2f}" if is_r2 else percent(value))
         rows.append(cells)
-    return Table([f"{test} held out", *COLUMNS], rows, range(1, len(COLUMNS) + 1))
+    return Table([f"{test} held out", *COLUMNS], rows)

@@ -96,7 +96,7 @@ def table_one(single: SingleCore, multi: MultiCore) -> Found:
         }
         for row, (sweeps, residual) in zip(rows, done, strict=True)
     ]
-    return [Table(columns, printed, range(2, 7), title)], document
+    return [Table(columns, printed, title)], document
 
 
 def cycle_end_table(single: SingleCore) -> Found:
@@ -109,7 +109,7 @@ def cycle_end_table(single: SingleCore) -> Found:
         document.append([float(value) for value in values])
     columns = ["cycle", "mean s", "std", "least", *(f"{level:.0%}" for level in levels), "most"]
     title = f"Ends of control cycles in seconds ({_kind(single.ends_source)})"
-    return [Table(columns, rows, range(1, len(columns)), title)], document
+    return [Table(columns, rows, title)], document
 
 
 def table_two(single: SingleCore, between: Sequence[int]) -> Found:
@@ -149,7 +149,6 @@ def table_two(single: SingleCore, between: Sequence[int]) -> Found:
                 [str(count), *("=" if value is None else f"{value:.4f}" for value in row)]
                 for count, row in zip(between, table, strict=True)
             ],
-            range(1, len(columns)),
             f"Table II, {name} settings: {told} ({_kind(single.source)})",
         )
         for name, table in found.items()
@@ -176,7 +175,7 @@ def table_three(multi: MultiCore) -> Found:
             rows.append([name, f"core {core}", *(f"{value:.3f}" for value in errors)])
     columns = ["graph", "", *(f"{at:g} s" for at in multi.held_out_seconds)]
     title = f"Table III: W2 in units of the noise ({_kind(multi.source)})"
-    return [Table(columns, rows, range(2, len(columns)), title)], document
+    return [Table(columns, rows, title)], document
 
 
 def _kind(source: str) -> str:

@@ -43,7 +43,7 @@ def reliability_table(scores: Sequence[Scores]) -> Table:
             found = [came_true(claims, level) for level in LEVELS]
             rows.append([method, *(f"{share:.2%} ({count})" for share, count in found)])
     columns = ["of what was called", *(f"{level:.1%} likely" for level in LEVELS)]
-    return Table(columns, rows, range(1, len(columns)), "Came true (and how often it was claimed)")
+    return Table(columns, rows, "Came true (and how often it was claimed)")
 
 
 def score_table(scores: Scores) -> Table:
@@ -70,7 +70,7 @@ def score_table(scores: Scores) -> Table:
         row += [f"{value:.3g}" for value in scores.component_errors(method).values()]
         rows.append(row)
     title = f"{scores.name}: {len(scores)} questions, {scores.leaks} leaks left out"
-    return Table(columns, rows, range(1, len(columns)), title)
+    return Table(columns, rows, title)
 
 
 def score_document(scores: Scores) -> dict[str, Any]:

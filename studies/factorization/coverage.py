@@ -99,7 +99,7 @@ def coverage_tables(covered: list[Covered]) -> list[Table | str]:
     titles = [f"{what} {100 * level:.0f}" for level in levels for what in ("coverage", "margin")]
     short = {level: sum(one.falls_short(level) for one in kinds["platform"]) for level in levels}
     return [
-        Table(["", "runs", *titles], rows, range(1, 2 + len(titles))),
+        Table(["", "runs", *titles], rows),
         *(
             f"at {level:.0%}, {count} of {len(kinds['platform'])} platforms are more than two standard "
             "errors short"

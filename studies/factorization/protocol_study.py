@@ -76,7 +76,7 @@ class ProtocolStudy:
         data = {"dataset": str(self.dataset), "split_by": self.by}
         results = document(self, data, self.seed, rows=table.to_pylist())
         results["name"] = f"protocol {self.study}"
-        return Report(results, [Table(columns, rows, range(1, len(columns)))])
+        return Report(results, [Table(columns, rows)])
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,6 @@ def cell_table(cells: dict[Key, Any]) -> Table:
     return Table(
         [*columns, "coverage 90", "margin 90", "no bound", "CPU s"],
         rows,
-        (2, 3, 5, 7, 8, 9, 10, 11),
         title="The default beside the best single method and the best simple rule, both chosen on the test",
     )
 
@@ -112,7 +111,6 @@ def error_table(cells: dict[Key, Any]) -> Table:
     return Table(
         ["data", "way", "known", *names],
         rows,
-        range(2, len(names) + 3),
         title="Mean relative error, %",
     )
 
@@ -129,7 +127,7 @@ def summary_table(cells: dict[Key, Any]) -> Table:
     columns = ["method", "way", "cells"]
     for group in ("other method", "rule"):
         columns += [f"over best {group}: mean", "worst", "where"]
-    return Table(columns, rows, (2, 3, 4, 6, 7), title="Error over the best of the others")
+    return Table(columns, rows, "Error over the best of the others")
 
 
 def _summed(results: Sequence[dict[str, Any]]) -> list[str]:
@@ -158,7 +156,6 @@ def change_table(cells: dict[Key, Any]) -> Table:
     return Table(
         ["data", "way", "known", "written", *parts],
         rows,
-        (2, 4, 5, 6, 7),
         title="The same measurements written down otherwise",
     )
 

@@ -152,4 +152,4 @@ def policy_table(rows: list[dict[str, Any]]) -> Table:
         "error",
         "decisions/s",
     ]
-    return Table(heads, lines, range(1, len(heads)))
+    return Table(heads, lines)

@@ -6,49 +6,107 @@ Rooms that find something make a Report; the console prints it. Numbers are writ
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 from numbers import Integral, Real
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
+
+LEAST_WIDTH = 24  # of a column of text in characters, before rows are written one cell a line
+_NUMBER = re.compile(r"[x×+-]? ?\d[\d.,e+-]*( ?[a-zµ]{1,2}|%)?( of \d+| \(predicted\))?|inf|nan")
+_NO_NUMBER = ("", "–", "none", "no bound", "no answer", "begins", "grows", "nothing")
 
 
 @dataclass(frozen=True)
 class Table:
-    """columns: headings. rows: cells as text. right, wrapped: the numbers of the columns that are aligned to
-    the right, and of those that may break into lines where a terminal is narrow."""
+    """columns: headings, all empty for none. rows: cells as text."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    right: Sequence[int] = ()
     title: str = ""
-    wrapped: Sequence[int] = ()
 
     @classmethod
     def of(
         cls,
         items: Iterable[Any],
-        cells: Mapping[str, Callable[[Any], str]],
-        right: Sequence[int] = (),
+        cells: Mapping[str, str | Callable[[Any], str]],
         title: str = "",
     ) -> Table:
-        """A row for each item. cells: of each column, by its heading."""
-        rows = [[cell(item) for cell in cells.values()] for item in items]
-        return cls(list(cells), rows, right, title)
+        """Make a row of each item. cells: of each column, by its heading, the field that it shows (see
+        `written`) or what makes its text."""
+        rows = [
+            [
+                written(cell, getattr(item, cell)) if isinstance(cell, str) else cell(item)
+                for cell in cells.values()
+            ]
+            for item in items
+        ]
+        return cls(list(cells), rows, title)
+
+    def is_right(self, column: int) -> bool:
+        """Whether it is aligned to the right: all of it are numbers."""
+        cells = {row[column] for row in self.rows}.difference(_NO_NUMBER)
+        return bool(cells) and all(map(_NUMBER.fullmatch, cells))
+
+    def to_text(self, width: int | None = None) -> str:
+        """Write it in lines, no wider than a terminal of this width. Columns of text are folded; if that is
+        not enough, each row takes a line for each of its cells. Nothing is cut."""
+        from rich.cells import cell_len
+
+        heads = [list(self.columns)] if any(self.columns) else []
+        grid, title = [*heads, *map(list, self.rows)], [self.title] if self.title else []
+        sizes = [max(map(cell_len, column)) for column in zip(*grid, strict=True)]
+        right = [self.is_right(n) for n in range(len(sizes))]
+        if width is not None and sum(sizes) + 2 * (len(sizes) - 1) > width:
+            long = [n for n, size in enumerate(sizes) if size > LEAST_WIDTH and not right[n]]
+            room = width + 2 - sum(sizes[n] + 2 for n in range(len(sizes)) if n not in long)
+            if not long or room < (LEAST_WIDTH + 2) * len(long):
+                return "\n".join([*title, *self._records(width)])
+            for left, n in enumerate(sorted(long, key=sizes.__getitem__)):
+                sizes[n] = min(sizes[n], room // (len(long) - left) - 2)
+                room -= sizes[n] + 2
+        lines = []
+        for row in grid:
+            folded = [_wrapped(*both) or [""] for both in zip(row, sizes, strict=True)]
+            for line in zip_longest(*folded, fillvalue=""):
+                parts = [
+                    " " * (sizes[n] - cell_len(part)) + part if right[n] else part
+                    for n, part in enumerate(line)
+                ]
+                pads = [
+                    " " * (size - cell_len(part)) for size, part in zip(sizes, parts, strict=True)
+                ]
+                lines.append("  ".join(map("".join, zip(parts, pads, strict=True))).rstrip())
+        return "\n".join([*title, *lines])
+
+    def _records(self, width: int) -> Iterator[str]:
+        """Rows as lines of a heading and a cell each."""
+        for number, row in enumerate(self.rows):
+            yield from [""] if number else []
+            for head, cell in zip(self.columns, row, strict=True):
+                text = f"{head}: {cell}" if head else cell
+                yield from _wrapped(text, width, "  ") if cell else ()
 
     def to_html(self) -> str:
         """Make an HTML table of it; what stands in cells shows as text."""
         head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.columns)
         lines = []
         for row in self.rows:
-            kinds = (' class="n"' if n in self.right else "" for n in range(len(row)))
+            kinds = (' class="n"' if self.is_right(n) else "" for n in range(len(row)))
             cells = (
                 f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds, row, strict=True)
             )
             lines.append(f"<tr>{''.join(cells)}</tr>")
         return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return wrap(text, max(width, 4), subsequent_indent=indent, break_on_hyphens=False)
 
 
 @dataclass(frozen=True)
@@ -62,6 +120,10 @@ class Report:
     figures: Sequence[Path] = ()
     notes: Sequence[str] = ()
     exit_code: int = 0
+
+    def __str__(self) -> str:
+        """The tables and lines as plain text."""
+        return "\n".join(p.to_text() if isinstance(p, Table) else p for p in self.tables)
 
 
 class Glance(ABC):
@@ -98,6 +160,21 @@ def finite(value: Any) -> Any:
     if isinstance(value, Real) and not isinstance(value, Integral):
         return float(value) if math.isfinite(value) else None
     return value
+
+
+def written(name: str, value: Any) -> str:
+    """The value of a field for people, by the unit in which its name ends; a dash for none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or (hasattr(value, "__len__") and not len(value)):
+        return "no bound" if name == "bound_seconds" else "–"
+    if name.endswith("_seconds"):
+        return duration(value)
+    if name.endswith("_ratio"):
+        return percent(value)
+    if isinstance(value, list | tuple):
+        return " + ".join(map(str, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def duration(seconds: float) -> str:

@@ -113,18 +113,7 @@ class Why:
 
     def __str__(self) -> str:
         """The same in plain lines."""
-        lines = []
-        for part in self.report().tables:
-            if isinstance(part, str):
-                lines.append(part)
-            else:
-                every = [list(part.columns), *map(list, part.rows)]
-                width = [max(map(len, column)) for column in zip(*every, strict=True)]
-                lines += [
-                    "  ".join(cell.ljust(w) for cell, w in zip(row, width, strict=True)).rstrip()
-                    for row in every
-                ]
-        return "\n".join(lines)
+        return str(self.report())
 
     def _costs(self) -> list[Table | str]:
         rows = [
@@ -142,7 +131,7 @@ class Why:
             same = abs(slower - 1) < _A_THOUSANDTH
             alone += ": they do not slow it" if same else f": beside them {_times(slower)}"
         columns = ["co-runner", "without it", "costs", "is itself slowed by it"]
-        return [alone + ".", Table(columns, rows, right=(1, 2, 3))]
+        return [alone + ".", Table(columns, rows)]
 
     def _rests(self) -> str:
         e = self.evidence

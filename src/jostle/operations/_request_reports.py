@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from jostle._base.documents import Unanswered
 from jostle._base.progress import Progress
-from jostle._base.report import duration
 from jostle.errors import JostleError
 
 if TYPE_CHECKING:
@@ -43,13 +42,3 @@ def because(reason: str) -> str:
     from jostle.placement import REASONS
 
     return REASONS[reason]
-
-
-def bound_text(seconds: float | None) -> str:
-    """`no bound` where none is valid."""
-    return duration(float("inf") if seconds is None else seconds)
-
-
-def or_dash(seconds: float | None) -> str:
-    """Seconds, a dash where there are none."""
-    return "–" if seconds is None else duration(seconds)

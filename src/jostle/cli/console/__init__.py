@@ -5,7 +5,6 @@ from jostle.cli.console._command_options import flags_of as flags_of
 from jostle.cli.console._output import as_typed as as_typed
 from jostle.cli.console._output import note as note
 from jostle.cli.console._output import print_error as print_error
-from jostle.cli.console._output import print_table as print_table
 from jostle.cli.console._output import say as say
 from jostle.cli.console._output import show as show
 from jostle.cli.console._program_words import program_of as program_of

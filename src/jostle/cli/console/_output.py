@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from shutil import get_terminal_size
 from typing import Any
 from unicodedata import category
 
@@ -54,37 +56,12 @@ def show(report: Report, as_json: bool) -> None:
     if as_json:
         print_json(report.document)
         return
+    # Through a pipe there is no width to fit.
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
     for part in report.tables:
-        if isinstance(part, Table):
-            print_table(part)
-        else:
-            say(part)
+        say(part.to_text(width) if isinstance(part, Table) else part)
     for path in report.figures:
         say(path)
-
-
-def print_table(table: Table) -> None:
-    """A table on stdout. Without any heading there is no line of headings."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    grid = Grid(
-        title=table.title or None,
-        title_justify="left",
-        show_header=any(table.columns),
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
-    for number, name in enumerate(table.columns):
-        side = "right" if number in table.right else "left"
-        grid.add_column(name, justify=side, no_wrap=number not in table.wrapped)
-    for row in table.rows:
-        grid.add_row(*(Text(_harmless(cell)) for cell in row))
-    # Through a pipe there is no width to fit: columns keep their own.
-    console = Console(highlight=False)
-    Console(highlight=False, width=None if console.is_terminal else 200).print(grid)
 
 
 def _harmless(text: str) -> str:

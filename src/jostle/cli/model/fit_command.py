@@ -110,21 +110,16 @@ def _settings(method: str | None) -> Report:
     if method is None:
         kinds = {name: method_named(name) for name in method_names()}
         rows = [[name, _first_line(kind.__doc__)] for name, kind in kinds.items()]
-        table = Table(["method", "what it is"], rows, wrapped=(1,))
+        table = Table(["method", "what it is"], rows)
         return Report({"schema": "fit-methods/v1", "methods": dict(rows)}, [table])
     options = [option for option in options_of(method_named(method)) if option.help]
-    cells = {
-        "setting": lambda one: one.name,
-        "default": lambda one: _default(one),
-        "what it is": lambda one: one.help,
-    }
+    cells = {"setting": "name", "default": _default, "what it is": "help"}
     document = {
         "schema": "fit-settings/v1",
         "method": method,
         "settings": [{"name": o.name, "default": _default(o), "help": o.help} for o in options],
     }
-    table = Table.of(options, cells)
-    return Report(document, [Table(table.columns, table.rows, wrapped=(2,))])
+    return Report(document, [Table.of(options, cells)])
 
 
 def _default(option: Option) -> str:
@@ -152,17 +147,16 @@ def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
         "notes": list(notes),
     }
     cells = {
-        "beside": lambda one: one.pool,
-        **({command.by: lambda one: one.group} if command.by else {}),
-        "measured of the names": lambda one: one.evidence,
-        "calibration runs": lambda one: str(one.n),
+        "beside": "pool",
+        **({command.by: "group"} if command.by else {}),
+        "measured of the names": "evidence",
+        "calibration runs": "n",
         "up to": lambda one: _percent(one.highest),
     }
-    numbers = (len(cells) - 2, len(cells) - 1)
     lines = [
         f"{command.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']}. "
         "A bound is given up to these confidences:",
-        Table.of(classes[:MOST_CLASSES], cells, numbers),
+        Table.of(classes[:MOST_CLASSES], cells),
     ]
     if len(classes) > MOST_CLASSES:
         lines.append(f"and {len(classes) - MOST_CLASSES} more, all in --json")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from jostle._base.option_fields import Short
-from jostle._base.report import Report, Table
+from jostle._base.report import Report, Table, duration
 from jostle.cli.console._shared_options import Model
 
 if TYPE_CHECKING:
@@ -79,17 +79,17 @@ def suggest(command: SuggestCommand) -> Report:
         }
         write_table(pa.Table.from_pylist(document["runs"], pa.schema(kinds)), command.output)
     cells = {
-        "workload": lambda run: run.workload,
-        "platform": lambda run: run.platform,
-        "beside": lambda run: ", ".join(run.corunners),
-        "takes (s)": lambda run: f"{run.seconds:.3g}",
+        "workload": "workload",
+        "platform": "platform",
+        "beside": "corunners",
+        "takes": lambda run: duration(run.seconds),
         "doubt after it": lambda run: f"x{run.doubt:.3f}",
     }
     text = (
         f"{len(questions)} answers asked about are usually off by x{answer.doubt:.3f} now. Learn the runs "
         "with jostle update --chosen: as they were chosen, they calibrate no bound."
     )
-    return Report(document, [Table.of(answer.runs, cells, (3, 4)), text])
+    return Report(document, [Table.of(answer.runs, cells), text])
 
 
 def _here(candidates: Colocations, on: tuple[str, ...], platforms: tuple[str, ...]) -> Colocations:

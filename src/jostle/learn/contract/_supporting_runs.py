@@ -60,4 +60,4 @@ def runs_behind(runs: Runs, colocation: Colocations) -> dict[str, int]:
 def behind_table(counts: dict[str, int]) -> Table:
     """What runs_behind counted, for people."""
     rows = [[str(number), MEANING[name]] for name, number in counts.items()]
-    return Table(["runs", "behind it"], rows, right=(0,))
+    return Table(["runs", "behind it"], rows)

@@ -40,7 +40,7 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
     for name, log in zip(corunners, added, strict=True):
         total += log
         rows.append([f"beside {name}", duration(float(np.exp(total))), f"{np.expm1(log):+.1%}"])
-    parts.append(Table(["", "runtime", "added"], rows, right=(1, 2)))
+    parts.append(Table(["", "runtime", "added"], rows))
     if corunners:
         logs: dict[str, float] = {}  # means of logs, as experts with the same words differ little
         for name, part in share.items():
@@ -49,7 +49,7 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
             [words, f"{part:.0%}", duration(float(np.exp(logs[words] / part)))]
             for words, part in weights_in_words(share).items()
         ]
-        parts += ["", Table(["the answer is made of", "weight", "says"], listed, right=(1, 2))]
+        parts += ["", Table(["the answer is made of", "weight", "says"], listed)]
     document: dict[str, Any] = {
         "schema": "explain-ensemble/v1",
         "workload": workload,

@@ -124,11 +124,7 @@ class Evaluation(AnswerDocument):
         return tuple(
             Table.of(
                 self.of(group),
-                {
-                    group: lambda one: one.name,
-                    **{HEADS[name]: _cell(name) for name in MEASURES},
-                },
-                range(1, len(MEASURES) + 1),
+                {group: "name", **{HEADS[name]: _cell(name) for name in MEASURES}},
             )
             for group in groups
         )

@@ -68,7 +68,7 @@ def _data(s: RunsSummary) -> str:
         for one in s.suspicious.values()
         if one.count
     ]
-    looks = Table(["runs", "what looks wrong", "such as"], odd, (0,)).to_html() if odd else ""
+    looks = Table(["runs", "what looks wrong", "such as"], odd).to_html() if odd else ""
     doubts = "".join(f'<p class="bad">{escape(text)}</p>' for text in s.doubts)
     table = Table(["", ""], facts).to_html()
     return f"<section><h2>The data</h2>{table}{looks}{doubts}</section>"

@@ -126,7 +126,7 @@ def _mixes(fit: Fit, bound: str) -> Table:
         lines.append([*line, "yes" if is_safe else "no"])
     heads = ["instances", "mean", "p95", "slowdown"]
     heads += [bound] if bound else []
-    return Table([*heads, "safe"], lines, right=range(len(heads)))
+    return Table([*heads, "safe"], lines)
 
 
 def table_answer(
@@ -173,7 +173,7 @@ def table_answer(
         )
         lines.append([*line, row["reason"]])
     columns = [*heads, statistic, "slowdown", "why no more"]
-    parts: list[Table | str] = [Table(columns, lines, right=range(2, len(heads) + 2))]
+    parts: list[Table | str] = [Table(columns, lines)]
     if measured:
         parts.append(f"guaranteed: at confidence {measured.confidence:g}, over {measured.over}.")
     remarks = [f"Note: {note}." for note in notes]

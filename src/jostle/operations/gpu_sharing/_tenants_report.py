@@ -108,7 +108,7 @@ def _table(sets: Sequence[TenantSet], title: str) -> Table:
     heads = ["set", "shared", "fits", "member", "time", "between", "limit", "bound"]
     if not any(time.outcome for one in sets for time in one.times):
         heads, rows = heads[:-1], [row[: len(heads) - 1] for row in rows]
-    return Table(heads, rows, right=range(4, len(heads)), title=title)
+    return Table(heads, rows, title)
 
 
 def _line(one: MemberTime) -> list[str]:

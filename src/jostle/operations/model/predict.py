@@ -208,9 +208,7 @@ class Predictions(VerbAnswer):
             rows.append(
                 [item.workload, item.platform, beside, *seconds, item.outcome, item.evidence]
             )
-        return Report(
-            self.to_document(), [Table(heads, rows, right=(3, 4))], notes=self.session_notes
-        )
+        return Report(self.to_document(), [Table(heads, rows)], notes=self.session_notes)
 
     def _sentences(self, item: Prediction) -> list[Table | str]:
         from jostle.conformal import OUTCOMES

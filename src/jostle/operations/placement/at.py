@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from jostle._base.documents import Record, Unanswered, VerbAnswer
 from jostle._base.report import Report, Table, duration
 from jostle.operations._operation import verb
-from jostle.operations._request_reports import bound_text, or_dash
 from jostle.placement import Standard
 
 if TYPE_CHECKING:
@@ -90,26 +89,24 @@ class Ends(VerbAnswer):
     def report(self) -> Report:
         """A line for each, by node."""
         listed = [one for one in (*self.residents, *self.items) if isinstance(one, End)]
-        rows = [
-            [
-                one.node,
-                one.name,
-                duration(one.elapsed_seconds) if one.elapsed_seconds else "begins",
-                or_dash(one.end_seconds),
-                or_dash(one.runtime_seconds),
-                bound_text(one.bound_seconds),
-                or_dash(one.limit_seconds),
-                "yes" if one.is_kept else "no",
-            ]
-            for one in sorted(listed, key=lambda one: one.node)
-        ]
-        heads = ["node", "who", "has run", "ends in", "takes in all", "at most", "limit", "kept"]
+        cells = {
+            "node": "node",
+            "who": "name",
+            "has run": lambda one: (
+                duration(one.elapsed_seconds) if one.elapsed_seconds else "begins"
+            ),
+            "ends in": "end_seconds",
+            "takes in all": "runtime_seconds",
+            "at most": "bound_seconds",
+            "limit": "limit_seconds",
+            "kept": "is_kept",
+        }
         if not listed:
             is_empty = not (self.items or self.untold)
             why = "nobody is on these nodes, and nobody comes" if is_empty else "the notes say why"
             return Report(self.to_document(), [f"Nothing is told: {why}."], notes=self.notes)
         parts: list[Table | str] = [
-            Table(heads, rows, (2, 3, 4, 5, 6)),
+            Table.of(sorted(listed, key=lambda one: one.node), cells),
             "Ends are if nobody else comes; so is what each takes in all that has a limit.",
         ]
         if any(one.over == "future" for one in listed):

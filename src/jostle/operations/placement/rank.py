@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from jostle._base.documents import Record, Unanswered, VerbAnswer, answered
 from jostle._base.option_fields import Limits, check_settings
-from jostle._base.report import Report, Table, duration, finite, percent
+from jostle._base.report import Report, Table, duration, finite
 from jostle.operations._operation import verb
-from jostle.operations._request_reports import because, each, or_dash
+from jostle.operations._request_reports import because, each
 from jostle.placement import Standard
 
 if TYPE_CHECKING:
@@ -135,25 +135,23 @@ class Rankings(VerbAnswer):
         return Report(self.to_document(), parts, notes=self.notes)
 
     def _of_one(self, ranking: Ranking) -> list[Table | str]:
-        rows = [
-            [
-                row.node,
-                row.platform,
-                duration(row.bound_seconds) + (" (predicted)" if row.used_prediction else ""),
-                or_dash(row.limit_seconds),
-                f"{row.cost:.4g}",
-                "–" if row.growth_ratio is None else percent(row.growth_ratio),
-                row.arrangement or "–",
-            ]
-            for row in ranking.nodes[:MOST_SHOWN]
-        ]
+        cells = {
+            "node": "node",
+            "platform": "platform",
+            "bound": lambda row: (
+                duration(row.bound_seconds) + (" (predicted)" if row.used_prediction else "")
+            ),
+            "limit": "limit_seconds",
+            "cost": "cost",
+            "neighbours grow": "growth_ratio",
+            "shared": "arrangement",
+        }
         parts: list[Table | str] = [
             f"{ranking.request} may go to none of {ranking.considered} nodes."
         ]
-        if rows:
-            heads = ["node", "platform", "bound", "limit", "cost", "neighbours grow", "shared"]
+        if len(ranking.nodes):
             title = f"{ranking.request}: {len(ranking)} of {ranking.considered} nodes, by {self.by}"
-            parts = [Table(heads, rows, (2, 3, 4, 5), title)]
+            parts = [Table.of(ranking.nodes[:MOST_SHOWN], cells, title)]
         parts += [f"{n} ruled out: {because(why)}." for why, n in ranking.ruled_out.items()]
         return [*parts, ranking.promise]
 

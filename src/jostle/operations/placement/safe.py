@@ -10,7 +10,7 @@ from jostle._base.documents import Record, Unanswered, VerbAnswer, answered
 from jostle._base.report import Report, Table, duration
 from jostle.errors import UsageError
 from jostle.operations._operation import verb
-from jostle.operations._request_reports import because, bound_text, each, or_dash, unread
+from jostle.operations._request_reports import because, each, unread
 from jostle.operations.placement._sharers import SafeAnswer
 from jostle.placement import Standard
 
@@ -106,18 +106,15 @@ class SafeAnswers(VerbAnswer):
         if len(self.answers) == 1:
             parts += _in_detail(self.answers[0])
         else:
-            rows = [
-                [
-                    answer.request,
-                    answer.node,
-                    "yes" if answer.is_safe else "no",
-                    because(answer.reason),
-                    ", ".join(_hurt(answer)) or "–",
-                    "; ".join(answer.helps) or "–",
-                ]
-                for answer in self.answers
-            ]
-            parts.append(Table(["request", "node", "safe", "why", "hurt", "what would help"], rows))
+            cells = {
+                "request": "request",
+                "node": "node",
+                "safe": "is_safe",
+                "why": lambda one: because(one.reason),
+                "hurt": lambda one: ", ".join(_hurt(one)) or "–",
+                "what would help": lambda one: "; ".join(one.helps) or "–",
+            }
+            parts.append(Table.of(self.answers, cells))
         return Report(self.to_document(), [*parts, self.promise], notes=self.notes)
 
 
@@ -126,22 +123,18 @@ def _in_detail(answer: SafeAnswer) -> list[Table | str]:
     where = f"{answer.request} on {answer.node}" + (f" beside {beside}" if beside else "")
     yes = "Yes" if answer.is_safe else "No"
     parts: list[Table | str] = [f"{yes}: {where}: {because(answer.reason)}."]
-    rows = [
-        [
-            member.name,
-            "newcomer" if member.is_newcomer else "tenant",
-            "no answer" if member.predicted_seconds is None else duration(member.predicted_seconds),
-            bound_text(member.bound_seconds),
-            or_dash(member.limit_seconds),
-            {True: "yes", False: "no", None: "no limit"}[member.keeps],
-            or_dash(member.over_seconds),
-            member.outcome,
-        ]
-        for member in answer.members
-    ]
-    if rows:
-        heads = ["workload", "", "predicted", "bound", "limit", "keeps it", "over by", "bound is"]
-        parts.append(Table(heads, rows, (2, 3, 4, 6)))
+    cells = {
+        "workload": "name",
+        "who": lambda one: "newcomer" if one.is_newcomer else "tenant",
+        "predicted": "predicted_seconds",
+        "bound": "bound_seconds",
+        "limit": "limit_seconds",
+        "keeps it": lambda one: {True: "yes", False: "no", None: "no limit"}[one.keeps],
+        "over by": "over_seconds",
+        "bound is": "outcome",
+    }
+    if answer.members:
+        parts.append(Table.of(answer.members, cells))
     if answer.arrangement:
         parts.append(f"Shared: {answer.arrangement}.")
     return [*parts, *(f"What would help: {text}." for text in answer.helps)]

@@ -61,7 +61,7 @@ class BulkScore(VerbAnswer):
         """How many rows are safe, and why others are not."""
         lines = [[str(n), because(why)] for why, n in self.reasons.items()]
         text = f"{self.safe} of {self.rows} rows are safe."
-        parts = [text, Table(["rows", "why"], lines, (0,)), str(self.output), self.promise]
+        parts = [text, Table(["rows", "why"], lines), str(self.output), self.promise]
         return Report(self.to_document(), parts, notes=self.notes)
 
 

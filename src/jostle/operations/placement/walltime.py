@@ -12,7 +12,7 @@ from jostle._base.option_fields import Flag, Limits
 from jostle._base.report import Report, Table
 from jostle.errors import UsageError
 from jostle.operations._operation import verb
-from jostle.operations._request_reports import because, bound_text, each
+from jostle.operations._request_reports import because, each
 from jostle.placement import Standard
 
 if TYPE_CHECKING:
@@ -104,19 +104,17 @@ class Walltimes(VerbAnswer):
 
     def report(self) -> Report:
         """A line for each request."""
-        rows = [
-            [
-                row.request,
-                row.text or "none",
-                bound_text(row.bound_seconds),
-                row.widest_node or "–",
-                f"{row.covered} of {row.considered}",
-                "; ".join(f"{n} {because(why)}" for why, n in row.ruled_out.items()) or "–",
-            ]
-            for row in self.rows
-        ]
-        heads = ["request", "ask for", "bound", "longest on", "holds on", "not on"]
-        parts = [Table(heads, rows, (1, 2)), self.promise]
+        cells = {
+            "request": "request",
+            "ask for": lambda row: row.text or "none",
+            "bound": "bound_seconds",
+            "longest on": "widest_node",
+            "holds on": lambda row: f"{row.covered} of {row.considered}",
+            "not on": lambda row: (
+                "; ".join(f"{n} {because(why)}" for why, n in row.ruled_out.items()) or "–"
+            ),
+        }
+        parts = [Table.of(self.rows, cells), self.promise]
         return Report(self.to_document(), parts, notes=self.notes)
 
 

@@ -41,9 +41,7 @@ def dataset_report(
             f"{len(left)} unfinished files of writers that are at work or were killed, passed "
             f"over; the first is {left[0]}"
         )
-    parts: list[Table | str] = [
-        Table(("", ""), _lines(summary), title=str(dataset.path), wrapped=(1,))
-    ]
+    parts: list[Table | str] = [Table(("", ""), _lines(summary), str(dataset.path))]
     suspicious = [
         (kind.replace("_", " "), str(one.count), ", ".join(one.run_ids[:2]), one.meaning)
         for kind, one in summary.suspicious.items()
@@ -51,7 +49,7 @@ def dataset_report(
     ]
     if suspicious:
         columns = ("what", "runs", "for example", "may mean")
-        parts += ["", Table(columns, suspicious, (1,), "Worth a look", wrapped=(2, 3))]
+        parts += ["", Table(columns, suspicious, "Worth a look")]
     document["failures"], tables = failures_of(runs)
     parts += tables
     return Report(document, parts, notes=notes)
@@ -168,10 +166,10 @@ def log_report(
     if made.several:
         shown = ", ".join(made.several[:5]) + (" …" if len(made.several) > 5 else "")
         lines.append(("several programs under one name?", f"{len(made.several)}: {shown}"))
-    parts: list[Table | str] = [Table(("", ""), lines, title=str(output), wrapped=(1,))]
+    parts: list[Table | str] = [Table(("", ""), lines, str(output))]
     if made.left_aside:
         rows = [(str(n), f"because {why}") for why, n in made.left_aside.items()]
-        parts += ["", Table(("jobs", "are no runs"), rows, (0,), "Left aside", wrapped=(1,))]
+        parts += ["", Table(("jobs", "are no runs"), rows, "Left aside")]
     return Report(document, parts, notes=[f"note: {sentence(text)}" for text in made.notes])
 
 

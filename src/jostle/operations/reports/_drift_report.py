@@ -39,16 +39,16 @@ class Drifts(VerbAnswer):
         if not self.drifts:
             return Report(document, [f"nothing drifts: {text}"])
         cells = {
-            "what": lambda one: one.kind,
+            "what": "kind",
             "name": lambda one: one.name or "all of it",
-            "change": lambda one: one.change,
+            "change": "change",
             "times as long": lambda one: f"{one.ratio:.2f}",
             "times as wide": lambda one: f"{one.spread_ratio:.1f}",
             "by chance": lambda one: f"{one.chance:.0e}",
             "since": lambda one: f"run {one.first}",
-            "after runs": lambda one: str(one.runs),
+            "after runs": "runs",
             "found at": lambda one: one.at or f"run {one.found}",
         }
         advice = "Fit anew on runs measured since, or ask model.watch() for bounds that follow."
-        table = Table.of(self.drifts, cells, (3, 4, 5, 7))
+        table = Table.of(self.drifts, cells)
         return Report(document, [table, text, advice], exit_code=self.exit_code)

@@ -70,23 +70,18 @@ def failures_of(runs: Runs) -> tuple[list[dict[str, Any]], list[Table | str]]:
     found = sorted(_failures(runs), key=lambda one: (_ORDER.index(one.status), one.workload))
     if not found:
         return [], []
-    rows = [
-        (
-            one.workload,
-            one.platform.partition(":")[0],
+    cells = {
+        "workload": "workload",
+        "on": lambda one: one.platform.partition(":")[0],
+        "how often": lambda one: (
             f"{one.status}, {one.count}"
             if one.ratio is None
-            else f"{percent(one.ratio)} of executions failed, {one.count}; the others count",
-            one.reason,
-            one.fix,
-        )
-        for one in found[:_MOST]
-    ]
-    columns = ("workload", "on", "how often", "why", "what to do")
-    parts: list[Table | str] = [
-        "",
-        Table(columns, rows, title="What did not come out", wrapped=(2, 3, 4)),
-    ]
+            else f"{percent(one.ratio)} of executions failed, {one.count}; the others count"
+        ),
+        "why": "reason",
+        "what to do": "fix",
+    }
+    parts: list[Table | str] = ["", Table.of(found[:_MOST], cells, "What did not come out")]
     if len(found) > _MOST:
         parts.append(f"and {len(found) - _MOST} more kinds of failures; --json has all of them")
     return [asdict(one) for one in found], parts

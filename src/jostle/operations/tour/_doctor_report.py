@@ -55,7 +55,7 @@ def doctor_report() -> Report:
     for part in dict.fromkeys(one.part for one in every):
         own = [one for one in every if one.part == part]
         rows = [[one.what, "broken" if one.trouble else mark[one.works], one.told] for one in own]
-        parts.append(Table(["", "", ""], rows, title=part, wrapped=(2,)))
+        parts.append(Table(["", "", ""], rows, part))
         # Below the table: lines that no column cuts, since they are typed or copied.
         parts += [*(f"  {one.what}: {one.fix}" for one in own if one.fix), ""]
     missing = sum(one.works is False and not one.trouble for one in every)

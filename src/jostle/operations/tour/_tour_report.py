@@ -73,7 +73,7 @@ def _examples(result: Tour, level: str) -> Table:
             ]
         )
     columns = ["workload", "engine", "beside", "alone", "predicted", f"bound {level}", "measured"]
-    return Table([*columns, "inside"], rows, right=(3, 4, 5, 6))
+    return Table([*columns, "inside"], rows)
 
 
 def _question(result: Tour, plan: TourPlan) -> tuple[str, str, list[str]]:

@@ -84,7 +84,7 @@ def report_of(found: BagExplanation, asked: Colocations, runs: Runs | None) -> R
     if found.weights:
         parts = sorted(found.weights.items(), key=lambda each: -each[1])
         shares = [[name, percent(weight)] for name, weight in parts]
-        tables.append(Table(["the answer is made of", "weight"], shares, right=(1,)))
+        tables.append(Table(["the answer is made of", "weight"], shares))
     if found.path:
         rows = [
             [
@@ -95,11 +95,11 @@ def report_of(found: BagExplanation, asked: Colocations, runs: Runs | None) -> R
             for step in found.path
         ]
         title = "the tree asked" if found.trees == 1 else f"the first of {found.trees} trees asked"
-        tables.append(Table([title, "here", "so it is"], rows, right=(1,)))
+        tables.append(Table([title, "here", "so it is"], rows))
     if found.trees > 1 and found.uses:
         total = sum(found.uses.values())
         shares = [[name, percent(n / total)] for name, n in list(found.uses.items())[:MOST_SHOWN]]
-        tables.append(Table(["all trees asked about", "share of questions"], shares, right=(1,)))
+        tables.append(Table(["all trees asked about", "share of questions"], shares))
     if behind is not None:
         tables.append(behind_table(behind))
     return Report(document, tables)

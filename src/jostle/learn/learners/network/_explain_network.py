@@ -155,8 +155,8 @@ def report_of(found: Explanation) -> Report:
     ]
     tables = [
         f"{where}: {duration(found.runtime_seconds)}",
-        Table(["made of", ""], rows, right=(1,)),
-        Table(["nearest", "", "typically differs by"], near, right=(2,)),
+        Table(["made of", ""], rows),
+        Table(["nearest", "", "typically differs by"], near),
     ]
     return Report(document, [*tables, *([] if found.runs is None else [behind_table(found.runs)])])
 
