@@ -14,8 +14,8 @@ import jostle
 from jostle.data import Dataset, Runs, Traces, read_runs, read_traces, write_traces
 from jostle.errors import BadData
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where the studies lie
-from studies.traces import plain_trace
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where the tests lie
+from tests.plain_traces import plain_trace
 
 VARIANTS = 4
 Meanwhile = Callable[[], object]

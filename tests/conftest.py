@@ -8,6 +8,7 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,33 @@ from hypothesis import settings  # noqa: E402
 
 settings.register_profile("jostle", deadline=None)
 settings.load_profile("jostle")
+
+
+@pytest.fixture(scope="session")
+def world() -> Any:
+    """A small synthetic world."""
+    from tests.small_world import make_world
+
+    return make_world(1800, 0)
+
+
+@pytest.fixture(scope="session")
+def dataset(world: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same on disk."""
+    from jostle.data import Dataset
+
+    folder = tmp_path_factory.mktemp("dataset")
+    Dataset(folder).write(world)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(world: Any) -> Any:
+    """A quickly trained model of it."""
+    from jostle.models import fit
+    from tests.small_world import QUICK_NETWORK
+
+    return fit(world, QUICK_NETWORK, seed=0)
 
 
 # Modules whose tests take more than five seconds together: `make test-fast` leaves them out.

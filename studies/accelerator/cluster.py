@@ -29,7 +29,6 @@ from studies.accelerator.prophets import (
     made_up,
     predict_slowdowns,
 )
-from studies.drawing import draw_bars
 
 POLICIES = (0.95, 0.90, 0.85, 0.80, 0.75, 0.70)
 # Of the study of pairs: under twice the solo latency and 100 ms.
@@ -192,7 +191,7 @@ def draw_scale_out(
         ("simulator", 100 * study.fits.reshape(-1) / MOST, COLOURS[1]),
         ("perfect knowledge", 100 * study.oracle.reshape(-1) / MOST, COLOURS[5]),
     ]
-    draw_bars(axis, bars, at)
+    _draw_bars(axis, bars, at)
     axis.set_xticks(at, study.pairs, rotation=90, fontsize=6)
     axis.set_xlim(-1, at[-1] + 1)
     axis.grid(axis="x", visible=False)
@@ -207,9 +206,18 @@ def draw_scale_out(
         for name in schedulers
     }
     colours = (COLOURS[n] for n in (7, 6, 1, 3))
-    draw_bars(axis, [(*one, c) for one, c in zip(by_name.items(), colours, strict=True)])
+    _draw_bars(axis, [(*one, c) for one, c in zip(by_name.items(), colours, strict=True)])
     axis.set_xticks(range(len(POLICIES)), [f"{100 * policy:.0f}%" for policy in POLICIES])
     axis.set_xlabel("QoS policy")
     axis.set_ylabel("utilisation of the cluster (%)")
     axis.legend()
     return drawn + save(figure, Path(folder), "figure-18-utilisation")
+
+
+def _draw_bars(axes: Any, series: Sequence[tuple[str, Any, str]], places: Any = None) -> None:
+    """Draw bars side by side, one of each (label, heights, colour) at every place; by default 0, 1, 2, ..."""
+    width = 0.8 / len(series)
+    for number, (label, heights, colour) in enumerate(series):
+        at = np.arange(len(heights)) if places is None else places
+        middle = at + (number - (len(series) - 1) / 2) * width
+        axes.bar(middle, heights, width, label=label, color=colour)

@@ -40,7 +40,6 @@ class BagStudy:
     ] = None
     methods: Methods = None
     folds: Annotated[int, "Parts that the pairs are cut into.", Limits(2)] = 6
-    figures: Annotated[Path | None, "Folder for the pictures: error, feature groups."] = None
     seed: Annotated[int, "Of fits and folds."] = 0
     kept: Kept = None
     workers: FitsAtOnce = 1
@@ -56,7 +55,6 @@ class BagStudy:
             vision_bags,
         )
         from studies.bag.evaluation import TESTS, evaluate_bags
-        from studies.bag.figures import draw_bags
         from studies.cells import Runner
         from studies.contract import document
 
@@ -77,14 +75,13 @@ class BagStudy:
             runner=Runner(self.workers, None, self.kept, version),
             progress=progress,
         )
-        drawn = [] if self.figures is None else draw_bags(results, self.figures)
         data = {"dataset": where, "version": version, "cpu_platform": cpu}
         settings = {"target": target, "folds": self.folds}
         content = document(self, data, self.seed, settings=settings, metrics=results.metrics)
         tables: list[Table | str] = []
         for test in TESTS:
             tables += [_errors_table(results, test), ""]
-        return Report(content, tables[:-1], drawn)
+        return Report(content, tables[:-1])
 
 
 def _errors_table(results: BagsEvaluation, test: str) -> Table:

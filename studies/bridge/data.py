@@ -17,7 +17,7 @@ import numpy as np
 
 from jostle.data import Trace, Traces
 from jostle.errors import UnreadableFile
-from studies.traces import plain_trace
+from tests.plain_traces import plain_trace
 
 COUNTERS = ("instructions", "llc-requests", "llc-misses")
 UNITS = np.array([2e9, 5e6, 1e6])  # typical rates per second

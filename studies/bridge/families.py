@@ -13,7 +13,7 @@ import numpy as np
 from jostle.data import Traces
 from jostle.errors import UnknownName
 from studies.bridge.data import COUNTERS, UNITS
-from studies.traces import plain_trace
+from tests.plain_traces import plain_trace
 
 SAMPLES, INTERVAL_SECONDS = 150, 0.02
 TIME = INTERVAL_SECONDS * np.arange(1, SAMPLES + 1)

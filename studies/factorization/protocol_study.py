@@ -83,29 +83,18 @@ class ProtocolStudy:
 class FiguresStudy:
     """Draw the paper's figures from whatever studies are in a folder, as PNG and SVG.
 
-    Prints the paths. With --model and --dataset also the embeddings (t-SNE) and the interference norm.
+    Prints the paths.
     """
 
     name: ClassVar[str] = "figures"
 
     results: Annotated[Path, "The folder that python -m studies protocol filled.", Positional()]
-    model: Annotated[Path | None, "A model, to picture what it has learned."] = None
-    dataset: Annotated[Path | None, "With --model: the runs, for features and slowdowns."] = None
-    seed: Annotated[int, "Of the t-SNE."] = 0
 
     def run(self, *, progress: Progress = no_progress) -> Report:
-        """Raises UsageError, UnreadableFile, and MissingExtra without matplotlib or scikit-learn."""
-        from jostle.data import read_runs
-        from jostle.models import load
-        from studies.factorization.embedding import draw_embeddings
+        """Raises UnreadableFile, and MissingExtra without matplotlib."""
         from studies.factorization.figures import draw_studies
 
-        if (self.model is None) != (self.dataset is None):
-            raise UsageError("`model` and `dataset` go together")
         drawn = draw_studies(self.results)
-        if self.model is not None and self.dataset is not None:
-            runs = read_runs(self.dataset)
-            drawn += draw_embeddings(load(self.model), runs, self.results, seed=self.seed)
         paths = [str(path) for path in drawn]
         return Report({"schema": "figures/v1", "figures": paths}, figures=drawn)
 

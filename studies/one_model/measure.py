@@ -156,7 +156,7 @@ def written(
         for name in ("campaign",)
         if name in runs.table.column_names and runs.table.column(name).null_count == 0
     }
-    features = {
+    features: dict[str, Any] = {
         f"{key}_features": None if table is None else _spelt_features(table, key, spell)
         for key in ("workload", "platform")
         for table in [getattr(runs, f"{key}_features")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -102,9 +102,7 @@ class MadeWorld:
             for _ in range(self.repeats)
         ]
 
-    def _features(
-        self, made: MadeNames, names: list[str], places: list[str]
-    ) -> dict[str, dict[str, object]]:
+    def _features(self, made: MadeNames, names: list[str], places: list[str]) -> dict[str, Any]:
         if self.features == "none":
             return {}
         own, there = made.traits[:, :3], made.machines[:, None]

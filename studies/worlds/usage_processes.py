@@ -13,8 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.data import Trace, Traces
-
 MIB = 2.0**20
 USUAL = 60  # samples of a run
 Run = tuple[np.ndarray, bool]  # what it used, and whether its limit ended it
@@ -80,28 +78,6 @@ def a_run(name: str, random: np.random.Generator) -> Run:
     limit = random.uniform(*LIMITS)
     over = np.flatnonzero(whole > limit)
     return (MIB * whole, False) if not len(over) else (MIB * whole[: max(over[0], 1)], True)
-
-
-def whole_traces(name: str, count: int, seed: int) -> Traces:
-    """Of each run all that it uses where no limit ends it, a sample a second, as `resident_bytes`."""
-    random = np.random.default_rng([seed, list(LAWS).index(name)])
-    return Traces.from_traces(
-        [
-            Trace(
-                run_id=f"run-{number:05d}",
-                core=0,
-                workload=name,
-                platform="none",
-                corunners=(),
-                window_id=None,
-                runtime_seconds=float(len(run)),
-                time_seconds=np.arange(1.0, len(run) + 1),
-                interval_seconds=np.ones(len(run)),
-                counters={"resident_bytes": run},
-            )
-            for number, run in enumerate(whole_runs(name, count, random))
-        ]
-    )
 
 
 def whole_runs(name: str, count: int, random: np.random.Generator) -> list[np.ndarray]:

@@ -71,34 +71,6 @@ def test_the_cluster_of_gpus() -> None:
     )
 
 
-def test_bags() -> None:
-    text, short = page("bag.md"), page("results/index.md")
-    core = rows("bag-shared-core", "application held out")
-    bag, constant, trees, without, best = (
-        core[name]["each"]
-        for name in ("bag", "solo_constant", "boosting", "without_solo", "factorization")
-    )
-    assert f"`bag` {bag}, a constant slowdown {constant}, trees alone {trees}." in text
-    assert f"mean error {bag}%" in short
-    assert f"time alone and a constant {constant}%, trees alone {trees}%" in short
-    assert float(bag) < float(best)
-    results = page("results/bag.md")
-    assert f"is known to {bag}%" in results
-    assert f"without that trees are off by {without}%" in results
-    assert (
-        f"With bags held out `bag` errs by {rows('bag-shared-core', 'pair held out')['bag']['each']}%"
-        in results
-    )
-    gpu, pair = rows("bag-magus", "application held out"), rows("bag-magus", "pair held out")
-    assert (
-        f"`bag` {gpu['bag']['each']}, trees alone {gpu['boosting']['each']}, solo time and a constant "
-        f"{gpu['solo_constant']['each']}; a pair held out: `slowdown` {pair['slowdown']['each']}, `bag` "
-        f"{pair['bag']['each']}, {pair['solo_constant']['each']}." in text
-    )
-    assert f"mean error {gpu['bag']['each']}%" in short
-    assert f"time alone and a constant {gpu['solo_constant']['each']}%" in short
-
-
 def test_pairs_of_gavel() -> None:
     lines = (ROOT / "docs" / "results" / "bag.md").read_text("utf-8").splitlines()
     own = {

@@ -47,10 +47,6 @@ class Barycentric:
     _legs: list[list[np.ndarray]] = field(repr=False)  # [j][k] log P(y, x)
     _chain: list[np.ndarray] = field(repr=False)  # [k] log P(y_k, y_k+1)
 
-    def barycentre_coupling(self, k: int) -> np.ndarray:
-        """(m_k, m_k+1) log of the joint law of the barycentre at times k and k + 1."""
-        return self._chain[k]
-
     def leg(self, core: int, k: int) -> np.ndarray:
         """(m_k, n) log of the joint law of barycentre and core at time k."""
         return self._legs[core][k]

@@ -1,34 +1,12 @@
-"""A small dataset on disk, and a quickly trained model."""
+"""A model of the small world in other forms."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pytest
 
-from jostle.data import Dataset, Runs
 from jostle.learn.learners.network import FittedFactorization
-from jostle.models import Model, fit
-from tests.small_world import QUICK_NETWORK, make_world
-
-
-@pytest.fixture(scope="session")
-def world() -> Runs:
-    return make_world(1800, 0)
-
-
-@pytest.fixture(scope="session")
-def dataset(world: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dataset")
-    Dataset(folder).write(world)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def model(world: Runs) -> Model:
-    return fit(world, QUICK_NETWORK, seed=0)
 
 
 def scrambled(known: FittedFactorization, form: str) -> FittedFactorization:

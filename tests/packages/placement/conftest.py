@@ -7,15 +7,9 @@ import pytest
 from jostle.data import Runs
 from jostle.learn.learners.network import Factorization
 from jostle.models import Model, fit
-from tests.small_world import make_world
 
 WORKLOADS = tuple(f"w{i:02d}" for i in range(14))
 PLATFORMS = tuple(f"p{i}" for i in range(6))
-
-
-@pytest.fixture(scope="session")
-def world() -> Runs:
-    return make_world(1800, 0)
 
 
 @pytest.fixture(scope="session")
