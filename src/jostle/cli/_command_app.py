@@ -26,7 +26,6 @@ GROUPS = {
         "measure": "Measure runtimes on this machine, alone and side by side.",
         "trace": "Record what workloads do over time, alone and side by side.",
         "runs": "Summarise a dataset: counts, coverage, repeatability, suspicious values.",
-        "opcodes": "Count executed instructions exactly.",
     },
     "model": {
         "fit": "Learn from a dataset: jostle fit DATASET -o MODEL.",

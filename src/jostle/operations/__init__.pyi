@@ -47,6 +47,7 @@ from .model.predict import with_timelines as with_timelines
 from .reports._campaign_report import check_report as check_report
 from .reports._campaign_report import engines_report as engines_report
 from .reports._campaign_report import fleet_report as fleet_report
+from .reports._campaign_report import opcodes_report as opcodes_report
 from .reports._campaign_report import plan_report as plan_report
 from .reports._campaign_report import summary_report as summary_report
 from .reports._dataset_report import dataset_report as dataset_report

@@ -47,7 +47,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.pop("Options") == []
     assert shown == {
         "start": ["tour", "doctor"],
-        "data": ["import", "measure", "trace", "runs", "opcodes"],
+        "data": ["import", "measure", "trace", "runs"],
         "model": ["fit", "update", "suggest", "evaluate"],
         "ask": ["predict", "forecast", "limit", "place", "safe"],
         "run": ["serve"],
@@ -55,7 +55,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_that_a_person_does_has_a_command() -> None:
-    for name in ("tour", "measure", "trace", "opcodes", "import csv", "runs", "fit"):
+    for name in ("tour", "measure", "trace", "import csv", "runs", "fit"):
         assert name in COMMANDS
     for name in ("predict", "evaluate", "forecast", "safe", "place safe"):
         assert name in COMMANDS

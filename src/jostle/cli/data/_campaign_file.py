@@ -19,7 +19,7 @@ _JOB, _COMMAND = "job", "command"
 # Its texts, numbers and lists are TOML's, too.
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 _SAMPLES = {float: 60.0, int: 1}  # of numbers without a default
-_NOT_IN_FILES = ("plan", "lists_engines", "check", "words", "workload", _COMMAND)
+_NOT_IN_FILES = ("plan", "lists_engines", "check", "opcodes", "words", "workload", _COMMAND)
 
 
 def campaign_lines(

@@ -17,6 +17,7 @@ from jostle.operations import (
     check_report,
     engines_report,
     fleet_report,
+    opcodes_report,
     plan_report,
     summary_report,
 )
@@ -53,6 +54,11 @@ class MeasureCommand:
         bool, "List the engines, which work here and why not.", Flag("--engines"), _MACHINE
     ] = False
     check: Annotated[bool, "Say what disturbs this machine."] = False
+    opcodes: Annotated[
+        bool,
+        "Count exactly what one WebAssembly --workload executes, and measure nothing.",
+        _MACHINE,
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +155,13 @@ def measure(
 
     Every window is on disk before the next begins. Interrupted at any moment, the same command goes
     on where it stopped; with more --solo or --sets it adds what is new. --check prints before what disturbs
-    this machine, with exit code 1. Latencies of a service that runs come from its monitoring: jostle import
+    this machine, with exit code 1; --opcodes
+    counts instructions, which of a native program its own tools do: valgrind --tool=callgrind, or perf stat.
+    Latencies of a service that runs come from its monitoring: jostle import
     prometheus.
     """
+    if command.opcodes:
+        return opcodes_report(jobs.workload, options.timeout_seconds)
     if command.lists_engines or command.check:
         return engines_report() if command.lists_engines else check_report()
     all_jobs = [jobs]

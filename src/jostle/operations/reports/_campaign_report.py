@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jostle._base.report import Report, Table, duration
+from jostle._base.report import Report, Table, duration, percent
+from jostle.errors import UsageError
 from jostle.operations.reports._failure_advice import failures_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,28 @@ def engines_report() -> Report:
         for name, what, reason in rows
     ]
     return Report({"schema": "measure-engines/v1", "engines": engines}, lines)
+
+
+def opcodes_report(names: Sequence[str], timeout_seconds: float | None) -> Report:
+    """What one WebAssembly workload executes in a repetition, counted exactly."""
+    from jostle.collect import count_opcodes, find_workloads
+
+    workloads = find_workloads(list(names))
+    if len(workloads) != 1:
+        raise UsageError(f"{len(workloads)} workloads are named", fix="Name one in `workload`.")
+    counts = count_opcodes(workloads[0], timeout_seconds=timeout_seconds or 120.0)
+    total = counts.instructions
+    document = {
+        "schema": "opcodes/v1",
+        "workload": workloads[0].name,
+        "instructions": total,
+        "opcodes": counts.opcodes,
+        "bulk_bytes": counts.bulk_bytes,
+        "memory_bytes": counts.memory_bytes,
+    }
+    rows = sorted(counts.opcodes.items(), key=lambda pair: -pair[1])
+    cells = [[str(count), percent(count / max(1, total), 2), name] for name, count in rows]
+    return Report(document, [f"{total} instructions", Table(["count", "share", "opcode"], cells)])
 
 
 def check_report() -> Report:
