@@ -7,12 +7,16 @@ import os
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Callable
 
 from jostle.errors import NotPermitted, needing_extras
 from jostle.server._serve_settings import ServeSettings
 
 _STOP_SECONDS = 5
+_SWITCH_SECONDS = (
+    0.0002  # the event loop waits so long for a thread that computes, at each of its writes
+)
 
 
 def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> None:
@@ -47,6 +51,7 @@ def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> N
         server = PatientServer(config, settings, listening, lambda: announce(address))
     except OSError as error:  # of TLS, too
         raise NotPermitted(f"the certificate cannot be read: {error}") from None
+    sys.setswitchinterval(_SWITCH_SECONDS)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     # uvicorn raises the signal again once it has ended; by then everything is done.

@@ -5,6 +5,7 @@ Attackers come from 127.0.0.1; who asks whether it is alive does, too: nothing i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 import shutil
@@ -150,20 +151,95 @@ def test_what_is_not_read_in_time_is_given_up() -> None:
     assert aborted == [1]
 
 
-def test_a_flood_is_told_to_wait(address: str) -> None:
-    for key in ("wrong", "reader-key"):
-        asked = f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
-        with watched(address):
-            found = []
-            for _ in range(10):
-                with connected(address) as made:
-                    made.sendall(
-                        f"{asked}\r\n".encode() * 99 + f"{asked}Connection: close\r\n\r\n".encode()
-                    )
-                    found.append(answer_of(made))
-        every = b"".join(found)
-        assert every.count(b"HTTP/1.1 429 ") > 100
-        assert b"Retry-After: 1" in every or b"retry-after: 1" in every
+def request_of(path: str = "/v1/models", key: str = "reader-key", **headers: str) -> bytes:
+    given = {"Host": "localhost", "Authorization": f"Bearer {key}", **headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode()
+
+
+FLOODS = {
+    "a key": (request_of(), {200, 429}),
+    "no key": (request_of(key="wrong"), {401, 429}),
+    "another host": (request_of(Host="evil.example"), {403, 429}),
+    "another origin": (request_of(Origin="http://evil.example"), {403, 429}),
+    "no origin at all": (request_of(Origin="http://["), {403, 429}),
+    "no such operation": (request_of("/x"), {404, 429}),
+    "whether it is alive": (request_of("/healthz"), {200, 429}),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_flood_is_told_to_wait(address: str, kind: str) -> None:
+    """Every answer counts, of whatever status; those that refuse end the connection."""
+    asked, expected = FLOODS[kind]
+    found, lines = list[int](), [b""]
+    with watched(address):
+        while 429 not in found[-1:]:
+            with connected(address) as made:
+                made.sendall(asked * 200)
+                lines = answer_of(made).split(b"HTTP/1.1 ")[1:]
+            statuses = [int(line[:3]) for line in lines]
+            assert not {401, 403, 429} & set(statuses[:-1])
+            found += statuses
+    assert set(found) <= expected
+    assert b"retry-after: " in lines[-1].lower()
+
+
+def test_one_connection_has_few_requests_under_way() -> None:
+    """What a client sends ahead is not parsed before its turn, and all of it is answered in the end."""
+    uvicorn = pytest.importorskip("uvicorn")
+    from jostle.server.http._protocol import PatientProtocol, Turns
+
+    most, sent, body = 0, 2000, b"x" * 100
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal most
+        most = max(most, len(made[0].pipeline) + 1)
+        parts = [await receive()]
+        while parts[-1]["more_body"]:
+            parts.append(await receive())
+        assert b"".join(one["body"] for one in parts) == body
+        await asyncio.sleep(0)
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    made: list[Any] = []
+
+    def connection() -> Any:
+        config = uvicorn.Config(app, log_config=None)
+        config.load()
+        one = PatientProtocol(config, uvicorn.server.ServerState(), {})
+        one.turns = Turns()
+        made.append(one)
+        return one
+
+    async def ask() -> int:
+        server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
+        writer.write((head + body) * sent)
+        answers = [await reader.readuntil(b"\r\n\r\n") for _ in range(sent)]
+        writer.close()
+        server.close()
+        return sum(one.startswith(b"HTTP/1.1 204 ") for one in answers)
+
+    assert asyncio.run(ask()) == sent
+    assert most <= 16
+
+
+def test_a_request_of_millions_of_parts_is_not_parsed(start: Start) -> None:
+    service = start()
+    for part in ("{}", "[]", '{"a":[]}'):
+        asked = f'{{"items":[{",".join([part] * 300_000)}]}}'
+        found = service.http.post("/v1/predict", content=asked)
+        assert (found.status_code, "objects and lists" in found.text) == (413, True)
+
+
+def test_large_requests_cost_their_bytes(start: Start) -> None:
+    service = start(most_per_second=10.0)
+    asked = {"items": [{"workload": "w00", "platform": "p0", "corunners": []}] * 2000}
+    assert service.http.post("/v1/predict", json=asked).status_code == 200
+    assert service.http.post("/v1/predict", json=asked).status_code == 429
 
 
 SMUGGLED = (
@@ -198,7 +274,8 @@ def test_no_second_request_is_smuggled(address: str, headers: bytes) -> None:
 
 @pytest.mark.parametrize(
     "host", [b"Host: evil.example", b"Host: evil.example:8000", b"Host: localhost.evil.example", b"X: y",
-             b"Host: localhost\r\nHost: evil.example", b"Host: localhost@evil.example"]
+             b"Host: localhost\r\nHost: evil.example", b"Host: localhost@evil.example",
+             b"Host: localhost\r\nOrigin: http://evil.example", b"Host: localhost\r\nOrigin: http://["]
 )  # fmt: skip
 def test_another_host_is_refused(address: str, host: bytes) -> None:
     key = b"Authorization: Bearer admin-key\r\nConnection: close"
@@ -240,7 +317,12 @@ def test_roles(start: Start, tmp_path: Path) -> None:
     assert [status("reader-key", *one) for one in (put, asked)] == [403, 200]
     assert [status("writer-key", *one) for one in (put, asked)] == [200, 200]
     assert status("reader-key", "DELETE", "/v1/placements/a") == 403
-    assert status("reader-key", "POST", "/v1/kubernetes/prioritize", {}) == 403
+    for hold in ("prioritize", "filter"):  # what reserves a slot is a write
+        pod = {"Pod": {"metadata": {"labels": {"jostle/workload": "w00"}}}, "NodeNames": ["east"]}
+        assert status("reader-key", "POST", f"/v1/kubernetes/{hold}", pod) == 403
+        assert status("writer-key", "POST", f"/v1/kubernetes/{hold}", pod) == 200
+        pod["Pod"]["metadata"]["uid"] = "a" * 300  # type: ignore[index]
+        assert status("writer-key", "POST", f"/v1/kubernetes/{hold}", pod) == 422
     # The description is long: strangers do not make the service send it.
     assert service.http.get("/openapi.json").status_code == 401
     assert status("reader-key", "GET", "/openapi.json") == 200
@@ -250,6 +332,12 @@ def test_roles(start: Start, tmp_path: Path) -> None:
     assert status("another-key", *asked) == 200
     (tmp_path / "keys").write_text("see everything another-key\n")
     assert status("another-key", *asked) == 200
+    # But one without keys, or none at all, revokes them all.
+    for revoked in (lambda path: path.write_text("\n# none\n"), Path.unlink):
+        (tmp_path / "keys").write_text("see read another-key\n")
+        assert status("another-key", *asked) == 200
+        revoked(tmp_path / "keys")
+        assert status("another-key", *asked) == 401
 
 
 @pytest.mark.parametrize("text", ["", "# none\n", "a b\n", "a owner c\n", "ä\n"])
@@ -266,6 +354,10 @@ def test_the_rate_is_that_of_each_caller() -> None:
     assert callers.waits("b") == 0
     now[0] += 0.5
     assert [callers.waits("a") for _ in range(3)] == [0, 0, 0.25]
+    now[0] += 1000  # no more than a second's requests at once, and one where that is less
+    assert [callers.waits("a") for _ in range(5)] == [0, 0, 0, 0, 0.25]
+    slow = Callers(None, 0.5, lambda: now[0])
+    assert [slow.waits("a") for _ in range(2)] == [0, 2]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "cluster.example"])

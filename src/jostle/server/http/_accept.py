@@ -17,9 +17,10 @@ from typing import Any
 from uvicorn import Config, Server
 
 from jostle.server._serve_settings import ServeSettings
-from jostle.server.http._protocol import HEADER_SECONDS, PatientProtocol
+from jostle.server.http._protocol import HEADER_SECONDS, PatientProtocol, Turns
 
 _MOST = 1000  # of all clients
+_TURNS = 8  # that a connection has to be heard before others of its client can take its place
 
 
 class Connection:
@@ -86,6 +87,7 @@ class PatientServer(Server):
         self._each, self._certificate = settings.most_connections, Certificate(settings)
         self._certificate.context()
         self._there: dict[str, dict[Connection, None]] = {}  # by address, in their order
+        self._turns = Turns()
         self._accepting: asyncio.Task[None] | None = None
         self._handshakes: set[asyncio.Task[None]] = set()
 
@@ -105,22 +107,32 @@ class PatientServer(Server):
         loop = asyncio.get_running_loop()
         while True:
             try:
-                taken, peer = await loop.sock_accept(self._listening)
+                came = [await loop.sock_accept(self._listening)]
             except OSError:  # no descriptor is left, or the client went away
                 self._make_room(self._largest())
                 await asyncio.sleep(0.01)
                 continue
+            with suppress(OSError):
+                while len(came) < self._each // _TURNS:
+                    came.append(self._listening.accept())
             await asyncio.sleep(0)  # those taken before are heard first, however many wait
-            made = Connection(taken, str(peer[0]))
-            own = self._there.setdefault(made.address, {})
-            own[made] = None
-            if len(own) > self._each:
-                self._make_room(made.address)
-            elif sum(map(len, self._there.values())) > _MOST:
-                self._make_room(self._largest())
-            task = asyncio.create_task(self._serve_one(made))
-            self._handshakes.add(task)
-            task.add_done_callback(self._handshakes.discard)
+            for taken, peer in came:
+                taken.setblocking(False)
+                self._take(Connection(taken, str(peer[0])))
+
+    def _take(self, made: Connection) -> None:
+        own = self._there.setdefault(made.address, {})
+        own[made] = None
+        if len(own) > self._each:
+            self._make_room(made.address)
+        elif sum(map(len, self._there.values())) > _MOST:
+            self._make_room(self._largest())
+        if made not in own:  # all others are busy
+            made.taken.close()
+            return
+        task = asyncio.create_task(self._serve_one(made))
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
 
     def _largest(self) -> str:
         return max(self._there, key=lambda address: len(self._there[address]), default="")
@@ -145,7 +157,7 @@ class PatientServer(Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        protocol.when_lost = lambda: self._gone(one)
+        protocol.turns, protocol.when_lost = self._turns, lambda: self._gone(one)
         loop, tls = asyncio.get_running_loop(), self._certificate.context()
         more: dict[str, Any] = {} if tls is None else {"ssl_handshake_timeout": HEADER_SECONDS}
         try:

@@ -31,7 +31,10 @@ class Caller:
 
 
 def read_keys(path: Path) -> tuple[Caller, ...]:
-    """Lines `NAME ROLE KEY`; a line that is a key alone may do everything. Raises UsageError."""
+    """Read lines `NAME ROLE KEY`; a line that is a key alone may do everything.
+
+    Returns nothing for a file without keys. Raises UsageError.
+    """
     try:
         lines = path.read_text("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -46,8 +49,6 @@ def read_keys(path: Path) -> tuple[Caller, ...]:
             fix = f"Write NAME ROLE KEY, with one of the roles {', '.join(ROLES)}."
             raise UsageError(f"line {number} is not an API key", where=str(path), fix=fix)
         callers.append(Caller(*words))
-    if not callers:
-        raise UsageError("there is no API key", where=str(path))
     return tuple(callers)
 
 
@@ -60,6 +61,8 @@ class Callers:
     def __init__(self, path: Path | None, per_second: float, clock: Callable[[], float]) -> None:
         self.path, self.per_second, self.clock = path, per_second, clock
         self._known = () if path is None else read_keys(path)
+        if path is not None and not self._known:
+            raise UsageError("there is no API key", where=str(path))
         self._signature = path and signature_of(path)
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self.bodies: Counter[str] = Counter()  # bytes that are being received, by address
@@ -79,13 +82,23 @@ class Callers:
 
     def waits(self, name: str) -> float:
         """Seconds until this caller may ask again, 0 where it may now, which then counts."""
-        now = self.clock()
-        left, at = self._buckets.pop(name, (self.per_second, now))
-        left = min(self.per_second, left + (now - at) * self.per_second)
-        self._buckets[name] = (left - 1 if left >= 1 else left), now
+        left = self._left(name)
+        if left >= 1:
+            self.charge(name, 1)
+        return 0.0 if left >= 1 else (1 - left) / self.per_second
+
+    def charge(self, name: str, requests: float) -> None:
+        """Count what was let in already as so many requests, for which this caller waits afterwards."""
+        self._buckets[name] = self._left(name) - requests, self.clock()
+        self._buckets.move_to_end(name)
         if len(self._buckets) > _MOST_BUCKETS:
             self._buckets.popitem(last=False)
-        return 0.0 if left >= 1 else (1 - left) / self.per_second
+
+    def _left(self, name: str) -> float:
+        """Requests that this caller may send at once."""
+        burst, now = max(1.0, self.per_second), self.clock()
+        left, at = self._buckets.get(name, (burst, now))
+        return min(burst, left + (now - at) * self.per_second)
 
     def _read_again(self, path: Path) -> None:
         signature = signature_of(path)
@@ -93,6 +106,7 @@ class Callers:
             return
         self._signature = signature
         try:
-            self._known = read_keys(path)
+            self._known = () if signature is None else read_keys(path)
+            _LOG.warning("%d API keys are taken from now on", len(self._known))
         except UsageError as error:
             _LOG.warning("the keys of before go on to be taken: %s", error)

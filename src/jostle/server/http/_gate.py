@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from jostle.server.http._problems import problem
 from jostle.server.http._running_service import Serving
 
-_ALIVE = {"/healthz", "/readyz"}  # at any rate
+_ALIVE = {"/healthz", "/readyz"}  # at any rate, where a connection begins with it
 _OPEN = {"/", *_ALIVE}  # without a key
 
 
@@ -50,42 +50,51 @@ class Gate:
 
     def _refused(self, scope: Scope) -> Response | None:
         headers, path = dict(scope["headers"]), scope["path"]
-        host, origin = headers.get(b"host", b"").decode("latin-1"), headers.get(b"origin")
-        hosts = self.service.settings.hosts
-        named = sum(name == b"host" for name, _ in scope["headers"])
-        if named > 1 or (hosts and _name_of(host) not in hosts):
-            return problem(403, "this service is not called by that host name.", "Forbidden")
-        if origin and urlsplit(origin.decode("latin-1")).netloc != host:
-            return problem(403, "a page of another origin may not ask.", "Forbidden")
-        if path in _ALIVE:
-            return None
+        state = scope.setdefault("state", {})
         callers, address = self.service.callers, (scope.get("client") or ("",))[0]
         token = headers.get(b"authorization", b"").removeprefix(b"Bearer ").strip()
         tls = scope.get("extensions", {}).get("tls", {})
         caller = callers.of(token.decode("latin-1"), tls.get("client_cert_name") or "")
         named_by = address if caller is None or callers.path is None else f"key {caller.name}"
-        if seconds := callers.waits(named_by):
+        state["caller"], seconds = named_by, callers.waits(named_by)
+        if seconds and not (path in _ALIVE and state.get("is_first", True)):
             after = {"Retry-After": str(math.ceil(seconds))}
-            return problem(429, "too many requests of one caller.", "TooManyRequests", after)
+            return _closing(429, "too many requests of one caller.", "TooManyRequests", **after)
+        if why := self._is_elsewhere(scope, headers):
+            return _closing(403, why, "Forbidden")
         if path in _OPEN or path.startswith("/page/"):
             return None
         if caller is None:
-            return problem(
-                401,
-                "the API key is missing or wrong. Send Authorization: Bearer KEY.",
-                "Unauthorized",
-                {"WWW-Authenticate": "Bearer"},
-            )
+            why = "the API key is missing or wrong. Send Authorization: Bearer KEY."
+            return _closing(401, why, "Unauthorized", **{"WWW-Authenticate": "Bearer"})
         is_read = scope["method"] in ("GET", "HEAD") or path in self.reads
         role = "administer" if path in self.administers else "read" if is_read else "write"
         if caller.may(role):
             return None
-        return problem(403, f"the key may {caller.role}, not {role}.", "Forbidden")
+        return _closing(403, f"the key may {caller.role}, not {role}.", "Forbidden")
+
+    def _is_elsewhere(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
+        """Why a request was meant for another host, or comes from a page of one; None where it was not."""
+        host, origin = headers.get(b"host", b"").decode("latin-1"), headers.get(b"origin")
+        hosts = self.service.settings.hosts
+        named = sum(name == b"host" for name, _ in scope["headers"])
+        if named > 1 or (hosts and _name_of(host) not in hosts):
+            return "this service is not called by that host name."
+        try:
+            is_other = origin and urlsplit(origin.decode("latin-1")).netloc != host
+        except ValueError:
+            is_other = True
+        return "a page of another origin may not ask." if is_other else None
 
     def _operation(self, path: str) -> str:
         if path.startswith("/v1/placements/"):
             path = "/v1/placements/{id}"
         return path.removeprefix("/v1/").strip("/") or "page" if path in self.paths else "other"
+
+
+def _closing(status: int, sentence: str, error: str, **headers: str) -> Response:
+    """A problem after which the connection ends, so that a further one costs a further connection."""
+    return problem(status, sentence, error, {**headers, "Connection": "close"})
 
 
 def _name_of(host: str) -> str:

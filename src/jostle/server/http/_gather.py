@@ -11,6 +11,7 @@ from typing import Any
 
 from jostle.server.state._served_model import Served
 
+MOST_AT_ONCE = 512  # items, after which the event loop does something else
 ItemsAnswer = Callable[[Served, list[Any], float], Sequence[Any]]
 
 
@@ -33,7 +34,15 @@ class Gatherer:
         return await mine
 
     def _flush(self, key: tuple[int, float], served: Served, confidence: float) -> None:
-        group = self._waiting.pop(key)
+        group, rest, count = self._waiting.pop(key), list[Any](), 0
+        for place, (items, _) in enumerate(group):
+            count += len(items)
+            if count > MOST_AT_ONCE and place:
+                group, rest = group[:place], group[place:]
+                break
+        if rest:  # others than these have a turn before
+            self._waiting[key] = rest
+            asyncio.get_running_loop().call_soon(self._flush, key, served, confidence)
         try:
             answers = self._answer(served, [one for items, _ in group for one in items], confidence)
         except Exception as error:  # each of them is told

@@ -80,8 +80,8 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) ->
     for path, handler in page_handlers().items():
         routes.append(Route(path, handler, include_in_schema=False))
     explained = dict.fromkeys((JostleError, HttpProblem, RecursionError, Exception), _explained)
-    asked = ("/v1/kubernetes/filter", *(f"/v1/{verb}" for verb in verbs))
-    roles = {"reads": frozenset(asked), "administers": frozenset({"/v1/models/back"})}
+    reads, administers = {f"/v1/{verb}" for verb in verbs}, {"/v1/models/back"}
+    roles = {"reads": frozenset(reads), "administers": frozenset(administers)}
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Gate, service=service, paths=frozenset(by_path), **roles)],

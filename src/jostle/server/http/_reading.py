@@ -16,6 +16,9 @@ from jostle.server.asking._fleet_queries import NODE_KEYS, REQUEST_KEYS
 from jostle.server.http._problems import HttpProblem
 
 MOST_BODIES = 8  # of the largest size, that one address may be sending
+LARGE_BODY_BYTES = 16 << 10  # parsed beside the event loop
+REQUEST_BYTES = 8 << 10  # of a body, that count as one more request
+MOST_PARTS = 20  # objects and lists, for each item that is taken
 
 
 async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
@@ -24,6 +27,18 @@ async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise HttpProblem(415, f"the body is {kind[:80]!r}, not application/json.")
+    service = request.app.state.service
+    service.callers.charge(request.scope["state"]["caller"], len(body) / REQUEST_BYTES)
+    if len(body) <= LARGE_BODY_BYTES:
+        return _object_in(body, settings)
+    return await service.reading.ask(lambda: _object_in(body, settings), settings.most_seconds)
+
+
+def _object_in(body: bytes, settings: ServeSettings) -> dict[str, Any]:
+    """Raises HttpProblem. Parsing yields to no other thread, so what would take long is counted before."""
+    parts = body.count(b"{") + body.count(b"[")
+    if parts > MOST_PARTS * settings.most_items and len(body) > LARGE_BODY_BYTES:
+        raise HttpProblem(413, f"{parts} objects and lists in one request. Send it in parts.")
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -73,6 +74,7 @@ class Serving:
         self._not_followed: str | None = None
         self.learning = Learning(self.folder, self.store, settings.learn)
         self.metrics = Metrics()
+        self.reading = Queue("reading")
         self.answers = Queue("answers")
         self.placing = Queue("placing")
         self.writing = Queue("writing")
@@ -97,6 +99,7 @@ class Serving:
         run = {"workload": "a", "platform": "a", "corunners": [], "runtime_seconds": 1.0}
         as_runs([{"id": "a", "run": {**run, "measured_at": "1970-01-01T00:00:00Z"}}])
         self.follow()
+        gc.freeze()  # what is there by now is not searched for garbage each time that a large request is read
 
     async def watch(self, seconds: float = 0.5) -> None:
         """Take new models as they come, for ever."""
@@ -170,7 +173,7 @@ class Serving:
     def close(self) -> None:
         """What a thread is at is waited for a moment. Whoever asked has no answer any more, and a change that
         is not on the disk is not made."""
-        queues = self.answers, self.placing, self.writing
+        queues = self.reading, self.answers, self.placing, self.writing
         for queue in queues:
             queue.close()
         under_way: set[Future[Any]] = set().union(*(queue.open for queue in queues))

@@ -12,6 +12,7 @@ from typing import Any
 from jostle.data import platform_of_node, workload_of
 from jostle.errors import JostleError, UsageError
 from jostle.placement import Node, Request, Requests
+from jostle.server.operations._http_operation import checked_id
 from jostle.server.state._observed_stays import ObservedStay
 
 PREFIX = "jostle/"
@@ -95,7 +96,9 @@ def pod_of(document: Any) -> Pod:
         raise UsageError(
             "the owners, spec or status of the pod are not as Kubernetes has them"
         ) from None
-    return Pod(**names, row=row | {"workload": workload} if workload else {}, **times)
+    pod = Pod(**names, row=row | {"workload": workload} if workload else {}, **times)
+    checked_id(pod.id)
+    return pod
 
 
 def _times(document: Mapping[str, Any]) -> dict[str, Any]:
