@@ -213,20 +213,6 @@ def parquet_rows(path: Path) -> int:
         return pq.ParquetFile(path).metadata.num_rows
 
 
-def parquet_batches(path: Path, version: tuple[str, ...], rows: int) -> Iterator[pa.Table]:
-    """What read_parquet gives, so many rows at a time, without ever holding the whole file."""
-    with _damage_explained(path), open(path, "rb") as whole:
-        _require_content(path, whole)
-    with _damage_explained(path):
-        file = pq.ParquetFile(path)
-        _require_reason(path, file, path.stat().st_size)
-        _require_version(path, file.schema_arrow, version)
-        for batch in file.iter_batches(rows):
-            if not _NAME.fullmatch(path.name):
-                batch.validate(full=True)
-            yield pa.Table.from_batches([batch])
-
-
 def _require_reason(path: Path, file: pq.ParquetFile, size: int) -> None:
     """Refuse what unpacks beyond reason, before it is unpacked: by the footer, or by its rows, of which
     repeats take no room at all. Raises UnreadableFile."""

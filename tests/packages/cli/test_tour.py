@@ -43,7 +43,7 @@ def test_the_tour_measures_learns_and_checks(
 
     # A second tour of the same folder goes on from the first; how it learns was tried by that one.
     quick = jostle.Bag("tree")
-    monkeypatch.setattr("jostle.operations.tour._tour_learning.tour_method", lambda *_: quick)
+    monkeypatch.setattr("jostle.operations.tour._tour_steps.tour_method", lambda *_: quick)
     assert run(["tour", "-o", str(folder), *SHORT, "--sets", "4", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "tour/v1"

@@ -28,15 +28,6 @@ def own_wait_ns() -> int:
     return 0
 
 
-def tree_wait_seconds(pid: int) -> float:
-    """Of a process and all that it started, as far as they live."""
-    total = 0
-    for folder in threads_of(pid, and_children=True):
-        with suppress(OSError, ValueError, IndexError):
-            total += _read(f"{folder}/schedstat")[1]
-    return total * 1e-9
-
-
 class RunQueue:
     """Of one child, from a time on at which it had waited for before_ns."""
 

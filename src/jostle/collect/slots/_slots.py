@@ -66,17 +66,6 @@ def cpu_ns_of(pid: int) -> int:
         return 0
 
 
-def tree_cpu_seconds(pid: int) -> float:
-    """The same of a process and all that it started, those that have ended and were waited for included."""
-    total = 0.0
-    for one in [pid, *descendants(pid)]:
-        total += cpu_ns_of(one) * 1e-9
-        fields = (text_of(f"/proc/{one}/stat") or "").rpartition(")")[2].split()
-        if fields:
-            total += (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-    return total
-
-
 def how_it_ended(code: int, errors: int) -> str:
     """A signal or an exit code, and the last lines of what was written to the file of its standard error."""
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

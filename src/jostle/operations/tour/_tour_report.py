@@ -7,8 +7,8 @@ from pathlib import Path
 from jostle._base.report import Report, Table, duration, percent
 from jostle.data import Colocations
 from jostle.errors import JostleError
-from jostle.operations.tour._tour_learning import Tour
 from jostle.operations.tour._tour_plan import TourPlan
+from jostle.operations.tour._tour_steps import Tour
 
 SHOWN = 12
 

@@ -1,7 +1,8 @@
-"""Learning from what the tour measured, and the answers checked against what was held out."""
+"""The tour: measure into a dataset that every further tour adds to, learn, and check what was held out."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,67 @@ from typing import Any
 import numpy as np
 
 from jostle._base.progress import Progress
-from jostle.collect import Summary
+from jostle.collect import (
+    Campaign,
+    CampaignProgress,
+    MeasureOptions,
+    Summary,
+    available_engines,
+    measure,
+)
 from jostle.data import Runs, read_runs, solo_seconds
-from jostle.errors import NotEnoughRuns
+from jostle.errors import MissingExtra, NotEnoughRuns, UnreadableFile
 from jostle.models import Model, fit
 from jostle.operations.evaluation._error_measures import error_measures, metrics_of
 from jostle.operations.tour._tour_plan import TourPlan
 
 HELD_OUT = 0.25
+NEEDED = {"wasmtime": "measure", "jax": "fit", "optax": "fit", "scipy": "fit"}
+
+
+def check_tour() -> None:
+    """Before minutes are spent: whether all that the tour needs is installed. Raises MissingExtra."""
+    from importlib.util import find_spec
+
+    for module, extra in NEEDED.items():
+        if find_spec(module) is None:
+            raise MissingExtra(module, extra)
+
+
+def measure_tour(
+    folder: Path, plan: TourPlan, *, progress: Callable[[CampaignProgress], None] | None = None
+) -> Summary:
+    """Measure into `folder`/dataset; returns the campaign's Summary.
+
+    A second tour of the same folder goes on: it finishes what was interrupted, or adds as many sets
+    again.
+    """
+    note, options = folder / "tour.json", MeasureOptions(plan.time_budget_seconds)
+    try:
+        before = int(json.loads(note.read_text("utf-8"))["sets"]) if note.is_file() else 0
+    except (ValueError, KeyError, TypeError):
+        raise UnreadableFile(
+            "not a note of a tour",
+            where=str(note),
+            fix="Remove it: the next tour starts its count anew.",
+        ) from None
+
+    def measured(sets: int) -> Summary:
+        campaign = Campaign(
+            workloads=plan.workloads,
+            engines=tuple(engine for engine in plan.engines if engine in available_engines()),
+            solo_repeats=plan.solo_repeats,
+            sets=sets,
+            window_seconds=plan.window_seconds,
+            seed=plan.seed,
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        note.write_text(json.dumps({"schema": "tour/v1", "sets": sets}) + "\n")
+        return measure(campaign, folder / "dataset", options, progress=progress)
+
+    summary = measured(before or plan.sets)
+    is_old = summary.finished and summary.already == summary.planned
+    return measured((before or plan.sets) + plan.sets) if is_old else summary
 
 
 def hold_out_sets(runs: Runs, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +135,21 @@ def learn_tour(
     model = fit(runs.take(rest), tour_method(), seed=plan.seed, progress=progress)
     seconds = clock() - began
     model.save(folder / "model")
-    return _check(runs.take(held), runs.take(rest), model, measured, seconds, plan.confidence)
+    asked, confidence = runs.take(held), plan.confidence
+    predicted = model.predict(asked.colocations)
+    bound = model.bound(asked.colocations, confidence).seconds
+    solo = solo_seconds(runs.take(rest), asked.colocations)
+    naive = {"solo": solo, "share": solo * (asked.colocations.number_of_corunners + 1)}
+    actual, metrics = asked.runtime_seconds, metrics_of(asked, predicted, {confidence: bound})
+    for name, guess in naive.items():
+        metrics[f"mape_naive_{name}_ratio"] = error_measures(guess, actual).get("mape", np.nan)
+    metrics |= {
+        "held_out_runs": float(len(asked)),
+        "under_bound_runs": float((np.isfinite(bound) & (actual <= bound)).sum()),
+        "bounded_runs": float(np.isfinite(bound).sum()),
+        "confidence": confidence,
+    }
+    return Tour(asked, predicted, bound, solo, metrics, model, measured, seconds)
 
 
 def tour_method() -> Any:
@@ -89,23 +157,3 @@ def tour_method() -> Any:
     from jostle.learn.learners.network import Factorization
 
     return Factorization(members=3)
-
-
-def _check(
-    held: Runs, rest: Runs, model: Model, measured: Summary, seconds: float, confidence: float
-) -> Tour:
-    predicted = model.predict(held.colocations)
-    bound = model.bound(held.colocations, confidence).seconds
-    solo = solo_seconds(rest, held.colocations)
-    workloads = held.colocations.number_of_corunners + 1
-    actual = held.runtime_seconds
-    metrics = metrics_of(held, predicted, {confidence: bound})
-    metrics |= {
-        "mape_naive_solo_ratio": error_measures(solo, actual).get("mape", np.nan),
-        "mape_naive_share_ratio": error_measures(solo * workloads, actual).get("mape", np.nan),
-        "held_out_runs": float(len(held)),
-        "under_bound_runs": float((np.isfinite(bound) & (actual <= bound)).sum()),
-        "bounded_runs": float(np.isfinite(bound).sum()),
-        "confidence": confidence,
-    }
-    return Tour(held, predicted, bound, solo, metrics, model, measured, seconds)
