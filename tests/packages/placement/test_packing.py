@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
 import pytest
 
-import jostle
-from jostle.models import Model
-from jostle.placement import Assignment, Node, Placed, Standard, Unplaced
-from jostle.placement.assign._packing import packed, packing_matrix, relaxed
+from jostle.placement import Assignment, Placed, Standard, Unplaced
 from jostle.placement.assign._packing_columns import Columns
 from jostle.placement.assign._packing_problem import Problem
 
@@ -67,78 +63,6 @@ def test_a_set_is_kept_once_with_its_seconds_in_order() -> None:
     assert (few.worth.tolist(), len(few)) == ([7, 1], 2)
 
 
-def test_what_columns_cost_by_every_goal() -> None:
-    columns = columns_of(SETS)
-    assert columns.cost("most_accepted").tolist() == [1, 0, 1, 0]
-    # For as long as the longest stays: two hours, not the bound of one.
-    hours = np.array([10, 9, 7200, 6]) / 3600
-    assert columns.cost("least_cost") == pytest.approx(hours * [3, 10, 3, 10])
-
-
-def test_room_is_for_slots_memory_counts_and_whom_one_is_apart_from() -> None:
-    memory, free, slots = [1, 2, 3], [4, 6], [2, 3]
-    apart = np.ones((3, 3), bool)
-    apart[0, 2] = apart[2, 0] = False
-    for strict in (False, True):
-        one = problem(has_apart=strict, compatible=apart)
-        for k, place in product((1, 2, 3), (0, 1)):
-            sets = np.array(list(combinations_with_replacement(range(3), k)))
-            expected = [
-                k <= slots[place]
-                and sum(memory[i] for i in items) <= free[place]
-                and not (place == 1 and 1 in items)
-                and all((items == i).sum() <= COUNTS[i] for i in range(3))
-                and not (strict and 0 in items and 2 in items)
-                for items in sets
-            ]
-            assert one.has_room(np.full(len(sets), place), sets).tolist() == expected
-    # Seven slots for six requests; without the kind of node that may take the best one three for five.
-    assert problem().most_worth() == 2 * 1 + 5 + 3 * 2
-    only = np.array([[False, False, False], [True, False, True]])
-    assert problem(permitted=only).most_worth() == 2 + 2 + 2
-    assert problem(permitted=only, slots=np.array([2, 4])).most_worth() == 7
-
-
-def test_the_best_whole_packing_is_that_of_brute_force() -> None:
-    random = np.random.default_rng(0)
-    for _ in range(5):
-        columns = columns_of([])
-        for k in (1, 2):
-            sets = [
-                (p, items)
-                for p in (0, 1)
-                for items in combinations_with_replacement(range(3), k)
-                if random.random() < 0.7 and all(items.count(i) <= COUNTS[i] for i in items)
-            ]
-            columns.add(
-                np.array([p for p, _ in sets]),
-                np.array([items for _, items in sets]),
-                random.uniform(1, 9, (len(sets), k)),
-            )
-        gain, n = columns.worth, len(columns)
-        matrix, limits = packing_matrix(columns).toarray(), np.concatenate([COUNTS, COPIES])
-        for at in range(n):
-            needed = np.bincount(columns.items[at][columns.items[at] >= 0], minlength=3)
-            there = np.bincount([columns.place[at]], minlength=2)
-            assert matrix[:, at].tolist() == [*needed, *there]
-        ways = [
-            np.bincount(way, minlength=n + 1)[:n]
-            for way in combinations_with_replacement(range(n + 1), 3)
-        ]
-        ways = [way for way in ways if (matrix @ way <= limits).all()]
-        best = max(float(gain @ way) for way in ways)
-        found = packed(columns, gain, limit_seconds=5)
-        assert found is not None
-        assert (matrix @ found.x <= limits).all()
-        assert gain @ found.x == pytest.approx(best)
-        assert found.is_optimal
-        program = relaxed(columns, gain)
-        assert best - 1e-6 <= program.value
-        assert program.shares @ gain == pytest.approx(program.value)
-        # A column that the best packing holds costs no more than the program's lead over it.
-        assert (program.value + program.reduced)[found.x > 0].min() >= best - 1e-6
-
-
 def assignment(unplaced: int, *, optimal: bool = False, **more: Any) -> Assignment:
     placed = [
         Placed("b", "w", "n2", "p", 2.0, 4.0),
@@ -176,12 +100,3 @@ def test_an_answer_says_who_is_where_and_who_is_not() -> None:
     empty = Assignment("most_accepted", Standard(), (), 0.0, 0.0, 0.0, 0.0, True, 0)
     assert (empty.is_complete, empty.gap_ratio) == (False, 0.0)
     assert replace(empty, is_optimal=False).gap_ratio == 0.0
-
-
-def test_slots_are_no_more_than_was_ever_calibrated_beside_each_other(model: Model) -> None:
-    here = (jostle.Request("w01", "t", deadline_seconds=1e6),)
-    nodes = [Node("n", "p0", 8), Node("m", "p0", 8, tenants=here)]
-    bounds = jostle.place(model, nodes).bounds
-    asked = [jostle.Request("w00", f"r{i}", deadline_seconds=1e6) for i in range(9)]
-    most = bounds.sets.most_members
-    assert sorted(Problem(asked, bounds).slots.tolist()) == [most - 1, most]
