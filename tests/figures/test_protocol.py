@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from studies.factorization.measures import measure_fit
 from studies.factorization.protocol import Draws, run_protocol
 from studies.rivals.linear import LinearScaling
 from studies.splits import observed_split
+from tests.waiting import wait_for
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -137,11 +137,8 @@ def test_a_kill_loses_only_what_was_in_flight(dataset: Path, tmp_path: Path) -> 
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     cells = tmp_path / "cells"
     try:
-        limit = time.monotonic() + 60
-        while not (cells.is_dir() and len(list(cells.glob("*.parquet"))) >= 2):
-            assert process.poll() is None
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        wait_for(lambda: process.poll() is not None or len(list(cells.glob("*.parquet"))) >= 2)
+        assert process.poll() is None
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

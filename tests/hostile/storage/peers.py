@@ -24,6 +24,7 @@ from jostle.server.asking._search_process import Worker
 from jostle.server.kubernetes._kubernetes_api import ApiServer
 from tests.hostile.storage.carriers import windows
 from tests.hostile.storage.stand_ins import Answer, Cluster, measured
+from tests.waiting import HANGS_SECONDS
 
 
 @contextmanager
@@ -181,7 +182,7 @@ for line in sys.stdin:
     if do == "cut":
         os.kill(os.getpid(), 9)
     if do == "late":
-        time.sleep(60)
+        time.sleep(3600)
     told = {"none": '{"ready": true}', "nonsense": "hello", "another thing": "[1]", "half": '{"rea'}[do]
     os.write(1, told.encode() + b"\\n" * (do != "half"))
     if do == "half":
@@ -193,9 +194,11 @@ def by_slot(do: str) -> Callable[[], Any]:
     def asked() -> Any:
         slot = Slot(program="slot_of_tests")
         try:
-            found = slot.ask({"do": do}, 5.0 if do != "late" else 0.5)
+            found = slot.ask({"do": do}, HANGS_SECONDS if do != "late" else 0.5)
             if why := found.get("failed", "no answer in time" if "timeout" in found else None):
-                assert slot.ask({"do": "none"}, 5.0) == {"ready": True}  # it is begun anew
+                assert slot.ask({"do": "none"}, HANGS_SECONDS) == {
+                    "ready": True
+                }  # it is begun anew
                 raise NotPermitted(why, where="slot", fix="-")
             return found
         finally:
@@ -208,10 +211,10 @@ def by_process(act: Callable[..., Any], *given: Any) -> Callable[[], Any]:
     async def asked() -> Any:
         worker = Worker()
         try:
-            return await worker.do(20.0 if act is not time.sleep else 0.5, act, *given)
+            return await worker.do(HANGS_SECONDS if act is not time.sleep else 0.5, act, *given)
         except (BrokenProcessPool, TimeoutError) as error:
             worker.close()
-            assert await worker.do(20.0, len, "ab") == 2  # it is begun anew
+            assert await worker.do(HANGS_SECONDS, len, "ab") == 2  # it is begun anew
             raise NotPermitted(type(error).__name__, where="process", fix="-") from None
         finally:
             worker.close()
@@ -233,6 +236,6 @@ PEERS: dict[str, dict[str, Callable[[], Any]]] = {
     "process": {
         "none": by_process(len, "ab"),
         "cut": by_process(os._exit, 3),
-        "late": by_process(time.sleep, 60),
+        "late": by_process(time.sleep, 3600),
     },
 }

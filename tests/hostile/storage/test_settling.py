@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,9 +103,14 @@ def test_names_that_the_first_features_do_not_have(tmp_path: Path) -> None:
 
 
 def test_a_run_id_of_two_writers(tmp_path: Path) -> None:
-    two = {"workload": ["a", "b"], "platform": ["p", "q"], "runtime_seconds": [1.0, 2.0]}
+    two: dict[str, Any] = {
+        "workload": ["a", "b"],
+        "platform": ["p", "q"],
+        "runtime_seconds": [1.0, 2.0],
+    }
     first = Runs.from_columns(**two, run_id=["x", "y"])
-    second = Runs.from_columns(**two | {"runtime_seconds": [3.0, 4.0]}, run_id=["z", "y"])
+    other: dict[str, Any] = two | {"runtime_seconds": [3.0, 4.0]}
+    second = Runs.from_columns(**other, run_id=["z", "y"])
     files = at_once(tmp_path, first, second)
     found = read_runs(tmp_path)
     assert found.table.column("run_id").to_pylist() == ["x", "y", "z"]

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,10 +26,10 @@ from jostle.collect import (
 from jostle.collect.campaign._worker import _unpacked, pack
 from jostle.data import Dataset
 from jostle.errors import NotPermitted
+from tests.waiting import HANGS_SECONDS, wait_for
 
 pytest.importorskip("distributed", reason="needs distributed (the extra cluster)")
 
-HANGS_SECONDS = 600.0  # no machine is so slow: what takes longer has hung
 SETTINGS: dict[str, Any] = {
     "workloads": ["sort-s", "edit-s"],
     "engines": ["speed"],
@@ -92,13 +91,6 @@ class Cluster:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + HANGS_SECONDS
-    while not done():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
 
 
 @pytest.fixture

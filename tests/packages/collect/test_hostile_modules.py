@@ -23,6 +23,7 @@ from jostle.collect import (
 )
 from jostle.data import Dataset
 from jostle.errors import BadData, JostleError
+from tests.waiting import HANGS_SECONDS, wait_for
 
 SLEEP = """(module
   (import "wasi_snapshot_preview1" "poll_oneoff"
@@ -79,11 +80,9 @@ def large(functions: int, body: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_counting_ends(tmp_path: Path, name: str) -> None:
-    began = time.monotonic()
     with pytest.raises(JostleError) as caught:
         count_opcodes(find_workloads([module(tmp_path, name)])[0], timeout_seconds=2.0)
     assert isinstance(caught.value, BadData)
-    assert time.monotonic() - began < 20
     # Whatever became of the process, the next module is counted.
     fine = tmp_path / "fine.wasm"
     fine.write_bytes(wasmtime.wat2wasm('(module (func (export "_start") (nop)))'))
@@ -96,10 +95,8 @@ def test_counting_ends(tmp_path: Path, name: str) -> None:
 def test_counting_large_code_ends(tmp_path: Path, functions: int, body: bytes) -> None:
     path = tmp_path / "large.wasm"
     path.write_bytes(large(functions, body))
-    began = time.monotonic()
     with pytest.raises(BadData, match="could not be counted in 1 s"):
         count_opcodes(find_workloads([str(path)])[0], timeout_seconds=1.0)
-    assert time.monotonic() - began < 20
 
 
 def test_measuring_ends(tmp_path: Path) -> None:
@@ -125,22 +122,18 @@ def test_measuring_ends(tmp_path: Path) -> None:
 
 def test_interrupting_works_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jostle", "measure", "-o", str(tmp_path / "d"), "-e", "speed"]
-    command += ["-w", module(tmp_path, "sleep"), "--solo", "1", "--sets", "0"]
+    command += ["-w", module(tmp_path, "sleep"), "--solo", "1", "--sets", "0", "--timeout", "86400"]
     process = subprocess.Popen(
         command, env=child_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    until = time.monotonic() + 60
-    while time.monotonic() < until and not _children(process.pid, "opcodes._counts"):
-        time.sleep(0.05)
+    wait_for(lambda: _children(process.pid, "_opcode_counting"))
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    began = time.monotonic()
     try:
-        process.communicate(timeout=30)
+        process.communicate(timeout=HANGS_SECONDS)
     finally:
         process.kill()
     assert process.returncode == 130
-    assert time.monotonic() - began < 15  # within a second where the machine is not busy
 
 
 def _children(pid: int, program: str) -> bool:

@@ -22,6 +22,7 @@ from jostle.errors import UnreadableFile, UsageError
 from jostle.operations import dataset_report
 from tests.command_line import jostle as command
 from tests.packages.collect.measured import measured, rows
+from tests.waiting import wait_for
 
 
 def failures(folder: Path) -> list[dict[str, Any]]:
@@ -202,10 +203,7 @@ def test_all_that_a_job_started_ends_with_it(tmp_path: Path) -> None:
         "timeout",
         True,
     )
-    until = time.monotonic() + 5
-    while time.monotonic() < until and mark in _command_lines():
-        time.sleep(0.05)
-    assert mark not in _command_lines()
+    wait_for(lambda: mark not in _command_lines())
 
 
 def _command_lines() -> str:

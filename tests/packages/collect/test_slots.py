@@ -17,6 +17,7 @@ import wasmtime
 from jostle.collect import CAPACITY, KernelInstance, child_environment, find_workloads, kernels_on
 from jostle.collect.slots._harness import Harness
 from jostle.collect.slots._slots import Slot, gather
+from tests.waiting import HANGS_SECONDS, wait_for
 
 COUNTING = """
   (i32.store (i32.const 0) (i32.add (i32.load (i32.const 0)) (local.get 0)))"""
@@ -68,15 +69,6 @@ def test_a_fresh_instance_forgets_the_last(make_workload) -> None:
         harness.beats(5, 0, 0)
 
 
-def wait_for(condition, seconds: float = 10.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def alive(pid: int) -> bool:
     """Whether the process runs; one that is dead but not yet waited for does not."""
     try:
@@ -89,9 +81,9 @@ def test_a_slot_that_dies_says_how_and_is_started_again() -> None:
     slot = Slot()
     first = slot.pid
     os.kill(first, signal.SIGKILL)
-    assert wait_for(lambda: not alive(first))
+    wait_for(lambda: not alive(first))
     slot.send({"do": "checksum"})
-    answers = gather([slot], time.monotonic() + 10, lambda: False)
+    answers = gather([slot], time.monotonic() + HANGS_SECONDS, lambda: False)
     assert answers is not None
     assert "signal SIGKILL" in answers[0]["failed"]
     slot.pin([min(os.sched_getaffinity(0))])
@@ -105,7 +97,7 @@ def test_silence_ends_at_the_deadline_and_waiting_when_told_to_stop() -> None:
     _ = slot.pid
     assert gather([slot], time.monotonic() + 0.2, lambda: False) == [{"timeout": True}]
     _ = slot.pid
-    assert gather([slot], time.monotonic() + 10, lambda: True) is None
+    assert gather([slot], time.monotonic() + HANGS_SECONDS, lambda: True) is None
     slot.kill()
 
 
@@ -118,7 +110,7 @@ if sys.argv[1] == "busy":
     loop = sys.argv[2]
     slot.send({"do": "prepare", "engine": "speed", "module": loop, "digest": "", "argument": 1})
     slot.send({"do": "go", "start_ns": 0, "until_ns": 2**62, "repeats": 1})
-time.sleep(60)
+time.sleep(3600)
 """
 
 
@@ -137,5 +129,5 @@ def test_slots_die_with_a_parent_that_is_killed(state: str, make_workload) -> No
     assert alive(child)
     parent.kill()
     parent.wait()
-    assert wait_for(lambda: not alive(child))
+    wait_for(lambda: not alive(child))
     parent.stdout.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -166,16 +165,3 @@ def test_colocations_need_numpy_only():
         "assert not {'pyarrow', 'pandas', 'jax'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_many_rows_are_coded_without_a_step_per_row():
-    n = 300_000
-    random = np.random.default_rng(0)
-    known = [f"workload {number}" for number in range(200)]
-    workload = [known[code] for code in random.integers(200, size=n)]
-    beside = [[known[a], known[b]] for a, b in random.integers(200, size=(n, 2))]
-    start = time.process_time()
-    found = Colocations.from_columns(workload=workload, platform=workload, corunners=beside)
-    # Some 0.3 s of processor time; the limit only catches a return to Python loops.
-    assert time.process_time() - start < 3
-    assert found.number_of_corunners.sum() == 2 * n
