@@ -7,7 +7,7 @@ from .read._importer import Importer as Importer
 from .read._importer import importer_named as importer_named
 from .read._importer import importer_names as importer_names
 from .read._job_log import ImportedLog as ImportedLog
-from .read._job_log import MadeOfLog as MadeOfLog
+from .read._job_tables import MadeOfLog as MadeOfLog
 from .read._kubernetes_pods import KubernetesImport as KubernetesImport
 from .read._memory_needs import with_memory_counters as with_memory_counters
 from .read._pairs_csv import PairsImport as PairsImport
@@ -17,6 +17,8 @@ from .read._profile_importers import PerfImport as PerfImport
 from .read._profile_importers import ProfileImport as ProfileImport
 from .read._runs_table import CsvImport as CsvImport
 from .read._runs_table import ParquetImport as ParquetImport
+from .read._scheduler_log import JobsImport as JobsImport
+from .read._scheduler_log import SacctImport as SacctImport
 from .read._series import Series as Series
 from .read._series_importers import PrometheusImport as PrometheusImport
 from .read._series_importers import SeriesImport as SeriesImport
@@ -24,8 +26,6 @@ from .read._series_times import cut_traces as cut_traces
 from .read._series_traces import Cut as Cut
 from .read._series_traces import traces_of as traces_of
 from .read._service_windows import WindowsImport as WindowsImport
-from .read._slurm_log import JobsImport as JobsImport
-from .read._slurm_log import SacctImport as SacctImport
 from .read._trace_readers import RecordedRun as RecordedRun
 from .read._trace_readers import TraceReader as TraceReader
 from .read._trace_readers import read_any as read_any

@@ -12,19 +12,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle.data.read._log_cells import NO_TIME, nodes_of
-from jostle.data.read._log_sweep import Company, Stays, companies
-from jostle.data.read._mixed_names import groups_apart
-from jostle.data.runs._name_columns import filled, lists_from_codes, number_text, text_from_codes
+from jostle.data.read._job_tables import STATUS, JobArrays, MadeOfLog, LogTally, run_ids, table_of
+from jostle.data.read._log_cells import nodes_of
+from jostle.data.read._log_sweep import Stays, companies
+from jostle.data.runs._name_columns import filled, number_text
 from jostle.data.runs._runs import Runs
-from jostle.data.runs._runs_columns import columns_table
-from jostle.data.runs._segments import longest_company, stretches_column
 from jostle.data.store._dataset import Dataset
 from jostle.data.tables.arrow_compute import pc
+from jostle.data.tables.moments import NO_TIME, times_of
+from jostle.data.tables.quantities import (
+    OK,
+    OUT_OF_MEMORY,
+    PENDING,
+    RUNNING,
+    ColumnOfNumbers,
+    is_nothing,
+    numbers_in,
+)
 from jostle.errors import BadData, UnreadableFile
 
-OK, FAILED, TIMEOUT, RUNNING = range(4)
-_STATUS = np.array(["ok", "failed", "timeout"])
 _SLICES_OF_A_FILE = 3
 _IDS_AT_ONCE = 500_000
 
@@ -32,8 +38,11 @@ _IDS_AT_ONCE = 500_000
 @dataclass
 class JobBatch:
     """n jobs as a reader of logs gives them. id, node, workload, state: text. start, end: (n,) int64
-    microseconds since 1970, NO_TIME where there is none. outcome: (n,) int8. bad: {why: which rows are left
-    aside}. unsure: (n,) whether they may have been an hour later."""
+    microseconds since 1970, NO_TIME where there is none. outcome: (n,) int8. bad: {why: which rows are no
+    jobs}. odd: {why: which are jobs whose times are not known: nobody knows when they were beside others}.
+    bounds: (n,) from when on and until when a job may have been there, where its times do not
+    say. unsure: (n,) which may have run an hour later. user: names. peak, requested: (n,) bytes, NaN where
+    not known. covariates: (n,) texts by name."""
 
     id: Any
     node: Any
@@ -43,31 +52,13 @@ class JobBatch:
     end: np.ndarray
     outcome: np.ndarray
     bad: dict[str, np.ndarray] = field(default_factory=dict)
+    odd: dict[str, np.ndarray] = field(default_factory=dict)
+    bounds: tuple[np.ndarray, np.ndarray] | None = None
     unsure: np.ndarray | None = None
-
-
-@dataclass
-class MadeOfLog:
-    """What an import of a log made. jobs: rows of jobs. runs: of those that could be. added: of those that
-    the dataset had not. status, left_aside: counts by name. stretches: of a run, in the mean. workloads,
-    once: names, and those of one run. sets, on_one_node: sets met at least twice, and of those the ones
-    that only one node had, whose slowdowns cannot be told from that node's own. several: names whose times
-    beside the same company are in groups, as of several programs."""
-
-    jobs: int = 0
-    runs: int = 0
-    added: int = 0
-    status: dict[str, int] = field(default_factory=dict)
-    left_aside: dict[str, int] = field(default_factory=dict)
-    stretches: float = 0.0
-    platforms: int = 0
-    runs_of_a_platform: float = 0.0
-    workloads: int = 0
-    once: int = 0
-    sets: int = 0
-    on_one_node: int = 0
-    several: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    user: Any = None
+    peak: np.ndarray | None = None
+    requested: np.ndarray | None = None
+    covariates: dict[str, Any] = field(default_factory=dict)
 
 
 class ImportedLog:
@@ -89,26 +80,63 @@ class ImportedLog:
         self._since, self._until = since, until
         self.rule = "{name:^[a-z]+}"  # one that cuts names, as an example
         self._parts: list[tuple[Any, ...]] = []
+        self._texts: list[dict[str, Any]] = []  # covariates
+        self._lost: list[tuple[np.ndarray, ...]] = []  # node lists, from when on, until when
         self._codes: tuple[dict[str, int], ...] = ({}, {}, {})  # node lists, workloads, states
+        self._users: set[str] = set()
+        self._last: tuple[str, int] = ("", -1)  # a job's number, and its place in the last part
         self.left_aside: Counter[str] = Counter()
         self.notes: list[str] = []
-        self.jobs = self.unsure = 0
+        self.understood: list[str] = []
+        self.jobs = 0
+        self.is_partial = False  # whether others may have run who are not in the log
+
+    @property
+    def users(self) -> int:
+        """How many different users its jobs have, two for several; 0 where it does not say."""
+        return len(self._users)
+
+    @property
+    def a_user(self) -> str:
+        """One of them."""
+        return min(self._users, default="")
 
     def add(self, batch: JobBatch) -> None:
         """Take these jobs in."""
-        self.jobs += len(batch.start)
-        start, end, good = batch.start, batch.end, np.ones(len(batch.start), bool)
-        never = start == NO_TIME
-        reasons = {
-            **batch.bad,
-            "they never started": never,
-            "they have no end": (end == NO_TIME) & (batch.outcome != RUNNING) & ~never,
-            "they took no time": (end != NO_TIME) & ~never & (end <= start),
-        }
-        for reason, rows in reasons.items():
-            self.left_aside[reason] += int((rows & good).sum())
-            good &= ~rows
-        self.unsure += 0 if batch.unsure is None else int((batch.unsure & good).sum())
+        n, start, end = len(batch.start), batch.start, batch.end
+        self.jobs += n
+        peak, outcome = self._with_steps(batch)
+        good = np.ones(n, bool)
+
+        def aside(reason: str, rows: np.ndarray) -> np.ndarray:
+            nonlocal good
+            rows = rows & good
+            self.left_aside[reason] += int(rows.sum())
+            good = good & ~rows
+            return rows
+
+        for reason, rows in batch.bad.items():
+            aside(reason, rows)
+        first, last = batch.bounds or (np.full(n, NO_TIME),) * 2
+        is_told = (start != NO_TIME) | (first != NO_TIME)
+        is_over = (end != NO_TIME) & (start != NO_TIME)
+        aside(
+            "they never started",
+            (outcome == PENDING) | (~is_told & (end == NO_TIME)) | (~is_told & (outcome != OK)),
+        )
+        aside("they took no time", is_over & (end == start))
+        odd = np.zeros(n, bool)
+        for reason, rows in batch.odd.items():
+            odd |= aside(reason, rows)
+        odd |= aside("it is not known when they began", start == NO_TIME)
+        odd |= aside("they have no end", (end == NO_TIME) & (outcome != RUNNING))
+        if batch.unsure is not None and (later := batch.unsure & good).any():
+            self.notes.append(
+                f"{int(later.sum())} jobs ran in an hour that the clock has twice, and nothing tells when "
+                "(write times with an offset): beside whom is not known"
+            )
+            odd = odd | later
+        self._lose(batch, odd, first, last)
         at = pa.array(np.flatnonzero(good))
         codes = [
             self._code(known, column.take(at))
@@ -116,9 +144,92 @@ class ImportedLog:
                 self._codes, (batch.node, batch.workload, batch.state), strict=True
             )
         ]
-        running = (batch.outcome == RUNNING) | (end == NO_TIME)
+        running = (outcome == RUNNING) | (end == NO_TIME)
         end = np.where(running, NO_TIME, end)
-        self._parts.append((batch.id.take(at), *codes, start[good], end[good], batch.outcome[good]))
+        if batch.user is not None and len(self._users) < 2:
+            users = pc.unique(batch.user.take(at)).to_pylist()
+            self._users |= {user for user in users if user and not is_nothing(user)}
+        requested = np.full(n, np.nan) if batch.requested is None else batch.requested
+        self._texts.append({name: column.take(at) for name, column in batch.covariates.items()})
+        self._parts.append(
+            (
+                batch.id.take(at),
+                *codes,
+                start[good],
+                end[good],
+                outcome[good],
+                peak[good],
+                requested[good],
+            )
+        )
+        if n and batch.peak is not None and good.any():
+            place = int(np.flatnonzero(good)[-1])
+            self._last = str(batch.id[place].as_py()), int(good.sum()) - 1
+
+    def _with_steps(self, batch: JobBatch) -> tuple[np.ndarray, np.ndarray]:
+        """(peak, outcome) of the jobs with those of their steps, which stand below them."""
+        n, outcome = len(batch.start), batch.outcome.copy()
+        peak = np.full(n, np.nan) if batch.peak is None else batch.peak.copy()
+        steps = batch.bad.get("they are steps of jobs", np.zeros(n, bool))
+        wanted = np.flatnonzero(steps & (np.isfinite(peak) | (outcome == OUT_OF_MEMORY)))
+        if not len(wanted):
+            return peak, outcome
+        owner = np.maximum.accumulate(np.where(steps, -1, np.arange(n)))[wanted]
+        names = batch.id.take(pa.array(wanted))
+        base = pc.list_element(pc.split_pattern(names, ".", max_splits=1), 0)
+        above = batch.id.take(pa.array(np.maximum(owner, 0)))
+        mine = filled(pc.equal(base, above), False).astype(bool) & (owner >= 0)
+        died = outcome[wanted] == OUT_OF_MEMORY
+        np.fmax.at(peak, owner[mine], peak[wanted][mine])
+        outcome[owner[mine & died]] = OUT_OF_MEMORY
+        number, place = self._last
+        for at in np.flatnonzero(owner < 0):  # of the last job of the part before
+            if self._parts and base[int(at)].as_py() == number and place >= 0:
+                before = self._parts[-1]
+                before[7][place] = np.fmax(before[7][place], peak[wanted[at]])
+                before[6][place] = OUT_OF_MEMORY if died[at] else before[6][place]
+        return peak, outcome
+
+    def _lose(self, batch: JobBatch, odd: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
+        """Remember on which nodes jobs may have been whose times are not known, from when until when."""
+        at = np.flatnonzero(odd)
+        if not len(at):
+            return
+        known = np.array([one[at] for one in (batch.start, batch.end, first)])
+        least = np.where(known == NO_TIME, np.iinfo(np.int64).max, known).min(0)
+        most = np.where(batch.start[at] == NO_TIME, np.maximum(batch.end[at], last[at]), last[at])
+        is_unsure = np.zeros(len(odd), bool) if batch.unsure is None else batch.unsure
+        for reason in ("their end is before", "they did not take", "a clock that"):
+            rows = next((r for text, r in batch.odd.items() if text.startswith(reason)), None)
+            if rows is not None:  # both are told, one of them an hour off
+                both = np.maximum(batch.start[at], batch.end[at]) + 3_600_000_000
+                most = np.where(rows[at] | is_unsure[at], both, most)
+        least = np.where(least == np.iinfo(np.int64).max, NO_TIME, least)
+        most = np.where(most == NO_TIME, np.iinfo(np.int64).max, most)
+        codes = (
+            self._code(known, column.take(pa.array(at)))
+            for known, column in zip(self._codes, (batch.node, batch.workload), strict=False)
+        )
+        self._lost.append((*codes, least, most))
+
+    def lose(self, lines: list[list[str]], zone: str) -> None:
+        """Count lines that cannot be read; the times in them say when nobody knows who was beside others."""
+        if not lines:
+            return
+        self.jobs += len(lines)
+        reason = "their lines have more or fewer cells than the header (a delimiter in a name?)"
+        self.left_aside[reason] += len(lines)
+        for cells in lines:
+            times, _, bad = times_of(pa.array(cells, pa.string()), zone)
+            told = times[
+                (times != NO_TIME) & ~bad & np.array([not cell.isdigit() for cell in cells])
+            ]
+            nodes = [cell for cell in cells if cell in self._codes[0]] or list(self._codes[0])
+            if len(told):
+                most = told.max() if len(told) > 1 else np.iinfo(np.int64).max
+                codes = np.array([self._codes[0][node] for node in nodes], np.int32)
+                ends = np.full((2, len(codes)), [[told.min()], [most]])
+                self._lost.append((codes, np.full(len(codes), -1), *ends))
 
     @staticmethod
     def _code(known: dict[str, int], column: Any) -> np.ndarray:
@@ -155,13 +266,13 @@ class ImportedLog:
 
     def _tables(self, made: MadeOfLog) -> Iterator[pa.Table]:
         if not self._parts or not any(len(part[1]) for part in self._parts):
-            raise UnreadableFile("the log holds no job that ran", where=self.source)
+            raise UnreadableFile(_nothing_ran(self.left_aside), where=self.source)
         ids = _plain(pa.chunked_array([_plain(part[0]) for part in self._parts], pa.string()))
         columns = [
             np.concatenate(column) for column in zip(*(p[1:] for p in self._parts), strict=True)
         ]
         self._parts = [(ids, *columns)]
-        names, state, start, end, outcome = columns[1:]
+        names, state, start, end, outcome, peak, requested = columns[1:]
         lists, states = (list(self._codes[i]) for i in (0, 2))
         made.jobs, left = self.jobs, Counter(self.left_aside)
         there = _last_of_each(self.campaign, ids, start)
@@ -195,26 +306,28 @@ class ImportedLog:
             np.where(is_open, np.maximum(horizon, start + 1), end)[job],
             is_run[job],
         )
+        unknown = self._beside_unknown(stays, stays_of, is_open[job])
         made.runs = int(is_run.sum())
         made.status = {
             str(name): n
-            for code, name in enumerate(_STATUS)
+            for code, name in enumerate(STATUS)
             if (n := int((outcome[is_run] == code).sum()))
         }
-        about = _Jobs(
+        about = JobArrays(
             ids, names, state, start, end, outcome, np.array(states), np.array(list(self._codes[1])),
             np.array(node_names), platforms, np.array(sorted(self._platform_names(node_names))),
-            self.campaign, self.rule,
+            self.campaign, self.rule, peak, requested, unknown, self._read_covariates(made),
         )  # fmt: skip
-        tally = _Tally(len(about.workload_names))
+        tally = LogTally(len(about.workload_names))
         batch: list[pa.Table] = []
         for company in companies(stays):
-            batch.append(_table(about, company, job, stays.node, tally))
+            batch.append(table_of(about, company, job, stays.node, tally))
             if len(batch) == _SLICES_OF_A_FILE:
                 yield pa.concat_tables(batch)
                 batch = []
         if batch:
             yield pa.concat_tables(batch)
+        made.unknown_corunners = tally.unknown
         left["their company changed too often"] += made.runs - tally.runs
         made.runs = tally.runs
         made.left_aside = {reason: n for reason, n in left.items() if n}
@@ -223,6 +336,51 @@ class ImportedLog:
             raise BadData(f"no job is a run ({why})", where=self.source)
         tally.into(made, about)
         made.notes += self.notes
+        made.understood = [*self.understood, *made.understood]
+        if made.unknown_corunners:
+            made.notes.append(
+                f"{made.unknown_corunners} of {made.runs} runs had co-runners that are not known: they tell "
+                "nothing of slowdowns, and their memory counts"
+            )
+
+    def _beside_unknown(
+        self, stays: Stays, stays_of: list[list[int]], is_open: np.ndarray
+    ) -> np.ndarray | None:
+        """(n,) which stays others may have been beside whose times are not known; None where none was. Where
+        nothing says until when, it counts as twice the longest time that a job of the name took."""
+        if self.is_partial:
+            return np.ones(len(stays.node), bool)
+        if not self._lost:
+            return None
+        lists, names, least, most = (np.concatenate(one) for one in zip(*self._lost, strict=True))
+        longest = np.zeros(len(self._codes[1]) + 1, np.int64)
+        np.maximum.at(longest, stays.workload[~is_open], (stays.end - stays.start)[~is_open])
+        is_bounded = (most == np.iinfo(np.int64).max) & (least != NO_TIME) & (longest[names] > 0)
+        most = np.where(is_bounded, least + 2 * longest[names], most)
+        where = [(node, i) for i, code in enumerate(lists.tolist()) for node in stays_of[code]]
+        unknown = np.zeros(len(stays.node), bool)
+        order = np.lexsort((stays.start, stays.node))
+        node, start = stays.node[order], stays.start[order]
+        for place, i in where:
+            first, last = np.searchsorted(node, (place, place + 1))
+            last = first + int(np.searchsorted(start[first:last], most[i]))
+            mine = order[first:last]
+            unknown[mine[stays.end[mine] > least[i]]] = True
+        return unknown
+
+    def _read_covariates(self, made: MadeOfLog) -> dict[str, Any]:
+        """(n,) numbers or text by name, of all jobs."""
+        read: dict[str, Any] = {}
+        for name in self._texts[0] if self._texts else ():
+            texts = pa.chunked_array(
+                [_plain(part[name]) for part in self._texts], pa.string()
+            ).to_pylist()
+            numbers = numbers_in(texts, base=1024)
+            read[name] = pa.array(numbers.values) if isinstance(numbers, ColumnOfNumbers) else pa.array(
+                [None if is_nothing(text) else text for text in texts], pa.string())  # fmt: skip
+            rule = numbers.rule if isinstance(numbers, ColumnOfNumbers) else "labels"
+            made.understood.append(f"covariate {name}: {rule}")
+        return read
 
     def _edges(
         self, start: np.ndarray, end: np.ndarray, is_open: np.ndarray, notes: list[str]
@@ -254,32 +412,8 @@ class ImportedLog:
         return np.array([place.get(of.get(name, ""), -1) for name in node_names] or [-1], np.int32)
 
 
-@dataclass(frozen=True)
-class _Jobs:
-    id: Any
-    workload: np.ndarray
-    state: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    outcome: np.ndarray
-    state_names: np.ndarray
-    workload_names: np.ndarray
-    node_names: np.ndarray
-    platform: np.ndarray
-    platform_names: np.ndarray
-    campaign: str
-    rule: str
-
-
 def _plain(column: Any) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _run_ids(campaign: str, ids: Any, start: np.ndarray) -> Any:
-    """(n,) text: the cluster, the job's number, and the second of its start: a number may come again."""
-    return pc.binary_join_element_wise(
-        campaign, ids, pa.array(start // 1_000_000).cast(pa.string()), ":"
-    )
 
 
 def _last_of_each(campaign: str, ids: Any, start: np.ndarray) -> np.ndarray:
@@ -289,7 +423,7 @@ def _last_of_each(campaign: str, ids: Any, start: np.ndarray) -> np.ndarray:
     parts = 1 + len(start) // _IDS_AT_ONCE
     for part in range(parts):
         at = np.flatnonzero(second % parts == part)
-        codes = number_text(_run_ids(campaign, ids.take(pa.array(at)), start[at]))
+        codes = number_text(run_ids(campaign, ids.take(pa.array(at)), start[at]))
         latest = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
         latest[codes] = at
         last[latest] = True
@@ -310,96 +444,6 @@ def _nodes(lists: list[str]) -> tuple[list[str], list[list[int]], np.ndarray]:
     return list(names), stays, odd
 
 
-def _table(
-    about: _Jobs, company: Company, job: np.ndarray, node: np.ndarray, tally: _Tally
-) -> pa.Table:
-    at = job[company.stay]
-    ok = about.outcome[at] == OK
-    runtime = pa.array((about.end[at] - about.start[at]) / 1e6)
-    names = about.workload_names.tolist()
-    offsets = np.concatenate([[0], np.cumsum(company.sizes)]).astype(np.int64)
-    rank = np.argsort(np.argsort(about.workload_names, kind="stable"))
-    beside = lists_from_codes(offsets, rank[company.workload], sorted(names))
-    start_seconds = company.offset / 1e6
-    every = stretches_column(company.counts, start_seconds, beside)
-    corunners = longest_company(every, runtime)
-    single = (company.counts == 1) | ~ok
-    tally.add(company, at, about.workload[at], node[company.stay], corunners, names)
-    states = text_from_codes(about.state[at], about.state_names.tolist())
-    return columns_table(
-        workload=text_from_codes(about.workload[at], names),
-        platform=text_from_codes(about.platform[node[company.stay]], about.platform_names.tolist()),
-        corunners=corunners,
-        runtime_seconds=pc.if_else(pa.array(ok), runtime, pa.scalar(None, pa.float64())),
-        measured_at=pa.array(about.start[at], pa.timestamp("us", tz="UTC")),
-        campaign=about.campaign,
-        run_id=_run_ids(about.campaign, about.id.take(pa.array(at)), about.start[at]),
-        status=pa.array(_STATUS[about.outcome[at]].tolist(), pa.string()),
-        reason=pc.if_else(pa.array(ok), pa.scalar(None, pa.string()), states),
-        stretches=pc.if_else(pa.array(single), pa.scalar(None, every.type), every),
-        node=text_from_codes(node[company.stay], about.node_names.tolist()),
-    )
-
-
-class _Tally:
-    """What is counted while tables are made."""
-
-    def __init__(self, workloads: int) -> None:
-        self.runs = self.stretches = 0
-        self._mark = np.random.default_rng(0).integers(1, 2**63, workloads + 1, dtype=np.uint64)
-        self._columns: list[tuple[np.ndarray, ...]] = []  # job, set, node
-
-    def add(
-        self,
-        company: Company,
-        job: np.ndarray,
-        workload: np.ndarray,
-        node: np.ndarray,
-        corunners: Any,
-        names: Any,
-    ) -> None:
-        self.runs += len(company.stay)
-        self.stretches += len(company.offset)
-        place = {name: code for code, name in enumerate(names)}
-        encoded = pc.dictionary_encode(pc.list_flatten(corunners))
-        code = np.array([place[name] for name in encoded.dictionary.to_pylist()], np.int64)
-        sizes = filled(pc.list_value_length(corunners), 0)
-        total = np.zeros(len(workload), np.uint64)
-        if len(encoded):
-            row = np.repeat(np.arange(len(workload)), sizes)
-            np.add.at(total, row, self._mark[code[encoded.indices.to_numpy()]])
-        self._columns.append((job, total * np.uint64(3) + self._mark[workload], node))
-
-    def into(self, made: MadeOfLog, about: _Jobs) -> None:
-        job, sets, nodes = (np.concatenate(one) for one in zip(*self._columns, strict=True))
-        kinds, code, counts = np.unique(sets, return_inverse=True, return_counts=True)
-        code = code.reshape(-1).astype(np.int64)
-        pairs = np.unique(code * (int(nodes.max()) + 1) + nodes)
-        places = np.bincount(pairs // (int(nodes.max()) + 1), minlength=len(kinds))
-        made.sets = int((counts > 1).sum())
-        made.on_one_node = int(((counts > 1) & (places == 1)).sum())
-        made.stretches = self.stretches / self.runs
-        good = np.flatnonzero(about.outcome[job] == OK)
-        names = about.workload[job[good]]
-        number = np.bincount(names, minlength=len(about.workload_names))
-        made.workloads, made.once = int((number > 0).sum()), int((number == 1).sum())
-        if 2 * made.once > made.workloads:
-            one = about.workload_names[np.argmax(number == 1)]
-            made.notes.append(
-                f"{made.once} of {made.workloads} names were met once, such as {str(one)!r}: where they end "
-                f"in a number, let the rule of workloads cut them, such as {about.rule}"
-            )
-        if not len(good):
-            seen = ", ".join(
-                repr(str(about.state_names[k])) for k in np.unique(about.state[job])[:5]
-            )
-            made.notes.append(
-                f"no job ended well: COMPLETED, succeeded, done or ok says so, not {seen}"
-            )
-        platform = about.platform[nodes]
-        of_platform = np.bincount(platform[platform >= 0])
-        made.platforms = int((of_platform > 0).sum())
-        made.runs_of_a_platform = float(np.median(of_platform[of_platform > 0]))
-        company = (code * len(of_platform) + platform)[good]
-        several = groups_apart(names, company, (about.end - about.start)[job[good]] / 1e6)
-        made.several = about.workload_names[several].tolist()
+def _nothing_ran(left: Counter[str]) -> str:
+    why = "; ".join(f"{n}: {reason}" for reason, n in left.items() if n)
+    return f"the log holds no job that ran{f' ({why})' if why else ''}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from jostle.data.read._dcgm_gauges import Series
 from jostle.data.read._job_log import ImportedLog
+from jostle.data.read._log_shapes import documents
 from jostle.data.read._pod_owners import (
     DAEMONS,
     lasting_name,
@@ -20,16 +20,39 @@ from jostle.data.read._pod_owners import (
     platform_of_node,
     workload_of,
 )
+from jostle.data.read._scheduler_log import JobsImport
 from jostle.data.read._service_windows import KINDS, series_of
-from jostle.data.read._slurm_log import JobsImport
-from jostle.data.tables._read_table import file_bytes
+from jostle.data.tables._read_table import file_bytes, text_of
 from jostle.data.tables.prometheus_json import read_matrix
+from jostle.data.tables.quantities import size_of
 from jostle.errors import UnreadableFile
 
 _COLUMNS = (
-    "job", "node", "start", "end", "state", "workload", "namespace", "pod", "owner", "app", "image",
-)  # fmt: skip
+    *(
+        "job",
+        "node",
+        "start",
+        "end",
+        "state",
+        "workload",
+        "namespace",
+        "pod",
+        "owner",
+        "app",
+        "image",
+    ),
+    *("first", "last", "requested"),
+)
 _PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")
+_PRINT = "kubectl get pods,events,nodes -A -o json > pods.json"
+_NO_TIME = "0001-01-01T00:00:00Z"
+_MAIN = ("kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container")
+# Containers that stand beside what a pod is for, and may outlive it.
+_SIDECARS = frozenset(
+    """istio-proxy istio-init linkerd-proxy envoy envoy-proxy cloud-sql-proxy cloudsql-proxy vault-agent
+    fluent-bit fluentd filebeat promtail wait sidecar proxy gcsfuse-sidecar gke-gcsfuse-sidecar otel-collector
+    oauth-proxy kube-rbac-proxy queue-proxy daprd consul-dataplane datadog-agent git-sync""".split()  # noqa: SIM905
+)
 Row = dict[str, str | None]
 
 
@@ -38,7 +61,7 @@ class KubernetesImport(JobsImport):
     """Import what kubectl prints of pods and events, or Prometheus answers of kube-state-metrics.
 
     Of kubectl get pods,events,nodes -A -o json each pod is a job, from the start of its first container to
-    the end of the last, and each earlier life of a container that was restarted is one. Pods that are gone
+    the end of the last (the main one beside sidecars), and so is each earlier life of one. Pods that are gone
     are told by their events, as company. Pods that run on, such as services, are company; who failed, too;
     those of DaemonSets are part of the node. What is drawn or counted for each run is taken off the owner's
     name. Nodes tell the platform: the label jostle/platform, else the type of machine. Of
@@ -47,40 +70,49 @@ class KubernetesImport(JobsImport):
     """
 
     name: ClassVar[str] = "kubernetes"
-    columns: ClassVar[dict[str, tuple[str, ...]]] = {
-        key: (key,) for key in ("job", "node", "start", "end", "state")
-    }
-    cutting_rule: ClassVar[str] = "{namespace}/{owner:^[a-z]+}"
+    usual: ClassVar[str | None] = "kubernetes"
 
     workload: Annotated[
-        str,
+        str | None,
         "What a pod is a run of: its label jostle/workload, else {namespace}/{owner}; or of namespace, "
         "owner, app, pod and image, in braces.",
-    ] = "workload"
+    ] = None
+    container: Annotated[
+        tuple[str, ...],
+        "The container that counts beside sidecars; may be repeated.  [default: as pods say by "
+        "kubectl.kubernetes.io/default-container, or the one called like the pod's owner]",
+    ] = ()
     campaign: Annotated[str, "A name for the cluster: with a pod's uid it tells runs apart."] = (
         "kubernetes"
     )
 
     def _cells(self, log: ImportedLog, where: str) -> Iterator[dict[str, Any]]:
         content, where = file_bytes(self.file)
+        found = documents(text_of(content, where), where) if content.lstrip()[:1] in b"{[" else None
+        if not found:
+            raise UnreadableFile("it is no JSON", where=where, fix=f"Print it so: {_PRINT}")
         try:
-            document = json.loads(content)
-            if isinstance(document, list) or "data" in document:
-                every = _of_series(series_of(read_matrix(document, "", where, KINDS), where))
+            every: list[Row] = []
+            if any("data" in one for one in found if isinstance(one, Mapping)) or isinstance(
+                found[0], list
+            ):
+                every = _of_series(series_of(read_matrix(found, "", where, KINDS), where))
             else:
-                items = document["items"]
+                items = [item for one in found for item in one.get("items", [one])]
                 pods = [one for one in items if one.get("kind", "Pod") == "Pod" and "spec" in one]
                 nodes = [one["metadata"] for one in items if one.get("kind") == "Node"]
                 if nodes and log.platform_of is None:
                     log.platform_of = {one["name"]: platform_of_node(one) for one in nodes}
-                every = [row for pod in pods for row in _lives(pod)]
+                every = [row for pod in pods for row in _lives(pod, self.container)]
                 every += _gone([one for one in items if "involvedObject" in one], every)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableFile(
                 f"no list of pods as kubectl prints it: {type(error).__name__} {error}"[:200],
                 where=where,
-                fix="kubectl get pods,events,nodes -A -o json > pods.json",
+                fix=_PRINT,
             ) from None
+        if not every:
+            raise UnreadableFile("it holds no pod", where=where, fix=f"Print it so: {_PRINT}")
         rows = [row for row in every if row["kind"] not in DAEMONS]
         daemons = len(every) - len(rows)
         log.jobs += daemons
@@ -90,14 +122,17 @@ class KubernetesImport(JobsImport):
             yield {key: pa.array(values, pa.string()) for key, values in texts.items()}
 
 
-def _lives(pod: dict[str, Any]) -> list[Row]:
-    """The pod itself, and when earlier lives of its containers were there without it."""
+def _lives(pod: dict[str, Any], counted: Sequence[str]) -> list[Row]:
+    """The pod itself, and when earlier lives of its containers were there without it. counted: containers
+    that count, by name."""
     about, status = pod["metadata"], pod.get("status") or {}
     labels = about.get("labels") or {}
     texts = labels | (about.get("annotations") or {})
     owner = owner_of(about, texts) or about["name"]
     namespace = about.get("namespace") or "default"
     containers = pod["spec"].get("containers") or [{}]
+    app = labels.get("app.kubernetes.io/name") or labels.get("app") or owner
+    main = _main([one.get("name") or "" for one in containers], counted, texts, (owner, app))
     base: Row = {
         "job": about.get("uid") or f"{about.get('namespace')}/{about['name']}",
         "node": pod["spec"].get("nodeName"),
@@ -106,29 +141,32 @@ def _lives(pod: dict[str, Any]) -> list[Row]:
         "kind": maker_of(about)[0],
         "workload": workload_of(about, texts) or f"{namespace}/{owner}",
         "owner": owner,
-        "app": labels.get("app.kubernetes.io/name") or labels.get("app") or owner,
+        "app": app,
         "image": containers[0].get("image"),
+        "requested": _requested([one for one in containers if one.get("name", "") in main]),
     }
-    states = [(one, one.get("state") or {}) for one in status.get("containerStatuses") or []]
+    listed = status.get("containerStatuses") or []
+    every = [(one, one.get("state") or {}) for one in listed]
+    states = [pair for pair in every if not main or (pair[0].get("name") or "") in main] or every
     stays = [state.get("terminated") or state.get("running") or {} for _, state in states]
-    starts = [one["startedAt"] for one in stays if one.get("startedAt")]
-    ends = [one["finishedAt"] for one in stays if one.get("finishedAt")]
+    starts = [time for one in stays if (time := _told(one.get("startedAt")))]
+    ends = [time for one in stays if (time := _told(one.get("finishedAt")))]
     start, is_over = min(starts, default=None), bool(stays) and len(ends) == len(stays)
-    state = str(status.get("phase") or "Unknown")
-    if (
-        state == "Succeeded"
-        and len(states) > 1
-        and any(one.get("restartCount") for one, _ in states)
-    ):
-        state = "Restarted"  # its time is that of no one run
+    state = _state(status, states, len(states) < len(every))
     lives: list[tuple[str, str, str, str]] = []
     for one, _ in states:
         last = (one.get("lastState") or {}).get("terminated") or {}
-        if last.get("startedAt") and last.get("finishedAt"):
+        if _told(last.get("startedAt")) and _told(last.get("finishedAt")):
             number = f"{base['job']}#{one.get('name')}-{one.get('restartCount', 0)}"
             reason = str(last.get("reason") or "Error")
             lives.append((last["startedAt"], last["finishedAt"], number, reason))
-    rows = [base | {"start": start, "end": max(ends) if is_over else None, "state": state}]
+    row = base | {"start": start, "end": max(ends) if is_over else None, "state": state}
+    if listed and any("terminated" in state for _, state in states) and not (start and is_over):
+        row["first"] = (
+            start or _told(status.get("startTime")) or _told(about.get("creationTimestamp"))
+        )
+        row["last"] = _last_told(about, status)
+    rows = [row]
     until = ""  # a pod is nobody beside itself
     for begin, end, number, reason in sorted(lives):
         begin, end = max(begin, until), min(end, start or end)
@@ -136,6 +174,67 @@ def _lives(pod: dict[str, Any]) -> list[Row]:
             rows.append(base | {"start": begin, "end": end, "state": reason, "job": number})
             until = end
     return rows
+
+
+def _main(
+    names: Sequence[str], counted: Sequence[str], texts: Mapping[str, str], called: Sequence[str]
+) -> frozenset[str]:
+    """The containers that tell a pod's time: those that are named, the default one, the one that is called
+    like owner or app, and else all that are no sidecars."""
+    told = [*(name for name in names if name in counted)]
+    told = told or [texts[key] for key in _MAIN if texts.get(key) in names][:1]
+    told = told or [name for name in names if name in called][:1]
+    return frozenset(told or [name for name in names if name not in _SIDECARS] or names)
+
+
+def _told(time: str | None) -> str | None:
+    return None if not time or time == _NO_TIME else time
+
+
+def _state(
+    status: dict[str, Any], states: Sequence[tuple[Any, dict[str, Any]]], is_part: bool
+) -> str:
+    """Of a pod, by its main containers where others are left out."""
+    over = [state["terminated"] for _, state in states if state.get("terminated")]
+    phase = str(status.get("phase") or "Unknown")
+    if any(one.get("reason") == "OOMKilled" for one in over):
+        return "OOMKilled"
+    if is_part and over and len(over) == len(states):
+        codes = [one.get("exitCode") for one in over]
+        phase = "Succeeded" if all(code == 0 for code in codes) else "Failed"
+    is_again = any(one.get("restartCount") for one, _ in states) and len(states) > 1
+    return (
+        "Restarted" if phase == "Succeeded" and is_again else phase
+    )  # its time is that of no one run
+
+
+def _last_told(about: dict[str, Any], status: dict[str, Any]) -> str | None:
+    """Until when a pod may have run of which that is not told."""
+    turned = [
+        _told(one.get("lastTransitionTime"))
+        for one in status.get("conditions") or []
+        if one.get("status") == "False" and "Ready" in str(one.get("type"))
+    ]
+    return max(filter(None, [*turned, _told(about.get("deletionTimestamp"))]), default=None)
+
+
+def _requested(containers: Sequence[Mapping[str, Any]]) -> str | None:
+    """Bytes of memory that these containers may have together; None where one does not say."""
+    total = 0.0
+    for one in containers:
+        resources = one.get("resources") or {}
+        told = (resources.get("limits") or {}).get("memory") or (
+            resources.get("requests") or {}
+        ).get("memory")
+        if not told:
+            return None
+        text = str(told)
+        unit = "" if text[-1].isdigit() else "B"
+        try:
+            total += size_of(text + unit) if unit else float(text)
+        except ValueError:
+            return None
+    return str(total) if total else None
 
 
 def _of_series(series: list[Series]) -> list[Row]:

@@ -1,97 +1,21 @@
-"""Cells of a log: times, node lists, and which workload a row is of, a column at a time."""
+"""Cells of a log: node lists, rules for workloads, and hours that a clock has twice."""
 
 from __future__ import annotations
 
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
 from itertools import product
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 
-from jostle.data.runs._name_columns import filled
 from jostle.data.tables.arrow_compute import pc
+from jostle.data.tables.moments import NO_TIME
 from jostle.errors import UnknownName, UsageError
 
-NO_TIME = np.iinfo(np.int64).min
-_NONE = pa.array(["", "Unknown", "None", "N/A", "null"])
-_DAY = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
 _MOST_NODES = 100_000
-
-
-def zone_of(name: str) -> str:
-    """The name of a time zone that is known. Raises UsageError."""
-    try:
-        return ZoneInfo(name).key
-    except (ValueError, OSError, KeyError) as error:
-        raise UsageError(
-            f"unknown time zone {name!r}: {error}", fix="Such as Europe/Berlin."
-        ) from None
-
-
-def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) the same in the second pass of
-    an hour that the zone has twice; (n,) bool: cannot be read).
-
-    Cells are ISO 8601, or seconds since 1970; one without an offset is in the zone.
-    """
-    text = pc.fill_null(pc.utf8_trim_whitespace(column), "")
-    first, second = np.full(len(text), NO_TIME), np.full(len(text), NO_TIME)
-    left = ~filled(pc.is_in(text, value_set=_NONE), False).astype(bool)
-
-    def in_zone(some: Any, ambiguous: str) -> Any:
-        local = some.cast(pa.timestamp("us"))
-        return pc.assume_timezone(local, zone, ambiguous=ambiguous, nonexistent="latest")
-
-    ways: list[tuple[str, Callable[[Any], Any]]] = [
-        (r"^\d{1,11}(\.\d+)?$", lambda some: pc.round(pc.multiply(some.cast(pa.float64()), 1e6))),
-        (f"^{_DAY}$", partial(in_zone, ambiguous="earliest")),
-        (rf"^{_DAY}(Z|[+-]\d\d(:?\d\d)?)$", lambda some: some.cast(pa.timestamp("us", "UTC"))),
-    ]
-    for pattern, read in ways:
-        at = np.flatnonzero(left & filled(pc.match_substring_regex(text, pattern), False))
-        if len(at):
-            some = text.take(pa.array(at))
-            first[at] = second[at] = _moments(some, read)
-            if isinstance(read, partial) and zone != "UTC":
-                second[at] = _moments(some, partial(in_zone, ambiguous="latest"))
-            left[at[first[at] != NO_TIME]] = False
-    return first, second, left
-
-
-def _moments(some: Any, read: Callable[[Any], Any]) -> np.ndarray:
-    """NO_TIME where a day is none."""
-    try:
-        values = read(some).cast(pa.int64())
-    except pa.ArrowInvalid:
-        values = pa.array([_one_time(cell, read) for cell in some.to_pylist()], pa.int64())
-    return filled(values, NO_TIME)
-
-
-def _one_time(cell: str, read: Callable[[Any], Any]) -> int | None:
-    try:
-        datetime.fromisoformat(cell).astimezone(UTC)
-        return read(pa.array([cell])).cast(pa.int64())[0].as_py()
-    except (ValueError, OverflowError):
-        return None
-
-
-def spans_of(column: Any) -> np.ndarray:
-    """(n,) float64 seconds of `[D-]HH:MM:SS` or of plain seconds; NaN where it is neither."""
-
-    def read(cell: str | None) -> float:
-        match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)|(\d+)", cell or "")
-        if match is None:
-            return np.nan
-        days, hours, minutes, seconds, plain = (int(part or 0) for part in match.groups())
-        return float(plain + 86_400 * days + 3600 * hours + 60 * minutes + seconds)
-
-    return np.array(_by_value(column, read), np.float64)
 
 
 def in_one_pass(
@@ -122,12 +46,13 @@ def in_one_pass(
 def nodes_of(text: str) -> tuple[str, ...]:
     """The nodes of a list such as `rack[1-2]n[01-03,07],gpu1`; () where it is none. Raises ValueError."""
     names: list[str] = []
-    for part in re.split(r",(?![^\[]*\])", text):
+    text = re.sub(r"/\d+(\*\d+)?(?=[+,\s:]|$)|\b\d+\*", "", text)  # slots of PBS and LSF
+    for part in re.split(r"[,+\s](?![^\[]*\])|:(?=[A-Za-z])", text.replace("None assigned", "")):
         pieces = [_ranges(piece) for piece in re.split(r"(\[[^\]]*\])", part) if piece]
         if np.prod([len(piece) for piece in pieces], dtype=float) + len(names) > _MOST_NODES:
             raise ValueError(f"over {_MOST_NODES} nodes")
         names += ["".join(one).strip() for one in product(*pieces)] if pieces else []
-    return tuple(name for name in names if name and name != "None assigned")
+    return tuple(name for name in names if name)
 
 
 def _ranges(piece: str) -> list[str]:
@@ -166,8 +91,8 @@ class WorkloadRule:
         if not self.columns:
             raise UsageError(f"the rule {rule!r} of workloads names no column")
 
-    def names(self, cells: Mapping[str, Any], where: str) -> Any:
-        """(n,) text. cells: columns by name, in any case. Raises UnknownName."""
+    def names(self, cells: Mapping[str, Any], where: str, empty: str = "no name") -> Any:
+        """(n,) text. cells: columns by name, in any case. empty: of blank cells. Raises UnknownName."""
         known = {name.lower(): column for name, column in cells.items()}
         pieces: list[Any] = []
         for (literal, field, *_), pattern in zip(self._parts, self._patterns, strict=True):
@@ -181,7 +106,9 @@ class WorkloadRule:
         whole = pc.binary_join_element_wise(
             *pieces, "", null_handling="replace", null_replacement=""
         )
-        return pc.if_else(pc.equal(pc.utf8_trim_whitespace(whole), ""), "no name", whole)
+        if len(pieces) == 1 and not empty:
+            return whole
+        return pc.if_else(pc.equal(pc.utf8_trim_whitespace(whole), ""), empty, whole)
 
     def _cut(self, column: Any, pattern: re.Pattern[str] | None) -> Any:
         if pattern is None:
@@ -193,12 +120,12 @@ class WorkloadRule:
                 return cell or "", False
             return (match[1] or "" if pattern.groups else match[0]), True
 
-        pairs = _by_value(column, read)
+        pairs = by_value(column, read)
         self.not_matched += sum(not good for _, good in pairs)
         return pa.array([name for name, _ in pairs], pa.string())
 
 
-def _by_value(column: Any, read: Callable[[str | None], Any]) -> list[Any]:
+def by_value(column: Any, read: Callable[[str | None], Any]) -> list[Any]:
     """What `read` gives of each cell, asked once for each value."""
     encoded = pc.dictionary_encode(column)
     if isinstance(encoded, pa.ChunkedArray):

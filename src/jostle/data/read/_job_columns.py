@@ -1,0 +1,238 @@
+"""Which column of a log holds what of a job, decided on all names, and how its cells are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from jostle._base.untrusted import printable
+from jostle.data.read._job_log import ImportedLog
+from jostle.data.read._job_presets import EXIT_CODES, JobPreset, preset_for, preset_named
+from jostle.data.read._log_cells import WorkloadRule, by_value
+from jostle.data.runs._name_columns import filled
+from jostle.data.tables.arrow_compute import pc
+from jostle.data.tables.moments import NO_TIME, times_of
+from jostle.data.tables.quantities import (
+    OK,
+    RUNNING,
+    duration_of,
+    is_nothing,
+    outcome_of,
+    size_of,
+)
+from jostle.errors import BadData
+
+
+class JobColumns:
+    """Which column of a log holds what, and how cells are read. options: a JobsImport."""
+
+    def __init__(self, options: Any, names: list[str], where: str) -> None:
+        self.where = where
+        known = {name.lower(): name for name in names}
+        told = dict(text.split("=", 1) for text in options.column if "=" in text)
+        self.source = options.preset or options.usual or preset_for(names)
+        if self.source == "sacct" and options.preset is None and "job_id" in known:
+            self.source = preset_for(names)
+        self.preset: JobPreset = preset_named(self.source)
+        self.rules: dict[str, WorkloadRule] = {}
+        for role, spellings in self.preset.columns.items():
+            for one in (told[role],) if role in told else spellings:
+                rule = WorkloadRule(one)
+                if all(name.lower() in known for name in rule.columns):
+                    self.rules[role] = rule
+                    break
+        if options.node is not None:
+            self.rules["node"] = WorkloadRule(options.node)
+        for role in told:
+            if role not in self.rules:
+                WorkloadRule(told[role]).names(
+                    dict.fromkeys(names, pa.array([], pa.string())), where
+                )
+        self._require(names)
+        self.workload = self._workload(options, known)
+        self.has_steps = self.source == "sacct"
+        self.name_of_job = self.rules["job"].columns[0]
+        self.name_of_job = known.get(self.name_of_job.lower(), self.name_of_job)
+        self._covariates = {
+            text.partition("=")[0]: text.rpartition("=")[2] for text in options.covariate
+        }
+        for column in self._covariates.values():
+            WorkloadRule(column).names(dict.fromkeys(names, pa.array([], pa.string())), where)
+        self._took = self.preset.took
+
+    def _require(self, names: list[str]) -> None:
+        lacks = [role for role in ("job", "node") if role not in self.rules]
+        if len({"start", "end", "took"} & set(self.rules)) < 2:
+            lacks += [role for role in ("start", "end") if role not in self.rules]
+        if lacks:
+            spellings = [" or ".join(self.preset.columns[one]) for one in lacks]
+            such = f"--column {lacks[0]}=NAME"
+            raise BadData(
+                f"no column is called {', none '.join(spellings)}",
+                where=self.where,
+                fix=f"{self.preset.printed_by}. Or say "
+                * bool(self.preset.printed_by)
+                + f"{'' if self.preset.printed_by else 'Call one of them so: '}"
+                f"{', '.join(names[:20])}{'' if self.preset.printed_by else '; or say'}, as {such}.",
+            )
+
+    def _workload(self, options: Any, known: dict[str, str]) -> WorkloadRule:
+        if options.workload is not None:
+            return WorkloadRule(options.workload)
+        rules = [WorkloadRule(text) for text in self.preset.workload]
+        return next((r for r in rules if all(c.lower() in known for c in r.columns)), rules[0])
+
+    def of(self, cells: dict[str, Any]) -> dict[str, Any]:
+        """{role: (n,) text}."""
+        return {
+            role: rule.names(cells, self.where, empty="")
+            for role, rule in self.rules.items()
+            if role != "node"
+        }
+
+    def nodes(self, cells: dict[str, Any], named: dict[str, Any]) -> Any:
+        return self.rules["node"].names(cells, self.where, empty="")
+
+    def times(self, key: str, column: Any, zone: str) -> tuple[np.ndarray, np.ndarray]:
+        first, second, bad = times_of(column, zone)
+        if bad.sum() > 0.5 * max(len(bad), 1):
+            at = int(np.flatnonzero(bad)[0])
+            raise BadData(
+                f"row {at + 1} of jobs: the {key} {printable(column[at].as_py())[:60]!r} is not a valid time",
+                where=self.where,
+                fix="Such as 2026-01-31T00:00:00, or seconds since 1970; 01/02/2026 may be either day.",
+            )
+        return first, second
+
+    def unread(self, named: dict[str, Any], zone: str, passed: np.ndarray) -> np.ndarray:
+        bad = np.zeros(len(passed), bool)
+        for key in {"start", "end"} & set(named):
+            bad |= times_of(named[key], zone)[2]
+        return bad & ~passed
+
+    def spans(self, column: Any, starts: Any, ends: Any) -> np.ndarray:
+        """(n,) microseconds. The unit of plain numbers is the source's, or what fits start and end best."""
+
+        def read(cell: str | None) -> tuple[float, bool]:
+            if cell is None or is_nothing(cell):
+                return np.nan, False
+            try:
+                return (
+                    (float(cell), True)
+                    if cell[-1:].isdigit() and ":" not in cell
+                    else (duration_of(cell), False)
+                )
+            except ValueError:
+                return np.nan, False
+
+        pairs = by_value(column, read)
+        values, plain = (
+            (np.array(one) for one in zip(*pairs, strict=True)) if pairs else (np.zeros(0),) * 2
+        )
+        plain = plain.astype(bool)
+        if self._took is None and plain.any():
+            length = ends[0].astype(float) - starts[0]
+            both = (
+                plain & (starts[0] != NO_TIME) & (ends[0] != NO_TIME) & (length > 0) & (values > 0)
+            )
+            apart = {
+                unit: float(np.median(np.abs(np.log(values[both] * unit * 1e6 / length[both]))))
+                for unit in (1.0, 1e-3, 1e-6, 60.0, 3600.0)
+            } if both.any() else {1.0: 0.0}  # fmt: skip
+            self._took = min(apart, key=lambda unit: apart[unit])
+        return np.where(plain, values * (self._took or 1.0), values) * 1e6
+
+    def outcomes(self, named: dict[str, Any], end: np.ndarray, told: dict[str, int]) -> np.ndarray:
+        """(n,). Numbers other than 0 in a column of states are asked about. Raises BadData."""
+        if "state" not in named:
+            return np.where(end == NO_TIME, RUNNING, OK)
+        column = self.rules["state"].columns[0].lower()
+        known = self.preset.states | told
+        texts = pc.unique(named["state"]).to_pylist()
+        numbers = {text for text in texts if text and text.lstrip("-").isdigit()}
+        asked = sorted(numbers - {"0"} - set(known))
+        if asked and column not in EXIT_CODES and not self.preset.states:
+            shown = ", ".join(asked[:5])
+            raise BadData(
+                f"states are numbers, of which only 0 is known: {shown}",
+                where=self.where,
+                fix=f"Say what they mean, such as --state {asked[0]}=failed, or by --column state=NAME which "
+                "column tells.",
+            )
+
+        def read(cell: str | None) -> int:
+            text = (cell or "").strip().lower()
+            if text in known:
+                return known[text]
+            return OK if text == "0" else outcome_of(text)
+
+        codes = np.array(by_value(named["state"], read), np.int64)
+        empty = filled(
+            pc.equal(pc.utf8_trim_whitespace(pc.fill_null(named["state"], "")), ""), True
+        )
+        return np.where(empty.astype(bool) & (end == NO_TIME), RUNNING, codes)
+
+    def sizes(self, key: str, column: Any, n: int, cells: dict[str, Any]) -> np.ndarray:
+        """(n,) bytes, NaN where not known. Of Slurm a task's peak counts for each task, and a CPU's
+        limit for each."""
+        if column is None:
+            return np.full(n, np.nan)
+        unit = self.preset.peak if key == "peak" else self.preset.requested
+        many = {name.lower(): name for name in cells}
+
+        def read(cell: str | None) -> tuple[float, str]:
+            text = (cell or "").strip()
+            each = (
+                text[-1:]
+                if self.source == "sacct" and text[-1:] in "nc" and text[:1].isdigit()
+                else ""
+            )
+            text = text.removesuffix(each)
+            try:
+                plain = text[-1:].isdigit() or text[-1:] == "."
+                value = float(text) * unit if plain else size_of(text, base=self.preset.base)
+            except ValueError:
+                return np.nan, ""
+            return (value if 0 < value < np.inf else np.nan), each
+
+        pairs = by_value(column, read)
+        values = np.array([value for value, _ in pairs], np.float64)
+        counts = {"peak": ("ntasks",), "requested": ("alloccpus", "reqcpus", "ncpus")}[key]
+        times = next((cells[many[name]] for name in counts if name in many), None)
+        if self.source == "sacct" and times is not None:
+            number = np.array(
+                by_value(times, lambda cell: float(cell) if cell and cell.isdigit() else 1.0)
+            )
+            is_each = np.array([each == "c" for _, each in pairs]) | (key == "peak")
+            values = np.where(is_each, values * np.maximum(number, 1.0), values)
+        elif any(each == "c" for _, each in pairs):
+            values = np.where([each == "c" for _, each in pairs], np.nan, values)
+        return values
+
+    def covariates(self, cells: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: WorkloadRule(column).names(cells, self.where, empty="")
+            for name, column in self._covariates.items()
+        }
+
+    def tell(self, log: ImportedLog, options: Any) -> None:
+        """What was understood, and what is not known of who ran."""
+        used = ", ".join(
+            f"{role} from {'+'.join(rule.columns)}" for role, rule in self.rules.items()
+        )
+        log.understood.append(
+            f"columns of {self.source}: {used}; workload from {'+'.join(self.workload.columns)}"
+        )
+        log.understood.append(f"times without an offset are of {options.timezone}")
+        if self.workload.not_matched:
+            log.notes.append(
+                f"{self.workload.not_matched} cells do not match the rule of workloads, and count whole"
+            )
+        if log.users == 1 and not options.all_jobs:
+            log.is_partial = True
+            log.notes.append(
+                f"all jobs are of one user, {printable(log.a_user)[:40]!r}: printed without -a or -A? Who "
+                "else ran beside them is not known (print the log of all users, or say `all_jobs`)"
+            )

@@ -1,0 +1,162 @@
+"""What the logs of known sources call their columns, their units and states: a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from jostle.data.tables.quantities import FAILED, OK, OUT_OF_MEMORY, PENDING, RUNNING, TIMEOUT
+from jostle.errors import require_choice
+
+_KIB, _MIB = 1024.0, 1024.0**2
+ROLES = (
+    "job", "node", "start", "end", "state", "took", "user", "peak", "requested", "first", "last",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobPreset:
+    """columns: {role: names in lower case, or a rule with columns in braces}. workload: rules, the first
+    whose columns are there. needs: columns that tell this source from others. took: seconds of a plain
+    number, None where times tell. peak, requested: bytes of a plain number. base: of KB and its like. states:
+    of its own. cutting: a rule that cuts names, as an example."""
+
+    columns: Mapping[str, tuple[str, ...]]
+    workload: tuple[str, ...]
+    needs: frozenset[str] = frozenset()
+    printed_by: str = ""
+    took: float | None = None
+    peak: float = 1.0
+    requested: float = 1.0
+    base: int = 1024
+    states: dict[str, int] = field(default_factory=dict[str, int])
+    cutting: str = "{workload:^[a-z]+}"
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _preset(columns: str, workload: str, needs: str, printed_by: str, **more: object) -> JobPreset:
+    """columns: `role: name name, role: ...`."""
+    roles = (part.split(":", 1) for part in columns.split(", "))
+    named = {role.strip(): tuple(names.split()) for role, names in roles}
+    return JobPreset(
+        named,
+        tuple(workload.split()),
+        frozenset(needs.split()),
+        printed_by,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+PRESETS: dict[str, JobPreset] = {
+    "sacct": _preset(
+        "job: jobid, node: nodelist, start: start, end: end, state: state, took: elapsedraw elapsed, "
+        "user: user, peak: maxrss, requested: reqmem",
+        "{user}/{jobname} {jobname}", "jobid nodelist start end",
+        "Print it so: sacct -aDP -o JobID,User,JobName,NodeList,Start,End,State,ElapsedRaw,MaxRSS,ReqMem > "
+        "sacct.txt",
+        took=1.0, cutting="{User}/{JobName:^[a-z]+}",
+    ),
+    "sacct-json": _preset(
+        "job: job_id, node: nodes, start: time.start, end: time.end, state: state.current state, "
+        "took: time.elapsed, user: user association.user, peak: peak_bytes, requested: requested_mib",
+        "{user}/{name}", "job_id nodes time.start", "sacct -a --json > sacct.json", took=1.0,
+        requested=_MIB,
+    ),
+    "nextflow": _preset(
+        "job: {task_id}.{attempt} task_id, node: hostname, start: start, end: complete, state: status, "
+        "took: realtime, peak: peak_rss, requested: memory",
+        "{process} {name:^[^\\s(]+}", "task_id realtime",
+        "Ask Nextflow for more: trace.fields = 'task_id,process,name,status,hostname,attempt,submit,start,"
+        "complete,realtime,memory,peak_rss,rchar' in nextflow.config, and nextflow run -with-trace",
+        took=1e-3, states={"cached": PENDING}, cutting="{process:[^:]+$}",
+    ),
+    "htcondor": _preset(
+        "job: {ClusterId}.{ProcId} globaljobid, node: {LastRemoteHost:[^@]+$} {RemoteHost:[^@]+$}, "
+        "start: jobcurrentstartdate jobstartdate, end: completiondate enteredcurrentstatus, "
+        "state: jobstatus, took: remotewallclocktime, user: owner user, peak: memoryusage, "
+        "requested: requestmemory",
+        "{Owner}/{Cmd:[^/]+$}", "clusterid procid",
+        "Print it so: condor_history -json -attributes ClusterId,ProcId,Owner,Cmd,LastRemoteHost,"
+        "JobCurrentStartDate,CompletionDate,JobStatus,MemoryUsage,RequestMemory > jobs.json",
+        peak=_MIB, requested=_MIB,
+        states={"1": PENDING, "2": RUNNING, "3": FAILED, "4": OK, "5": FAILED, "7": RUNNING},
+    ),
+    "pbs": _preset(
+        "job: id, node: exec_host, start: start, end: end, state: exit_status, user: user, "
+        "peak: resources_used.mem, requested: resource_list.mem",
+        "{user}/{jobname}", "exec_host jobname",
+        "Give the accounting records: /var/spool/pbs/server_priv/accounting/YYYYMMDD",
+        states={"-29": TIMEOUT}, cutting="{user}/{jobname:^[a-z]+}",
+    ),
+    "sge": _preset(
+        "job: {job_number}.{task_number}, node: hostname, start: start_time, end: end_time, "
+        "state: exit_status, took: ru_wallclock, user: owner, peak: maxvmem",
+        "{owner}/{job_name}", "hostname job_number start_time",
+        "Give the file accounting of the cell, $SGE_ROOT/default/common/accounting", took=1.0,
+        cutting="{owner}/{job_name:^[a-z]+}",
+    ),
+    "qacct": _preset(
+        "job: {jobnumber}.{taskid} jobnumber, node: hostname, start: start_time, end: end_time, "
+        "state: exit_status, took: ru_wallclock, user: owner, peak: maxvmem",
+        "{owner}/{jobname}", "hostname jobnumber start_time", "qacct -j '*' > jobs.txt", took=1.0,
+    ),
+    "lsf": _preset(
+        "job: {jobid}[{idx}] jobid, node: exechosts exec_host, start: starttime start_time, "
+        "end: eventtime finish_time, state: jstatus stat, user: username user, peak: maxrmem max_mem",
+        "{username}/{jobname} {user}/{job_name} {user}/{name}", "jobid starttime",
+        "Give lsb.acct, or: bjobs -a -u all -o 'jobid user job_name exec_host start_time finish_time stat "
+        "max_mem delimiter=\",\"'",
+        peak=_KIB, states={"64": OK, "32": FAILED, "exit": FAILED},
+    ),
+    "airflow": _preset(
+        "job: {dag_id}.{task_id}.{run_id}.{try_number} {dag_id}.{task_id}.{execution_date} "
+        "{dag_id}.{task_id}.{dag_run_id}.{try_number}, node: hostname, start: start_date, end: end_date, "
+        "state: state, took: duration",
+        "{dag_id}/{task_id}", "dag_id task_id start_date",
+        "Print it so: psql airflow -c \"COPY task_instance TO STDOUT CSV HEADER\" > tasks.csv", took=1.0,
+    ),
+    "kubernetes": _preset(
+        "job: job, node: node, start: start, end: end, state: state, first: first, last: last, "
+        "user: namespace, requested: requested",
+        "workload", "job node start end owner namespace pod", "",
+        cutting="{namespace}/{owner:^[a-z]+}",
+    ),
+    "jobs": _preset(
+        "job: job job_id jobid id task_id, node: node host hostname nodelist machine, "
+        "start: start start_time started started_at begin, end: end end_time ended ended_at finish finished "
+        "complete, state: state status exit_code exit_status exit, took: elapsed elapsedraw duration "
+        "runtime, user: user owner username, peak: peak_memory_bytes peak_rss maxrss "
+        "max_rss, requested: requested_memory_bytes reqmem",
+        "workload", "", "",
+    ),
+}  # fmt: skip
+EXIT_CODES = frozenset(("exit", "exit_code", "exit_status", "exitcode", "failed"))
+# The first and the last of a record of Grid Engine; how many there are between depends on its version.
+SGE_FIRST = _names(
+    "qname hostname group owner job_name job_number account priority submission_time start_time end_time "
+    "failed exit_status ru_wallclock ru_utime ru_stime ru_maxrss"
+)
+SGE_LAST = _names("task_number cpu mem io category iow pe_taskid maxvmem arid ar_submission_time")
+DIED = {
+    "out_of_memory": OUT_OF_MEMORY,
+    "ok": OK,
+    "failed": FAILED,
+    "timeout": TIMEOUT,
+    "running": RUNNING,
+}
+
+
+def preset_for(names: Collection[str]) -> str:
+    """The source whose columns these are, by names in any case; `jobs` where none is known."""
+    lower = {name.lower() for name in names}
+    fits = [name for name, one in PRESETS.items() if one.needs and one.needs <= lower]
+    return fits[0] if fits else "jobs"
+
+
+def preset_named(name: str) -> JobPreset:
+    """Raises UsageError for one that is not known."""
+    require_choice("preset", name, PRESETS)
+    return PRESETS[name]

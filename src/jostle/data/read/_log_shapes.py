@@ -1,0 +1,202 @@
+"""Logs that are no plain tables as columns of text: JSON, records, blocks, fixed widths."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jostle.data.read._job_presets import SGE_FIRST, SGE_LAST
+from jostle.errors import BadData, UnreadableFile
+
+Columns = dict[str, list[str]]
+_PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Z]);([^;]*);(.*)")
+_PAIR = re.compile(r"(\S+?)=(\"[^\"]*\"|\([^)]*\)|\S*)")
+_LSF_AFTER = ("jstatus", "hostfactor", "jobname", "command")
+_DEPTH = 4
+
+
+def shaped(text: str, where: str) -> tuple[str, Columns] | None:
+    """(what it is, columns of text by name) of a log that is no table with a header; None of one that may be.
+
+    Raises UnreadableFile, BadData.
+    """
+    start = text[:4096].lstrip("\ufeff \t\r\n")
+    lines = [line for line in start.splitlines() if line.strip() and not line.startswith("#")][:4]
+    if start[:1] in ("{", "["):
+        return "JSON", _columns(_flat(row) for row in _rows(documents(text, where), where))
+    if any(_PBS.match(line) for line in lines):
+        return "accounting records of PBS", _columns(_pbs(text))
+    if any(line.startswith('"JOB_') for line in lines):
+        return "accounting records of LSF", _columns(_lsf(text, where))
+    if lines and lines[0].count(":") > 35 and "\t" not in lines[0]:
+        return "accounting of Grid Engine", _columns(_sge(text))
+    if lines and (set(lines[0].strip()) == {"="} or re.match(r"\w+ = ", lines[0])):
+        return "blocks of names and values", _columns(_blocks(text))
+    whole = text.splitlines()
+    for at, line in enumerate(whole[1:20], 1):
+        if re.fullmatch(r"\s*-{2,}( +-{2,})+\s*", line):
+            return "columns of fixed width", _columns(_fixed(whole, at, where))
+    return None
+
+
+def documents(text: str, where: str) -> list[Any]:
+    """What JSON documents, one after the other, hold. Raises UnreadableFile."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    text = text.lstrip("\ufeff")
+    try:
+        while at < len(text):
+            if text[at].isspace():
+                at += 1
+                continue
+            document, at = decoder.raw_decode(text, at)
+            found.append(document)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFile(
+            f"not readable JSON: {error}"[:200], where=where, fix="Print it again: was it cut off?"
+        ) from None
+    return found
+
+
+def _rows(found: list[Any], where: str) -> Iterator[Mapping[str, Any]]:
+    for document in found:
+        if isinstance(document, Mapping):
+            lists = [
+                value
+                for value in document.values()
+                if isinstance(value, list)
+                and value
+                and all(isinstance(one, Mapping) for one in value)
+            ]
+            rows = max(lists, key=len) if lists and "job_id" not in document else [document]
+        else:
+            rows = document if isinstance(document, list) else [document]
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise BadData("JSON, but no list of jobs", where=where, fix="Give a list of objects.")
+            yield row
+
+
+def _flat(row: Mapping[str, Any], depth: int = 0) -> dict[str, str]:
+    """Objects inside as `time.start`; {"set": true, "number": 3} of Slurm as 3; lists parted by commas."""
+    flat: dict[str, str] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping) and {"set", "number"} <= set(value):
+            value = value["number"] if value["set"] and not value.get("infinite") else None
+        if isinstance(value, Mapping) and depth < _DEPTH:
+            flat |= {f"{key}.{name}": text for name, text in _flat(value, depth + 1).items()}
+        elif isinstance(value, list) and key == "steps" and depth == 0:
+            flat |= _of_steps(value)
+        elif isinstance(value, list):
+            flat[key] = ",".join(str(one) for one in value if not isinstance(one, Mapping | list))
+        elif value is not None:
+            flat[key] = str(value)
+    if "required.memory_per_node" in flat:
+        flat["requested_mib"] = flat["required.memory_per_node"]
+    return flat
+
+
+def _of_steps(steps: list[Any]) -> dict[str, str]:
+    """Of Slurm's steps the most memory, and whether one of them had too little."""
+    peak, died = 0.0, False
+    for step in steps:
+        try:
+            died |= "OUT_OF_MEMORY" in json.dumps(step.get("state"))
+            tasks = float((step.get("tasks") or {}).get("count") or 1)
+            most = (((step.get("tres") or {}).get("requested") or {}).get("max")) or []
+            peak = max([peak, *(one["count"] * tasks for one in most if one.get("type") == "mem")])
+        except (AttributeError, TypeError, ValueError, KeyError):
+            continue
+    return ({"peak_bytes": str(peak)} if peak > 0 else {}) | ({"died": "1"} if died else {})
+
+
+def _columns(rows: Iterator[dict[str, str]]) -> Columns:
+    listed = list(rows)
+    names = list(dict.fromkeys(itertools.chain.from_iterable(listed)))
+    return {name: [row.get(name, "") for row in listed] for name in names}
+
+
+def _pbs(text: str) -> Iterator[dict[str, str]]:
+    """Of each end of a job its record; of those that have none yet that of their start."""
+    started: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        match = _PBS.match(line)
+        if match is None or match[1] not in "SE" or not match[1]:
+            continue
+        row = {"id": match[2]} | {key: value.strip('"') for key, value in _PAIR.findall(match[3])}
+        if match[1] == "S":
+            started[match[2]] = row | {"exit_status": "running"}
+        else:
+            started.pop(match[2], None)
+            yield row
+    yield from started.values()
+
+
+def _sge(text: str) -> Iterator[dict[str, str]]:
+    for line in text.splitlines():
+        cells = line.split(":")
+        if line.startswith("#") or len(cells) < 36:
+            continue
+        row = dict(zip(SGE_LAST, cells[-len(SGE_LAST) :], strict=True))
+        row |= dict(zip(SGE_FIRST, cells, strict=False))
+        yield row | {"exit_status": row["exit_status"] if row["failed"] in ("", "0") else "failed"}
+
+
+def _blocks(text: str) -> Iterator[dict[str, str]]:
+    """qacct -j and condor_history -long: a name and a value a line."""
+    row: dict[str, str] = {}
+    for line in itertools.chain(text.splitlines(), [""]):
+        if not line.strip() or set(line.strip()) == {"="}:
+            if row:
+                yield row
+            row = {}
+            continue
+        name, _, value = line.partition(" = ") if " = " in line else line.partition(" ")
+        row[name.strip()] = value.strip().strip('"')
+
+
+def _lsf(text: str, where: str) -> Iterator[dict[str, str]]:
+    try:
+        for cells in csv.reader(io.StringIO(text), delimiter=" "):
+            if len(cells) < 30 or cells[0] != "JOB_FINISH":
+                continue
+            asked = int(cells[22])
+            hosts = int(cells[23 + asked])
+            rest = cells[24 + asked + hosts :]
+            row = dict(zip(_LSF_AFTER, rest, strict=False))
+            yield row | {
+                "jobid": cells[3], "eventtime": cells[2], "starttime": cells[10], "username": cells[11],
+                "exechosts": ",".join(dict.fromkeys(cells[24 + asked : 24 + asked + hosts])),
+                "idx": rest[29] if len(rest) > 29 else "0", "maxrmem": rest[30] if len(rest) > 30 else "",
+            }  # fmt: skip
+    except (ValueError, IndexError, csv.Error) as error:
+        raise UnreadableFile(
+            f"not readable as records of LSF: {error}"[:200],
+            where=where,
+            fix="Copy lsb.acct again.",
+        ) from None
+
+
+def _fixed(lines: list[str], at: int, where: str) -> Iterator[dict[str, str]]:
+    """at: the line of dashes, under the names."""
+    spans = [match.span() for match in re.finditer(r"-+", lines[at])]
+    names = [lines[at - 1][first:last].strip() for first, last in spans]
+    for number, line in enumerate(lines[at + 1 :], at + 2):
+        cells = [line[first:last].strip() for first, last in spans]
+        if not line.strip():
+            continue
+        cut = [
+            n
+            for n, cell in zip(names, cells, strict=True)
+            if cell.endswith("+") and n.lower() != "state"
+        ]
+        if cut:
+            raise BadData(
+                f"line {number}: {cut[0]} is cut off with a +", where=where,
+                fix="Print it with -P, which cuts nothing.",
+            )  # fmt: skip
+        yield dict(zip(names, cells, strict=True))

@@ -1,0 +1,203 @@
+"""The cells of a log, some at a time: unpacked, decoded, below the line that names the columns."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from jostle.data.read._log_shapes import shaped
+from jostle.errors import UnreadableFile
+
+_BLOCK = 16 << 20  # bytes at a time
+_HEAD = 1 << 16
+_ABOVE = 20  # lines that may stand above the names
+
+
+class LogStream:
+    """A log. words: what its columns may be called. printed_by: the command that makes one. After reading,
+    understood and notes say what it is, and lost holds the cells of lines that cannot be read."""
+
+    def __init__(self, file: Any, where: str, words: frozenset[str], printed_by: str) -> None:
+        self.file, self.where, self.words, self.printed_by = file, where, words, printed_by
+        self.understood: list[str] = []
+        self.notes: list[str] = []
+        self.lost: list[list[str]] = []
+        self._mended: list[list[str]] = []
+
+    def cells(self) -> Iterator[dict[str, Any]]:
+        """Columns of text by name. Raises UnreadableFile."""
+        if self.where.endswith((".parquet", ".pq")):
+            yield from _parquet_cells(self.file, self.where)
+            return
+        try:
+            with _opened(self.file) as raw:
+                stream = Decoded(raw)
+                head = stream.peek(_HEAD)
+                if not head.strip():
+                    raise UnreadableFile("the file is empty", where=self.where, fix=self._fix)
+                shape = None
+                if _is_no_table(head):
+                    whole = stream.rest()
+                    shape = shaped(whole.decode("utf-8", "replace"), self.where)
+                    stream = Decoded(io.BytesIO(whole))
+                if shape is None:
+                    yield from self._table(stream, head)
+                elif shape[1]:
+                    self.understood.append(f"read as {shape[0]}")
+                    yield {name: pa.array(values, pa.string()) for name, values in shape[1].items()}
+                if stream.is_foreign:
+                    self.notes.append("bytes that are no UTF-8 were read as Latin-1")
+        except (pa.ArrowException, OSError, EOFError) as error:
+            if "Empty CSV" not in str(error):  # a header alone: no job
+                raise _unreadable(error, self.where) from None
+
+    @property
+    def _fix(self) -> str:
+        return f"{self.printed_by}." if self.printed_by else "Its first line names columns."
+
+    def _table(self, stream: Decoded, head: bytes) -> Iterator[dict[str, Any]]:
+        names, delimiter, skipped = self._header(head)
+        for _ in range(skipped + 1):
+            stream.readline()
+        if skipped:
+            self.notes.append(f"{skipped} lines above the names of the columns are left out")
+        if not stream.peek(1):
+            return  # a header alone: no job, and Arrow's reader may abort where it ends at once
+        reader = pyarrow.csv.open_csv(
+            pa.PythonFile(stream, "r"),
+            pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False, column_names=names),
+            pyarrow.csv.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"' if delimiter != "|" else False,
+                invalid_row_handler=lambda row: self._skip(row.text, names, delimiter),
+            ),
+            pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+        for batch in reader:
+            yield dict(zip(names, batch.columns, strict=True))
+        if self._mended:
+            texts = [pa.array(column, pa.string()) for column in zip(*self._mended, strict=True)]
+            yield dict(zip(names, texts, strict=True))
+
+    def _skip(self, text: str, names: list[str], delimiter: str) -> str:
+        cells, free = text.split(delimiter), [name.lower() for name in names]
+        if delimiter == "|" and len(cells) > len(names) and "jobname" in free:
+            at = free.index("jobname")
+            end = at + 1 + len(cells) - len(names)
+            self._mended.append([*cells[:at], "|".join(cells[at:end]), *cells[end:]])
+        elif text.strip():
+            self.lost.append(cells)
+        return "skip"
+
+    def _header(self, head: bytes) -> tuple[list[str], str, int]:
+        """(names, what parts them, lines above them). Raises UnreadableFile."""
+        lines = head.decode("utf-8-sig", "replace").splitlines() or [""]
+        known = [
+            sum(cell.strip(' "').lower() in self.words for cell in line.split(_delimiter(line)))
+            for line in lines[:_ABOVE]
+        ]
+        at = known.index(max(known)) if max(known) > 1 else 0
+        delimiter = _delimiter(lines[at])
+        if delimiter not in lines[at]:
+            raise UnreadableFile("its first line has one cell", where=self.where, fix=self._fix)
+        (names,) = csv.reader([lines[at].strip("\r\n")], delimiter=delimiter)
+        names = [name.strip() or f"column {place}" for place, name in enumerate(names)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            what = f"the column {twice[0]!r} is there more than once"
+            raise UnreadableFile(what, where=self.where, fix="Rename one of them.")
+        return names, delimiter, at
+
+
+def _delimiter(line: str) -> str:
+    return max("|,;\t", key=line.count)
+
+
+def _is_no_table(head: bytes) -> bool:
+    """Whether a log begins as none that has a delimiter and a header does."""
+    lines = [line for line in head.splitlines()[:20] if line.strip()]
+    first = lines[0].lstrip(b"\xef\xbb\xbf \t") if lines else b""
+    dashes = any(set(line.strip()) <= set(b"- ") and b"--" in line for line in lines[1:])
+    parts = sum(first.count(one) for one in (b"|", b",", b";", b"\t"))
+    return (
+        first[:1] in (b"{", b"[", b"#", b"=")
+        or dashes
+        or b" = " in first
+        or first.startswith(b'"JOB_')
+        or (first[2:3] == b"/" and first[19:20] == b";")
+        or (parts == 0 and first.count(b":") > 20)
+    )
+
+
+class Decoded:
+    """A stream in UTF-8, whatever its bytes: what is none counts as Latin-1."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._held, self.is_foreign = b"", False
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def peek(self, count: int) -> bytes:
+        while len(self._held) < count and (part := self._stream.read(count - len(self._held))):
+            self._held += part
+        return self._held[:count]
+
+    def readline(self) -> bytes:
+        line, mark, rest = self._held.partition(b"\n")
+        if not mark:
+            line, rest = line + self._stream.readline(), b""
+        self._held = rest
+        return line + mark
+
+    def rest(self) -> bytes:
+        return b"".join(iter(lambda: self.read(_BLOCK), b""))
+
+    def read(self, count: int) -> bytes:
+        part, self._held = (self._held, b"") if self._held else (self._stream.read(count), b"")
+        try:
+            self._decoder.decode(part, final=not part)
+        except UnicodeDecodeError:
+            self._decoder.reset()
+            self.is_foreign = True
+            return part.decode("latin-1").encode()
+        return part
+
+
+def _opened(file: Any) -> Any:
+    if file == "-":
+        return nullcontext(sys.stdin.buffer)
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as raw:
+            is_packed = raw.read(2) == b"\x1f\x8b"
+        return gzip.open(file) if is_packed else open(file, "rb")
+    return nullcontext(file)
+
+
+def _unreadable(error: Exception, where: str) -> UnreadableFile:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    is_file = not isinstance(error, (FileNotFoundError, IsADirectoryError))
+    fix = "Its first line names columns." if is_file else "Check the name."
+    return UnreadableFile(f"not a readable log: {text.splitlines()[0]}", where=where, fix=fix)
+
+
+def _parquet_cells(file: Any, where: str) -> Iterator[dict[str, Any]]:
+    """Read columns of a Parquet file as text, a batch at a time. Raises UnreadableFile."""
+    try:
+        for batch in pyarrow.parquet.ParquetFile(file).iter_batches():
+            texts = [column.cast(pa.string()) for column in batch.columns]
+            yield dict(zip(batch.schema.names, texts, strict=True))
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(error, where) from None

@@ -1,0 +1,192 @@
+"""Moments as foreign tables write them: ISO, seconds since 1970, days with slashes, names of months."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from jostle.data.tables.arrow_compute import pc
+from jostle.errors import UsageError
+
+NO_TIME = np.iinfo(np.int64).min
+_NONE = pa.array(["", "-", "Unknown", "None", "N/A", "n/a", "null", "NULL", "nan", "NaT", "<none>"])
+_CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?"
+_DAY = rf"\d{{4}}-\d\d-\d\d([T ]{_CLOCK})?"
+_SLASHED = re.compile(
+    r"(\d{1,4})[/.](\d{1,2})[/.](\d{1,4})"
+    r"[ T,]*(?:(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([AaPp][Mm])?"
+)
+# Readings of a clock in finer units than seconds are told by their size: 1e11 s is the year 5138.
+_FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (0.0, 1.0))
+_NAMED = (
+    "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S",
+    "%d-%b-%Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%b %d, %Y @ %H:%M:%S.%f", "%a, %d %b %Y %H:%M:%S %z",
+    "%d/%b/%Y:%H:%M:%S %z", "%b %d %H:%M:%S", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%SZ",
+)  # fmt: skip
+
+
+def zone_named(name: str) -> tzinfo:
+    """A time zone by its IANA name, such as Europe/Berlin. Raises UsageError."""
+    if name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(
+            f"the time zone {name!r} is not known", fix="Give a name such as UTC or Europe/Berlin."
+        ) from None
+
+
+def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) the same in the second pass of
+    an hour that the zone has twice; (n,) bool: cannot be read).
+
+    Cells are ISO 8601; numbers (seconds since 1970, or ms, us, ns by their size); days with slashes or dots
+    whose order the column tells; or as ctime, mails and web servers write them. One without an offset is in
+    the zone.
+    """
+    text = pc.fill_null(
+        pc.utf8_trim_whitespace(pa.array(column) if isinstance(column, list) else column), ""
+    )
+    if isinstance(text, pa.ChunkedArray):
+        text = text.combine_chunks()
+    first, second = np.full(len(text), NO_TIME), np.full(len(text), NO_TIME)
+    left = ~_flags(pc.is_in(text, value_set=_NONE))
+
+    def in_zone(some: Any, ambiguous: str) -> Any:
+        local = pc.replace_substring_regex(some, r"(\.\d{6})\d+$", r"\1").cast(pa.timestamp("us"))
+        return pc.assume_timezone(local, zone, ambiguous=ambiguous, nonexistent="latest")
+
+    def epoch(some: Any) -> Any:
+        numbers = np.asarray(some.cast(pa.float64()))
+        unit = next(unit for least, unit in _FINER if float(np.median(np.abs(numbers))) >= least)
+        return pa.array(
+            np.where(numbers == 0, NO_TIME, np.round(numbers * unit * 1e6)).astype(np.int64)
+        )
+
+    def offset(some: Any) -> Any:
+        return pc.replace_substring_regex(some, r"(\.\d{6})\d+", r"\1").cast(
+            pa.timestamp("us", "UTC")
+        )
+
+    ways: list[tuple[str, Callable[[Any], Any]]] = [
+        (r"^\d{1,19}(\.\d+)?$", epoch),
+        (f"^{_DAY}$", partial(in_zone, ambiguous="earliest")),
+        (rf"^{_DAY} ?(Z|[+-]\d\d(:?\d\d)?)$", offset),
+    ]
+    for pattern, read in ways:
+        at = np.flatnonzero(left & _flags(pc.match_substring_regex(text, pattern)))
+        if len(at):
+            some = text.take(pa.array(at))
+            first[at] = second[at] = _moments(some, read)
+            if isinstance(read, partial) and zone != "UTC":
+                second[at] = _moments(some, partial(in_zone, ambiguous="latest"))
+            if read is epoch:  # 0 says that there is none
+                left[at] = False
+            left[at[first[at] != NO_TIME]] = False
+    at = np.flatnonzero(left)
+    if len(at):
+        cells = text.take(pa.array(at)).to_pylist()
+        first[at] = second[at] = _by_words(cells, zone, 0)
+        if zone != "UTC":
+            second[at] = _by_words(cells, zone, 1)
+        left[at] = first[at] == NO_TIME
+    return first, second, left
+
+
+def seconds_of(column: Any, zone: str = "UTC") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same in float64 seconds, NaN where there is none."""
+    first, second, bad = times_of(column, zone)
+    one, two = (np.where(some == NO_TIME, np.nan, some / 1e6) for some in (first, second))
+    return one, two, bad
+
+
+def moment_of(text: str, zone: str = "UTC") -> float:
+    """Seconds since 1970 of one. Raises ValueError."""
+    (value,), _, _ = seconds_of([text], zone)
+    if np.isnan(value):
+        raise ValueError(f"{text[:60]!r} is not a valid time")
+    return float(value)
+
+
+def _flags(mask: Any) -> np.ndarray:
+    return np.asarray(pc.fill_null(mask, False)).astype(bool)
+
+
+def _moments(some: Any, read: Callable[[Any], Any]) -> np.ndarray:
+    """NO_TIME where a day is none."""
+    try:
+        values = read(some).cast(pa.int64())
+    except pa.ArrowInvalid:
+        values = pa.array([_one_time(cell, read) for cell in some.to_pylist()], pa.int64())
+    return np.asarray(pc.fill_null(values, NO_TIME))
+
+
+def _one_time(cell: str, read: Callable[[Any], Any]) -> int | None:
+    try:
+        return read(pa.array([cell])).cast(pa.int64())[0].as_py()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _by_words(cells: Sequence[str], zone: str, fold: int) -> np.ndarray:
+    """Days with slashes, and names of months."""
+    place, order, known = zone_named(zone), _order(cells), dict[str, int]()
+    for cell in dict.fromkeys(cells):
+        try:
+            moment = _slashed(cell, order) or _named(cell)
+            if moment is not None:
+                moment = moment if moment.tzinfo else moment.replace(tzinfo=place, fold=fold)
+                known[cell] = int(
+                    (moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1)
+                )
+        except (ValueError, OverflowError):
+            continue
+    return np.array([known.get(cell, NO_TIME) for cell in cells], np.int64)
+
+
+def _order(cells: Sequence[str]) -> str:
+    """Of day and month with slashes, as the column tells: `dm`, `md`, or empty where both may be."""
+    matches = [match for cell in dict.fromkeys(cells) if (match := _SLASHED.fullmatch(cell))]
+    pairs = [(int(m[1]), int(m[2])) for m in matches if len(m[1]) < 3]
+    is_day_first = any(one > 12 for one, _ in pairs) or any(
+        "." in m[0].split(" ")[0] for m in matches
+    )
+    is_month_first = any(two > 12 for _, two in pairs)
+    return "" if is_day_first == is_month_first else "dm" if is_day_first else "md"
+
+
+def _slashed(cell: str, order: str) -> datetime | None:
+    match = _SLASHED.fullmatch(cell)
+    if match is None:
+        return None
+    one, two, three = int(match[1]), int(match[2]), int(match[3])
+    if len(match[1]) == 4:
+        year, month, day = one, two, three
+    elif order or one == two:
+        year, (day, month) = three, (one, two) if order == "dm" else (two, one)
+    else:
+        return None
+    year += 2000 if year < 100 else 0
+    hour = int(match[4] or 0)
+    if match[8]:
+        hour = hour % 12 + (12 if match[8].lower() == "pm" else 0)
+    micro = int((match[7] or "0").ljust(6, "0")[:6])
+    return datetime(year, month, day, hour, int(match[5] or 0), int(match[6] or 0), micro)
+
+
+def _named(cell: str) -> datetime | None:
+    for form in _NAMED:
+        try:
+            moment = datetime.strptime(" ".join(cell.split()), form)
+        except ValueError:
+            continue
+        return moment if moment.year > 1900 else None
+    return datetime.fromisoformat(cell)

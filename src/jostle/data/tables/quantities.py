@@ -1,0 +1,222 @@
+"""Texts of foreign tables as quantities: numbers, durations, sizes, shares, states; one rule a column."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.errors import BadData
+
+_SPELLINGS = {
+    1e-9: "ns nsec nanosecond nanoseconds",
+    1e-6: "us µs μs usec microsecond microseconds",
+    1e-3: "ms msec millisecond milliseconds",
+    1.0: "s sec secs second seconds",
+    60.0: "m min mins minute minutes",
+    3600.0: "h hr hrs hour hours",
+    86400.0: "d day days",
+}
+SECONDS = {name: factor for factor, names in _SPELLINGS.items() for name in names.split()}
+_POWERS = {letter: power for power, letter in enumerate("kmgtpe", 1)}
+_NOTHING = frozenset(
+    (
+        "",
+        "-",
+        "--",
+        "n/a",
+        "na",
+        "nan",
+        "none",
+        "null",
+        "nil",
+        "[n/a]",
+        "[not supported]",
+        "unknown",
+    )
+)
+_NOBODY = (_NOTHING - {"unknown"}) | {"alone", "solo", "nobody", "nothing", "idle", "isolated"}
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_COMMA = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][-+]?\d+)?")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_CLOCK = re.compile(
+    r"(?:(\d+)-|(\d+) days?, *)?(?:(\d+):)?(\d{1,4}):(\d\d(?:\.\d+)?)", re.IGNORECASE
+)
+_PART = re.compile(rf"({_NUMBER})\s*([a-zA-Zµμ]+)")
+_SIZE = re.compile(rf"({_NUMBER})\s*([kmgtpe]?)(i?)(b|bytes?)?", re.IGNORECASE)
+_RATE = re.compile(r"(?:[A-Za-z]*/(?:s|sec|second)|[qrtfbi]ps|[A-Za-z]*ops|hz)", re.IGNORECASE)
+
+
+def is_nothing(cell: str) -> bool:
+    """Whether a cell says that nothing is known."""
+    return cell.strip().lower() in _NOTHING
+
+
+def is_nobody(name: str) -> bool:
+    """Whether a name of a co-runner says that there was none."""
+    return name.strip().lower() in _NOBODY
+
+
+def is_rate(unit: str) -> bool:
+    """Whether a unit is one of throughput: steps/s, img/sec, qps, Hz."""
+    return _RATE.fullmatch(unit) is not None
+
+
+def number_of(text: str) -> float:
+    """Read a plain number. Raises ValueError."""
+    if re.fullmatch(_NUMBER, text) is None:
+        raise ValueError(f"{text[:60]!r} is not a number")
+    return float(text)
+
+
+def duration_of(text: str) -> float:
+    """Read seconds of `27m 24s`, `1-02:03:04`, `1 day, 2:03:04`, `1m26.1s` or `20 ms`. Raises ValueError."""
+    if match := _CLOCK.fullmatch(text.strip()):
+        days, more, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return 86400 * (days + more) + 3600 * hours + 60 * minutes + seconds
+    parts = _PART.findall(text)
+    rest = _PART.sub("", text).strip(" ,")
+    units = [SECONDS.get(unit, SECONDS.get(unit.lower())) for _, unit in parts]
+    if not parts or rest or None in units:
+        raise ValueError(f"{text[:60]!r} is no duration such as 20ms, 27m 24s or 1-02:03:04")
+    return sum(
+        float(number) * (unit or 0.0) for (number, _), unit in zip(parts, units, strict=True)
+    )
+
+
+def size_of(text: str, *, base: int = 1000) -> float:
+    """Read bytes of `2.51 GiB`, `12.5 GB` or `4G`. base: of KB and its like; letters alone, as Slurm writes
+    them, and KiB are of 1024. Raises ValueError."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or not (match[2] or match[4]) or (match[3] and not match[2]):
+        raise ValueError(f"{text[:60]!r} is no size such as 2.5 GiB or 12 GB")
+    binary = match[3] or not match[4]
+    return float(match[1]) * (1024 if binary else base) ** _POWERS.get(match[2].lower(), 0)
+
+
+def share_of(text: str) -> float:
+    """Read a share such as 30.93%, as a ratio. Raises ValueError."""
+    if not text.endswith("%"):
+        raise ValueError(f"{text[:60]!r} is no percentage")
+    return number_of(text[:-1].strip()) / 100
+
+
+def factor_of(text: str) -> float:
+    """Read a factor such as 1.32x. Raises ValueError."""
+    if text[-1:] not in ("x", "X", "×"):
+        raise ValueError(f"{text[:60]!r} is no factor such as 1.32x")
+    return number_of(text[:-1].strip())
+
+
+def _comma_of(text: str) -> float:
+    if _COMMA.fullmatch(text) is None and re.fullmatch(r"[-+]?\d+", text) is None:
+        raise ValueError(f"{text[:60]!r} is not a number with a decimal comma")
+    return float(text.replace(".", "").replace(",", "."))
+
+
+def _grouped_of(text: str) -> float:
+    if _GROUPED.fullmatch(text) is None:
+        return number_of(text)
+    return float(text.replace(",", ""))
+
+
+# In this order; the first that reads all cells is the rule of the column.
+_RULES: tuple[tuple[str, Callable[[str], float]], ...] = (
+    ("numbers", number_of),
+    ("numbers, parted by commas in threes", _grouped_of),
+    ("numbers with a decimal comma", _comma_of),
+    ("percentages", share_of),
+    ("factors", factor_of),
+    ("durations", duration_of),
+    ("sizes", size_of),
+)
+KINDS = {"durations": "seconds", "sizes": "bytes", "percentages": "ratio", "factors": "ratio"}
+
+
+@dataclass(frozen=True)
+class ColumnOfNumbers:
+    """values: (n,) float64 in SI base units, NaN where nothing is known. rule: by which they were read.
+    unit: seconds, bytes or ratio where the cells say it, else empty."""
+
+    values: np.ndarray
+    rule: str
+    unit: str = ""
+
+
+def numbers_in(
+    cells: Sequence[str | None],
+    *,
+    base: int = 1000,
+    only: Sequence[str] = (),
+) -> ColumnOfNumbers | tuple[int, str]:
+    """Read a column by the one rule that fits all its cells; of two quantities (`1.9GiB / 12GiB`) the first.
+
+    base: of KB and its like. only: rules that may be. Gives (row, why) of the first cell that does not fit
+    the rule of most of them where none fits all.
+    """
+    texts = [(cell or "").strip() for cell in cells]
+    known = [text for text in dict.fromkeys(texts) if not is_nothing(text)]
+    best: tuple[int, str, str] | None = None
+    for rule, read in _RULES:
+        if only and rule not in only:
+            continue
+        values: dict[str, float] = {}
+        wrong = ""
+        for text in known:
+            first = text.partition(" / ")[0].strip()
+            try:
+                value = size_of(first, base=base) if read is size_of else read(first)
+                values[text] = value if math.isfinite(value) else math.nan
+            except ValueError:
+                if read in (size_of, duration_of) and first in ("0", "0.0"):
+                    values[text] = 0.0
+                else:
+                    wrong = wrong or text
+        if not wrong:
+            array = np.array([values.get(text, math.nan) for text in texts], np.float64)
+            if rule == _RULES[1][0] and "." not in "".join(known) and _is_ambiguous(known):
+                return texts.index(next(t for t in known if "," in t)), "1,234 may be 1.234 or 1234"
+            return ColumnOfNumbers(array, rule, KINDS.get(rule, ""))
+        if best is None or len(values) > best[0]:
+            best = len(values), wrong, rule
+    number, wrong, rule = best or (0, texts[0] if texts else "", "numbers")
+    return texts.index(
+        wrong
+    ) if wrong in texts else 0, f"{wrong[:60]!r} is not one of {rule}, as {number} are"
+
+
+def _is_ambiguous(known: Sequence[str]) -> bool:
+    """Whether every comma could be a decimal one as well."""
+    return all(text.count(",") <= 1 for text in known)
+
+
+def require_numbers(
+    cells: Sequence[str | None], what: str, row_name: Callable[[int], str], where: str
+) -> ColumnOfNumbers:
+    """The same. Raises BadData that names column and row of a cell that does not fit."""
+    read = numbers_in(cells)
+    if isinstance(read, tuple):
+        fix = "Write all cells of a column in one way, and leave one empty where nothing is known."
+        raise BadData(f"{row_name(read[0])}: {what} {read[1]}", where=where, fix=fix)
+    return read
+
+
+OK, FAILED, TIMEOUT, RUNNING, OUT_OF_MEMORY, PENDING = range(6)
+_WORDS = {
+    OK: "completed complete succeeded success successful done finished ok cd passed cached",
+    TIMEOUT: "timeout timed_out to deadline walltime deadlineexceeded",
+    RUNNING: "running suspended completing stopped signaling stage_out resizing r cg s started active",
+    OUT_OF_MEMORY: "out_of_memory oom oomkilled outofmemory out_of_memory_error oome",
+    PENDING: "pending queued scheduled submitted skipped new pd up_for_retry up_for_reschedule deferred",
+}
+OUTCOMES = {word: outcome for outcome, words in _WORDS.items() for word in words.split()}
+
+
+def outcome_of(state: str) -> int:
+    """What a word of state says; what is none of those that are known failed in one way or another."""
+    text = state.strip().lower()
+    match = re.match(r"[a-z_]+", text.replace("-", "_"))
+    return OUTCOMES.get(match[0] if match else "", FAILED) if text else OK
