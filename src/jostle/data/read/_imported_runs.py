@@ -27,7 +27,7 @@ class Imported:
     rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
     measurement (a zero where a rate should be, a pair that did not fit into memory). aside:
     run_ids that are set aside as soon as they are in the dataset. remedies: what was done to names and
-    units.
+    units. understood: what columns, labels and units were taken for.
     """
 
     runs: Runs
@@ -37,6 +37,7 @@ class Imported:
     skipped: int = 0
     aside: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
+    understood: tuple[str, ...] = ()
 
     def mended(
         self, path: str | os.PathLike[str], answer: Callable[[TableQuestion], bool]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from jostle.data.tables.moments import NO_TIME, times_of
 from jostle.data.tables.quantities import (
     OK,
     RUNNING,
+    SECONDS,
     duration_of,
     is_nothing,
     outcome_of,
@@ -60,7 +62,9 @@ class JobColumns:
         }
         for column in self._covariates.values():
             WorkloadRule(column).names(dict.fromkeys(names, pa.array([], pa.string())), where)
-        self._took = self.preset.took
+        named = self.rules["took"].columns[0].lower() if "took" in self.rules else ""
+        words = [SECONDS[word] for word in re.split(r"[^a-z]+", named) if word in SECONDS and word]
+        self._took = words[-1] if words else self.preset.took
 
     def _require(self, names: list[str]) -> None:
         lacks = [role for role in ("job", "node") if role not in self.rules]
@@ -68,14 +72,12 @@ class JobColumns:
             lacks += [role for role in ("start", "end") if role not in self.rules]
         if lacks:
             spellings = [" or ".join(self.preset.columns[one]) for one in lacks]
-            such = f"--column {lacks[0]}=NAME"
+            printed = f"{self.preset.printed_by}. " if self.preset.printed_by else ""
+            such = f"{lacks[0]}=NAME"
             raise BadData(
                 f"no column is called {', none '.join(spellings)}",
                 where=self.where,
-                fix=f"{self.preset.printed_by}. Or say "
-                * bool(self.preset.printed_by)
-                + f"{'' if self.preset.printed_by else 'Call one of them so: '}"
-                f"{', '.join(names[:20])}{'' if self.preset.printed_by else '; or say'}, as {such}.",
+                fix=f"{printed}Say by `column` which is, such as {such}, of {', '.join(names[:20])}.",
             )
 
     def _workload(self, options: Any, known: dict[str, str]) -> WorkloadRule:
@@ -140,7 +142,12 @@ class JobColumns:
             apart = {
                 unit: float(np.median(np.abs(np.log(values[both] * unit * 1e6 / length[both]))))
                 for unit in (1.0, 1e-3, 1e-6, 60.0, 3600.0)
-            } if both.any() else {1.0: 0.0}  # fmt: skip
+            } if both.any() else dict[float, float]()  # fmt: skip
+            if not apart:
+                raise BadData(
+                    f"nothing tells the unit of {self.rules['took'].columns[0]!r}", where=self.where,
+                    fix="Call it such as runtime_s or runtime_ms, or write 20m.",
+                )  # fmt: skip
             self._took = min(apart, key=lambda unit: apart[unit])
         return np.where(plain, values * (self._took or 1.0), values) * 1e6
 
@@ -158,7 +165,7 @@ class JobColumns:
             raise BadData(
                 f"states are numbers, of which only 0 is known: {shown}",
                 where=self.where,
-                fix=f"Say what they mean, such as --state {asked[0]}=failed, or by --column state=NAME which "
+                fix=f"Say by `state` what they mean, such as {asked[0]}=failed, or by `column` which "
                 "column tells.",
             )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle.data.read._job_tables import STATUS, JobArrays, MadeOfLog, LogTally, run_ids, table_of
+from jostle.data.read._job_tables import STATUS, JobArrays, LogTally, MadeOfLog, run_ids, table_of
 from jostle.data.read._log_cells import nodes_of
 from jostle.data.read._log_sweep import Stays, companies
 from jostle.data.runs._name_columns import filled, number_text
@@ -266,7 +266,9 @@ class ImportedLog:
 
     def _tables(self, made: MadeOfLog) -> Iterator[pa.Table]:
         if not self._parts or not any(len(part[1]) for part in self._parts):
-            raise UnreadableFile(_nothing_ran(self.left_aside), where=self.source)
+            raise UnreadableFile(
+                _nothing_ran(self.left_aside), where=self.source, fix="Print a longer time of it."
+            )
         ids = _plain(pa.chunked_array([_plain(part[0]) for part in self._parts], pa.string()))
         columns = [
             np.concatenate(column) for column in zip(*(p[1:] for p in self._parts), strict=True)
@@ -333,7 +335,9 @@ class ImportedLog:
         made.left_aside = {reason: n for reason, n in left.items() if n}
         if not made.runs:
             why = "; ".join(f"{n}: {reason}" for reason, n in made.left_aside.items())
-            raise BadData(f"no job is a run ({why})", where=self.source)
+            raise BadData(
+                f"no job is a run ({why})", where=self.source, fix="Print a longer time of it."
+            )
         tally.into(made, about)
         made.notes += self.notes
         made.understood = [*self.understood, *made.understood]

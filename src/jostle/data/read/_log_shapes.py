@@ -77,7 +77,9 @@ def _rows(found: list[Any], where: str) -> Iterator[Mapping[str, Any]]:
             rows = document if isinstance(document, list) else [document]
         for row in rows:
             if not isinstance(row, Mapping):
-                raise BadData("JSON, but no list of jobs", where=where, fix="Give a list of objects.")
+                raise BadData(
+                    "JSON, but no list of jobs", where=where, fix="Give a list of objects."
+                )
             yield row
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jostle.data import Dataset, Imported, MadeOfLog, Profile, RunsSummary
 
 MOST_REJECTED = 20
+MOST_TOLD = 10  # lines of what an import understood; --json has all
 
 
 def dataset_report(
@@ -119,10 +120,12 @@ def imported_report(
         "doubts": list(remarks),
         "remedies": list(imported.remedies),
         "set_aside": list(imported.aside),
+        "understood": list(imported.understood),
         "origins": [vars(origin) for origin in runs.origins],
         "files": [str(path) for path in written],
     }
-    notes = [f"set aside: row {row}: {reason}" for row, reason in bad[:MOST_REJECTED]]
+    notes = [f"understood: {text}" for text in imported.understood]
+    notes += [f"set aside: row {row}: {reason}" for row, reason in bad[:MOST_REJECTED]]
     if bad:
         more = f", {len(bad)} rows in all" if len(bad) > MOST_REJECTED else ""
         notes.append(f"with their reasons in {written[0]}{more}")
@@ -130,9 +133,10 @@ def imported_report(
     if imported.skipped:
         notes.append(f"{imported.skipped} entries are zero or empty: not measured, passed over")
     notes += [f"note: {sentence(text)}" for text in remarks]
+    unknown = f", {n} of them not known" if (n := int(runs.unknown_corunners.sum())) else ""
     text = (
         f"{output}: {len(runs)} runs from {imported.source}, {alone} alone and {len(runs) - alone} with "
-        f"co-runners; {document['workloads']} workloads, {document['platforms']} platforms"
+        f"co-runners{unknown}; {document['workloads']} workloads, {document['platforms']} platforms"
     )
     return Report(document, [text], notes=notes)
 
@@ -170,7 +174,9 @@ def log_report(
     if made.left_aside:
         rows = [(str(n), f"because {why}") for why, n in made.left_aside.items()]
         parts += ["", Table(("jobs", "are no runs"), rows, "Left aside")]
-    return Report(document, parts, notes=[f"note: {sentence(text)}" for text in made.notes])
+    notes = [f"understood: {text}" for text in made.understood]
+    notes += [f"note: {sentence(text)}" for text in made.notes]
+    return Report(document, parts, notes=notes[:MOST_TOLD])
 
 
 def profile_report(profile: Profile) -> Report:

@@ -123,7 +123,7 @@ def test_foreign_files_and_a_missing_column_are_refused(tmp_path: Path, name: st
         refused(
             name, tmp_path, example.edited(example.column, example.column.replace(plain, "red"))
         )
-    if example.file.endswith((".csv", ".json", ".txt")):
+    if example.file.endswith((".csv", ".json", ".txt")) and name not in ("jobs", "sacct"):
         refused(name, tmp_path, example.text.encode() + b"no \xff UTF-8\n")
     path = written(name, tmp_path, b"")
     path.unlink()

@@ -349,7 +349,7 @@ def test_bad_logs_are_told(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="no job that ran"):
         JobsImport(path).read().runs()
     path.write_text("job,node,start,workload\n1,n1,2026-01-01T00:00:00,a\n", "utf-8")
-    with pytest.raises(BadData, match=r"called end or end_time.*Call one of them so: job, node"):
+    with pytest.raises(BadData, match=r"called end or end_time.*of job, node"):
         JobsImport(path).read()
     with pytest.raises(UnknownName, match="queue"):
         JobsImport(written(path, made_log(0)), workload="{queue}").read()

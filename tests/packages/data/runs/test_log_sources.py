@@ -1,0 +1,442 @@
+"""Logs as their sources write them: one log in every shape is the same runs, and what it lacks is unknown."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jostle.data import JobsImport, KubernetesImport, Runs, SacctImport
+from jostle.errors import BadData, UnreadableFile
+
+DAY = datetime(2026, 1, 27, tzinfo=UTC)
+EDGES: dict[str, Any] = {"since": "2026-01-01T00:00:00Z", "until": "2026-03-01T00:00:00Z"}
+Job = tuple[int, str, str, str, int, int, int]  # number, user, name, node, start, end, bytes
+
+
+def made_jobs(seed: int, n: int = 12) -> list[Job]:
+    draw = random.Random(seed)
+    jobs = []
+    for number in range(n):
+        start = draw.randint(0, 4000)
+        jobs.append((
+            1000 + number, ("ada", "bo")[number % 2], draw.choice(["align", "sort"]),
+            draw.choice(["c01", "c02"]), start, start + draw.randint(10, 900),
+            draw.randint(1, 4000) * 2**20,
+        ))  # fmt: skip
+    return jobs
+
+
+def clock(second: int, form: str = "%Y-%m-%dT%H:%M:%S") -> str:
+    return (DAY + timedelta(seconds=second)).strftime(form)
+
+
+def epoch(second: int) -> int:
+    return int((DAY + timedelta(seconds=second)).timestamp())
+
+
+def span(seconds: int) -> str:
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def words(seconds: int) -> str:
+    parts = [(seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s")]
+    return " ".join(f"{n}{unit}" for n, unit in parts if n) or "0s"
+
+
+def sacct(jobs: list[Job]) -> str:
+    lines = ["JobID|User|JobName|NodeList|Start|End|State|ElapsedRaw|MaxRSS|ReqMem"]
+    for number, user, name, node, start, end, peak in jobs:
+        times = f"{clock(start)}|{clock(end)}|COMPLETED|{end - start}"
+        lines.append(f"{number}|{user}|{name}|{node}|{times}||8G")
+        lines.append(f"{number}.batch||batch|{node}|{times}|{peak // 1024}K|")
+        lines.append(f"{number}.0||{name}|{node}|{times}|1K|")
+    return "\n".join(lines) + "\n"
+
+
+def fixed(jobs: list[Job]) -> str:
+    rows = [line.split("|") for line in sacct(jobs).splitlines()]
+    dashes = ["-" * 20] * len(rows[0])
+    return "\n".join(" ".join(f"{c:>20}" for c in row) for row in [rows[0], dashes, *rows[1:]])
+
+
+def sacct_json(jobs: list[Job]) -> str:
+    def step(peak: int) -> dict[str, Any]:
+        most = [{"type": "cpu", "count": 9}, {"type": "mem", "count": peak}]
+        return {"tasks": {"count": 1}, "tres": {"requested": {"max": most}}, "state": ["COMPLETED"]}
+
+    rows = [
+        {
+            "job_id": number, "user": user, "name": name, "nodes": node, "state": {"current": ["COMPLETED"]},
+            "time": {"start": epoch(start), "end": epoch(end), "elapsed": end - start},
+            "required": {"memory_per_node": {"set": True, "infinite": False, "number": 8192}},
+            "steps": [step(peak), step(5)],
+        }
+        for number, user, name, node, start, end, peak in jobs
+    ]  # fmt: skip
+    return json.dumps({"meta": {"plugin": {}}, "jobs": rows, "errors": []})
+
+
+def nextflow(jobs: list[Job], raw: bool = False) -> str:
+    lines = ["task_id\tname\tstatus\thostname\tstart\tcomplete\trealtime\tpeak_rss\tmemory\trchar"]
+    for number, user, name, node, start, end, peak in jobs:
+        if raw:
+            cells = [
+                1000 * epoch(start),
+                1000 * epoch(end),
+                1000 * (end - start),
+                peak,
+                2**33,
+                number,
+            ]
+        else:
+            times = (clock(s, "%Y-%m-%d %H:%M:%S.000") for s in (start, end))
+            cells = [*times, words(end - start), f"{peak // 2**20} MB", "8 GB", number]
+        lines.append(
+            "\t".join(map(str, [number, f"{user}/{name} (s1)", "COMPLETED", node, *cells]))
+        )
+    return "\n".join(lines) + "\n"
+
+
+def pbs(jobs: list[Job]) -> str:
+    lines = []
+    for number, user, name, node, start, end, peak in jobs:
+        about = (
+            f"{number}.pbs;user={user} jobname={name} start={epoch(start)} exec_host={node}/0*4 "
+            f"Resource_List.mem=8gb"
+        )
+        lines.append(f"{clock(start, '%m/%d/%Y %H:%M:%S')};S;{about}")
+        used = f"end={epoch(end)} Exit_status=0 resources_used.mem={peak // 1024}kb"
+        lines.append(f"{clock(end, '%m/%d/%Y %H:%M:%S')};E;{about} {used}")
+    return "\n".join(lines) + "\n"
+
+
+def sge(jobs: list[Job]) -> str:
+    return "# Version: 8.1.9\n" + "".join(
+        f"all.q:{node}:g:{user}:{name}:{number}:sge:0:{epoch(start)}:{epoch(start)}:{epoch(end)}:0:0:"
+        f"{end - start}:1:1:5:{'0:' * 14}NONE:d:NONE:4:0:1:0:0:-u {user} -l a=b:0:NONE:{float(peak)}:0:0\n"
+        for number, user, name, node, start, end, peak in jobs
+    )
+
+
+def qacct(jobs: list[Job]) -> str:
+    return "".join(
+        f"{'=' * 60}\nhostname     {node}\nowner        {user}\njobname      {name}\njobnumber    {number}\n"
+        f"start_time   {clock(start, '%a %b %d %H:%M:%S %Y')}\nend_time     {clock(end, '%c')}\n"
+        f"exit_status  0\nru_wallclock {end - start}s\nmaxvmem      {peak / 2**20}M\n"
+        for number, user, name, node, start, end, peak in jobs
+    )
+
+
+def lsf(jobs: list[Job]) -> str:
+    return "".join(
+        f'"JOB_FINISH" "10.1" {epoch(end)} {number} 1 1 1 {epoch(start)} 0 0 {epoch(start)} "{user}" "q" "" '
+        f'"" "" "h" "cwd" "" "" "" "f" 0 1 "{node}" 64 60.0 "{name}" "run it" {"0 " * 19}"" "d" 0 1 "" "" 0 '
+        f"{peak // 1024} 0\n"
+        for number, user, name, node, start, end, peak in jobs
+    )
+
+
+def condor(jobs: list[Job]) -> str:
+    return "\n".join(
+        f'ClusterId = {number}\nProcId = 0\nOwner = "{user}"\nCmd = "/home/x/{name}"\n'
+        f'LastRemoteHost = "slot1_{number}@{node}"\nJobCurrentStartDate = {epoch(start)}\n'
+        f"CompletionDate = {epoch(end)}\nJobStatus = 4\nMemoryUsage = {peak // 2**20}\nRequestMemory = 8192\n"
+        for number, user, name, node, start, end, peak in jobs
+    )
+
+
+def condor_json(jobs: list[Job]) -> str:
+    rows = []
+    for block in condor(jobs).split("\n\n"):
+        pairs = (line.split(" = ") for line in block.splitlines() if line)
+        rows.append({key: json.loads(value) for key, value in pairs})
+    return json.dumps(rows)
+
+
+def airflow(jobs: list[Job]) -> str:
+    rows = [
+        {
+            "dag_id": user, "task_id": name, "run_id": str(number), "try_number": 1, "hostname": node,
+            "start_date": clock(start) + "+00:00", "end_date": clock(end) + "+00:00",
+            "duration": end - start + 0.25, "state": "success",
+        }
+        for number, user, name, node, start, end, _ in jobs
+    ]  # fmt: skip
+    return json.dumps({"task_instances": rows, "total_entries": len(rows)})
+
+
+def plain(form: str, separator: str) -> Callable[[list[Job]], str]:
+    def made(jobs: list[Job]) -> str:
+        lines = [separator.join(["id", "owner", "workload", "machine", "began", "minutes"])]
+        for number, user, name, node, start, end, _ in jobs:
+            cells = [number, user, f"{user}/{name}", node, clock(start, form), (end - start) / 60]
+            lines.append(separator.join(map(str, cells)))
+        return "\n".join(lines) + "\n"
+
+    return made
+
+
+COLUMNS = ("start=began", "took=minutes")
+SHAPES: dict[str, tuple[Callable[[list[Job]], str], dict[str, Any], bool]] = {
+    "sacct": (sacct, {}, True),
+    "fixed": (fixed, {}, True),
+    "sacct-json": (sacct_json, {}, True),
+    "nextflow": (nextflow, {"workload": "{name:^[^ (]+}"}, True),
+    "nextflow-raw": (lambda jobs: nextflow(jobs, raw=True), {"workload": "{name:^[^ (]+}"}, True),
+    "pbs": (pbs, {}, True),
+    "sge": (sge, {}, True),
+    "qacct": (qacct, {}, True),
+    "lsf": (lsf, {}, True),
+    "htcondor": (condor, {}, True),
+    "htcondor-json": (condor_json, {}, True),
+    "airflow": (airflow, {}, False),
+}
+
+
+def read(folder: Path, text: str, kind: type[JobsImport] = JobsImport, **options: Any) -> Runs:
+    file = folder / "log.txt"
+    file.write_text(text, "utf-8")
+    return kind(file, **EDGES | options).read().runs()
+
+
+def told(runs: Runs) -> list[Any]:
+    parts = runs.stretches
+    companies = parts.colocations.to_columns()["corunners"]
+    rows = []
+    for row, one in enumerate(runs.table.to_pylist()):
+        at = np.flatnonzero(parts.row == row)
+        rows.append((
+            one["workload"], one["platform"], one["measured_at"], round(one["runtime_seconds"]),
+            [(round(parts.seconds[i]), companies[i]) for i in at],
+        ))  # fmt: skip
+    return sorted(rows, key=repr)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_log_is_the_same_in_every_shape(
+    shape: str, seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    made, options, has_memory = SHAPES[shape]
+    jobs = made_jobs(seed)
+    folder = tmp_path_factory.mktemp("logs")
+    expected = read(folder, sacct(jobs), SacctImport)
+    runs = read(folder, made(jobs), **options)
+    assert told(runs) == told(expected)
+    if has_memory:
+        assert sorted(runs.peak_memory_bytes) == sorted(float(job[-1]) for job in jobs)
+    if shape not in ("sge", "qacct", "lsf", "airflow"):
+        assert set(runs.requested_memory_bytes) == {2.0**33}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize(
+    "form", ["%d/%m/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S"]
+)
+def test_columns_are_named_and_days_are_read_as_the_column_tells(
+    form: str, separator: str, tmp_path: Path
+) -> None:
+    jobs = made_jobs(5)
+    expected = told(read(tmp_path, sacct(jobs)))
+    assert told(read(tmp_path, plain(form, separator)(jobs), column=COLUMNS)) == expected
+
+
+def test_a_day_that_may_be_two_is_asked_about(tmp_path: Path) -> None:
+    text = "job,node,start,end,workload\n1,n,01/02/2026 08:00,01/02/2026 09:00,a\n"
+    with pytest.raises(
+        BadData, match=r"row 1 of jobs: the start '01/02/2026 08:00' is not a valid time"
+    ):
+        read(tmp_path, text)
+
+
+def test_covariates_are_read_by_one_rule(tmp_path: Path) -> None:
+    jobs = made_jobs(3)
+    for raw in (False, True):
+        runs = read(
+            tmp_path, nextflow(jobs, raw=raw), covariate=("input_bytes=rchar", "host=hostname")
+        )
+        assert sorted(runs.covariates["input_bytes"]) == [float(job[0]) for job in jobs]
+        assert runs.covariates["host"].tolist() == runs.table.column("platform").to_pylist()
+    text = nextflow(jobs).replace("\t1003\n", "\t1.5 GB\n").replace("\t1005\n", "\t-\n")
+    for job in jobs:
+        text = text.replace(f"\t{job[0]}\n", f"\t{job[0]} KB\n")
+    values = read(tmp_path, text, covariate=("rchar",)).covariates["rchar"]
+    assert sum(np.isnan(values)) == 1
+    assert 1.5 * 2**30 in values
+    assert 1004 * 1024.0 in values
+
+
+def test_the_jobs_of_one_user_leave_their_co_runners_unknown(tmp_path: Path) -> None:
+    jobs = [job for job in made_jobs(1, 30) if job[1] == "ada"]
+    for made in (sacct, sacct_json, pbs, sge, lsf, condor):
+        assert read(tmp_path, made(jobs)).unknown_corunners.all()
+    assert not read(tmp_path, sacct(jobs), all_jobs=True).unknown_corunners.any()
+    log = SacctImport(tmp_path / "log.txt").read()
+    assert any("all jobs are of one user, 'ada': printed without -a" in note for note in log.notes)
+
+
+HEAD = "JobID|User|JobName|NodeList|Start|End|State|ElapsedRaw"
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "9|bo|x|c01|{0}T08:10:00|Unknown|COMPLETED|600",
+        "9|bo|x|c01|{0}T08:10:00|{0}T08:20:00|COMPLETED|60",
+        "9|bo|x|c01|{0}T08:20:00|{0}T08:10:00|COMPLETED|",
+        "9|bo|x|c01|2026-01-32T08:10:00|{0}T08:20:00|COMPLETED|600",
+        "9|bo|c01|{0}T08:10:00|{0}T08:20:00|COMPLETED|600",
+    ],
+)
+def test_who_was_beside_a_job_whose_times_are_lost_is_unknown(lost: str, tmp_path: Path) -> None:
+    rows = [
+        "1|ada|a|c01|{0}T08:00:00|{0}T08:30:00|COMPLETED|1800",
+        "2|bo|b|c02|{0}T08:00:00|{0}T08:30:00|COMPLETED|1800",
+        "3|bo|b|c01|{0}T07:00:00|{0}T07:30:00|COMPLETED|1800",
+        lost,
+    ]
+    text = "\n".join([HEAD, *(row.format("2026-01-27") for row in rows)]) + "\n"
+    runs = read(tmp_path, text, SacctImport)
+    ids = [name.split(":")[1] for name in runs.table.column("run_id").to_pylist()]
+    unknown = dict(zip(ids, runs.unknown_corunners.tolist(), strict=True))
+    assert unknown["1"]
+    assert not unknown["2"]
+    if "01-32" not in lost:  # of which nobody knows when it began
+        assert not unknown["3"]
+
+
+def test_memory_of_steps_is_that_of_their_job_and_too_little_is_not_ok(tmp_path: Path) -> None:
+    head = HEAD + "|MaxRSS|NTasks|ReqMem|AllocCPUS\n"
+    times = "c01|2026-01-27T08:00:00|2026-01-27T08:30:00"
+    text = head + (
+        f"1|ada|a|{times}|COMPLETED|1800|||2Gc|4\n1.0||a|{times}|COMPLETED|1800|1000K|4||4\n"
+        f"2|bo|b|{times}|COMPLETED|1800|||4000Mn|4\n2.0||b|{times}|OUT_OF_MEMORY|1800|3900M|1||4\n"
+        f"3|bo|c|{times}|OUT_OF_MEMORY|1800|||1G|1\n"
+    )
+    rows = {row["workload"]: row for row in read(tmp_path, text, SacctImport).table.to_pylist()}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "ada/a": "ok", "bo/b": "out_of_memory", "bo/c": "out_of_memory",
+    }  # fmt: skip
+    assert [rows[n]["peak_memory_bytes"] for n in sorted(rows)] == [4000 * 1024, 3900 * 2**20, None]
+    requested = [rows[name]["requested_memory_bytes"] for name in sorted(rows)]
+    assert requested == [8 * 2**30, 4000 * 2**20, 2**30]
+
+
+def test_states_that_are_numbers_are_asked_about(tmp_path: Path) -> None:
+    text = "job,node,start,end,workload,state\n" + "".join(
+        f"{n},n,2026-01-27T08:00:00,2026-01-27T09:00:00,a{n},{state}\n"
+        for n, state in enumerate(("0", "3", "137"))
+    )
+    with pytest.raises(BadData, match=r"only 0 is known: 137, 3.*such as 137=failed"):
+        read(tmp_path, text)
+    told = {"state": ("137=out_of_memory", "3=timeout")}
+    status = read(tmp_path, text, **told).table.column("status").to_pylist()
+    assert sorted(status) == ["ok", "out_of_memory", "timeout"]
+    codes = (
+        read(tmp_path, text.replace("state\n", "exit_code\n")).table.column("status").to_pylist()
+    )
+    assert sorted(codes) == ["failed", "failed", "ok"]
+
+
+def test_what_lacks_is_answered_with_the_command_that_prints_it(tmp_path: Path) -> None:
+    text = "task_id\tname\tstatus\texit\tsubmit\tduration\trealtime\n1\tX (s)\tCOMPLETED\t0\t-\t4m\t4m\n"
+    with pytest.raises(BadData, match=r"none start.*trace\.fields = 'task_id,process,name"):
+        read(tmp_path, text)
+    with pytest.raises(BadData, match=r"jobnam is cut off with a \+.*-P|is cut off"):
+        read(tmp_path, fixed(made_jobs(1)).replace("          align", "         align+"))
+    with pytest.raises(UnreadableFile, match="kubectl get pods"):
+        read(tmp_path, "NAME  READY\nweb-0  1/1\n", KubernetesImport)
+
+
+def pod(name: str, start: str | None, end: str | None, **more: Any) -> dict[str, Any]:
+    code = more.get("code", 0)
+    main = {
+        "exitCode": code,
+        "reason": more.get("reason", "Completed"),
+        "startedAt": start,
+        "finishedAt": end,
+    }
+    statuses = [{"name": "main", "state": {"terminated": main}}, *more.get("others", ())]
+    containers = [
+        {"name": one["name"], "resources": {"limits": {"memory": "512Mi"}}} for one in statuses
+    ]
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{name}-1", "namespace": more.get("namespace", name), "uid": name,
+            "ownerReferences": [{"kind": "Job", "name": name, "controller": True}],
+        },
+        "spec": {"nodeName": "w1", "containers": containers},
+        "status": {
+            "phase": more.get("phase", "Succeeded"), "startTime": "2026-01-27T08:00:00Z",
+            "containerStatuses": statuses,
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        {
+            "terminated": {
+                "exitCode": 137,
+                "startedAt": "2026-01-27T08:00:00Z",
+                "finishedAt": "2026-01-27T08:40:00Z",
+            }
+        },
+        {"running": {"startedAt": "2026-01-27T08:00:00Z"}},
+    ],
+)
+@pytest.mark.parametrize("called", ["istio-proxy", "my-agent"])
+def test_a_pod_is_its_main_container(proxy: dict[str, Any], called: str, tmp_path: Path) -> None:
+    beside = {"name": called, "state": proxy}
+    pods = [
+        pod("a", "2026-01-27T08:00:00Z", "2026-01-27T08:30:00Z", phase="Failed", others=[beside]),
+        pod("b", "2026-01-27T07:00:00Z", "2026-01-27T08:10:00Z"),
+        pod(
+            "c",
+            "2026-01-27T08:40:00Z",
+            "2026-01-27T08:50:00Z",
+            code=137,
+            reason="OOMKilled",
+            phase="Failed",
+        ),
+    ]
+    options = {} if called == "istio-proxy" else {"container": ("main",)}
+    runs = read(tmp_path, json.dumps({"items": pods}), KubernetesImport, **options)
+    rows = {row["workload"]: row for row in runs.table.to_pylist()}
+    assert rows["a/a"]["runtime_seconds"] == 1800
+    assert rows["a/a"]["requested_memory_bytes"] == 512 * 2**20
+    assert rows["c/c"]["status"] == "out_of_memory"
+    assert rows["c/c"]["corunners"] == []
+    if called == "my-agent":
+        pods[0]["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": "main"}
+        again = read(tmp_path, json.dumps({"items": pods}), KubernetesImport)
+        assert again.table.equals(runs.table)
+
+
+@pytest.mark.parametrize("nothing", [None, "0001-01-01T00:00:00Z"])
+def test_pods_beside_one_whose_times_are_not_told_have_unknown_co_runners(
+    nothing: str | None, tmp_path: Path
+) -> None:
+    pods = [
+        pod("a", "2026-01-27T08:10:00Z", "2026-01-27T08:30:00Z"),
+        pod("b", "2026-01-27T07:00:00Z", "2026-01-27T07:50:00Z"),
+        pod("lost", nothing, nothing, code=137, reason="ContainerStatusUnknown", phase="Failed"),
+    ]
+    for shape in (json.dumps({"items": pods}), "\n".join(json.dumps(one) for one in pods)):
+        runs = read(tmp_path, shape, KubernetesImport)
+        unknown = dict(
+            zip(runs.table.column("workload").to_pylist(), runs.unknown_corunners, strict=True)
+        )
+        assert unknown == {"a/a": True, "b/b": False}
