@@ -28,6 +28,8 @@ from .models import Timelines as Timelines
 from .models import fit as fit
 from .models import load as load
 from .operations import evaluate as evaluate
+from .operations import evaluate_limits as evaluate_limits
+from .operations import limit as limit
 from .placement import Fleet as Fleet
 from .placement import Request as Request
 from .placement import Requests as Requests

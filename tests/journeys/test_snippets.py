@@ -63,6 +63,7 @@ RUN = (
     "jostle measure -o fleet --plan",
     "jostle trace -o traced",
     "jostle evaluate fleet",
+    "jostle evaluate limits",
 )
 
 

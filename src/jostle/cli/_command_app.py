@@ -32,6 +32,7 @@ GROUPS = {
         "update": "Teach a model the runs that came since; --dry-run says what drifts.",
         "suggest": "Which runs to measure next.",
         "evaluate": "Fit on a part of a dataset, ask about the rest, beside simple rules.",
+        "evaluate limits": "Replay a log: what requests of limit and of simple rules would cost.",
     },
     "ask": {
         "predict": "How long it takes, and at most how long; --why says why.",
@@ -43,7 +44,9 @@ GROUPS = {
     "run": {"serve": "Answer over HTTP."},
 }
 HOMES = {
-    name: f"jostle.cli.{group}.{name}_command" for group, lines in GROUPS.items() for name in lines
+    name: f"jostle.cli.{group}.{name.replace(' ', '_')}_command"
+    for group, lines in GROUPS.items()
+    for name in lines
 }
 HOMES["import"] = "jostle.cli.data.import_command"
 
@@ -60,6 +63,10 @@ class Jostle(TyperGroup):
         if self.is_listing or cmd_name not in HOMES:
             return super().get_command(ctx, cmd_name)
         return _loaded(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        both = " ".join(args[:2])
+        return super().resolve_command(ctx, [both, *args[2:]] if both in HOMES else args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.is_listing = True
@@ -98,7 +105,7 @@ def build() -> typer.Typer:
 def _loaded(name: str) -> Any:
     """The command itself: of a function, or a group of several."""
     module = import_module(HOMES[name])
-    act = getattr(module, "import_" if name == "import" else name)
+    act = getattr(module, "import_" if name == "import" else name.replace(" ", "_"))
     if not isinstance(act, typer.Typer):
         app = typer.Typer(add_completion=False)
         app.command(name)(command_of(None, act))

@@ -56,3 +56,11 @@ from .reports._dataset_report import log_report as log_report
 from .reports._dataset_report import profile_report as profile_report
 from .reports._drift_report import Drifts as Drifts
 from .reports._traces_report import traces_report as traces_report
+from .requests._log_requests import LogRequests as LogRequests
+from .requests._log_requests import RequestQuestion as RequestQuestion
+from .requests._log_requests import limit as limit
+from .requests._log_requests import requests_of as requests_of
+from .requests._replayed_requests import ReplayedRequests as ReplayedRequests
+from .requests._replayed_requests import evaluate_limits as evaluate_limits
+from .requests._request_formats import FORMS as FORMS
+from .requests._request_formats import written as written

@@ -5,8 +5,15 @@ from .forecasting._forecast import forecast as forecast
 from .forecasting._forecast_plots import ForecastPlots as ForecastPlots
 from .forecasting._forecast_plots import draw_forecast as draw_forecast
 from .forecasting._interpolate import METHODS as METHODS
+from .limits._least_cost import RULES as RULES
+from .limits._least_cost import LeastCost as LeastCost
+from .limits._least_cost import RunHistory as RunHistory
+from .limits._least_cost import replay as replay
 from .limits._peaks import Peaks as Peaks
+from .limits._rank_limits import RankedLimit as RankedLimit
+from .limits._rank_limits import limit_of as limit_of
 from .limits._residents import Residents as Residents
+from .limits._retry_policy import RetryPolicy as RetryPolicy
 from .live._conditioned_forecast import LiveForecast as LiveForecast
 from .live._workloads_on_a_clock import Joining as Joining
 from .live._workloads_on_a_clock import Together as Together

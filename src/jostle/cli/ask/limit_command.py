@@ -1,12 +1,12 @@
-"""`jostle limit`: what a run never exceeds, from traces of others; of one that goes on, told anew; and what
-several together never exceed."""
+"""`jostle limit`: what to request for each workload of a log; and what a run never exceeds, from traces of
+others; of one that goes on, told anew; and what several together never exceed."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,14 @@ from jostle._base.report import Report
 from jostle.cli.ask._follow_program import FollowedProgram
 from jostle.cli.console import note
 from jostle.errors import UnknownName, UsageError, require_known
-from jostle.operations import LimitAnswer, LimitQuestion, ModelledSlowdowns, TracedRuns, only_trace
+from jostle.operations import (
+    LimitAnswer,
+    LimitQuestion,
+    ModelledSlowdowns,
+    RequestQuestion,
+    TracedRuns,
+    only_trace,
+)
 
 if TYPE_CHECKING:
     from jostle.data import Traces
@@ -27,7 +34,13 @@ if TYPE_CHECKING:
 class LimitCommand:
     """What is asked of which runs."""
 
-    dataset: Annotated[Path, "A folder with traces of whole runs.", Positional()]
+    dataset: Annotated[
+        Path, "A dataset: a log with peaks of memory, or traces of whole runs.", Positional()
+    ]
+    format: Annotated[
+        Literal["table", "nextflow", "snakemake", "slurm", "kubernetes", "json"],
+        "Of a log: write the requests for this tool.",
+    ] = "table"
     component: Annotated[
         str | None, "Of which counter.  [default: resident_bytes, or the only one]"
     ] = None
@@ -82,11 +95,24 @@ class LimitCommand:
 
 
 def limit(
-    command: LimitCommand, runs: TracedRuns, program: FollowedProgram, question: LimitQuestion
-) -> LimitAnswer | Generator[Report]:
-    from jostle.data import read_traces
+    command: LimitCommand,
+    requests: RequestQuestion,
+    runs: TracedRuns,
+    program: FollowedProgram,
+    question: LimitQuestion,
+) -> LimitAnswer | Report | Generator[Report]:
+    """What to request of memory and time for each workload of a log, so that it costs least under a retry
+    policy, or so that a run stays below it with a confidence.
+
+    From traces: what the peak of a run, of memory or of any counter, stays at or below with the confidence,
+    over its whole life or in what is left of one that goes on; of several workloads, their sum at any time.
+    Ends with 3 where runs are too few.
+    """
+    from jostle.data import has_traces, read_traces
 
     program.check()
+    if not has_traces(command.dataset):
+        return _requested(command, requests)
     if runs.windows:
         raise UsageError("--windows is of forecasts", fix="Name each workload by -w.")
     traces = read_traces(command.dataset)
@@ -115,7 +141,14 @@ def limit(
     return verb.of(peaks, question)
 
 
-limit.__doc__ = LimitQuestion.__doc__
+def _requested(command: LimitCommand, question: RequestQuestion) -> Report:
+    from jostle.operations import requests_of, written
+
+    found = requests_of(command.dataset, question)
+    report = found.report()
+    if command.format == "table":
+        return report
+    return replace(report, tables=[written(found, command.format).rstrip("\n")])
 
 
 def _followed(peaks: Peaks, program: FollowedProgram, question: LimitQuestion) -> Generator[Report]:

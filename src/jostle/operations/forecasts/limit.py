@@ -25,9 +25,11 @@ class LimitQuestion:
     like the recorded ones; of several workloads: their sum at any time. Ends with 3 where runs are too few.
     """
 
-    confidence: Annotated[float, "How sure the limit is, under 1.", Short("-c")] = (
-        DEFAULT_CONFIDENCE
-    )
+    confidence: Annotated[
+        float | None,
+        "How sure the limit is, under 1.  [default: 0.9 from traces; of a log what costs least]",
+        Short("-c"),
+    ] = None
     over: Annotated[
         float | None,
         "Also P(it uses more than this); of counts: per second.",
@@ -37,9 +39,14 @@ class LimitQuestion:
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
-        exact_confidence(self.confidence)
+        exact_confidence(self.sure)
         if self.over is not None and not abs(self.over) < float("inf"):
             raise UsageError(f"`over` is {self.over}, not a finite number")
+
+    @property
+    def sure(self) -> float:
+        """The confidence, or the default one."""
+        return DEFAULT_CONFIDENCE if self.confidence is None else self.confidence
 
 
 @dataclass(frozen=True)
@@ -135,19 +142,17 @@ def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress)
     """
     from jostle.usage import Residents
 
-    ranked, live, fits = peaks.ranked(question.confidence), peaks.live, None
+    ranked, live, fits = peaks.ranked(question.sure), peaks.live, None
     node = peaks if isinstance(peaks, Residents) else None
     if node is not None and node.more is not None:
         if question.over is None:
             raise UsageError("how many fit depends on what there is", fix="Say `over`.")
-        fits = node.fits(question.over, question.confidence)
-    low, high = (
-        (None, None) if question.over is None else peaks.over(question.over, question.confidence)
-    )
+        fits = node.fits(question.over, question.sure)
+    low, high = (None, None) if question.over is None else peaks.over(question.over, question.sure)
     unlike = peaks.unlikeness()
     return LimitAnswer(
         peaks.component,
-        question.confidence,
+        question.sure,
         ranked.value,
         ranked.outcome,
         ranked.runs,
