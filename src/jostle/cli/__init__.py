@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line (sys.argv by default) and exit with its code."""
+    """Run a command line (sys.argv by default) and exit with its code; SIGTERM interrupts as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import signal
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime
@@ -12,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.collect import command_workload, job_of
+from jostle.collect import child_environment, command_workload, job_of
 from jostle.collect.host._proc import CoreTimes
+from jostle.collect.slots._slots import LastWords, ended
 from jostle.collect.window._assess import Window, WindowResult
 from jostle.collect.window._foreign_load import Elapsed, Moment, foreign_to_kernels
 from jostle.collect.window._job_window import JobRecord, _assessed
@@ -206,14 +209,58 @@ def test_all_that_a_job_started_ends_with_it(tmp_path: Path) -> None:
     wait_for(lambda: mark not in _command_lines())
 
 
+LEAVES = "setsid sleep {mark} & sleep {mark} & {act}; sleep {mark}"
+ENDS = {
+    "terminated": ("true", signal.SIGTERM),
+    "killed": ("true", signal.SIGKILL),
+    "interrupted": ("true", signal.SIGINT),
+    "slot killed by its program": ("kill -9 $PPID", None),
+    "slot stopped by its program": ("kill -STOP $PPID", signal.SIGTERM),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_nothing_outlives_a_campaign(tmp_path: Path, how: str) -> None:
+    act, by = ENDS[how]
+    mark = f"98{time.monotonic_ns() % 10**6}"
+    words = ["measure", "-o", str(tmp_path / "d"), "--device", "here", "--sets", "0", "--solo", "1"]
+    line = LEAVES.format(mark=mark, act=act)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jostle", *words, "--", "sh", "-c", line],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=child_environment(),
+    )
+    try:
+        wait_for(lambda: _command_lines().count(f"sleep {mark}\n") >= 2 or by is None)
+        if by is not None:
+            process.send_signal(by)
+        process.wait(120)
+    finally:
+        process.kill()
+    wait_for(lambda: f"sleep {mark}\n" not in _command_lines())
+
+
+def test_what_programs_say_is_not_kept() -> None:
+    errors = LastWords()
+    line = "head -c 30000000 /dev/zero | tr '\\0' x >&2; echo the end of it >&2"
+    process = subprocess.Popen(["sh", "-c", line], stderr=errors.file)
+    assert ended(process.pid, errors)
+    assert process.wait() == 0
+    assert errors.take().endswith(b"xthe end of it\n")
+    assert len(errors.take()) == 1000
+    errors.close()
+
+
 def _command_lines() -> str:
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.append(entry.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            words = entry.read_bytes().rstrip(b"\0").replace(b"\0", b" ")
+            found.append(words.decode(errors="replace") + "\n")
         except OSError:
             continue
-    return "\n".join(found)
+    return "".join(found)
 
 
 def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

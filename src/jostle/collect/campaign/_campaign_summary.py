@@ -160,12 +160,14 @@ class FleetInterrupted(Interrupted):
 
 @contextmanager
 def interrupts(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C asks to stop instead of raising, so that nothing is cut in the middle of a write."""
+    """Let Ctrl-C and SIGTERM ask to stop instead of raising, so that no write is cut in the middle."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -10,9 +10,9 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 
 
-def die_with(parent: int) -> None:
-    """This process is killed when its parent ends, even when that is killed."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Let this process get a signal when its parent ends, even when that is killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0)
     if os.getppid() != parent:  # it was gone before the wish was made
         os._exit(1)
 

@@ -30,11 +30,11 @@ from jostle.collect.kernels._wasm import kernels_on
 from jostle.collect.slots._harness import Harness
 from jostle.collect.slots._queue import RunQueue, own_wait_ns
 from jostle.collect.slots._slots import (
-    adopt_orphans,
+    LastWords,
     end_children,
+    ended,
     how_it_ended,
     started,
-    told_to_stop_before_end,
 )
 
 _LOOK_EVERY_NS = 50_000_000
@@ -56,13 +56,11 @@ class Executions:
         self._nothing = os.open(os.devnull, os.O_RDWR)
         stdin = self.job.get("stdin")
         self._stdin = self._nothing if stdin is None else os.open(stdin, os.O_RDONLY | os.O_CLOEXEC)
-        self._errors = os.memfd_create("jostle-job-errors", os.MFD_CLOEXEC)
+        self._errors = LastWords()
         self._output = os.memfd_create("jostle-job-output", os.MFD_CLOEXEC)
         self._shared = mmap(-1, 24)
         self._environment = {**os.environ, **self.job.get("environment", {})}
         self._folder: str | None = None
-        # What an execution leaves behind becomes a child of this process, to be ended and counted.
-        adopt_orphans()
         self.starts: list[int] = []
         self.ends: list[int] = []
         # Of each execution that counts: in the run queue, CPU time, and of this what nobody looked at.
@@ -103,19 +101,20 @@ class Executions:
     def run(self) -> None:
         """One whole execution. Raises StoppedInside, RuntimeError for another exit code than 0 or another
         output than expected."""
-        for file in (self._errors, self._output):
-            os.ftruncate(file, 0)
-            os.lseek(file, 0, os.SEEK_SET)
+        self._errors.clear()
+        os.ftruncate(self._output, 0)
+        os.lseek(self._output, 0, os.SEEK_SET)
         self._shared[:] = bytes(24)
         output = self._output if self.job.get("expected") else self._nothing
         forked_ns = time.monotonic_ns()
         if self._stdin != self._nothing:
             os.lseek(self._stdin, 0, os.SEEK_SET)
-        files = (self._stdin, output, self._errors)
+        files = (self._stdin, output, self._errors.file)
         child = started(self._words, files, self._environment, self._become)
         queue, stopped = RunQueue(child), True
         try:
-            stopped = told_to_stop_before_end(child, queue.look, queue.first_look_seconds)
+            seconds = queue.first_look_seconds
+            stopped = not ended(child, self._errors, stops=True, look=queue.look, seconds=seconds)
         finally:
             ended_ns = time.monotonic_ns()
             late_ns = queue.seen_late_ns()
@@ -128,7 +127,7 @@ class Executions:
             raise StoppedInside
         if status:
             code = os.waitstatus_to_exitcode(status)
-            raise RuntimeError(f"it ended with {how_it_ended(code, self._errors)}")
+            raise RuntimeError(f"it ended with {how_it_ended(code, self._errors.take())}")
         self._check_output()
         self.starts.append(int.from_bytes(self._shared[:8], "little") or forked_ns)
         self.ends.append(ended_ns)
@@ -140,7 +139,8 @@ class Executions:
         """Clean up whatever is left."""
         with suppress(RuntimeError, OSError):
             self.clean()
-        for file in {self._nothing, self._stdin, self._errors, self._output}:
+        self._errors.close()
+        for file in {self._nothing, self._stdin, self._output}:
             with suppress(OSError):
                 os.close(file)
 
@@ -167,22 +167,23 @@ class Executions:
 
     def _around(self, when: str) -> None:
         for line in self.job.get(when, ()):
-            words = shlex.split(line)
-            done = subprocess.run(
-                words,
+            self._errors.clear()
+            process = subprocess.Popen(
+                shlex.split(line),
                 cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_PREPARING_SECONDS,
-                check=False,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors.file,
             )
-            if done.returncode:
-                last = " ".join(done.stderr.decode("utf-8", "replace").split())[-300:]
-                text = (
-                    f"the command {when} it ({line}) ended with exit code {done.returncode}: {last}"
-                )
-                raise RuntimeError(text)
+            try:
+                ended(process.pid, self._errors, look=_too_late, seconds=_PREPARING_SECONDS)
+            finally:
+                process.kill()
+                code = process.wait()
+            if code:
+                told = how_it_ended(code, self._errors.take())
+                raise RuntimeError(f"the command {when} it ({line}) ended with {told}")
 
     def _check_output(self) -> None:
         expected = self.job.get("expected")
@@ -194,6 +195,10 @@ class Executions:
             digest.update(part)
         if digest.hexdigest() != expected:
             raise RuntimeError("its standard output is not what was expected")
+
+
+def _too_late() -> None:
+    raise RuntimeError(f"a command around it ran for more than {_PREPARING_SECONDS:g} seconds")
 
 
 class JobPart(Executions, Part):
@@ -209,7 +214,7 @@ class Command(Part):
     def __init__(self, part: dict[str, Any]) -> None:
         self._words = [part["module"], *part["arguments"]]
         self._nothing = os.open(os.devnull, os.O_RDWR)
-        self._errors = os.memfd_create("jostle-command-errors", os.MFD_CLOEXEC)
+        self._errors = LastWords()
         self._cpu_ns = 0
 
     def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:
@@ -225,14 +230,14 @@ class Command(Part):
 
     def close(self) -> None:
         os.close(self._nothing)
-        os.close(self._errors)
+        self._errors.close()
 
     def _run(self) -> int:
         """Once; its CPU time in nanoseconds."""
-        os.ftruncate(self._errors, 0)
-        os.lseek(self._errors, 0, os.SEEK_SET)
-        child = started(self._words, (self._nothing, self._nothing, self._errors))
+        self._errors.clear()
+        child = started(self._words, (self._nothing, self._nothing, self._errors.file))
         try:
+            ended(child, self._errors)
             _, status, used = os.wait4(child, 0)
         except BaseException:
             with suppress(ProcessLookupError):
@@ -240,7 +245,7 @@ class Command(Part):
             raise
         if status:
             code = os.waitstatus_to_exitcode(status)
-            raise RuntimeError(f"it ended with {how_it_ended(code, self._errors)}")
+            raise RuntimeError(f"it ended with {how_it_ended(code, self._errors.take())}")
         return int((used.ru_utime + used.ru_stime) * 1e9)
 
 

@@ -1,8 +1,8 @@
 """A slot: the child process that runs one member of a set, told what to do line by line.
 
 `python -m jostle.collect.slots._slot PARENT` reads JSON lines from its standard input and answers each
-with one. It lives between windows, so modules are compiled once; it dies with its parent, even when
-that is killed.
+with one. It lives between windows, so modules are compiled once; it ends with its parent, even when
+that is killed, and with it all that it has started.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from jostle.collect.kernels._child import die_with
 from jostle.collect.kernels._engines import reason_of
 from jostle.collect.slots._execute import execute, native_part
 from jostle.collect.slots._harness import Harness, follow
+from jostle.collect.slots._slots import adopt_orphans, end_children
 
 
 def main() -> None:
     """Serve until the input ends."""
-    die_with(int(sys.argv[1]))
+    # What the programs that it runs leave behind become children of this process, to be ended and counted.
+    adopt_orphans()
+    signal.signal(signal.SIGTERM, _end)
+    die_with(parent := int(sys.argv[1]))
     # An interrupt at the terminal is the parent's to handle.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -41,6 +45,9 @@ def main() -> None:
                 if current is not None:
                     current.close()
                 current = _harness(harnesses, message)
+                # A kernel is never interrupted and starts nothing; a program may have started others.
+                is_kernel = message["parts"][0]["kind"] in ("kernel", "wasi")
+                die_with(parent, signal.SIGKILL if is_kernel else signal.SIGTERM)
                 current.prepare(message["parts"])
                 answer = {"ready": True}
             elif current is None:
@@ -56,6 +63,11 @@ def main() -> None:
         except Exception as error:
             answer = {"failed": reason_of(error)}
         _send(answers, answer)
+
+
+def _end(*_: object) -> None:
+    end_children()
+    os._exit(1)
 
 
 def _send(answers: TextIO, answer: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -21,9 +22,12 @@ from jostle.errors import NotPermitted
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_CHILD_SUBREAPER = 36
+_MARK = "JOSTLE_SLOT"  # in the environment of a slot and of all that it starts
 # Enough of a dying process's last words to say why.
 _LAST_WORDS_BYTES = 1000
 _LAST_LINES = 5
+_MOST_READS = 32
+_MOST_SWEEPS = 100  # past which a process is one that the system does not end
 
 
 def adopt_orphans() -> None:
@@ -49,12 +53,20 @@ def end_children() -> list[resource.struct_rusage]:
     return usages
 
 
-def descendants(pid: int) -> list[int]:
-    """All processes that it started and those that these did, as far as their parents live."""
-    folders = threads_of(pid, and_children=True)
-    return [
-        one for one in dict.fromkeys(int(folder.split("/")[2]) for folder in folders) if one != pid
-    ]
+def end_marked(mark: str) -> None:
+    """End all processes that a slot of this mark started, whoever their parents are by now."""
+    entry = f"{_MARK}={mark}".encode()
+    for _ in range(_MOST_SWEEPS):
+        found = False
+        for number in filter(str.isdecimal, os.listdir("/proc")):
+            with suppress(OSError), open(f"/proc/{number}/environ", "rb") as file:
+                if entry in file.read().split(
+                    b"\0"
+                ):  # of one that has ended nothing is left to read
+                    os.kill(int(number), signal.SIGKILL)
+                    found = True
+        if not found:
+            return
 
 
 def cpu_ns_of(pid: int) -> int:
@@ -66,11 +78,40 @@ def cpu_ns_of(pid: int) -> int:
         return 0
 
 
-def how_it_ended(code: int, errors: int) -> str:
-    """A signal or an exit code, and the last lines of what was written to the file of its standard error."""
+class LastWords:
+    """The end of what programs write to their standard error, which is `file`: the rest is not kept."""
+
+    def __init__(self) -> None:
+        self._read, self.file = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._read, False)
+        self._kept = b""
+
+    def fileno(self) -> int:
+        """Where it comes from."""
+        return self._read
+
+    def take(self) -> bytes:
+        """Read what has come, so that whoever writes can go on. Returns the last of it."""
+        with suppress(BlockingIOError):
+            for _ in range(_MOST_READS):
+                self._kept = (self._kept + os.read(self._read, 1 << 16))[-_LAST_WORDS_BYTES:]
+        return self._kept
+
+    def clear(self) -> None:
+        """Forget what was written up to now."""
+        self.take()
+        self._kept = b""
+
+    def close(self) -> None:
+        """Let both ends go."""
+        for file in (self._read, self.file):
+            with suppress(OSError):
+                os.close(file)
+
+
+def how_it_ended(code: int, words: bytes) -> str:
+    """A signal or an exit code, and the last lines of its last words on standard error."""
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    size = os.fstat(errors).st_size
-    words = os.pread(errors, _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
     lines = [" ".join(line.split()) for line in words.decode("utf-8", "replace").splitlines()]
     return f"{end}: {' | '.join([line for line in lines if line][-_LAST_LINES:])}".rstrip(": ")
 
@@ -102,22 +143,36 @@ def started(
         os._exit(127)
 
 
-def told_to_stop_before_end(
-    child: int, look: Callable[[], float | None] = lambda: None, seconds: float | None = None
+def ended(
+    child: int,
+    errors: LastWords,
+    *,
+    stops: bool = False,
+    look: Callable[[], float | None] = lambda: None,
+    seconds: float | None = None,
 ) -> bool:
-    """Wait until a child has ended, which is not reaped, or a line has come; whether it was the latter.
+    """Wait until a child has ended, which is not reaped; its errors are read meanwhile.
 
-    look: called after so many seconds, if that comes first; says in how many it is called again, or None."""
+    stops: whether a line on standard input ends the waiting, too.
+    look: called after so many seconds, if that comes first; says in how many it is called again, or None.
+    Returns False if the child goes on.
+    """
     file = os.pidfd_open(child)
     try:
         poll = select.poll()
-        poll.register(file, select.POLLIN)
-        poll.register(sys.stdin, select.POLLIN | select.POLLHUP)
+        for one in (file, errors, sys.stdin)[: 3 if stops else 2]:
+            poll.register(one, select.POLLIN | select.POLLHUP)
+        due = seconds and time.monotonic() + seconds
         while True:
-            ready = {ready for ready, _ in poll.poll(seconds and 1000 * seconds)}
-            if ready:
-                return file not in ready
-            seconds = look()
+            left = due and max(0.0, due - time.monotonic())
+            ready = {one for one, _ in poll.poll(None if left is None else 1000 * left)}
+            if errors.fileno() in ready:
+                errors.take()
+            if file in ready or ready - {errors.fileno()}:
+                return file in ready
+            if not ready:
+                seconds = look()
+                due = seconds and time.monotonic() + seconds
     finally:
         os.close(file)
 
@@ -133,7 +188,7 @@ class Slot:
         self._process: subprocess.Popen[bytes] | None = None
         # Files of the parent's ends; they are valid while there is a process.
         self._input = self._output = self._errors = -1
-        self._received = b""
+        self._received, self._mark = b"", uuid.uuid4().hex
 
     @property
     def pid(self) -> int:
@@ -223,12 +278,9 @@ class Slot:
         """End the process at once, and what it has started; the next use starts another."""
         if self._process is None:
             return
-        started = descendants(self._process.pid)
         self._process.kill()
-        for one in started:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(one, signal.SIGKILL)
         self._process.wait()
+        end_marked(self._mark)
         for file in (self._input, self._output, self._errors):
             os.close(file)
         self._process, self._received = None, b""
@@ -243,7 +295,7 @@ class Slot:
                 stdin=child_input,
                 stdout=child_output,
                 stderr=self._errors,
-                env=child_environment(),
+                env={**child_environment(), _MARK: self._mark},
                 # Its own session: an interrupt typed at the terminal reaches the parent alone.
                 start_new_session=True,
             )
@@ -253,7 +305,10 @@ class Slot:
 
     def _how_it_ended(self) -> str:
         code = self._process.wait() if self._process is not None else 0
-        end = how_it_ended(code, self._errors)
+        size = os.fstat(self._errors).st_size
+        end = how_it_ended(
+            code, os.pread(self._errors, _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
+        )
         self.kill()
         return f"the process ended with {end}"
 

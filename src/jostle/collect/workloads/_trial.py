@@ -69,11 +69,13 @@ def _changes(workload: Workload, job: JobSettings, folder: Path, files: tuple[Pa
                 env={**os.environ, **dict(job.environment)},
                 start_new_session=True,
             )
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_SECONDS)
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            try:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_SECONDS)
+            finally:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         return before != [_state(Path(trial) / path) for path in files]
 
 
