@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class Datasets:
         self, folder: Path, writer: str, turn: int, meanwhile: Meanwhile | None = None
     ) -> str:
         mine, shared = f"{writer}-{turn}", f"shared-{turn}"
+        remark = [writer, writer] if len(writer) == 1 else [turn, turn]
+        more: dict[str, Any] = {f"remark_{turn}": remark}
         runs = Runs.from_columns(
             workload=[mine, shared],
             platform=["p", "p"],
@@ -71,7 +73,7 @@ class Datasets:
             # The second is claimed by every writer, with another window.
             run_id=[mine, f"disputed-{turn}"],
             window_id=[mine, mine],
-            **{f"remark_{turn}": [writer, writer] if len(writer) == 1 else [turn, turn]},
+            **more,
             workload_features={"workload": [mine, shared], "size": [turn, len(writer)]},
             platform_features={"platform": ["p"], f"seen_by_{writer}": [turn < 0]},
         )

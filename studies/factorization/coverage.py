@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._base.report import Table, percent
-from jostle.conformal import pool_of
+from jostle.conformal import CATEGORIES
 from jostle.operations import bound_measures
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def coverage_by_group(test: Runs, bounds: dict[float, np.ndarray]) -> list[Cover
 def _groups(test: Runs) -> list[tuple[str, str, np.ndarray]]:
     c = test.colocations
     degree = c.number_of_corunners
-    results = [("pool", pool_of(int(d)), degree == d) for d in np.unique(degree)]
+    results = [("pool", CATEGORIES[min(int(d), 3)], degree == d) for d in np.unique(degree)]
     results += [("platform", c.platform_names[p], c.platform == p) for p in np.unique(c.platform)]
     workloads = np.unique(c.workload)
     median = np.array([np.median(test.runtime_seconds[c.workload == w]) for w in workloads])

@@ -1,10 +1,11 @@
 """What one fit is worth: errors, and bounds under every rule of choosing a candidate.
 
 Source: Pitot (MLSys 2025), Sec. 5.1 (errors, margins at miscoverage .1, .09, … .01) and App. B.2 (rules).
-The fit is asked once; each rule then calibrates a part of its candidates on its own:
+Each rule calibrates what it bounds by on its own:
 
 - ``default``: what the fitted model itself answers;
-- ``selected``: the quantile head with the least margin on the validation runs (the paper's method);
+- ``selected``: for each confidence the quantile head with the least margin on the validation runs (the
+  paper's method);
 - ``naive``: the head whose quantile is nearest to the confidence;
 - ``nonquantile``: the prediction itself with one offset;
 - ``head 0.9``: always that head.
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.conformal import Calibration, Candidates, candidates_of
+from jostle.conformal import Calibration, Uncertainty, margin_of_errors
 from jostle.operations import bound_measures, corun_groups, error_measures
 from studies.splits import fit_split
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from studies.splits import Split
 
 CONFIDENCES = (0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99)
-HEAD = "quantile "
-PLAIN = "same everywhere"
 
 
 def measure_fit(
@@ -52,14 +51,8 @@ def measure_fit(
     for group, inside in groups.items():
         errors = error_measures(predicted[inside], test.runtime_seconds[inside])
         rows += [_row(group, f"{name}_ratio", value) for name, value in errors.items()]
-    queries = tuple(part.colocations for part in (validation, calibration, asked))
-    kept = _Kept(model.predictor, queries)
-    by_rule = {
-        "default": {
-            c: model.calibration.bound(kept, asked.colocations, c).seconds for c in CONFIDENCES
-        }
-    }
-    by_rule |= _bounds_by_rule(kept, validation, calibration, asked, split.by)
+    by_rule = {"default": {c: model.bound(asked.colocations, c).seconds for c in CONFIDENCES}}
+    by_rule |= _bounds_by_rule(model.predictor, validation, calibration, asked, split.by)
     for rule, seconds_at in by_rule.items():
         for confidence, results in seconds_at.items():
             bound = np.full(len(test), np.inf)
@@ -100,50 +93,39 @@ def _answerable(test: Runs, train: Runs, validation: Runs) -> np.ndarray:
 
 
 def _bounds_by_rule(
-    kept: _Kept, validation: Runs, calibration: Runs, test: Runs, by: str
+    predictor: Any, validation: Runs, calibration: Runs, test: Runs, by: str
 ) -> dict[str, dict[float, np.ndarray]]:
     """Bounds (n,) in seconds by rule and confidence; none without quantile heads."""
-    heads = {
-        float(name.removeprefix(HEAD)): place
-        for place, name in enumerate(kept.names)
-        if name.startswith(HEAD)
-    }
-    if not heads:
+    quantiles = getattr(predictor, "quantiles", ())
+    if not quantiles:
         return {}
-    chosen = {
-        "selected": list(heads.values()),
-        "nonquantile": [kept.names.index(PLAIN) if PLAIN in kept.names else 0],
-    }
-    chosen |= {f"head {quantile:g}": [place] for quantile, place in heads.items()}
+    rules = {f"head {q:g}": _Head(predictor, place) for place, q in enumerate(quantiles)}
+    none = validation.take([])
     out: dict[str, dict[float, np.ndarray]] = {}
-    for rule, places in chosen.items():
-        some = kept.only(places)
-        results = Calibration.fit(some, validation, calibration, by=by)
-        out[rule] = {c: results.bound(some, test.colocations, c).seconds for c in CONFIDENCES}
-    out["naive"] = {
-        c: out[f"head {min(heads, key=lambda q: abs(q - c)):g}"][c] for c in CONFIDENCES
+    for rule, one in {"nonquantile": _Head(predictor, None), **rules}.items():
+        results = Calibration.fit(one, none, calibration, by=by)
+        out[rule] = {c: results.bound(one, test.colocations, c).seconds for c in CONFIDENCES}
+    seen = validation.colocations
+    error = {
+        name: np.log(validation.runtime_seconds) - head.uncertainty(seen).log_runtime
+        for name, head in rules.items()
     }
+    out["selected"], out["naive"] = {}, {}
+    for c in CONFIDENCES:
+        width = {name: margin_of_errors(e, np.ones(len(e)), c) for name, e in error.items()}
+        out["selected"][c] = out[min(width, key=lambda name: width[name])][c]
+        out["naive"][c] = out[f"head {min(quantiles, key=lambda q: abs(q - c)):g}"][c]
     return out
 
 
-class _Kept:
-    """A predictor's candidates for a few sets of co-locations, asked once and kept."""
+class _Head:
+    """A quantile head of a factorization, or its prediction (None), with the same offset everywhere."""
 
-    def __init__(self, predictor: Any, queries: tuple[Colocations, ...]) -> None:
-        self.found = [(query, candidates_of(predictor, query)) for query in queries]
+    def __init__(self, predictor: Any, place: int | None) -> None:
+        self.predictor, self.place = predictor, place
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.found[0][1].names
-
-    def only(self, places: list[int]) -> _Kept:
-        """Those of the candidates, each one way to bound."""
-        some = _Kept(None, ())
-        for query, every in self.found:
-            names = tuple(every.names[at] for at in places)
-            chosen = Candidates(names, every.centre[places], every.scale[places])
-            some.found.append((query, chosen))
-        return some
-
-    def candidates(self, asked: Colocations) -> Candidates:
-        return next(candidates for query, candidates in self.found if query is asked)
+    def uncertainty(self, asked: Colocations) -> Uncertainty:
+        if self.place is None:
+            return Uncertainty.unknown(self.predictor.predict(asked))
+        log = self.predictor.log_quantile(self.predictor.codes(asked), self.place)
+        return Uncertainty.unknown(np.exp(log))

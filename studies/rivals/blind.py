@@ -13,7 +13,7 @@ from studies.rivals.rival import Rival, alone
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
-    from jostle.conformal import Candidates
+    from jostle.conformal import Uncertainty
     from jostle.data import Colocations, Runs
     from jostle.learn import Prepared
 
@@ -58,10 +58,10 @@ class _BlindAnswers:
     def predict(self, asked: Colocations) -> np.ndarray:
         return self.inner.predict(asked.alone())
 
-    def candidates(self, asked: Colocations) -> Candidates:
-        from jostle.conformal import candidates_of
+    def uncertainty(self, asked: Colocations) -> Uncertainty:
+        from jostle.conformal import uncertainty_of
 
-        return candidates_of(self.inner, asked.alone())
+        return uncertainty_of(self.inner, asked.alone())
 
 
 def without_corunners(runs: Runs) -> Runs:

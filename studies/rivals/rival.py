@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from jostle.conformal import Candidates
 from jostle.data import Colocations, Runs
 from jostle.errors import NotEnoughRuns
 from jostle.learn import Data, Prepared
@@ -23,14 +22,11 @@ class Rival:
 
 
 class RivalAnswers(ABC):
-    """What a rival has learned: one way to bound, the prediction with the same offset everywhere."""
+    """What a rival has learned."""
 
     @abstractmethod
     def predict(self, query: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where there is no answer."""
-
-    def candidates(self, query: Colocations) -> Candidates:
-        return Candidates.one_way(self.predict(query))
 
 
 def alone(runs: Runs) -> Runs:

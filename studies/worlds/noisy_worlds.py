@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jostle.conformal import Candidates
 from jostle.data import Colocations, Runs, all_names
 from jostle.learn import FitWithout, FromCounts, Prepared, RunCounts
 from studies.one_model.campaigns import read_campaign
@@ -175,6 +174,3 @@ class FittedAdditive(FromCounts):
 
     def predict(self, asked: Colocations) -> np.ndarray:
         return np.exp(self.design(asked) @ self.effects)
-
-    def candidates(self, asked: Colocations) -> Candidates:
-        return Candidates.one_way(self.predict(asked))

@@ -197,15 +197,16 @@ class WithHeads:
         inner = LinearScaling().fit(prepared)
 
         class Predictor:
+            quantiles = (0.5, 0.9, 0.99)
             predict = staticmethod(inner.predict)
 
-            def candidates(self, colocations: Any) -> Any:
+            def codes(self, colocations: Any) -> Any:
+                return colocations
+
+            def log_quantile(self, colocations: Any, head: int) -> np.ndarray:
                 centre = np.log(inner.predict(colocations))
-                random = np.random.default_rng(0)
-                step = random.random(len(centre))
-                centres = np.stack([centre, centre, centre + 0.1 * step, centre + step])
-                names = ("plain", "quantile 0.5", "quantile 0.9", "quantile 0.99")
-                return names, centres, np.ones_like(centres)
+                step = np.random.default_rng(0).random(len(centre))
+                return centre + (0, 0.1, 1)[head] * step
 
         return Predictor()
 

@@ -12,9 +12,9 @@ from jostle.conformal._conformal_rank import conformal_rank, rank_by_weight, win
 
 OUTCOMES = {
     "guaranteed": "holds with the stated confidence, over runs like those it was calibrated on: as many "
-    "co-runners, as much measured of the names, and drawn from the same mix, or from the one asked for",
-    "guaranteed_pooled": "holds on average over a wider pool, as too few runs like this were calibrated "
-    "on: runs with less measured of their names, or with other numbers of co-runners",
+    "co-runners, and drawn from the same mix, or from the one asked for",
+    "guaranteed_pooled": "too few runs like this were calibrated on, so the shape of errors is that of "
+    "others put to the size of these: no exact theorem",
     "cross_validated": "calibrated on what was answered of runs by fits that had left out their whole set of "
     "workloads, as all runs are needed to learn from: no exact theorem",
     "changed_company": "calibrated on runs of which some changed company, each reckoned for its longest "
@@ -38,19 +38,17 @@ OUTCOMES = {
     "unseen_group": "no calibration run had this number of co-runners: measure some that have",
     "new_name": "no run of the workload or of the platform was learned from, and none such was calibrated "
     "on: measure it some twenty times, or fit for new names",
-    "new_on_platform": "no run of the workload on the platform was learned from, and none such was "
-    "calibrated on: measure it there, or fit for new names",
-    "new_beside_others": "the workload was measured alone only, or nothing was measured beside others on "
-    "the platform, and none such was calibrated on: measure it beside others, or fit for new names",
-    "new_corunner": "a co-runner was never measured beside others, and none such was calibrated on: "
-    "measure it beside others, or fit for new names",
-    "little_evidence": "so few runs tell of the workload or of the platform as of no calibration run: "
-    "measure more of them, or fit for new names",
+    "new_on_platform": "the workload was never measured on the platform, or nothing beside others there, and "
+    "none such was calibrated on: measure it there",
+    "new_beside_others": "the workload, or a co-runner, was never measured beside others, and none such was "
+    "calibrated on: measure it beside others",
     "outside_mix": "bounds were asked for over a mix of names that this one has no share of",
     "disconnected": "the method has no answer: no chain of runs connects this workload with this platform, "
     "or what it needs was not measured; calibration runs without an answer count for no other bound",
 }
 LARGER_SETS = "larger_sets"
+HELD_OUT_NAMES = "held_out_names"
+POOLED = "guaranteed_pooled"
 ADAPTING = "adapting"
 OUTSIDE_MIX = "outside_mix"
 CROSS_VALIDATED = "cross_validated"
@@ -58,9 +56,9 @@ CHANGED_COMPANY = "changed_company"
 UNKNOWN_SESSION = "unknown_session"
 TIMELINE = "timeline"
 ON_THE_ACT = "on_the_act"
-GUARANTEED = ("guaranteed", "guaranteed_pooled")  # outcomes that a theorem stands behind
+GUARANTEED = ("guaranteed",)  # outcomes that a theorem stands behind
 # Those of runs like the one asked about that were not learned from.
-CALIBRATED = (*GUARANTEED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_SESSION)
+CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_SESSION)
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,25 +1,19 @@
-"""Split conformal bounds, one-sided, in pools by number of co-runners and evidence class.
+"""Conformal upper bounds, one-sided, by category and with one learned scale.
 
-Source: Pitot (MLSys 2025), Sec. 3.4 with Mondrian pools (Vovk et al. 2003). Which of the predictor's
-candidates bounds a pool is chosen by the margin it gives on a *selection* part, and the chosen one
-is calibrated on another part, so that choosing does not spend the guarantee. Choosing anew for every
-confidence, as the paper does, can swap a wide bound for a narrower one on the way up. Here a way to bound
-may be staged, each for its range of confidences (see Candidates.until), and the bound is
-the largest of what its stages say up to the confidence: never lower than the stage that speaks, so it
-holds, and it never falls as confidence rises.
+    bound = prediction * exp(scale * offset)
 
-A question is bounded by the calibration runs with as many co-runners and of its own evidence class. Where
-they are too few, runs of the next weaker classes join, step by step; then, beside others, runs with other
-numbers of co-runners; then runs of names that were left out of further fits, where there are any. A run of
-a stronger class never bounds a weaker one. More co-runners than any run had are bounded by the largest sets,
-left out of one more fit, as far as these were beyond what that had learned from.
+where the offset is the conformal rank of the scores (error / scale) of calibration runs of the same category.
+Source: Vovk et al. 2003 (Mondrian categories), Papadopoulos et al. 2008 (normalised scores), Pitot (MLSys
+2025), Sec. 3.4 (pools by number of co-runners), Barber et al. 2021 (scores of fits that left the runs out).
+
+A category with too few groups above the rank borrows the shape of all others like it, put to its own usual
+size. Bounds never fall as confidence rises: each is the most of what lower confidences say, too.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,166 +21,115 @@ import numpy as np
 from jostle._base.confidence import exact_confidence
 from jostle._base.tensors import UNSAVED, Serializable
 from jostle.conformal._bounds import (
-    CALIBRATED,
     CHANGED_COMPANY,
     CROSS_VALIDATED,
     GUARANTEED,
+    HELD_OUT_NAMES,
     LARGER_SETS,
     OUTSIDE_MIX,
+    POOLED,
     UNKNOWN_SESSION,
     Bounds,
 )
 from jostle.conformal._categories import (
-    HIGHEST,
-    PLATFORM,
-    THERE,
-    WORKLOAD,
-    grades_of,
-    reason_without_runs,
-    text_of,
+    ALONE,
+    CATEGORIES,
+    FEW_RUNS,
+    KNOWN,
+    MEANING,
+    MORE_CORUNNERS,
+    NEW_CELL,
+    NEW_CELL_SOLO,
+    NEW_NAME,
+    NEW_WORKLOAD,
+    SOLO,
+    category_of,
 )
-from jostle.conformal._conformal_rank import one_run_of_each
+from jostle.conformal._conformal_rank import rank_by_weight, window_weights
 from jostle.conformal._covariate_shift import NameMix, codes_of
+from jostle.conformal._extreme_value import FEWEST, tail_offset
 from jostle.conformal._name_groups import Groups
-from jostle.conformal._pool import ROUNDING, Pool, Way, bound_of_chain, tail_of_chain
-from jostle.conformal._predictor import Candidates, candidates_of
-from jostle.conformal._selection import Selection
+from jostle.conformal._residual_scale import ResidualScale, ScaleRows
+from jostle.conformal._scored_runs import CalibrationRuns, LeftOutRuns
+from jostle.conformal._uncertainty import Uncertainty, uncertainty_of
 from jostle.errors import UsageError
 
-# Units of several runs, from which on all runs keep hardly more than 93% where 90 are asked for, and a
-# threshold among more runs is less a matter of luck.
-FEW_UNITS = 25
-POOLED = "with co-runners"
-HELD_OUT = "names left out"
+FROM_TOP = 5  # groups above a bound that a category of left-out runs needs of its own
+FARTHEST_BEYOND = 2  # times the most co-runners that were measured, past which there is no bound
+NEAR = 1e-12  # of confidences that only rounding tells apart
+FEWEST_GROUPS = 9  # of all categories alike, under which there is no bound
+USUAL = 0.8  # confidence at which categories are put to one size before shapes are borrowed
+# Bounds are raised by this share, far under what anybody measures: logarithms and sums round, and a program
+# that takes exactly as long each time would otherwise be late by the last digit.
+ROUNDING = 2.0**-30
 NO_ANSWER = "no answer"
+NEVER_MEASURED = {  # outcomes of categories without calibration runs
+    NEW_WORKLOAD: "new_beside_others",
+    NEW_CELL_SOLO: "new_on_platform",
+    NEW_CELL: "new_on_platform",
+    MORE_CORUNNERS: "unseen_group",
+}
 NO_LATE_NAMES: Mapping[str, frozenset[str]] = {"workloads": frozenset(), "platforms": frozenset()}
 
 
 @dataclass(frozen=True)
-class CalibrationRuns:
-    """n runs that the predictor was not fitted on, as far as bounds need them.
+class CategorySummary:
+    """What questions of one category can be bounded with. n, groups: calibration runs, and how many were left
+    out or drawn as one. highest: the confidence above which there is no finite bound. name_group: where
+    bounds are by group of names."""
 
-    scores: (h, n) of each candidate. degree: (n,) co-runners. grades: (n, 6) evidence classes. unit: (n,)
-    codes, equal for what was drawn as one. group: (n,) codes of Groups. held_out: (n,) bool, scored by a
-    further fit that had left out their names. workload, platform: (n,) codes of the names (name_codes).
-    """
-
-    scores: np.ndarray
-    degree: np.ndarray
-    grades: np.ndarray
-    unit: np.ndarray
-    group: np.ndarray
-    held_out: np.ndarray
-    workload: np.ndarray
-    platform: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.degree)
-
-    @classmethod
-    def of(
-        cls,
-        predictor: Any,
-        runs: Any,
-        unit: np.ndarray,
-        *,
-        groups: Groups | None = None,
-        held_out: bool = False,
-        part: Selection | None = None,
-        grades: np.ndarray | None = None,
-    ) -> CalibrationRuns:
-        """runs: all with status ok; unit: (n,) codes of what was drawn as one; part: the same runs as the
-        predictor answers them, where that is known already; grades: by default what it knows of them."""
-        part = Selection.of(predictor, runs) if part is None else part
-        degree = part.degree
-        group = np.zeros(len(degree), np.int64)
-        if groups is not None:
-            group = groups.codes(runs.colocations)
-        return cls(
-            part.scores,
-            degree,
-            grades_of(predictor, runs.colocations) if grades is None else grades,
-            np.asarray(unit, np.int64),
-            group,
-            np.full(len(degree), held_out),
-            *(codes_of(runs.colocations, kind) for kind in ("workload", "platform")),
-        )
-
-    @classmethod
-    def of_answered(
-        cls, fitted: Any, runs: Any, unit: np.ndarray, **options: Any
-    ) -> tuple[CalibrationRuns, Selection, np.ndarray]:
-        """(those that have an answer, the same to choose a way to bound on, their numbers): what has none is
-        another kind of question, not a late run. options: as of `of`."""
-        part = Selection.of(fitted, runs, unit)
-        scores = cls.of(fitted, runs, unit, part=part, **options)
-        known = np.flatnonzero(scores.is_answered)
-        return scores.take(known), part.take(known), known
-
-    @property
-    def is_answered(self) -> np.ndarray:
-        """(n,) bool: the predictor has an answer. What has none is another kind of question, not late."""
-        return np.isfinite(self.scores[0])
-
-    def joined(self, other: CalibrationRuns) -> CalibrationRuns:
-        """Both, the units of the other kept apart from those of this."""
-        start = int(self.unit.max(initial=-1)) + 1 - int(other.unit.min(initial=0))
-        moved = replace(other, unit=other.unit + start)
-        return CalibrationRuns.concatenate([self, moved])
-
-    @staticmethod
-    def concatenate(parts: Sequence[CalibrationRuns]) -> CalibrationRuns:
-        """All of them, in order; the same code is the same unit in all parts. At least one part."""
-        rest = [np.concatenate([vars(part)[name] for part in parts]) for name in _BY_RUN]
-        return CalibrationRuns(np.concatenate([part.scores for part in parts], axis=1), *rest)
-
-    def take(self, index: np.ndarray) -> CalibrationRuns:
-        rest = (vars(self)[name][index] for name in _BY_RUN)
-        return CalibrationRuns(self.scores[:, index], *rest)
-
-
-_BY_RUN = tuple(field.name for field in fields(CalibrationRuns))[1:]
+    category: str
+    meaning: str
+    name_group: str
+    n: int
+    groups: int
+    highest: float
 
 
 @dataclass(frozen=True)
-class PoolSummary:
-    """What one evidence class can be answered with. n: calibration runs of the class itself. highest: the
-    confidence above which it has no finite bound, whichever pools join. group: where bounds are by group."""
+class _Offset:
+    """value: of the score; n, rank: of how many calibration runs, and which. outcome: what stands behind."""
 
-    pool: str
-    evidence: str
-    group: str
+    value: float
     n: int
-    highest: float
+    rank: int
+    outcome: str
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration(Serializable):
-    """Calibration runs in pools, and for each number of co-runners the way that bounds it.
+    """Scores of calibration runs by category, and the scale that they are over.
 
-    names: of the candidates. late_names: `workloads` and `platforms` that joined after the calibration runs
-    were drawn, and of which none was drawn since. They are bounded by runs of names left out alone. mix: over
-    which bounds hold, where it is another than was drawn; it is not saved. is_close: whether bounds are to
-    keep hardly more than is asked for: then in a pool of fewer than FEW_UNITS one run stands for each unit.
-    is_crossed: whether the calibration runs were answered by fits that had left them out, not by the
-    predictor. is_reckoned:
-    whether some of them changed company, and were reckoned for one. larger: the runs with the most
-    co-runners, as scored by a fit that had left out all of these. session_scores: (h, n) what the runs'
-    would be in sessions that are not known, by which bounds are made where there are some.
+    Parameters
+    ----------
+    scale : ResidualScale
+    runs : CalibrationRuns
+    most : int
+        Most co-runners that the predictor learned from.
+    groups : Groups, optional
+        Of names, each bounded by its own runs.
+    late_names : mapping
+        `workloads` and `platforms` that joined after the calibration runs were drawn.
+    mix : NameMix, optional
+        Over which bounds hold, where it is another than was drawn; it is not saved.
+    is_crossed : bool
+        Whether fits that left the runs out have answered them, not the predictor itself.
+    is_reckoned : bool
+        Whether some runs changed co-runners, and were reckoned for one set.
+    is_of_unknown_session : bool
+        Whether scores are those of sessions that were never met.
     """
 
-    names: tuple[str, ...]
+    scale: ResidualScale
     runs: CalibrationRuns
-    ways: dict[str, Way]
+    most: int
     groups: Groups | None = None
     late_names: Mapping[str, frozenset[str]] = field(default_factory=lambda: NO_LATE_NAMES)
     mix: NameMix | None = field(default=None, metadata=UNSAVED)
-    is_close: bool = False
     is_crossed: bool = False
     is_reckoned: bool = False
-    larger: CalibrationRuns | None = None
-    session_scores: np.ndarray | None = None
-    _chains: dict[tuple[int, ...], list[Pool]] = field(default_factory=dict, init=False, repr=False)
+    is_of_unknown_session: bool = False
+    _offsets: dict[tuple[Any, ...], _Offset] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -197,91 +140,99 @@ class Calibration(Serializable):
         *,
         by: str = "window",
         groups: Groups | None = None,
-        is_close: bool = False,
+        is_reckoned: bool = False,
     ) -> Calibration:
-        """selection, calibration: disjoint runs that the predictor was not fitted on.
+        """Calibrate on runs that were held out: split conformal bounds, exact over draws like these.
 
-        by: `window` where whole windows were drawn (rows measured together), `row` where rows were,
-            `together` where all runs of the same workloads on the same platform were drawn as one.
-        groups: names in groups, for a guarantee within each of them.
-        is_close: see Calibration.
-        The guarantee is for runs drawn like the calibration runs.
+        Parameters
+        ----------
+        selection, calibration : Runs
+            Disjoint runs that the predictor was not fitted on; the scale is learned from the first.
+        by : {'window', 'row', 'together'}
+            What was drawn as one: rows measured together, rows, or all runs of the same workloads on the same
+            platform.
+        groups : Groups, optional
+            Names in groups, for a guarantee within each of them.
         """
-        calibration = calibration.ok()
-        runs = CalibrationRuns.of(predictor, calibration, calibration.units(by), groups=groups)
-        part = Selection.of(predictor, selection)
-        return replace(cls.crossed(runs, part, groups, is_close=is_close), is_crossed=False)
+        selection, calibration = selection.ok(), calibration.ok()
+        names = names_of(predictor, calibration)
+        asked = calibration.colocations.number_of_corunners
+        most = int(max(np.max(asked, initial=0), _most_known(predictor)))
+        told = LeftOutRuns.of(predictor, selection, np.arange(len(selection)), names)
+        about = told.residuals.rows, told.residuals.residual, names
+        scale, _ = ResidualScale.fit(*about, told.runs.group)
+        group = calibration.units(by)
+        own = LeftOutRuns.of(predictor, calibration, group, names, name_groups=groups)
+        return cls(scale, own.scored(scale), most, groups, is_reckoned=is_reckoned)
 
     @classmethod
     def crossed(
-        cls,
-        runs: CalibrationRuns,
-        part: Selection,
-        groups: Groups | None = None,
-        *,
-        is_close: bool = False,
+        cls, left_out: LeftOutRuns, names: tuple[Sequence[str], ...], most: int, **options: Any
     ) -> Calibration:
-        """runs: as fits that had left them out have scored them; part: the same, to choose the way to
-        bound."""
-        chosen = {name: part.way(np.isin(part.degree, d)) for name, d in _pools(runs.degree)}
-        return cls(part.candidates.names, runs, chosen, groups, is_close=is_close, is_crossed=True)
+        """Calibrate on the answers of fits that left the runs out (cross-conformal, Vovk 2015): all runs are
+        learned from, and there is no exact theorem. most: co-runners of the runs; options: as the fields."""
+        rows, residual = left_out.residuals.rows, left_out.residuals.undisturbed()
+        scale, used = ResidualScale.fit(rows, residual, names, left_out.runs.group)
+        runs = replace(left_out.runs, score=residual / used, residual=residual)
+        return cls(scale, runs, most, is_crossed=True, **options)
 
-    def with_held_out(self, runs: CalibrationRuns, part: Selection) -> Calibration:
-        """With n runs that further fits have scored, which had left out their names; part: the same runs,
-        to choose the way that bounds each kind of them."""
-        kind = np.array([held_out_kind(grades) for grades in runs.grades], dtype="<U40")
-        ways = {str(name): part.way(kind == name) for name in np.unique(kind)}
-        return replace(self, runs=self.runs.joined(runs), ways=self.ways | ways, mix=None)
-
-    def with_larger(self, runs: CalibrationRuns, part: Selection) -> Calibration:
-        """With runs of the most co-runners that a further fit has scored, which had left out all of these;
-        part: the same runs, to choose the way to bound."""
-        ways = {LARGER_SETS: part.way(np.ones(len(runs), bool))}
-        return replace(self, larger=runs, ways=self.ways | ways)
-
-    def in_unknown_session(self, unknown: Calibration) -> Calibration:
-        """The same runs, but bounds about a session that is not known. unknown: of the same runs, as long as
-        they may take in one."""
-        scores = unknown.runs.scores
-        return replace(self, session_scores=scores, ways=unknown.ways, larger=unknown.larger)
+    def with_held_out(self, left_out: LeftOutRuns) -> Calibration:
+        """With runs of names that further fits had left out, some of them but for a few runs."""
+        scored = left_out.scored(self.scale)
+        start = int(self.runs.group.max(initial=-1)) + 1 - int(scored.group.min(initial=0))
+        few = np.isin(scored.category, KNOWN)
+        own = replace(
+            scored,
+            group=scored.group + start,
+            category=np.where(few, FEW_RUNS, scored.category).astype(np.int8),
+        )
+        return replace(self, runs=CalibrationRuns.concatenate([self.runs, own]), mix=None)
 
     def over(self, mix: NameMix) -> Calibration:
         """The same runs, but bounds that hold over another mix than they were drawn from."""
         return replace(self, mix=mix)
 
-    @property
-    def pools(self) -> dict[str, Pool]:
-        """All calibration runs by number of co-runners, whatever was measured of their names."""
-        own, mix = self.runs, self.mix
-        answered, left = own.is_answered & ~own.held_out, own.is_answered & own.held_out
-        pools = {
-            name: self._pool(name, "guaranteed", name, np.isin(own.degree, d) & answered, mix)
-            for name, d in _pools(own.degree[~own.held_out])
-        }
-        if own.held_out.any():
-            way = next(name for name in self.ways if name.startswith(HELD_OUT))
-            pools[HELD_OUT] = self._pool(HELD_OUT, "held_out_names", way, left, mix)
-        return pools
+    def summary(self) -> list[CategorySummary]:
+        """Every category that has calibration runs, in their order."""
+        keys = np.unique(np.stack([self.runs.name_group, self.runs.category]), axis=1)
+        return [self._summary(int(c), int(g)) for g, c in keys.T]
 
-    def summary(self) -> list[PoolSummary]:
-        """Every class that calibration runs have, those with the most runs first; of more co-runners than
-        any run had, what bounds one more."""
-        summaries = []
-        for runs, beyond in ((self.runs, 0), (self.larger, 1)):
-            if runs is None:
-                continue
-            r = runs.take(np.flatnonzero(runs.is_answered))
-            keys = np.column_stack([r.degree + beyond, r.grades, r.group])
-            for key in np.unique(keys, axis=0):
-                n = int((keys == key).all(1).sum())
-                chain = self._chain(int(key[0]), key[1:-1], int(key[-1]))
-                if beyond and not any(pool.name == LARGER_SETS for pool in chain):
-                    continue
-                highest = max(pool.highest_confidence for pool in chain)
-                group = self.groups.label(int(key[-1])) if self.groups else ""
-                name = "more co-runners" if beyond else pool_of(int(key[0]))
-                summaries.append(PoolSummary(name, text_of(key[1:-1]), group, n, highest))
-        return sorted(summaries, key=lambda one: (-one.n, one.pool, one.evidence, one.group))
+    def _summary(self, category: int, name_group: int) -> CategorySummary:
+        pool = self._pool(category, name_group)
+        own, (_, every) = _highest(pool, self._from_top), self._alike(category, name_group)
+        borrowed = _highest(every, 1) if _number_of_groups(every) >= FEWEST_GROUPS else 0.0
+        label = "" if self.groups is None else self.groups.label(name_group)
+        about = CATEGORIES[category], MEANING[category], label
+        return CategorySummary(*about, len(pool), _number_of_groups(pool), max(own, borrowed))
+
+    def categories(self, predictor: Any, asked: Any) -> np.ndarray:
+        """(n,) int8 of co-locations; names that joined late count as never measured."""
+        out = category_of(predictor, asked, self.most)
+        late = [self.late_names[kind] for kind in NO_LATE_NAMES]
+        if any(late):
+            known = (
+                [name not in late[0] for name in asked.workload_names],
+                [name not in late[1] for name in asked.platform_names],
+            )
+            workload, platform = (~np.array(one, bool) for one in known)
+            degree = np.asarray(asked.number_of_corunners)
+            row = np.repeat(np.arange(len(degree)), degree)
+            is_late = workload[asked.workload]
+            is_late |= np.bincount(row, workload[asked.corunner], len(degree)) > 0
+            there = platform[asked.platform]
+            late = (is_late | there) & np.isin(out, KNOWN)
+            out[late] = FEW_RUNS if FEW_RUNS in self.runs.category else NEW_NAME
+        return out
+
+    def scaled(
+        self, predictor: Any, asked: Any, told: Uncertainty | None = None,
+        category: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """((n,) predicted log seconds, NaN without an answer; (n,) the scale of their errors)."""
+        told = told or uncertainty_of(predictor, asked)
+        category = self.categories(predictor, asked) if category is None else category
+        names = self.scale.workload_names, self.scale.platform_names
+        return told.log_runtime, self.scale(ScaleRows.of(predictor, asked, told, names, category))
 
     def bound(
         self,
@@ -290,191 +241,215 @@ class Calibration(Serializable):
         confidence: float,
         *,
         tail: bool = False,
-        candidates: Candidates | None = None,
+        told: Uncertainty | None = None,
     ) -> Bounds:
-        """Upper bounds at `confidence`; never lower at a higher confidence, never under the prediction.
+        """Upper bounds at a confidence; never lower at a higher one, never under the prediction.
 
-        tail: beyond what calibration runs can promise, a generalised Pareto tail of their scores where they
-        are at least 2000 (outcome `model_based`, no guarantee) instead of no bound. candidates: those of the
-        predictor for these co-locations, where they are at hand.
+        Parameters
+        ----------
+        tail : bool
+            Beyond what calibration runs can promise, a generalised Pareto tail of their scores where they are
+            at least 2000 (outcome `model_based`) instead of no bound.
+        told : Uncertainty, optional
+            What the predictor says of these co-locations, where it is at hand.
         """
         level = float(exact_confidence(confidence))
         if tail and self.mix is not None:
             raise UsageError("the law of the largest errors is of the mix that was measured")
-        candidates = candidates or candidates_of(predictor, colocations)
-        degree = np.asarray(colocations.number_of_corunners)
-        n = len(degree)
-        keys = np.zeros((n, 3 + len(HIGHEST)), np.int64)
-        keys[:, 0], keys[:, 1:-2] = degree, grades_of(predictor, colocations)
-        if any(late_names := [self.late_names[kind] for kind in NO_LATE_NAMES]):
-            every = colocations.workload_names, colocations.platform_names
-            pairs = zip(every, late_names, strict=True)
-            keys[:, -2] = ~colocations.known_in(*([n for n in a if n not in b] for a, b in pairs))
+        told = told or uncertainty_of(predictor, colocations)
+        category, n = self.categories(predictor, colocations), len(told.log_runtime)
+        name_group = np.zeros(n, np.int64)
         if self.groups is not None:
-            keys[:, -1] = self.groups.codes(colocations)
-        code = None if self.mix is None else codes_of(colocations, self.mix.by)
-        outside = np.zeros(n, bool)
-        log_bound = np.full(n, np.inf)
-        outcome, pool_name = np.full(n, "", "<U20"), np.full(n, "", "<U20")
-        evidence = np.full(n, "", dtype="<U160")
-        count, rank_used = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        for key, at in _rows_by_key(keys):
-            d, grades, late = int(key[0]), key[1:-2], bool(key[-2])
-            evidence[at] = text_of(grades)
-            if self.mix is not None and code is not None:
-                outside[at] = ~self.mix.at(d, grades).has(code[at])
-            chain = self._chain(d, grades, int(key[-1]), late)
-            pool_name[at] = pool_of(d)
-            if not chain:
-                reason = "new_name" if late else reason_without_runs(grades)
-                outcome[at] = reason if late or d in self.runs.degree else "unseen_group"
-                continue
-            log_bound[at], pool = bound_of_chain(chain, candidates, at, level)
-            outcome[at] = "too_few_runs" if pool is None else pool.outcome
-            if pool is None and tail:
-                log_bound[at], pool = tail_of_chain(chain, candidates, at, level)
-                outcome[at] = "too_few_runs" if pool is None else "model_based"
-            source = chain[-1] if pool is None else pool
-            pool_name[at], count[at], rank_used[at] = source.name, source.n, source.rank(level)
+            name_group = self.groups.codes(colocations)
+        _, scale = self.scaled(predictor, colocations, told, category)
+        offset, count, rank = np.full(n, np.inf), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        outcome = np.full(n, "too_few_runs", "<U20")
+        keys = category.astype(np.int64) + len(CATEGORIES) * name_group
+        for key in np.unique(keys).tolist():
+            at, (g, c) = keys == key, divmod(key, len(CATEGORIES))
+            one = self._offset(c, g, level, tail)
+            offset[at], count[at], rank[at] = one.value, one.n, one.rank
+            outcome[at] = one.outcome
+        degree = np.asarray(colocations.number_of_corunners)
+        far = degree > FARTHEST_BEYOND * max(self.most, 1)
+        offset[far], outcome[far] = np.inf, "unseen_group"
+        widest = self._widest(category, degree)
+        width = np.minimum(scale * offset, widest)
+        log_bound = np.where(np.isfinite(offset), told.log_runtime + width, np.inf)
         # Raising a bound to the prediction takes nothing of what it promises.
-        log_bound = np.maximum(log_bound, candidates.centre[0] + ROUNDING)
-        if self.is_crossed:
-            outcome[np.isin(outcome, GUARANTEED)] = CROSS_VALIDATED
-        if self.is_reckoned:
-            outcome[np.isin(outcome, (*GUARANTEED, CROSS_VALIDATED))] = CHANGED_COMPANY
-        if self.session_scores is not None:
-            outcome[np.isin(outcome, CALIBRATED)] = UNKNOWN_SESSION
-        finite = (*CALIBRATED, "held_out_names", LARGER_SETS, "model_based")
-        outcome[np.isposinf(log_bound) & np.isin(outcome, finite)] = "too_few_runs"
-        outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
-        unanswered = ~np.isfinite(candidates.centre[0])
-        outcome[unanswered], pool_name[unanswered] = "disconnected", NO_ANSWER
-        count[unanswered] = (~self.runs.is_answered).sum()
-        rank_used[unanswered] = count[unanswered] + 1
-        log_bound[unanswered] = np.inf
-        seconds = np.exp(log_bound)
-        return Bounds(seconds, outcome, pool_name, count, rank_used, level, evidence)
-
-    def _chain(self, degree: int, grades: np.ndarray, group: int, late: bool = False) -> list[Pool]:
-        """The pools that may bound a class, each wider than the one before. late: see `late_names`."""
-        key = (degree, *map(int, grades), group, int(late))
-        if key not in self._chains:
-            chain = self._make_chain(degree, grades, group)
-            left_out = [pool for pool in chain if pool.name == HELD_OUT]
-            self._chains[key] = left_out if late else chain
-        return self._chains[key]
-
-    def _make_chain(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
-        r = self.runs
-        if degree not in r.degree:
-            return self._chain_beyond(degree, grades, group)
-        usable = (r.grades <= grades).all(1) & (r.group == group) & r.is_answered
-        steps = (grades - r.grades).sum(1)
-        own, mine = pool_of(degree), usable & (r.degree == degree) & ~r.held_out
-        mix = None if self.mix is None else self._mix_within(self.mix.at(degree, grades), group)
-        outcomes = {
-            step: "guaranteed_pooled" if step else "guaranteed" for step in np.unique(steps[mine])
-        }
-        chain = [
-            self._pool(own, outcome, own, mine & (steps <= step), mix)
-            for step, outcome in outcomes.items()
-        ]
-        others = usable & (r.degree > 0) & ~r.held_out
-        if degree > 0 and POOLED in self.ways and others.sum() > mine.sum() > 0:
-            if self.is_close and self.is_crossed:
-                # The largest of few scores says less than those beside others numbers of co-runners, too.
-                chain = [pool for pool in chain if pool.units >= FEW_UNITS]
-            chain.append(self._pool(POOLED, "guaranteed_pooled", POOLED, others, mix))
-        left = usable & r.held_out
-        if self.is_crossed and not grades[THERE] and left.any():
-            chain = []  # sets left out leave hardly ever nothing else of a workload on its platform
-        way = held_out_kind(grades)
-        if way not in self.ways:  # runs of weaker classes alone
-            way = next((name for name in self.ways if name.startswith(HELD_OUT)), "")
-        return chain + [
-            self._pool(HELD_OUT, "held_out_names", way, left & (steps <= step), mix)
-            for step in np.unique(steps[left])
-        ]
-
-    def _chain_beyond(self, degree: int, grades: np.ndarray, group: int) -> list[Pool]:
-        """Of more co-runners than any run had: no further beyond, by their ratio, than the sets left out, and
-        with errors that grow with their number, as what they cost does at most."""
-        r = self.larger
-        if r is None or self.mix is not None:
-            return []
-        most, fewer = int(r.degree.max()), self.runs.degree[self.runs.degree < r.degree.max()]
-        if not most < degree <= most**2 / max(int(fewer.max(initial=0)), 1):
-            return []
-        at = np.flatnonzero((r.grades <= grades).all(1) & (r.group == group))
-        about = self.ways[LARGER_SETS], r.scores[:, at] * (degree / most), r.unit[at]
-        return [Pool.of(LARGER_SETS, LARGER_SETS, *about)] if len(at) else []
-
-    def _pool(
-        self, name: str, outcome: str, way: str, inside: np.ndarray, mix: NameMix | None
-    ) -> Pool:
-        r, at, weights = self.runs, np.flatnonzero(inside), None
-        if self.is_close and outcome in GUARANTEED and len(at):
-            drawn = one_run_of_each(r.unit[at])
-            at = at[drawn] if len(drawn) < FEW_UNITS else at
-        if mix is not None:
-            # Of names left out a unit is a name: there is no theorem that one run of it would keep.
-            rows, weights = mix.weights(
-                getattr(r, mix.by)[at], r.unit[at], one_of_each=outcome in GUARANTEED
+        log_bound = np.maximum(log_bound, told.log_runtime) + ROUNDING
+        pool = np.array(CATEGORIES)[category]
+        if self.mix is not None:
+            code = codes_of(colocations, self.mix.by)
+            outside = ~np.array(
+                [
+                    bool(self.mix.at(int(c)).has(k[None])[0])
+                    for c, k in zip(category, code, strict=True)
+                ],
+                bool,
             )
-            at = at[rows]
-        # Runs that came by an update may have a number of co-runners for which no way was chosen.
-        chosen = self.ways.get(way) or next(iter(self.ways.values()))
-        scores = r.scores if self.session_scores is None else self.session_scores
-        return Pool.of(name, outcome, chosen, scores[:, at], r.unit[at], weights)
+            outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
+        none = ~np.isfinite(told.log_runtime)
+        outcome[none], pool[none], log_bound[none] = "disconnected", NO_ANSWER, np.inf
+        evidence = np.array(MEANING)[category]
+        return Bounds(np.exp(log_bound), outcome, pool, count, rank, level, evidence)
 
-    def _mix_within(self, mix: NameMix, group: int) -> NameMix:
-        """The mix among the names of one group, where they are grouped as it is."""
-        if self.groups is None or self.groups.of != mix.by:
-            return mix
-        code = self.groups.code
-        return mix.within({name for name in mix.shares if code.get(name, -1) == group})
+    def _widest(self, category: np.ndarray, degree: np.ndarray) -> np.ndarray:
+        """(n,) log seconds: the largest error that any category alike had, where fits that left the runs out
+        answered them; with it a borrowed shape cannot grow without end."""
+        r, out = self.runs, np.full(len(category), np.inf)
+        if not self.is_crossed:
+            return out
+        for is_alone in (False, True):
+            known = np.isin(r.category, ALONE) == is_alone
+            here = np.isin(category, ALONE) == is_alone
+            if known.any():
+                out[here] = max(float(r.residual[known].max()), 0.0)
+        return out * np.maximum(degree / max(self.scale.most, 1), 1)
+
+    def _pool(self, category: int, name_group: int) -> CalibrationRuns:
+        r = self.runs
+        return r.take(np.flatnonzero((r.category == category) & (r.name_group == name_group)))
+
+    def _offset(self, category: int, name_group: int, level: float, tail: bool = False) -> _Offset:
+        key = int(category), int(name_group), level, tail
+        if key not in self._offsets:
+            last = self._at(*key[:2], level)
+            if tail and not np.isfinite(last.value):
+                last = self._tail(*key[:2], level) or last
+            # Where another pool takes over, bounds are never under what the category's own gave.
+            own = _highest(self._own(*key[:2]), self._from_top)
+            if self.mix is None and 0 < own < level:
+                last = replace(last, value=max(last.value, self._at(*key[:2], own - NEAR).value))
+            self._offsets[key] = last
+        return self._offsets[key]
+
+    @property
+    def _from_top(self) -> int:
+        """How many groups of its own a category needs above a bound."""
+        return FROM_TOP if self.is_crossed else 1
+
+    def _own(self, category: int, name_group: int) -> CalibrationRuns:
+        """Of the category; where hardly any known alone calibrate, with what was never alone on its platform:
+        who knows less is late more often, but of names left out there is no theorem."""
+        own = self._pool(category, name_group)
+        if category != SOLO or _number_of_groups(own) >= FEWEST_GROUPS:
+            return own
+        more = self._pool(NEW_CELL_SOLO, name_group)
+        more = more if self.is_crossed else more.take(np.flatnonzero(~more.held_out))
+        return CalibrationRuns.concatenate([own, more])
+
+    def _at(self, category: int, name_group: int, level: float) -> _Offset:
+        own, outcome = self._own(category, name_group), self._outcome(category)
+        if (own.category != category).any() and outcome in GUARANTEED:
+            outcome = POOLED
+        if self.mix is not None:
+            if self.is_crossed and len(own):  # no theorem would be lost by more runs
+                own = self._put_to_size(own, *self._alike(category, name_group))
+            return self._of_mix(own, self.mix.at(category), level, outcome)
+        if level <= _highest(own, self._from_top) + NEAR:
+            value, rank = _quantile(own.score, own.group, level)
+            return _Offset(value, len(own), rank, outcome)
+        if not len(own) and category not in KNOWN:
+            return _Offset(np.inf, 0, 1, NEVER_MEASURED.get(category, "new_name"))
+        return self._borrowed(own, category, name_group, level, outcome)
+
+    def _borrowed(
+        self, own: CalibrationRuns, category: int, name_group: int, level: float, outcome: str
+    ) -> _Offset:
+        """From all categories alone, or all beside others, each put to its own usual size."""
+        pools, every = self._alike(category, name_group)
+        if not pools:
+            return _Offset(np.inf, 0, 1, "unseen_group")
+        if _number_of_groups(every) < FEWEST_GROUPS or level > _highest(every, 1) + NEAR:
+            return _Offset(np.inf, len(own), len(own) + 1, "too_few_runs")
+        put = self._put_to_size(own, pools, every)
+        value, rank = _quantile(put.score, put.group, level)
+        outcome = POOLED if outcome in GUARANTEED else outcome
+        return _Offset(value, len(put), rank, outcome)
+
+    @staticmethod
+    def _put_to_size(
+        own: CalibrationRuns, pools: list[CalibrationRuns], every: CalibrationRuns
+    ) -> CalibrationRuns:
+        """All calibration runs alike, their scores times the usual size of a category's own over that of
+        theirs; of the largest where it has none."""
+        size = [_usual_size(pool, every) for pool in pools]
+        usual = _usual_size(own, every) if len(own) else max(size)
+        score = np.concatenate([p.score * usual / s for p, s in zip(pools, size, strict=True)])
+        return replace(every, score=score)
+
+    def _alike(
+        self, category: int, name_group: int
+    ) -> tuple[list[CalibrationRuns], CalibrationRuns]:
+        """(the calibration runs of each category alike, all of them)."""
+        like = [c for c in range(len(CATEGORIES)) if (c in ALONE) == (category in ALONE)]
+        pools = [pool for c in like if len(pool := self._pool(c, name_group))]
+        return pools, CalibrationRuns.concatenate(pools or [self.runs.take(np.zeros(0, int))])
+
+    def _of_mix(self, own: CalibrationRuns, mix: NameMix, level: float, outcome: str) -> _Offset:
+        rows, (weight, total) = mix.weights(
+            getattr(own, mix.by), own.group, one_of_each=outcome in GUARANTEED
+        )
+        score = own.score[rows]
+        order = np.argsort(score, kind="stable")
+        rank = rank_by_weight(np.cumsum(weight[order]), total, level) if len(rows) else 1
+        value = float(score[order[rank - 1]]) if rank <= len(rows) else np.inf
+        return _Offset(value, len(rows), rank, outcome if rank <= len(rows) else "too_few_runs")
+
+    def _tail(self, category: int, name_group: int, level: float) -> _Offset | None:
+        own = self._pool(category, name_group)
+        if _number_of_groups(own) < FEWEST:
+            return None
+        value = tail_offset(np.sort(own.score), 1 - level)
+        return _Offset(value, len(own), len(own) + 1, "model_based")
+
+    def _outcome(self, category: int) -> str:
+        if category == MORE_CORUNNERS:
+            return LARGER_SETS
+        if category not in KNOWN:
+            return HELD_OUT_NAMES
+        if self.is_of_unknown_session:
+            return UNKNOWN_SESSION
+        if self.is_reckoned:
+            return CHANGED_COMPANY
+        return CROSS_VALIDATED if self.is_crossed else GUARANTEED[0]
 
 
-def pool_of(number_of_corunners: int) -> str:
-    """The name of the pool of co-locations with so many co-runners."""
-    if number_of_corunners == 0:
-        return "alone"
-    return f"{number_of_corunners} co-runner" + ("s" if number_of_corunners > 1 else "")
+def names_of(predictor: Any, runs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(workloads, platforms) that a predictor knows; those of the runs where it names none."""
+    c = runs.colocations
+    return (
+        tuple(getattr(predictor, "workload_names", c.workload_names)),
+        tuple(getattr(predictor, "platform_names", c.platform_names)),
+    )
 
 
-def held_out_kind(grades: np.ndarray) -> str:
-    """Which runs of names left out a class is like, as far as the way to bound it goes."""
-    least = min(grades[WORKLOAD], grades[PLATFORM])
-    if least == 0:
-        return HELD_OUT
-    return f"{HELD_OUT} but for few runs" if least < 4 else f"{HELD_OUT}, beside others"
+def _most_known(predictor: Any) -> int:
+    return int(getattr(predictor, "most_corunners", 0))
 
 
-def _rows_by_key(keys: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(a key, the rows that have it) of every different row of (n, k) integers."""
-    if len(keys) == 1:
-        return [(keys[0], np.zeros(1, np.int64))]
-    if not len(keys):
-        return []
-    least = keys.min(axis=0)
-    spans = (keys.max(axis=0) - least + 1).tolist()
-    if math.prod(spans) >= 2**62:
-        codes = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    else:
-        codes = np.zeros(len(keys), np.int64)
-        for column, span in enumerate(spans):
-            codes *= span
-            codes += keys[:, column] - least[column]
-    if codes.max() < 2**16:
-        codes = codes.astype(np.uint16)  # sorted in time that grows with their number alone
-    order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order].astype(np.int64), prepend=-1))
-    return [(keys[at[0]], at) for at in np.split(order, starts[1:])]
+def _number_of_groups(pool: CalibrationRuns) -> int:
+    return len(np.unique(pool.group))
 
 
-def _pools(degree: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """(name, numbers of co-runners) of every pool with a calibration run."""
-    degrees = np.unique(degree)
-    own = [(pool_of(int(d)), np.array([d])) for d in degrees]
-    corun = degrees[degrees > 0]
-    return own + ([(POOLED, corun)] if len(corun) > 1 else [])
+def _highest(pool: CalibrationRuns, from_top: int) -> float:
+    """The confidence above which fewer groups than that lie over the rank; 0 where they are too few."""
+    return max(1 - from_top / (_number_of_groups(pool) + 1), 0.0)
+
+
+def _quantile(score: np.ndarray, group: np.ndarray, level: float) -> tuple[float, int]:
+    """(the score of the conformal rank, that rank); infinite where there is none."""
+    weight, total = window_weights(group)
+    order = np.argsort(score, kind="stable")
+    rank = rank_by_weight(np.cumsum(weight[order]), total, level)
+    return (float(score[order[rank - 1]]) if rank <= len(score) else np.inf), rank
+
+
+def _usual_size(pool: CalibrationRuns, every: CalibrationRuns) -> float:
+    """The score at a low confidence, by which shapes are compared; of all where a pool is too small."""
+    for one in (pool, every):
+        value, _ = _quantile(one.score, one.group, USUAL)
+        if np.isfinite(value):
+            return max(value, 1e-9)
+    return 1.0

@@ -1,108 +1,94 @@
-"""Evidence classes: how much was measured of the names in a co-location, in a few grades.
+"""Categories (Mondrian) of questions: how many co-runners, and what was never measured.
 
-Runs are exchangeable with a question only where as much was known about its names. A class has six grades:
-runs of the workload, of the platform (each 0, 1, 2-4, 5-19, 20-99, 100 or more), and beside others of the
-co-runner with the fewest (up to 20 or more), whether the workload and the platform were measured
-beside others at all, and whether the workload ran on the platform: never, or, of a question alone, only
-beside others. A class is weaker than another where no grade is higher, so a class can be bounded by runs of a
-weaker one, never by those of a stronger one.
+Errors are exchangeable only among questions of one kind: with as many co-runners, and with names that were
+measured as well. Few categories with many calibration runs each make narrow bounds; how much was measured
+within a category is left to the learned scale.
+
+Source: Vovk, Lindsay, Nouretdinov and Gammerman 2003, *Mondrian confidence machine*.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-FEWEST_RUNS = (1, 2, 5, 20, 100)  # at which the grade of a workload or platform rises by one
-RUNS_TEXT = ("0 runs", "1 run", "2-4 runs", "5-19 runs", "20-99 runs", "100+ runs")
-WORKLOAD, PLATFORM, BESIDE, PLATFORM_BESIDE, CORUNNER = range(5)
-THERE = 5  # after these: whether the workload ran on the platform
-HIGHEST = np.array([5, 5, 1, 1, 4, 2], np.int8)
+SOLO, ONE, TWO, THREE_OR_MORE = range(4)  # co-runners, all names known
+NEW_WORKLOAD, NEW_CELL_SOLO, NEW_CELL, MORE_CORUNNERS, NEW_NAME, FEW_RUNS = range(4, 10)
+CATEGORIES = (
+    "alone",
+    "1 co-runner",
+    "2 co-runners",
+    "3 or more co-runners",
+    "new beside others",
+    "new on the platform, alone",
+    "new on the platform, beside others",
+    "more co-runners",
+    "new name",
+    "name with few runs",
+)
+MEANING = (
+    "workload and platform measured together, alone",
+    "all names measured, with one co-runner",
+    "all names measured, with two co-runners",
+    "all names measured, with three or more co-runners",
+    "a workload or a co-runner that was never measured beside others",
+    "a workload that was never measured alone on the platform",
+    "a workload that was never measured on the platform, or nothing was measured beside others there",
+    "more co-runners than were measured",
+    "a workload or a platform that was never measured at all",
+    "a name that joined after the calibration runs were drawn",
+)
+KNOWN = (SOLO, ONE, TWO, THREE_OR_MORE)
+ALONE = (SOLO, NEW_CELL_SOLO)  # the others lend each other the shape of their errors
 
 
 @runtime_checkable
 class CountsRuns(Protocol):
-    """Anything that says how many runs it learned from tell of a co-location."""
+    """A predictor that says how many runs it learned from tell of a co-location."""
 
     def evidence(self, asked: Any, /) -> Any:
-        """Counts `workload`, `beside`, `platform`, `platform_beside`, `corunner`, `there` and `alone_there`,
-        each (n,) integers."""
+        """Counts, each (n,) integers: see jostle.learn.Evidence."""
         ...
 
 
-def grades_of(predictor: Any, asked: Any, own: np.ndarray | None = None) -> np.ndarray:
-    """(n, 6) int8, the evidence class of each co-location; the highest for a predictor that does not count.
+def category_of(predictor: Any, asked: Any, most: int | None = None) -> np.ndarray:
+    """Tell the category of each co-location.
 
-    Alone, whether a name was measured beside others does not matter and is graded as met. own: (n,) codes of
-    units, for runs that it learned from: each is graded as if those of its unit were not known, as what is
-    asked about is; of a run alone, that run itself."""
+    Parameters
+    ----------
+    predictor : object
+        What was learned; one that does not count its runs knows all names.
+    asked : Colocations
+    most : int, optional
+        Most co-runners that were measured.
+
+    Returns
+    -------
+    (n,) ndarray of int8
+    """
     degree = np.asarray(asked.number_of_corunners)
-    grades = np.tile(HIGHEST, (len(degree), 1))
+    out = np.minimum(degree, THREE_OR_MORE).astype(np.int8)
+    if most is not None:
+        out[degree > most] = MORE_CORUNNERS
     if not isinstance(predictor, CountsRuns) or not len(degree):
-        return grades
-    evidence = predictor.evidence(asked)
-    if own is not None:
-        evidence = _without_own(evidence, asked, own)
-    grades[:, WORKLOAD] = np.searchsorted(FEWEST_RUNS, evidence.workload, side="right")
-    grades[:, PLATFORM] = np.searchsorted(FEWEST_RUNS, evidence.platform, side="right")
-    alone = degree == 0
-    grades[:, BESIDE] = np.where(alone, evidence.workload > 0, evidence.beside > 0)
-    grades[:, PLATFORM_BESIDE] = np.where(
-        alone, evidence.platform > 0, evidence.platform_beside > 0
-    )
-    corunner = np.searchsorted(FEWEST_RUNS[:4], evidence.corunner, side="right")
-    grades[:, CORUNNER] = np.where(alone, HIGHEST[CORUNNER], corunner)
-    # Below 0 where there were too many pairs to count.
-    known = np.where(alone, evidence.alone_there, evidence.there) != 0
-    grades[:, THERE] = np.where(known, HIGHEST[THERE], evidence.there > 0)
-    return grades
+        return out
+    e, beside = predictor.evidence(asked), degree > 0
+    out[beside & ((e.beside == 0) | (e.corunner == 0))] = NEW_WORKLOAD
+    # Counts of pairs are below 0 where there were too many to count.
+    out[beside & ((e.there == 0) | (e.platform_beside == 0))] = NEW_CELL
+    out[~beside & (e.alone_there == 0)] = NEW_CELL_SOLO
+    out[(e.workload == 0) | (e.platform == 0)] = NEW_NAME
+    return out
 
 
-def _without_own(evidence: Any, asked: Any, unit: np.ndarray) -> Any:
-    beside = np.asarray(asked.number_of_corunners) > 0
-
-    def less(count: np.ndarray, *code: np.ndarray) -> np.ndarray:
-        key = np.stack([unit, *code])
-        _, at, own = np.unique(key, axis=1, return_inverse=True, return_counts=True)
-        rest = np.maximum(count - np.where(beside, own[at.reshape(-1)], 1), 0)
-        return np.where(count < 0, count, rest)
-
-    return replace(
-        evidence,
-        workload=less(evidence.workload, asked.workload),
-        beside=less(evidence.beside, asked.workload),
-        platform=less(evidence.platform, asked.platform),
-        platform_beside=less(evidence.platform_beside, asked.platform),
-        corunner=less(evidence.corunner),
-        there=less(evidence.there, asked.workload, asked.platform),
-        alone_there=np.where(beside, evidence.alone_there, less(evidence.alone_there)),
-    )
-
-
-def text_of(grades: np.ndarray) -> str:
-    """One evidence class (6,) in words."""
-    parts = [f"workload {RUNS_TEXT[grades[WORKLOAD]]}", f"platform {RUNS_TEXT[grades[PLATFORM]]}"]
-    if grades[WORKLOAD] and grades[PLATFORM] and grades[THERE] < HIGHEST[THERE]:
-        how = "only beside others" if grades[THERE] else "never"
-        parts.append(f"the workload {how} on the platform")
-    if grades[WORKLOAD] and not grades[BESIDE]:
-        parts.append("workload measured alone only")
-    if grades[PLATFORM] and not grades[PLATFORM_BESIDE]:
-        parts.append("nothing measured beside others on the platform")
-    if grades[CORUNNER] < HIGHEST[CORUNNER]:
-        beside = "never measured" if not grades[CORUNNER] else RUNS_TEXT[grades[CORUNNER]]
-        parts.append(f"a co-runner {beside} beside others")
-    return ", ".join(parts)
-
-
-def reason_without_runs(grades: np.ndarray) -> str:
-    """The outcome where no calibration run has a class at or below this one: what was never measured."""
-    if not grades[WORKLOAD] or not grades[PLATFORM]:
-        return "new_name"
-    if not grades[THERE]:
-        return "new_on_platform"
-    if not grades[BESIDE] or not grades[PLATFORM_BESIDE]:
-        return "new_beside_others"
-    return "little_evidence" if grades[CORUNNER] else "new_corunner"
+def evidence_widths(predictor: Any, asked: Any) -> np.ndarray:
+    """(3, n) logs that fall as more was measured: of the workload alone here, of it beside others, and of the
+    co-runner with the fewest runs; each as the standard error of a mean."""
+    degree = np.asarray(asked.number_of_corunners)
+    if not isinstance(predictor, CountsRuns) or not len(degree):
+        return np.zeros((3, len(degree)))
+    e, beside = predictor.evidence(asked), degree > 0
+    here = e.alone_there
+    counts = (here, np.where(beside, e.beside, 0), np.where(beside, e.corunner, 0))
+    return np.stack([-0.5 * np.log1p(np.maximum(count, 0)) for count in counts])

@@ -48,13 +48,13 @@ def codes_of(colocations: Any, kind: str) -> np.ndarray:
 @dataclass(frozen=True)
 class NameMix:
     """by: `platform` or `workload`. shares: of each name, above 0, in sum 1. measured: with which probability
-    a run that was measured is of each name, where that is known. of_class: shares of each number of
-    co-runners and evidence class (its five grades), where they differ."""
+    a run that was measured is of each name, where that is known. of_category: shares of each category of
+    questions, where they differ."""
 
     by: str
     shares: Mapping[str, Fraction]
     measured: Mapping[str, Fraction] | None = None
-    of_class: Mapping[tuple[int, ...], Mapping[str, Fraction]] | None = None
+    of_category: Mapping[int, Mapping[str, Fraction]] | None = None
 
     @classmethod
     def of(
@@ -77,9 +77,9 @@ class NameMix:
         return cls(by, mix, drawn)
 
     @classmethod
-    def like(cls, by: str, colocations: Any, grades: np.ndarray) -> NameMix:
-        """As co-locations of evidence classes (n, 5) have it, each class by itself. Raises UsageError where
-        there are none."""
+    def like(cls, by: str, colocations: Any, category: np.ndarray) -> NameMix:
+        """As co-locations of categories (n,) have it, each category by itself. Raises UsageError where there
+        are none."""
         require_kind(by)
         names, code = getattr(colocations, f"{by}_names"), getattr(colocations, by)
 
@@ -88,20 +88,14 @@ class NameMix:
             return cls.of(by, dict(zip(names, times, strict=True)), names).shares
 
         every = shares(np.arange(len(code)))
-        keys = np.column_stack([colocations.number_of_corunners, grades])
-        kinds, of = np.unique(keys, axis=0, return_inverse=True)
-        shares_of_class = {
-            tuple(kind): shares(np.flatnonzero(of.ravel() == place))
-            for place, kind in enumerate(kinds.tolist())
-        }
-        return cls(by, every, of_class=shares_of_class)
+        kinds = np.unique(category).tolist()
+        return cls(by, every, None, {k: shares(np.flatnonzero(category == k)) for k in kinds})
 
-    def at(self, degree: int, grades: np.ndarray) -> NameMix:
-        """The mix of one number of co-runners and evidence class."""
-        if self.of_class is None:
+    def at(self, category: int) -> NameMix:
+        """The mix of one category."""
+        if self.of_category is None:
             return self
-        shares = self.of_class.get((degree, *map(int, grades)), {})
-        return NameMix(self.by, shares, self.measured)
+        return NameMix(self.by, self.of_category.get(int(category), {}), self.measured)
 
     def within(self, names: set[str]) -> NameMix:
         """Of these names alone, in sum 1 again; none of them may have a share."""

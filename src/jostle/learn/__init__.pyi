@@ -36,7 +36,6 @@ from .contract._method_registry import as_fitted as as_fitted
 from .contract._method_registry import method_named as method_named
 from .contract._method_registry import method_names as method_names
 from .contract._method_registry import method_of as method_of
-from .contract._prepared import CLOSE_CALIBRATION as CLOSE_CALIBRATION
 from .contract._prepared import HeldOut as HeldOut
 from .contract._prepared import Prepared as Prepared
 from .contract._prepared import first_runs_of_names as first_runs_of_names

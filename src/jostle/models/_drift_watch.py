@@ -150,7 +150,7 @@ class DriftWatch(Glance):
         start, self.runs = self.runs, self.runs + len(runs)
         if len(places):
             checked = runs.take(places)
-            standard, spread, degree = usual_errors(self.model.predictor, checked, self._usual_of)
+            standard, spread, degree = usual_errors(self.model, checked, self._usual_of)
             codes = self._kinds.keys(checked.colocations).T
             levels = np.column_stack([np.zeros(len(codes), np.int64), codes + self._first[1:-1]])
             when = checked.table.column("measured_at").to_pylist()

@@ -116,13 +116,18 @@ def fit(
     if over_time is not None:
         acts = over_time.acts(held.calibration, [(fitted, np.arange(len(held.calibration)))], seed)
         held = over_time.calibrated(held, fitted)
+    # What has no answer is another kind of question, not late.
+    known = np.isfinite(fitted.predict(held.calibration.colocations))
+    held = replace(held, calibration=held.calibration.take(np.flatnonzero(known)))
     calibrated = Calibration.fit(
-        fitted, selection, held.calibration, by=drawn, groups=groups, is_close=prepared.is_close
+        *(fitted, selection, held.calibration),
+        by=drawn,
+        groups=groups,
+        is_reckoned=over_time is not None,
     )
-    calibrated = replace(calibrated, is_reckoned=over_time is not None)
     if new_names:
         left_out = runs_of_names_left_out(learning, prepared, groups, next(parts))
-        calibrated = calibrated.with_held_out(*left_out)
+        calibrated = calibrated.with_held_out(left_out)
     chosen = int(held.learn.runs.is_chosen.sum())
     counts = len(held.learn.runs), len(held.validation), len(held.calibration)
     metadata["runs"] = _counts(*counts, prior, chosen, over_time)

@@ -16,7 +16,7 @@ from jostle._base.confidence import DEFAULT_CONFIDENCE
 from jostle._base.report import Glance
 from jostle._base.tensors import read_document, write_document
 from jostle._base.untrusted import understood
-from jostle.conformal import Bounds, Calibration, NameMix, candidates_of, grades_of
+from jostle.conformal import Bounds, Calibration, NameMix, uncertainty_of
 from jostle.errors import (
     BadData,
     JostleError,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from jostle.models.updates._suggest_runs import Suggestions
 
 # Rises with every change of what is saved; a model of another schema is refused.
-SCHEMA = "model/v18"
+SCHEMA = "model/v19"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),
@@ -130,7 +130,7 @@ class Model(Glance):
         """The same model, but bounds that hold over another mix of names than was measured.
 
         mix: how often each platform (or workload) will be asked about, as shares of any sum, or co-locations
-        that have it, then each number of co-runners and evidence class by itself; a name without a share has
+        that have it, then each category of questions by itself; a name without a share has
         no bound (outcome `outside_mix`). measured: how often each
         was drawn when runs were measured, where that is known; bounds are narrower then, most so where names
         have few calibration runs. by: `platform` or `workload`. Within a name runs must be drawn as they
@@ -140,7 +140,8 @@ class Model(Glance):
             name_mix = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
         else:
             require_colocations(mix)
-            name_mix = NameMix.like(by, mix, grades_of(self.predictor, mix))
+            category = self.calibration.categories(self.predictor, mix)
+            name_mix = NameMix.like(by, mix, category)
         model = copy(self)
         model.calibration = self.calibration.over(name_mix)
         return model
@@ -181,9 +182,9 @@ class Model(Glance):
             ("learned from", f"{runs.get('fitted')} runs"),
             ("calibrated on", f"{runs.get('calibration')} runs"),
         ]
-        for name, pool in self.calibration.pools.items():
-            if pool.n:
-                facts.append((f"{name}, bounds up to", f"{pool.highest_confidence:.4g}"))
+        for one in self.calibration.summary():
+            name = f"{one.category} {one.name_group}".strip()
+            facts.append((f"{name}, bounds up to", f"{one.highest:.4g}"))
         for key, name in (("data_version", "data version"), ("fitted_at", "fitted at")):
             if self.metadata.get(key):
                 facts.append((name, str(self.metadata[key])))
@@ -248,12 +249,12 @@ class Model(Glance):
     ) -> tuple[Bounds, np.ndarray | None]:
         """With (n,) seconds that are predicted, where they came about on the way."""
         require_colocations(colocations)
-        candidates = candidates_of(self.predictor, colocations)
+        about = uncertainty_of(self.predictor, colocations)
         bounds = self.calibration.bound(
-            self.predictor, colocations, confidence, tail=tail, candidates=candidates
+            self.predictor, colocations, confidence, tail=tail, told=about
         )
         if self.whole is None:
-            return bounds, candidates.seconds
+            return bounds, about.seconds
         seconds = self.whole.predict(colocations)
         # Raising a bound to the prediction takes nothing of what it promises.
         return replace(bounds, seconds=np.fmax(bounds.seconds, seconds)), seconds

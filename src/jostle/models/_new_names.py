@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jostle._base.progress import Progress, share_of
-from jostle.conformal import CalibrationRuns, Groups, Selection
+from jostle.conformal import Groups, LeftOutRuns
 from jostle.errors import NotEnoughRuns
 from jostle.learn import Prepared, hold_out, turns_of
 from jostle.models._training_recipe import WayToLearn
@@ -40,8 +40,8 @@ def runs_of_names_left_out(
     prepared: Prepared,
     groups: Groups | None = None,
     progress: Progress | None = None,
-) -> tuple[CalibrationRuns, Selection]:
-    """(scores of runs by fits that had left out their names, the same runs to choose a way to bound on).
+) -> LeftOutRuns:
+    """Errors about runs by fits that had left out their names.
 
     learning: by which each fit holds out, too, for its own choices. Raises NotEnoughRuns where there are too
     few names, or where no fit could be made.
@@ -67,15 +67,14 @@ def runs_of_names_left_out(
         except NotEnoughRuns:
             continue
         parts.append(_scored(fitted, prepared, left, groups))
-    if not any(len(scores) for scores, _ in parts):
+    if not any(len(part) for part in parts):
         raise NotEnoughRuns(
             f"{len(workloads.names)} workloads and {len(platforms.names)} platforms are too few to leave "
             "names out and calibrate on what is left",
             fix="Measure more names, or fit without bounds for new names.",
         )
     # A name is one unit in all fits.
-    scores, selections = zip(*parts, strict=True)
-    return CalibrationRuns.concatenate(scores), Selection.concatenate(selections)
+    return LeftOutRuns.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -182,13 +181,12 @@ def _drawn(among: np.ndarray, codes: np.ndarray, most: np.ndarray, place: np.nda
     return is_drawn
 
 
-def _scored(
-    fitted: Any, prepared: Prepared, left: _LeftOut, groups: Groups | None
-) -> tuple[CalibrationRuns, Selection]:
+def _scored(fitted: Any, prepared: Prepared, left: _LeftOut, groups: Groups | None) -> LeftOutRuns:
     """The runs that the fit was asked about and has an answer for: one that it cannot answer has no bound
     in the model, either."""
     runs = prepared.runs
     known = runs.colocations.known_in(fitted.workload_names, fitted.platform_names)
     at = np.flatnonzero(left.asked & known)
-    options = {"groups": groups, "held_out": True}
-    return CalibrationRuns.of_answered(fitted, runs.take(at), left.unit[at], **options)[:2]
+    options: Any = {"name_groups": groups, "held_out": True}
+    names = runs.colocations.workload_names, runs.colocations.platform_names
+    return LeftOutRuns.of(fitted, runs.take(at), left.unit[at], names, **options)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._base.tensors import Serializable
-from jostle.conformal import Selection, UsualLevels, candidates_of, pool_of, usual_levels
+from jostle.conformal import UsualLevels, usual_levels
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
@@ -45,18 +45,21 @@ class Usual(Serializable):
         return cls(dict(zip((FLEET, *KINDS), levels, strict=True)))
 
 
-UsualOf = Callable[[int], tuple[int, float, float]]  # usual_of a model, of a number of co-runners
+UsualOf = Callable[[int], tuple[float, float]]  # usual_of a model, of a number of co-runners
 
 
 def usual_errors(
-    predictor: Any, runs: Runs, usual: UsualOf
+    model: Any, runs: Runs, usual: UsualOf
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of n runs: (errors in usual spreads from the usual median, infinite without an answer; usual spreads in
     log seconds; numbers of co-runners)."""
-    part = Selection.of(predictor, runs)
-    (place, median, mad), rows = _of_rows(usual, part.degree), np.arange(len(part.degree))
-    standard = (part.scores[place, rows] - median) / mad
-    return standard, mad * part.candidates.scale[place, rows], part.degree
+    c = runs.colocations
+    log, scale = model.calibration.scaled(model.predictor, c)
+    degree = np.asarray(c.number_of_corunners)
+    median, mad = _of_rows(usual, degree)
+    score = (np.log(runs.runtime_seconds) - log) / scale
+    standard = np.where(np.isfinite(score), (score - median) / mad, np.inf)
+    return standard, mad * scale, degree
 
 
 @dataclass(frozen=True)
@@ -89,30 +92,24 @@ def device_of(platform: str) -> str:
     return platform.partition(":")[2] or platform
 
 
-def usual_of(model: Any, degree: int) -> tuple[int, float, float]:
-    """(the candidate that bounds a number of co-runners, median and usual spread of its scores): of the
-    nearest number of co-runners that was calibrated on where there is none."""
+def usual_of(model: Any, degree: int) -> tuple[float, float]:
+    """(median, usual spread) of the scores of a number of co-runners: of the nearest number that was
+    calibrated on where there is none."""
     runs = model.calibration.runs
     known = runs.degree[~runs.held_out]
     if not len(known):
-        return 0, 0.0, 1.0
+        return 0.0, 1.0
     degree = int(known[np.argmin(np.abs(known - degree))])
-    way = model.calibration.ways.get(pool_of(degree))
-    place = way.stages[0] if way is not None else 0
-    scores = runs.scores[place, ~runs.held_out & (runs.degree == degree)]
-    scores = scores[np.isfinite(scores)]
-    if not len(scores):
-        return place, 0.0, 1.0
+    scores = runs.score[~runs.held_out & (runs.degree == degree)]
     median = float(np.median(scores))
-    return place, median, max(float(np.median(np.abs(scores - median))), LEAST_SPREAD)
+    return median, max(float(np.median(np.abs(scores - median))), LEAST_SPREAD)
 
 
 def standard_scores(model: Any) -> dict[int, list[float]]:
-    """The calibration scores of every number of co-runners in usual spreads from the usual median, ascending;
-    what has no answer is left out."""
+    """The calibration scores of every number of co-runners in usual spreads from the usual median,
+    ascending."""
     degree, standard = _standard(model)
-    each = {d: standard[degree == d] for d in np.unique(degree).tolist()}
-    return {d: np.sort(mine[np.isfinite(mine)]).tolist() for d, mine in each.items()}
+    return {d: np.sort(standard[degree == d]).tolist() for d in np.unique(degree).tolist()}
 
 
 def _standard(model: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -120,16 +117,15 @@ def _standard(model: Any) -> tuple[np.ndarray, np.ndarray]:
     runs, names left out aside."""
     own = model.calibration.runs
     own = own.take(np.flatnonzero(~own.held_out))
-    place, median, mad = _of_rows(partial(usual_of, model), own.degree)
-    return own.degree, (own.scores[place, np.arange(len(own))] - median) / mad
+    median, mad = _of_rows(partial(usual_of, model), own.degree)
+    return own.degree, (own.score - median) / mad
 
 
-def _of_rows(usual: UsualOf, degree: np.ndarray) -> list[np.ndarray]:
-    """What is usual of the number of co-runners of each row: three (n,)."""
+def _of_rows(usual: UsualOf, degree: np.ndarray) -> np.ndarray:
+    """(2, n) what is usual of the number of co-runners of each row."""
     every = np.unique(degree)
-    each = np.array([usual(d) for d in every.tolist()]).reshape(-1, 3).T
-    place, median, mad = each[:, np.searchsorted(every, degree)]
-    return [place.astype(int), median, mad]
+    each = np.array([usual(d) for d in every.tolist()]).reshape(-1, 2).T
+    return each[:, np.searchsorted(every, degree)]
 
 
 def normal_score(usual: Sequence[float], standard: float) -> float:
@@ -139,6 +135,6 @@ def normal_score(usual: Sequence[float], standard: float) -> float:
 
 
 def usual_spread(model: Any, colocations: Colocations) -> np.ndarray:
-    """(n,) log seconds that errors are usually off, of the way that bounds each number of co-runners."""
-    place, _, mad = _of_rows(partial(usual_of, model), colocations.number_of_corunners)
-    return candidates_of(model.predictor, colocations).scale[place, np.arange(len(mad))] * mad
+    """(n,) log seconds that errors are usually off."""
+    mad = _of_rows(partial(usual_of, model), np.asarray(colocations.number_of_corunners))[1]
+    return model.calibration.scaled(model.predictor, colocations)[1] * mad

@@ -26,7 +26,7 @@ class WayToLearn:
         """(what the method has learned, runs to choose among its ways to bound on, which it did not see)."""
         watched, selection = held.validation, held.validation.take([])
         if not isinstance(self.method, OffersChoice) or self.method.offers_choice:
-            # What bounds a pool is chosen on runs that the candidates were not learned from.
+            # The scale of errors is learned from runs that the predictor has not seen.
             watched, selection = halves(held.validation, self.seed, self.by)
         return self._fitted(held.learn.with_validation(watched), progress), selection
 

@@ -1,4 +1,4 @@
-"""Calibration: pools, outcomes, choice of candidates, order in confidence, save and load."""
+"""Calibration: exact ranks, coverage by repetition, categories that borrow, order, save and load."""
 
 from __future__ import annotations
 
@@ -8,17 +8,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from jostle.conformal import OUTCOMES, Bounds, Calibration, coverage, margin
+from jostle.conformal import (
+    OUTCOMES,
+    Bounds,
+    Calibration,
+    LeftOutRuns,
+    Uncertainty,
+    coverage,
+    margin,
+)
 from jostle.data import Colocations, Runs
 from tests.limits import coverage_limits, mean_limits
 
+NAMES = (("a", "b"), ("p",))
+
 
 class Noisy:
-    """Predicts 1 s for everything; may offer candidates, the second twice as wide for workload b."""
+    """Predicts 1 s for everything, but for workload `lost`."""
 
-    def __init__(self, several: bool = False, lost: str | None = None) -> None:
-        self.several, self.lost = several, lost
+    def __init__(self, lost: str | None = None) -> None:
+        self.lost = lost
 
     def predict(self, colocations: Colocations) -> np.ndarray:
         out = np.ones(len(colocations))
@@ -27,14 +39,13 @@ class Noisy:
         return out
 
 
-class Scaled(Noisy):
-    def candidates(
-        self, colocations: Colocations
-    ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-        centre = np.log(self.predict(colocations))
+class Spread(Noisy):
+    """Says that workload b errs five times as much."""
+
+    def uncertainty(self, colocations: Colocations) -> Uncertainty:
         names = np.array(colocations.workload_names)[colocations.workload]
-        wide = np.where(names == "b", 5.0, 1.0)
-        return ("plain", "scaled"), np.stack([centre, centre]), np.stack([wide**0, wide])
+        wide = np.log(np.where(names == "b", 5.0, 1.0))[None]
+        return Uncertainty(np.log(self.predict(colocations)), wide, np.ones(1))
 
 
 def make_runs(seed: int, counts: dict[int, int], spread: dict[str, float] | None = None) -> Runs:
@@ -59,13 +70,30 @@ def asked(*degrees: int) -> Colocations:
     )
 
 
+def crossed(runs: Runs, group: np.ndarray | None = None) -> Calibration:
+    """As if a fit that left each run out had predicted 1 s."""
+    group = np.arange(len(runs)) if group is None else group
+    return Calibration.crossed(LeftOutRuns.of(Noisy(), runs, group, NAMES), NAMES, most=9)
+
+
 def test_the_bound_is_the_order_statistic() -> None:
     runs = make_runs(0, {0: 99})
-    calibration = Calibration.fit(Noisy(), runs, runs)
+    calibration = Calibration.fit(Noisy(), runs.take([]), runs)
     bounds = calibration.bound(Noisy(), asked(0), 0.9)
     assert bounds.seconds[0] == pytest.approx(np.sort(runs.runtime_seconds)[89])
     assert (bounds.n[0], bounds.rank[0], bounds.pool[0]) == (99, 90, "alone")
     assert bounds.outcome[0] == "guaranteed"
+
+
+@pytest.mark.parametrize(("runs", "confidence"), [(9, 0.9), (19, 0.95), (99, 0.99)])
+def test_the_fewest_runs_for_a_confidence(runs: int, confidence: float) -> None:
+    for number, is_bounded in ((runs, True), (runs - 1, False)):
+        some = make_runs(0, {0: number})
+        found = Calibration.fit(Noisy(), some.take([]), some)
+        bound = found.bound(Noisy(), asked(0), confidence)
+        assert np.isfinite(bound.seconds[0]) == is_bounded
+        (listed,) = found.summary()
+        assert (listed.highest >= confidence - 1e-9) == is_bounded
 
 
 def test_no_bound_lies_under_its_prediction() -> None:
@@ -84,7 +112,7 @@ def test_no_bound_lies_under_its_prediction() -> None:
 
 def test_no_evidence_is_infinite_with_a_reason() -> None:
     runs = make_runs(1, {0: 8, 1: 30, 2: 5})
-    calibration = Calibration.fit(Noisy(), runs, runs)
+    calibration = Calibration.fit(Noisy(), runs.take([]), runs)
     bounds = calibration.bound(Noisy(), asked(0, 1, 2, 3), 0.9)
     assert list(bounds.outcome) == [
         "too_few_runs",
@@ -93,104 +121,105 @@ def test_no_evidence_is_infinite_with_a_reason() -> None:
         "unseen_group",
     ]
     assert list(np.isinf(bounds.seconds)) == [True, False, False, True]
-    assert list(bounds.is_valid) == [False, True, True, False]
+    assert list(bounds.is_guaranteed) == [False, True, False, False]
     assert set(bounds.outcome) <= set(OUTCOMES)
     none = Calibration.fit(Noisy(), runs.take([]), runs.take([]))
     assert np.isinf(none.bound(Noisy(), asked(0, 1), 0.5).seconds).all()
 
 
-def test_the_better_candidate_is_chosen_on_the_selection_part() -> None:
+def test_what_is_said_of_the_spread_makes_bounds_narrower() -> None:
     spread = {"a": 0.02, "b": 0.1}
     selection, calibration = make_runs(4, {0: 400}, spread), make_runs(5, {0: 400}, spread)
     test = make_runs(6, {0: 4000}, spread)
-    scaled = Calibration.fit(Scaled(), selection, calibration)
-    plain = Calibration.fit(Noisy(), selection, calibration)
-    assert scaled.pools["alone"].way.stages == (1,)
-    wide = plain.bound(Noisy(), test.colocations, 0.9).seconds
-    tight = scaled.bound(Scaled(), test.colocations, 0.9).seconds
-    assert margin(tight, test.runtime_seconds) < margin(wide, test.runtime_seconds)
-    assert coverage(tight, test.runtime_seconds) >= coverage_limits(400, 4000, 361)[0]
+    none = selection.take([])
+    said, plain, learned = (
+        Calibration.fit(one, chosen, calibration).bound(one, test.colocations, 0.9).seconds
+        for one, chosen in ((Spread(), none), (Noisy(), none), (Noisy(), selection))
+    )
+    seconds = test.runtime_seconds
+    assert margin(said, seconds) < margin(plain, seconds)
+    assert margin(learned, seconds) < margin(plain, seconds)
+    for bound in (said, learned):
+        assert coverage(bound, seconds) >= coverage_limits(400, 4000, 361)[0]
 
 
-class Staged(Noisy):
-    """Three stages that disagree about who errs, and one way that treats all the same."""
-
-    def candidates(self, colocations: Any) -> tuple[Any, ...]:
-        is_a = np.array([colocations.workload_names[w] == "a" for w in colocations.workload])
-        centre = np.log(self.predict(colocations))
-        scales = [np.where(is_a, wide, 1.0) for wide in (0.2, 3.0, 0.5, 1.0)]
-        names = ("low", "high", "highest", "same")
-        return names, np.stack([centre] * 4), np.stack(scales), (0.9, 0.97, 1.0, 1.0)
-
-
-def test_a_staged_bound_covers_at_every_stage() -> None:
-    spread = {"a": 0.05, "b": 0.1}
-    covered = []
-    for seed in range(30):
-        calibration = make_runs(2 * seed, {0: 300}, spread)
-        test = make_runs(2 * seed + 1, {0: 1000}, spread)
-        found = Calibration.fit(Staged(), calibration.take([]), calibration)
-        assert found.pools["alone"].way.stages == (0, 1, 2)
-        covered.append(
-            [
-                coverage(found.bound(Staged(), test.colocations, c).seconds, test.runtime_seconds)
-                for c in (0.85, 0.95, 0.98)
-            ]
-        )
-    for shares, confidence in zip(np.transpose(covered), (0.85, 0.95, 0.98), strict=True):
-        assert mean_limits(shares)[1] >= confidence
-
-
-def test_coverage_of_the_whole_layer_by_repetition() -> None:
-    """Choice and calibration together keep their promise, also where the choice is made on few runs."""
+def test_coverage_of_the_whole_by_repetition() -> None:
+    """Scale and calibration together keep their promise, also where the scale is learned from few runs."""
     spread = {"a": 0.05, "b": 0.25}
     covered = []
     for repetition in range(150):
         parts = [make_runs(3 * repetition + k, {0: n}, spread) for k, n in enumerate((60, 39, 200))]
-        calibration = Calibration.fit(Scaled(), parts[0], parts[1])
-        bound = calibration.bound(Scaled(), parts[2].colocations, 0.9).seconds
+        calibration = Calibration.fit(Noisy(), parts[0], parts[1])
+        bound = calibration.bound(Noisy(), parts[2].colocations, 0.9).seconds
         covered.append(coverage(bound, parts[2].runtime_seconds))
     assert mean_limits(covered)[1] >= 0.9
 
 
-def in_windows(seed: int, windows: int, size: int = 6) -> Runs:
-    """Runs of workload a beside b around 1 s, whose windows explain nothing."""
-    n = windows * size
-    return Runs.from_columns(
-        workload=["a"] * n,
-        platform=["p"] * n,
-        corunners=[["b"]] * n,
-        runtime_seconds=np.exp(0.1 * np.random.default_rng(seed).normal(size=n)),
-        window_id=[f"w{k // size}" for k in range(n)],
-    )
+def test_runs_left_out_hold_too_and_a_small_category_borrows() -> None:
+    """Of twelve runs beside two others none could tell 95% by themselves."""
+    covered = []
+    for repetition in range(100):
+        runs = make_runs(2 * repetition, {1: 150, 2: 12})
+        test = make_runs(2 * repetition + 1, {2: 200})
+        bounds = crossed(runs).bound(Noisy(), test.colocations, 0.95)
+        assert set(bounds.outcome) == {"cross_validated"}
+        covered.append(coverage(bounds.seconds, test.runtime_seconds))
+    assert mean_limits(covered)[1] >= 0.95
 
 
-@pytest.mark.parametrize(("windows", "counted"), [(19, 19), (24, 24), (25, 150)])
-def test_close_bounds_count_one_run_of_each_of_few_windows(windows: int, counted: int) -> None:
-    selection, calibration = in_windows(1, 4), in_windows(2, windows)
-    close, plain = (
-        Calibration.fit(Noisy(), selection, calibration, is_close=is_close)
-        for is_close in (True, False)
-    )
-    again = Calibration.from_arrays(*close.to_arrays())
-    found, other = (one.bound(Noisy(), asked(1), 0.9) for one in (close, plain))
-    assert (found.n[0], other.n[0]) == (counted, 6 * windows)
-    assert again.bound(Noisy(), asked(1), 0.9).seconds[0] == found.seconds[0]
-    assert close.pools["1 co-runner"].n == counted
+def test_under_nine_groups_there_is_no_bound_however_many_runs() -> None:
+    runs = make_runs(0, {1: 200})
+    for groups, is_bounded in ((8, False), (12, True)):
+        found = crossed(runs, np.arange(200) % groups).bound(Noisy(), asked(1), 0.8)
+        assert np.isfinite(found.seconds[0]) == is_bounded
+        assert (found.outcome[0] == "too_few_runs") != is_bounded
 
 
-def test_close_bounds_hold_and_keep_less_of_few_windows() -> None:
-    """19 windows: 18 of 20 runs of a new window are kept, 93 to 94% by all runs of each."""
-    shares: dict[bool, list[float]] = {True: [], False: []}
-    for seed in range(400):
-        calibration, new = in_windows(2 * seed, 19), in_windows(2 * seed + 1, 40)
-        for is_close, found in shares.items():
-            fitted = Calibration.fit(Noisy(), new.take([]), calibration, is_close=is_close)
-            bound = fitted.bound(Noisy(), asked(1), 0.9).seconds[0]
-            found.append(float((new.runtime_seconds <= bound).mean()))
-    low, high = mean_limits(shares[True])
-    assert low <= 0.9 <= high
-    assert mean_limits(np.subtract(shares[False], shares[True]))[0] > 0
+def test_no_borrowed_bound_is_wider_than_the_largest_error() -> None:
+    """Ten runs of b that are hundreds of times as long as predicted make a wild scale, not a wild bound."""
+    runs = make_runs(3, {1: 120, 2: 12}, {"a": 0.01, "b": 2.0})
+    found = crossed(runs)
+    largest = float(np.abs(np.log(runs.runtime_seconds)).max())
+    for workload in "ab":
+        query = Colocations.from_columns(
+            workload=[workload] * 2, platform=["p"] * 2, corunners=[["b"], ["b", "b"]]
+        )
+        seconds = found.bound(Noisy(), query, 0.95).seconds
+        assert (np.log(seconds) <= largest + 1e-6).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.integers(0, 60), st.integers(0, 60), st.booleans())
+def test_bounds_rise_with_confidence(seed: int, ones: int, twos: int, is_crossed: bool) -> None:
+    runs = make_runs(seed, {0: 5, 1: ones, 2: twos}, {"a": 0.3})
+    found = crossed(runs) if is_crossed else Calibration.fit(Noisy(), runs, runs)
+    before = np.zeros(4)
+    for confidence in (0.3, 0.5, 0.72, 0.8, 0.9, 0.93, 0.95, 0.97, 0.99, 0.999):
+        seconds = found.bound(Noisy(), asked(0, 1, 2, 3), confidence).seconds
+        assert (seconds >= before).all()
+        before = seconds
+
+
+def test_what_was_saved_answers_the_same() -> None:
+    runs = make_runs(3, {0: 40, 1: 60, 2: 20}, {"b": 0.3})
+    for found in (crossed(runs), Calibration.fit(Noisy(), runs, runs)):
+        again = Calibration.from_arrays(*found.to_arrays())
+        for confidence in (0.5, 0.9, 0.99):
+            one, other = (c.bound(Noisy(), asked(0, 1, 2, 3), confidence) for c in (found, again))
+            assert one.seconds.tolist() == other.seconds.tolist()
+            assert one.outcome.tolist() == other.outcome.tolist()
+        assert found.summary() == again.summary()
+
+
+def test_the_summary_says_up_to_which_confidence_there_are_bounds() -> None:
+    runs = make_runs(2, {0: 99, 1: 30})
+    alone, beside = Calibration.fit(Noisy(), runs.take([]), runs).summary()
+    assert (alone.category, alone.n, alone.groups) == ("alone", 99, 99)
+    assert alone.highest == pytest.approx(0.99)
+    assert (beside.category, beside.n) == ("1 co-runner", 30)
+    found = Calibration.fit(Noisy(), runs.take([]), runs)
+    assert np.isfinite(found.bound(Noisy(), asked(1), beside.highest - 1e-6).seconds[0])
+    assert np.isinf(found.bound(Noisy(), asked(1), 0.98).seconds[0])
 
 
 def test_margin_by_hand() -> None:
@@ -204,16 +233,16 @@ def test_margin_by_hand() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.6])
 def test_what_has_no_answer_is_not_late(share: float) -> None:
-    """They have a pool of their own; bounds of the others are as if they were not there."""
+    """Bounds of the others are as if they were not there."""
     runs = make_runs(3, {0: 400})
     lost = np.random.default_rng(0).random(400) < share
     names = np.where(lost, "b", "a")
     mixed = Runs.from_columns(
         workload=names, platform=["p"] * 400, runtime_seconds=runs.runtime_seconds
     )
-    some = Calibration.fit(Noisy(lost="b"), mixed, mixed)
+    some = Calibration.fit(Noisy(lost="b"), mixed.take([]), mixed)
     there = np.flatnonzero(~lost)
-    alone = Calibration.fit(Noisy(), mixed.take(there), mixed.take(there))
+    alone = Calibration.fit(Noisy(), mixed.take([]), mixed.take(there))
     both = Colocations.from_columns(workload=["a", "b"], platform=["p", "p"])
     for confidence in (0.5, 0.9, 0.99):
         bounds, own = (
@@ -223,9 +252,9 @@ def test_what_has_no_answer_is_not_late(share: float) -> None:
         assert bounds.seconds[0] == own.seconds[0] < np.inf
         assert (bounds.outcome[0], bounds.n[0]) == ("guaranteed", len(there))
         assert (bounds.outcome[1], bounds.pool[1]) == ("disconnected", "no answer")
-        assert (bounds.n[1], bounds.seconds[1]) == (lost.sum(), np.inf)
+        assert bounds.seconds[1] == np.inf
     (summary,) = some.summary()
-    assert summary.n == some.pools["alone"].n == len(there)
+    assert summary.n == len(there)
 
 
 def test_rows_of_bounds_put_back_are_the_same() -> None:

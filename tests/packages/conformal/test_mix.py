@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from jostle.conformal import (
     Calibration,
-    CalibrationRuns,
-    Candidates,
+    LeftOutRuns,
     NameMix,
-    grades_of,
+    category_of,
     name_codes,
 )
 from jostle.data import Colocations, Runs
@@ -30,8 +29,8 @@ class OneSecond:
 
     workload_names, platform_names, notes = ("w", "v"), PLATFORMS, ()
 
-    def candidates(self, asked: Colocations) -> Candidates:
-        return Candidates.one_way(np.ones(len(asked)))
+    def predict(self, asked: Colocations) -> np.ndarray:
+        return np.ones(len(asked))
 
 
 def drawn(
@@ -130,7 +129,8 @@ def test_units_of_several_strata_are_stood_for_by_one_run_each() -> None:
             window_id=[f"{w}" for w in range(40) for _ in range(2)],
         )
         found = calibration_of(runs).over(mix)
-        assert found.pools["alone"].n == 40
+        asked = Colocations.from_columns(workload=["w"], platform=["calm"])
+        assert found.bound(OneSecond(), asked, 0.9).n[0] == 40
         bound = bound_on(found, "calm", 0.9)
         covered.append(np.mean([math.erf(bound / s / math.sqrt(2)) / 2 + 0.5 for s in spread]))
     assert mean_limits(covered)[1] >= 0.9
@@ -199,11 +199,10 @@ def test_the_mix_of_a_list_is_taken_for_each_number_of_corunners() -> None:
         platform=["calm", "calm", "wild", "rough"],
         corunners=[[], ["v"], [], ["v"]],
     )
-    grades = grades_of(OneSecond(), asked)
-    mix = NameMix.like("platform", asked, grades)
-    assert mix.at(0, grades[0]).shares == {"calm": 0.5, "wild": 0.5}
-    assert mix.at(1, grades[1]).shares == {"calm": 0.5, "rough": 0.5}
-    assert mix.at(2, grades[0]).shares == {} == mix.at(0, grades[0] - 1).shares
+    mix = NameMix.like("platform", asked, category_of(OneSecond(), asked))
+    assert mix.at(0).shares == {"calm": 0.5, "wild": 0.5}
+    assert mix.at(1).shares == {"calm": 0.5, "rough": 0.5}
+    assert mix.at(2).shares == {}
     runs = drawn(np.random.default_rng(4), np.repeat([0, 1, 2], 40))
     found = calibration_of(runs).over(mix)
     given = calibration_of(runs).over(NameMix.of("platform", {"calm": 1, "wild": 1}, PLATFORMS))
@@ -218,7 +217,7 @@ def test_saved_calibration_keeps_its_names() -> None:
     arrays, document = found.to_arrays()
     read = Calibration.from_arrays(arrays, document)
     assert bound_on(read.over(mix), "calm", 0.9) == bound_on(found.over(mix), "calm", 0.9)
-    for name in ("runs.workload", "runs.scores"):
+    for name in ("runs.workload", "runs.score"):
         rest = {key: value for key, value in arrays.items() if key != name}
         with pytest.raises(ValueError, match=name):
             Calibration.from_arrays(rest, document)
@@ -227,7 +226,6 @@ def test_saved_calibration_keeps_its_names() -> None:
 def test_codes_are_of_the_name_alone() -> None:
     assert name_codes(("a", "b")).tolist() == name_codes(("b", "a")).tolist()[::-1]
     assert len(name_codes(())) == 0
-    runs = CalibrationRuns.of(
-        OneSecond(), drawn(np.random.default_rng(0), np.array([0, 1])), np.arange(2)
-    )
-    assert runs.platform.tolist() == name_codes(("calm", "rough")).tolist()
+    runs = drawn(np.random.default_rng(0), np.array([0, 1]))
+    left_out = LeftOutRuns.of(OneSecond(), runs, np.arange(2), (("w",), PLATFORMS))
+    assert left_out.runs.platform.tolist() == name_codes(("calm", "rough")).tolist()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jostle.conformal import Calibration, CalibrationRuns, Candidates, Way
+from jostle.conformal import Calibration
 from jostle.conformal._extreme_value import FEWEST, tail_offset
-from jostle.data import Colocations
+from jostle.data import Colocations, Runs
 
 LAWS = {
     "t": stats.t(3),
@@ -43,28 +43,18 @@ class Same:
 
     workload_names, platform_names, notes = ("w",), ("p",), ()
 
-    def candidates(self, asked: Colocations) -> Candidates:
-        return Candidates.one_way(np.ones(len(asked)))
+    def predict(self, asked: Colocations) -> np.ndarray:
+        return np.ones(len(asked))
 
 
 def calibrated(n: int) -> Calibration:
-    scores = np.random.default_rng(2).standard_t(4, (1, n)) * 0.05
-    rows = np.arange(n)
-    grades = np.zeros((n, 6), np.int64)
-    held_out = np.zeros(n, bool)
-    runs = CalibrationRuns(scores, 0 * rows, grades, rows, 0 * rows, held_out, 0 * rows, 0 * rows)
-    return Calibration(("prediction",), runs, {"alone": Way((0,), (1.0,))})
+    scores = np.random.default_rng(2).standard_t(4, n) * 0.05
+    runs = Runs.from_columns(workload=["w"] * n, platform=["p"] * n, runtime_seconds=np.exp(scores))
+    return Calibration.fit(Same(), runs.take([]), runs)
 
 
 @pytest.mark.parametrize(("n", "outcome"), [(FEWEST, "model_based"), (FEWEST - 1, "too_few_runs")])
-def test_only_on_request_from_runs_enough_and_never_as_guaranteed(
-    n: int, outcome: str, monkeypatch
-) -> None:
-    from jostle.conformal import _calibration as _conformal
-
-    monkeypatch.setattr(
-        _conformal, "grades_of", lambda predictor, asked: np.zeros((len(asked), 6), np.int64)
-    )
+def test_only_on_request_from_runs_enough_and_never_as_guaranteed(n: int, outcome: str) -> None:
     calibration, asked = calibrated(n), Colocations.from_columns(workload=["w"], platform=["p"])
     plain = calibration.bound(Same(), asked, 0.99999)
     assert plain.outcome[0] == "too_few_runs"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.conformal import Candidates, Selection
+from jostle.conformal._measurement_error import undisturbed
 from jostle.data import Runs
 from jostle.learn import Ensemble
 from tests.limits import share_limits
@@ -19,10 +19,9 @@ SPREAD, ERROR = 0.03, 0.05
 def bounds_of(off: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     """Of calibration runs as they are, and with their errors taken off: what they are off by at the rank."""
     n = len(off)
-    one = Candidates(("answer",), np.zeros((1, n)), np.ones((1, n)))
-    part = Selection(one, off, np.zeros(n, np.int64), error, np.arange(n))
     rank = int(np.ceil(CONFIDENCE * (n + 1))) - 1
-    plain, taken = (np.sort(each.scores[0])[rank] for each in (part, part.undisturbed()))
+    exact = undisturbed(off, error, np.zeros(n, np.int64))
+    plain, taken = (np.sort(np.nan_to_num(one, nan=np.inf))[rank] for one in (off, exact))
     return float(plain), float(taken)
 
 

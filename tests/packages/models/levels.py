@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jostle.conformal import Candidates
 from jostle.data import Colocations, Runs, all_names
 from jostle.learn import FromCounts, Prepared, RunCounts
 
@@ -76,9 +75,6 @@ class FittedLevels(FromCounts):
         workload, platform, _ = asked.codes_in(self.workload_names, self.platform_names)
         beside = self.effects[1] * (asked.number_of_corunners > 0)
         return np.exp(self.effects[0] + self.of_w[workload] + self.of_p[platform] + beside)
-
-    def candidates(self, asked: Colocations) -> Candidates:
-        return Candidates.one_way(self.predict(asked))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, document = self.counts.to_arrays()

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from jostle.conformal import Candidates
 from jostle.data import Colocations, Runs
 from jostle.learn import Data, FromCounts, Prepared, Restores, RunCounts
 
@@ -56,9 +55,6 @@ class FittedLookup(FromCounts):
 
     def predict(self, asked: Colocations) -> np.ndarray:
         return times(asked)
-
-    def candidates(self, asked: Colocations) -> Candidates:
-        return Candidates.one_way(self.predict(asked))
 
 
 seen: list[Runs] = []

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import jostle
+from jostle.conformal import name_codes
 from jostle.data import Dataset, Runs
 from jostle.errors import NotEnoughRuns, UnreadableFile, UsageError
 from jostle.learn import DEFAULT_METHOD, Data, Prepared, hold_out, learn, method_of
@@ -74,7 +75,7 @@ def test_what_is_learned_validated_and_calibrated_is_apart() -> None:
     assert len(c) == len(held.calibration)
     apart = model.without_calibration_runs()
     order = np.log(held.calibration.runtime_seconds / apart.predict(held.calibration.colocations))
-    np.testing.assert_allclose(c.scores[0], order)
+    np.testing.assert_allclose(c.residual, order)
     assert model.metadata["runs"] == {
         "fitted": len(learned),
         "validation": len(held.validation),
@@ -128,9 +129,9 @@ def test_rows_can_be_the_unit() -> None:
     }
     runs = Runs.from_columns(**columns, window_id=pairs)
     by_row = jostle.fit(runs, Levels(), calibrate_by="row")
-    assert len(np.unique(by_row.calibration.runs.unit)) == len(by_row.calibration.runs)
+    assert len(np.unique(by_row.calibration.runs.group)) == len(by_row.calibration.runs)
     by_window = jostle.fit(runs, Levels())
-    assert len(np.unique(by_window.calibration.runs.unit)) < len(by_window.calibration.runs)
+    assert len(np.unique(by_window.calibration.runs.group)) < len(by_window.calibration.runs)
     assert by_row.metadata["calibrated_by"] == "row"
     with pytest.raises(UsageError, match="calibrate by 'day'"):
         jostle.fit(runs, Levels(), calibrate_by="day")
@@ -260,43 +261,44 @@ def test_what_further_fits_score() -> None:
     runs, seen = campaign(10, 5), []
     method = Recorded(seen)
     prepared = Prepared.of(Data(runs))
-    found, part = runs_of_names_left_out(WayToLearn(method, "window", 3), prepared)
+    found = runs_of_names_left_out(WayToLearn(method, "window", 3), prepared).runs
     assert found.held_out.all()
-    assert np.isfinite(found.scores).all()
-    assert len(found) == len(part.degree) == len(part.log_runtime)
+    assert np.isfinite(found.residual).all()
     assert [seed for _, _, seed in seen] == list(range(3, 3 + len(seen)))
-    again, _ = runs_of_names_left_out(WayToLearn(Recorded([]), "window", 3), prepared)
-    np.testing.assert_array_equal(again.scores, found.scores)
-    np.testing.assert_array_equal(again.unit, found.unit)
-    other, _ = runs_of_names_left_out(WayToLearn(Recorded([]), "window", 4), prepared)
-    assert other.scores.shape != found.scores.shape or (other.scores != found.scores).any()
+    again = runs_of_names_left_out(WayToLearn(Recorded([]), "window", 3), prepared).runs
+    np.testing.assert_array_equal(again.residual, found.residual)
+    np.testing.assert_array_equal(again.group, found.group)
+    other = runs_of_names_left_out(WayToLearn(Recorded([]), "window", 4), prepared).runs
+    assert len(other) != len(found) or (other.residual != found.residual).any()
     c = runs.colocations
     names = {*range(len(c.workload_names) + len(c.platform_names))}
-    assert set(found.unit.tolist()) == names  # every workload and every platform, each one unit
-    # By brute force: which measured times are asked of each unit.
+    assert set(found.group.tolist()) == names  # every workload and every platform, each one group
+    codes = name_codes(c.workload_names), name_codes(c.platform_names)
+    width = len(c.workload_names)
+    # By brute force: what a group's runs may be of, as the codes of names tell.
     for code in names:
-        kind = "workload" if code < len(c.workload_names) else "platform"
-        name = (c.workload_names + c.platform_names)[code]
-        of = np.array(
-            [
-                name in (row[0], *row[2]) if kind == "workload" else name == row[1]
-                for row in map(c.row, range(len(runs)))
-            ]
-        )
-        times = np.log(runs.runtime_seconds[of])
-        assert np.isin(
-            np.round(part.log_runtime[found.unit == code], 12), np.round(times, 12)
-        ).all()
+        mine = found.take(np.flatnonzero(found.group == code))
+        if code < width:
+            beside = {
+                (codes[0][w], codes[1][p])
+                for w, p, others in zip(
+                    c.workload, c.platform, c.to_columns()["corunners"], strict=True
+                )
+                if c.workload_names[code] in (c.workload_names[w], *others)
+            }
+            assert set(zip(mine.workload, mine.platform, strict=True)) <= beside
+        else:
+            assert set(mine.platform) == {codes[1][code - width]}
 
 
 def test_a_name_is_asked_about_at_most_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_new_names, "RUNS_PER_NAME", 3)
     runs = campaign(10, 5)
-    found, _ = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(runs)))
-    fits = 5 * 4
-    assert np.bincount(found.unit).max() <= 3 * fits
+    left = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(runs)))
+    found, fits = left.runs, 5 * 4
+    assert np.bincount(found.group).max() <= 3 * fits
     monkeypatch.setattr(_new_names, "RUNS_PER_NAME", 100)
-    more, _ = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(runs)))
+    more = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(runs)))
     assert len(more) > 1.5 * len(found)
 
 
@@ -331,8 +333,8 @@ def test_names_with_features_alone_are_not_left_out() -> None:
         [all(n < "w06" for n in row) for row in runs.table.column("corunners").to_pylist()]
     )
     some = runs.take(met & near)
-    found, _ = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(some)))
-    assert len(np.unique(found.unit)) == 6 + 5
+    found = runs_of_names_left_out(WayToLearn(Levels(), "window", 0), Prepared.of(Data(some)))
+    assert len(np.unique(found.runs.group)) == 6 + 5
 
 
 def test_inputs_are_kept_with_names_that_are_there_at_all() -> None:

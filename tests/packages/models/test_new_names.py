@@ -139,8 +139,7 @@ def test_by_default_new_names_have_no_bound_and_old_ones_are_as_before() -> None
     model = jostle.fit(learned, Levels(), seed=0, new_names=True)
     old = learned.colocations
     np.testing.assert_array_equal(model.predict(old), plain.predict(old))
-    # Of a class that answers the usual confidence by itself.
-    valid = plain.bound(old, 0.9).is_guaranteed
+    valid = plain.bound(old, 0.9).is_calibrated
     assert valid.mean() > 0.5
     for confidence in (0.5, 0.8, 0.9):
         np.testing.assert_array_equal(
@@ -180,7 +179,7 @@ def test_bounds_within_groups() -> None:
     model = jostle.fit(runs, Levels(), seed=0, by="kind")
     assert model.calibration.groups is not None
     assert model.calibration.groups.labels == ("new", "old")
-    again = {one.group for one in model.calibration.summary()}
+    again = {one.name_group for one in model.calibration.summary()}
     assert again == {"new", "old"}
     # Each group's bounds rest on its own runs: with only those of the other group wild, they stay narrow.
     assert runs.platform_features is not None

@@ -119,7 +119,7 @@ def test_noise_that_widens_is_told_and_nothing_there_is_guaranteed(
         watch.update(part)
         told = bool(watch.drifts)
     (found, *_) = watch.drifts
-    assert (found.kind, found.name, found.change) == ("device", "d2", change)
+    assert (found.name.rpartition(":")[2], found.change) == ("d2", change)  # or a platform of it
     assert found.spread_ratio > 1.5
     assert found.chance < 1e-3
     # The model's own bounds are late far more often.

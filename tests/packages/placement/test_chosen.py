@@ -171,7 +171,7 @@ def test_calibration_runs_are_drawn_again(model: Model, world: Runs) -> None:
     found = calibration_runs(model, world)
     assert len(found) == model.metadata["runs"]["calibration"]
     counts = np.bincount(found.colocations.number_of_corunners)
-    assert counts[0] == model.calibration.pools["alone"].n
+    assert counts[0] == int((model.calibration.runs.degree == 0).sum())
     with pytest.raises(UsageError, match="fitted to"):
         calibration_runs(model, world.take(np.arange(500)))
 

@@ -27,7 +27,6 @@ from jostle.learn import Data, default_method, method_named, method_names
 if TYPE_CHECKING:
     from jostle.models import Model
 
-MOST_CLASSES = 12
 USEFUL = 0.99
 
 
@@ -135,32 +134,29 @@ def _first_line(text: str | None) -> str:
 
 def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
     counts: dict[str, Any] = model.metadata["runs"]
-    classes = model.calibration.summary()
+    categories = model.calibration.summary()
     document = {
         "schema": "fit/v1",
         "model": str(command.output),
         "dataset_version": model.metadata["data_version"],
         "fitted_at": model.metadata["fitted_at"],
         "runs": counts,
-        "calibration_runs_by_pool": {n: p.n for n, p in model.calibration.pools.items()},
-        "calibration": [vars(one) for one in classes],
+        "calibration": [vars(one) for one in categories],
         "notes": list(notes),
     }
     cells = {
-        "beside": "pool",
-        **({command.by: "group"} if command.by else {}),
-        "measured of the names": "evidence",
+        "question": "category",
+        **({command.by: "name_group"} if command.by else {}),
         "calibration runs": "n",
+        "of so many sets": "groups",
         "up to": lambda one: _percent(one.highest),
     }
     lines = [
         f"{command.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']}. "
         "A bound is given up to these confidences:",
-        Table.of(classes[:MOST_CLASSES], cells),
+        Table.of(categories, cells),
     ]
-    if len(classes) > MOST_CLASSES:
-        lines.append(f"and {len(classes) - MOST_CLASSES} more, all in --json")
-    if any(one.highest < USEFUL for one in classes):
+    if any(one.highest < USEFUL for one in categories):
         lines.append(
             f"Under {USEFUL:.0%} there are too few like these: measure more of them, or ask for a lower "
             "confidence."

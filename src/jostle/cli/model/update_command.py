@@ -107,8 +107,8 @@ def _lines(target: Path, model: Fitted, record: dict[str, Any], before: float | 
     if before is not None:
         lines.append(f"Before, it was off by {before:.1%} about those of names it knew (median).")
     return lines + [
-        f"{name}: bounds up to {pool.highest_confidence:.4g}, from {pool.n} runs"
-        for name, pool in model.calibration.pools.items()
+        f"{one.category}: bounds up to {one.highest:.4g}, from {one.n} runs"
+        for one in model.calibration.summary()
     ]
 
 

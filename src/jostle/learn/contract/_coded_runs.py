@@ -87,13 +87,14 @@ class KeptRuns(Serializable):
         from jostle.data import Runs
 
         window = self.unit if self.window is None else self.window
+        error: dict[str, Any] = {} if self.error is None else {"runtime_error_ratio": self.error}
         return Runs.from_columns(
             **self.colocations.to_columns(),
             runtime_seconds=self.runtime_seconds,
             window_id=[f"{code}" for code in window.tolist()],
             run_id=[f"{place}" for place in range(len(self))],
             campaign=[self.session_names[code] for code in self._sessions.tolist()],
-            **({} if self.error is None else {"runtime_error_ratio": self.error}),
+            **error,
             workload_features=self.workload_features,
             platform_features=self.platform_features,
         )

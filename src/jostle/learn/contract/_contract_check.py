@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from jostle._base.tensors import write_document
-from jostle.conformal import Calibration
+from jostle.conformal import Calibration, uncertainty_of
 from jostle.data import Colocations, Runs
 from jostle.errors import JostleError, UnknownName
 from jostle.learn.contract._data import Data
@@ -203,24 +203,22 @@ def _names_never_met_are_refused(trial: _Trial) -> None:
         raise ContractBroken(f"{one} on {place} beside {beside} is answered")
 
 
-def _ways_to_bound_keep_their_names(trial: _Trial) -> None:
-    candidates = trial.fitted.candidates(trial.asked)
-    again = trial.fitted.candidates(trial.asked.take([0]))
-    _require(candidates.names == again.names, "the names differ from call to call")
-    shape = (len(candidates.names), len(trial.asked))
-    _require(candidates.centre.shape == shape, f"centres have the shape {candidates.centre.shape}")
-    _require(bool((candidates.scale > 0).all()), "a scale is not above 0")
+def _uncertainty_is_of_the_prediction(trial: _Trial) -> None:
+    told = uncertainty_of(trial.fitted, trial.asked)
+    again = uncertainty_of(trial.fitted, trial.asked.take([0]))
+    shape = (len(told.slopes), len(trial.asked))
+    _require(told.log_widths.shape == shape, f"widths have the shape {told.log_widths.shape}")
+    _require(len(again.slopes) == len(told.slopes), "the widths differ from call to call")
+    _require(bool(np.isfinite(told.log_widths).all()), "a width is not finite")
     with np.errstate(divide="ignore", invalid="ignore"):
         predicted = np.log(trial.fitted.predict(trial.asked))
-    same = np.allclose(candidates.centre[0], predicted, rtol=0.0, atol=1e-6, equal_nan=True)
-    _require(same, "the first centre is not the prediction")
+    same = np.allclose(told.log_runtime, predicted, rtol=0.0, atol=1e-6, equal_nan=True)
+    _require(same, "what is unsure is not the prediction")
 
 
 def _bounds_grow_with_confidence(trial: _Trial) -> None:
     parts, prepared = (trial.held.validation, trial.held.calibration), trial.prepared
-    calibration = Calibration.fit(
-        trial.fitted, *parts, by=prepared.calibrate_by, is_close=prepared.is_close
-    )
+    calibration = Calibration.fit(trial.fitted, *parts, by=prepared.calibrate_by)
     before = np.zeros(len(trial.asked))
     for confidence in CONFIDENCES:
         seconds = calibration.bound(trial.fitted, trial.asked, confidence).seconds
@@ -267,7 +265,7 @@ PARTS: dict[str, Callable[[_Trial], None]] = {
         _a_fresh_process_answers_from_what_was_saved,
         _one_run_is_learned_from_or_refused,
         _names_never_met_are_refused,
-        _ways_to_bound_keep_their_names,
+        _uncertainty_is_of_the_prediction,
         _bounds_grow_with_confidence,
         _evidence_counts_what_was_learned_from,
         _rows_held_out_change_no_answer,

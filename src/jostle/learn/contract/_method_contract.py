@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from jostle._base.progress import Progress
     from jostle._base.report import Report
-    from jostle.conformal import Candidates
     from jostle.data import Colocations, Runs, Traces
     from jostle.learn.contract._coded_runs import KeptRuns
     from jostle.learn.contract._data import Data
@@ -35,14 +34,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Answers(Protocol):
-    """What was learned, as far as studies and bounds need it. Immutable; answers with NumPy alone."""
+    """What was learned, as far as studies and bounds need it. Immutable; answers with NumPy alone. It may
+    have `uncertainty(asked)`, see jostle.conformal.Uncertainty."""
 
     def predict(self, asked: Colocations, /) -> np.ndarray:
         """(n,) seconds, aligned with what is asked; NaN where there is no answer. Raises UnknownName."""
-        ...
-
-    def candidates(self, asked: Colocations, /) -> Candidates:
-        """Ways to bound, the same names at every call, the plainest first."""
         ...
 
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.conformal import grades_of
 from jostle.errors import NotEnoughRuns
-from jostle.learn.contract._run_counts import RunCounts
 
 if TYPE_CHECKING:
     from jostle.data import Runs
@@ -22,12 +20,6 @@ if TYPE_CHECKING:
 SHARES = (0.78, 0.1, 0.12)
 # Units (windows as a rule), alone and beside others: enough for a valid bound at 90%.
 FEWEST_CALIBRATION = 16
-# The same where bounds are to keep hardly more than is asked for: of 16 scores the largest has to be
-# taken, which keeps 94%; the 18th of 19 keeps 90.
-CLOSE_CALIBRATION = 19
-# Units of one evidence class, and the most of all units that may be calibrated on for its sake.
-FEWEST_OF_CLASS = 12
-MOST_FOR_CLASS = 0.25
 # Units calibrated on that answer 99% with a few to spare, and of how many they may be taken.
 CALIBRATION_FOR_99 = 105
 FEWEST_FOR_99 = 500
@@ -44,8 +36,7 @@ class Prepared:
     could be answered about others, such as the only solo run of a workload. validation: runs held out for
     the method's own choices; it may learn from them in the end. data: where traces and profiles are.
     calibrate_by: the unit that is held out unless the caller says another: `window`, or `together` for
-    all runs of the same workloads on the same platform. is_close: whether bounds are to keep hardly
-    more than is asked for (see Calibration).
+    all runs of the same workloads on the same platform.
     """
 
     runs: Runs
@@ -54,7 +45,6 @@ class Prepared:
     required: np.ndarray
     validation: Runs
     calibrate_by: str = "window"
-    is_close: bool = False
 
     @classmethod
     def of(
@@ -65,7 +55,6 @@ class Prepared:
         inputs: np.ndarray | None = None,
         required: np.ndarray | None = None,
         calibrate_by: str = "window",
-        is_close: bool = False,
     ) -> Prepared:
         """runs: by default those of the data. What is left out of inputs and required is nothing.
 
@@ -78,7 +67,7 @@ class Prepared:
             for mark in (inputs, required)
         )
         runs = runs.ok()
-        return cls(runs, data, marked, mask, runs.take([]), calibrate_by, is_close)
+        return cls(runs, data, marked, mask, runs.take([]), calibrate_by)
 
     def take(self, index: np.ndarray) -> Prepared:
         """Only these of the runs."""
@@ -155,7 +144,7 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
     free = runs.take(~needed)
     if len(free) == 0:
         return HeldOut(prepared, free, free)
-    learned, validation, calibration = _split(free, RunCounts.of(runs), seed, by, prepared.is_close)
+    learned, validation, calibration = _split(free, seed, by)
     surplus = _surplus(free, calibration, seed, by, most)
     back = np.union1d(learned, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
@@ -217,14 +206,13 @@ def halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
     return runs.take(first), runs.take(second)
 
 
-def _split(runs: Runs, counts: RunCounts, seed: int, by: str, is_close: bool) -> list[np.ndarray]:
+def _split(runs: Runs, seed: int, by: str) -> list[np.ndarray]:
     """(to fit, to validate, to calibrate), indices, apart for every number of co-runners."""
     from jostle.data import split_rows
 
-    unit = runs.units(by)
+    unit, validated = runs.units(by), SHARES[1]
     degree = _degree_of_units(runs, unit)
-    shares = _calibration_shares(runs, counts, unit, degree, is_close)
-    validated = SHARES[1]
+    shares = _calibration_shares(unit, degree)
     if len(set(shares.values())) == 1:
         share = next(iter(shares.values()))
         return split_rows(runs, (1 - validated - share, validated, share), seed, by)
@@ -243,30 +231,17 @@ def _degree_of_units(runs: Runs, unit: np.ndarray) -> np.ndarray:
     return runs.colocations.number_of_corunners[first][inverse.reshape(-1)]
 
 
-def _calibration_shares(
-    runs: Runs, counts: RunCounts, unit: np.ndarray, degree: np.ndarray, is_close: bool
-) -> dict[int, float]:
+def _calibration_shares(unit: np.ndarray, degree: np.ndarray) -> dict[int, float]:
     """The share of the units to calibrate on, by number of co-runners: more where otherwise no bound at the
-    usual confidence, or with some 500 units none at 99%, would be valid. The model is then a little worse,
-    but it can say at most how long. It is the same for all runs with as many co-runners, so that
-    those calibrated on are like the others."""
-    usual = SHARES[2]
+    usual confidence, or with some 500 units none at 99%, would be valid."""
     numbers = [len(np.unique(unit[group])) for group in (degree == 0, degree > 0)]
     available = min((n for n in numbers if n), default=0)
-    fewest = CLOSE_CALIBRATION if is_close else FEWEST_CALIBRATION
-    least = float(np.clip(fewest / max(available, 1), usual, 0.4))
-    grades = grades_of(counts, runs.colocations)
+    least = float(np.clip(FEWEST_CALIBRATION / max(available, 1), SHARES[2], 0.4))
     shares = {}
     for d in np.unique(degree):
-        here = degree == d
-        _, inverse = np.unique(grades[here], axis=0, return_inverse=True)
-        of_class = np.unique(np.stack([inverse.reshape(-1), unit[here]]), axis=1)[0]
-        sizes = np.bincount(of_class)
-        needed = CALIBRATION_FOR_99 / sizes[sizes >= FEWEST_FOR_99]
-        # A class that a good part of the questions will have needs units of its own.
-        usual_ones = sizes[sizes >= 0.25 * len(np.unique(unit[here]))]
-        own = np.minimum(FEWEST_OF_CLASS / usual_ones, MOST_FOR_CLASS)
-        shares[int(d)] = float(max(least, needed.max(initial=0.0), own.max(initial=0.0)))
+        units = len(np.unique(unit[degree == d]))
+        needed = CALIBRATION_FOR_99 / units if units >= FEWEST_FOR_99 else 0.0
+        shares[int(d)] = float(max(least, needed))
     return shares
 
 

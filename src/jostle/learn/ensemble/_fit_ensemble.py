@@ -13,7 +13,6 @@ from jostle.data import Runs
 from jostle.errors import NotEnoughRuns
 from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_contract import FitWithout
-from jostle.learn.contract._prepared import CLOSE_CALIBRATION
 from jostle.learn.contract._run_counts import RunCounts
 from jostle.learn.ensemble._base_learner import Expert, FittedExpert
 from jostle.learn.ensemble._batch_effects import fit_sessions
@@ -155,12 +154,15 @@ def fit(
     return fitted, left_out
 
 
+FEWEST_REPEATED = 19  # cells with repeated runs alone, from which those say how runs alone scatter
+
+
 def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
     """Of sets left out everywhere, and of repeated runs alone, or of cells where those are few; and of names
     and of cells."""
     campaign, out = tried.campaign, []
     repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
-    few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < CLOSE_CALIBRATION
+    few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < FEWEST_REPEATED
     alone = campaign.degree == 0
     for fold, mine, part in tried.fits:
         own = whole.ensemble(mine, part)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from jostle._base.tensors import Serializable
-from jostle.conformal import Candidates
+from jostle.conformal import Uncertainty
 from jostle.errors import UnknownName
 from jostle.learn.contract._run_counts import Evidence, RunCounts, mixed_bits
 from jostle.learn.ensemble._base_learner import FittedExpert, expert_named
@@ -129,20 +129,12 @@ class FittedEnsemble:
         alone, slowdown, _ = self._logs(asked)
         return np.exp(np.where(np.isfinite(alone), slowdown, np.nan))
 
-    def candidates(self, asked: Colocations) -> Candidates:
-        """Ways to bound: the same offset everywhere, one that grows with the slowdown, or with how far the
-        experts are apart."""
+    def uncertainty(self, asked: Colocations) -> Uncertainty:
+        """Errors may grow with the slowdown, and with how far the experts are apart."""
         alone, slowdown, apart = self._logs(asked)
-        centre = alone + slowdown
-        scale = np.stack(
-            [
-                np.ones(len(centre)),
-                FLOOR + np.nan_to_num(np.abs(slowdown)),
-                FLOOR + np.nan_to_num(apart),
-            ]
-        )
-        names = ("same everywhere", "with the slowdown", "with the experts' distance")
-        return Candidates(names, np.stack([centre] * 3), scale, seconds=np.exp(centre))
+        log = alone + slowdown
+        widths = np.log(FLOOR + np.nan_to_num(np.abs(np.stack([slowdown, apart]))))
+        return Uncertainty(log, widths, np.zeros(2), np.exp(log))
 
     def shares(self, asked: Colocations) -> list[dict[str, float]]:
         """For each co-location the weights of the answers, the greatest first."""

@@ -1,9 +1,9 @@
-"""Models that learn from all runs of a small campaign: bounds rest on fits that had left each run's set out.
+"""Bounds without runs held out: a method that leaves runs out anyway says how far off it is of those.
 
-Where a share held out would leave too little to learn from or to calibrate on, a method that leaves runs out
-anyway, to weigh what it knows, tells how far off its answers are of what it has not seen: cross-conformal
-bounds (Vovk 2015, Cross-conformal predictive distributions; Barber et al. 2021). There is no exact theorem
-for the model of all runs, so they have an outcome of their own, `cross_validated`.
+A campaign of a few hundred runs cannot spare a fifth of them for calibration. A method that leaves runs out
+to weigh what it knows tells how far off its answers are of what it has not seen (cross-conformal: Vovk 2015,
+*Cross-conformal predictive distributions*; Barber et al. 2021). There is no exact theorem for the model of
+all runs, so such bounds have an outcome of their own, `cross_validated`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._base.progress import Progress
-from jostle.conformal import THERE, Calibration, CalibrationRuns, Groups, Selection, grades_of
+from jostle.conformal import Calibration, Groups, LeftOutRuns, names_of
 from jostle.learn import FitWithout, LeavesOut, Prepared
 from jostle.models._residual_baseline import Usual
 from jostle.models.updates._replay_buffer import Kept
@@ -23,6 +23,8 @@ from jostle.models.updates._replay_buffer import Kept
 if TYPE_CHECKING:
     from jostle.data import Runs
     from jostle.models.timelines._timeline_calibration import Acts
+
+FEWEST_SESSIONS = 5  # that tell what one is like that was never met
 
 
 @dataclass(frozen=True)
@@ -57,87 +59,76 @@ def fit_crossed(
     taken_by: Callable[[Any, Runs], Runs] | None = None,
     progress: Progress | None = None,
 ) -> Crossed | None:
-    """may_calibrate: (n,) of the runs, by default all but those that were chosen. taken_by: what runs that
-    were left out are by what was learned without them. None where no run could be left out."""
+    """Fit a method to all runs, and calibrate on what it answered of those that it left out in turn.
+
+    Parameters
+    ----------
+    may_calibrate : (n,) ndarray of bool, optional
+        Of the runs; by default all but those that were chosen.
+    taken_by : callable, optional
+        What runs that were left out are by what was learned without them.
+
+    Returns
+    -------
+    Crossed or None
+        None where no run could be left out.
+    """
     runs = prepared.runs
     free = ~(runs.is_chosen | prepared.inputs)
     free = free if may_calibrate is None else free & may_calibrate
-    fitted, left_out = method.fit_left_out(prepared, seed=seed, progress=progress)
-    left_out = [
-        replace(one, runs=one.runs[free[one.runs]], unit=one.unit[free[one.runs]])
-        for one in left_out
+    fitted, parts = method.fit_left_out(prepared, seed=seed, progress=progress)
+    parts = [
+        replace(one, runs=one.runs[free[one.runs]], unit=one.unit[free[one.runs]]) for one in parts
     ]
-    left_out = [one for one in left_out if len(one.runs)]
-
-    asked = [runs.take(one.runs) for one in left_out]
+    parts = [one for one in parts if len(one.runs)]
+    # What calibrates first are sets left out: models keep these to learn more.
+    parts.sort(key=lambda one: (one.is_of_names, one.is_larger))
+    asked = [runs.take(one.runs) for one in parts]
     if taken_by is not None:
-        asked = [taken_by(one.fitted, some) for one, some in zip(left_out, asked, strict=True)]
-    grades = [_grades(fitted, one, some) for one, some in zip(left_out, asked, strict=True)]
-    how, of_sessions = (left_out, grades, groups, prepared.is_close), None
-    calibration, without = _calibrated(asked, *how)
+        asked = [taken_by(one.fitted, some) for one, some in zip(parts, asked, strict=True)]
+    most = int(np.max(runs.colocations.number_of_corunners, initial=0))
+    calibration, without = _calibrated(fitted, asked, parts, groups, most)
     if calibration is None:
         return None
+    of_sessions, every = None, getattr(fitted, "session_names", ())
     if getattr(fitted, "session_cost", 0.0):
-        usual = [
-            one.fitted.in_usual_session(some) for one, some in zip(left_out, asked, strict=True)
-        ]
-        of_sessions, _ = _calibrated(usual, *how)
-        pairs = enumerate(zip(left_out, usual, strict=True))
-        later = [one.fitted.in_unknown_session(some, [seed, 61, at]) for at, (one, some) in pairs]
-        unknown, _ = _calibrated(later, *how)
-        assert unknown is not None  # who has an answer does not depend on how long it took
-        calibration = calibration.in_unknown_session(unknown)
-    index = np.concatenate([asked for _, asked in without])
+        usual = [one.fitted.in_usual_session(some) for one, some in zip(parts, asked, strict=True)]
+        of_sessions, _ = _calibrated(fitted, usual, parts, groups, most)
+        if len(every) >= FEWEST_SESSIONS:
+            pairs = enumerate(zip(parts, usual, strict=True))
+            later = [one.fitted.in_unknown_session(s, [seed, 61, k]) for k, (one, s) in pairs]
+            unknown, _ = _calibrated(fitted, later, parts, groups, most)
+            assert unknown is not None  # who has an answer does not depend on how long it took
+            calibration = replace(unknown, is_of_unknown_session=True)
+    index = np.concatenate([rows for _, rows in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
     kept = Kept.all_of(runs.take(rest), runs.take(index), by)
     return Crossed(fitted, calibration, runs.take(index), kept, tuple(without), of_sessions)
 
 
-def _grades(fitted: Any, one: FitWithout, runs: Runs) -> np.ndarray:
-    """fitted: to all."""
-    by_fold = grades_of(one.fitted, runs.colocations)
-    if one.is_of_names or one.is_larger:
-        return by_fold
-    # By what a fold learned from, names with few runs would be of a class that nobody asks about; but of a
-    # workload on a platform no more is known than what the fold learned.
-    grades = grades_of(fitted, runs.colocations, one.unit)
-    grades[:, THERE] = np.minimum(grades[:, THERE], by_fold[:, THERE])
-    return grades
-
-
 def _calibrated(
+    fitted: Any,
     asked: Sequence[Runs],
-    left_out: Sequence[FitWithout],
-    grades: Sequence[np.ndarray],
+    parts: Sequence[FitWithout],
     groups: Groups | None,
-    is_close: bool,
+    most: int,
 ) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:
     """(by errors of what was left out, None where there is too little; what was learned without sets, and the
-    numbers of the runs that it answered about). asked: the runs of each."""
-    own, names, larger = [], [], []
-    without: list[tuple[Any, np.ndarray]] = []
-    for one, some, graded in zip(left_out, asked, grades, strict=True):
-        scores, part, known = CalibrationRuns.of_answered(
-            one.fitted, some, one.unit, grades=graded, groups=groups, held_out=one.is_of_names
+    numbers of the runs that it answered about). asked: the runs of each part."""
+    found, without = [], []
+    for one, some in zip(parts, asked, strict=True):
+        names = names_of(fitted, some)
+        is_about_names = one.is_of_names or one.is_larger
+        told = LeftOutRuns.of(
+            *(one.fitted, some, one.unit, names),
+            name_groups=groups,
+            held_out=is_about_names,
+            most=most - 1 if one.is_larger else most,
         )
-        of_kind = names if one.is_of_names else larger if one.is_larger else own
-        of_kind.append((scores, part))
-        if of_kind is own:
-            without.append((one.fitted, one.runs[known]))
-    if not any(len(scores) for scores, _ in own):
+        found.append(told)
+        if not is_about_names:
+            without.append((one.fitted, one.runs[told.residuals.index]))
+    if not any(len(told) for told, one in zip(found, parts, strict=True) if not one.is_of_names):
         return None, without
-    calibration = Calibration.crossed(*_joined(own), groups, is_close=is_close)
-    if any(len(scores) for scores, _ in names) and groups is None:
-        calibration = calibration.with_held_out(*_joined(names))
-    if any(len(scores) for scores, _ in larger):
-        calibration = calibration.with_larger(*_joined(larger))
-    return calibration, without
-
-
-def _joined(
-    parts: list[tuple[CalibrationRuns, Selection]],
-) -> tuple[CalibrationRuns, Selection]:
-    """The runs scored as if they had been known exactly, as far as they confirm their errors."""
-    scores, selections = zip(*parts, strict=True)
-    part = Selection.concatenate(selections).undisturbed()
-    return replace(CalibrationRuns.concatenate(scores), scores=part.scores), part
+    left_out = LeftOutRuns.concatenate(found)
+    return Calibration.crossed(left_out, names_of(fitted, asked[0]), most, groups=groups), without

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._base.version import VERSION
-from jostle.conformal import Calibration, CalibrationRuns, Selection
+from jostle.conformal import Calibration, CalibrationRuns, LeftOutRuns
 from jostle.data import Colocations
 from jostle.errors import UsageError
 from jostle.learn import KeptRuns, LeavesOut, one_thread
@@ -104,7 +104,7 @@ def _updated_crossed(
     again = learner_of(model.metadata)
     assert isinstance(again, Again)
     assert isinstance(again.method, LeavesOut)
-    asked = _once(kept.calibration, model.calibration.runs.unit[: len(kept.calibration)])
+    asked = _once(kept.calibration, model.calibration.runs.group[: len(kept.calibration)])
     # Of copies of one run the first is learned from: what calibrates comes before what does not.
     every = asked.joined(kept.learned).joined(new)
     free = np.repeat([True, False], [len(asked), len(kept.learned)])
@@ -238,9 +238,13 @@ def _calibrated(
 ) -> Calibration:
     """The bounds of the new predictor on the same runs and some more; what names left out showed stays."""
     left = before.runs.take(np.flatnonzero(before.runs.held_out))
-    runs = CalibrationRuns.of(
-        predictor, kept.calibration, kept.calibration.unit, groups=before.groups
+    names = before.scale.workload_names, before.scale.platform_names
+    own = LeftOutRuns.of(
+        *(predictor, kept.calibration, kept.calibration.unit, names),
+        name_groups=before.groups,
+        most=before.most,
     )
+    runs = own.scored(before.scale)
     c = kept.calibration.colocations
     drawn = {
         "workloads": {c.workload_names[k] for k in np.unique(np.append(c.workload, c.corunner))},
@@ -250,8 +254,10 @@ def _calibrated(
         kind: frozenset((before.late_names[kind] | unmet[kind]) - names)
         for kind, names in drawn.items()
     }
-    every = runs.joined(left) if len(left) else runs
-    return replace(before, runs=every, late_names=late_names, mix=None)
+    if len(left):
+        start = int(runs.group.max(initial=-1)) + 1 - int(left.group.min(initial=0))
+        runs = CalibrationRuns.concatenate([runs, replace(left, group=left.group + start)])
+    return replace(before, runs=runs, late_names=late_names, mix=None)
 
 
 def _with_names_taken_as_new(
@@ -260,15 +266,15 @@ def _with_names_taken_as_new(
     """With what known names show when they are taken as new ones."""
     if not again or bounds.groups is not None:
         return bounds
-    scores, parts, _ = zip(
-        *(
-            # A name of one kind, with so many runs, is one unit.
-            CalibrationRuns.of_answered(fitted, test, test.unit + 1_000_000 * k, held_out=True)
-            for k, (fitted, test) in enumerate(again)
-        ),
-        strict=True,
-    )
-    return bounds.with_held_out(CalibrationRuns.concatenate(scores), Selection.concatenate(parts))
+    names = bounds.scale.workload_names, bounds.scale.platform_names
+    parts = [
+        # A name of one kind, with so many runs, is one group.
+        LeftOutRuns.of(
+            fitted, test, test.unit + 1_000_000 * k, names, held_out=True, most=bounds.most
+        )
+        for k, (fitted, test) in enumerate(again)
+    ]
+    return bounds.with_held_out(LeftOutRuns.concatenate(parts))
 
 
 def _joined_names(before: Any, after: Any) -> dict[str, set[str]]:

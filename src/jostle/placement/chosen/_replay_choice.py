@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from jostle._base.confidence import exact_confidence
-from jostle.conformal import candidates_of
+from jostle.conformal import uncertainty_of
 from jostle.models import Model
 from jostle.placement.queries._fleet import Node
 from jostle.placement.queries._requests import Request
@@ -41,15 +41,15 @@ class Replay:
         assert model.kept is not None
         kept, every = model.kept.calibration, model.calibration.runs
         own = every.take(np.flatnonzero(~every.held_out))
-        at = np.flatnonzero(own.is_answered)
+        at = np.arange(len(own))
         if len(at) > MOST_RUNS:
             at = np.sort(np.random.default_rng(0).permutation(at)[:MOST_RUNS])
         self._model, self._asked = model, kept.colocations.take(at)
         names = model.predictor.workload_names, model.predictor.platform_names
         self.workload, self.platform, _ = self._asked.recode(*map(tuple, names))
-        self._candidates = candidates_of(model.predictor, self._asked)
+        self._told = uncertainty_of(model.predictor, self._asked)
         self.log_runtime = np.log(kept.runtime_seconds[at])
-        self.log_predicted = self.log_runtime - own.scores[0, at] * self._candidates.scale[0]
+        self.log_predicted = self.log_runtime - own.residual[at]
         # A fleet is of one workload where that has runs enough; others stand in relative to their own.
         total = np.bincount(self.workload, self.log_predicted)
         usual = total / np.maximum(np.bincount(self.workload), 1)
@@ -73,12 +73,10 @@ class Replay:
 
     def _log_bound(self, confidence: float) -> np.ndarray:
         """(n,) what bounds would have been; infinite where none is valid."""
-        model, candidates = self._model, self._candidates
-        bounds = model.calibration.bound(
-            model.predictor, self._asked, confidence, candidates=candidates
-        )
+        model = self._model
+        bounds = model.calibration.bound(model.predictor, self._asked, confidence, told=self._told)
         with np.errstate(invalid="ignore"):
-            width = np.log(bounds.seconds) - candidates.centre[0]
+            width = np.log(bounds.seconds) - self._told.log_runtime
         return np.where(bounds.is_calibrated, self.log_predicted + width, np.inf)
 
     def level(self, confidence: float, options: int, log_limit: np.ndarray) -> float | None:

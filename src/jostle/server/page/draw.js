@@ -30,8 +30,6 @@ const OUTCOMES = {
   new_name: ["bad", "never measured"],
   new_beside_others: ["bad", "never measured beside others"],
   new_on_platform: ["bad", "never measured on the platform"],
-  new_corunner: ["bad", "co-runner never measured beside others"],
-  little_evidence: ["bad", "hardly measured"],
   disconnected: ["bad", "not connected by any run"],
   unseen_group: ["bad", "never measured with so many co-runners"],
   too_few_runs: ["none", "too few runs for this confidence"],

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pytest
 
-from jostle.conformal import Candidates
 from jostle.data import GPUS, Colocations, Runs, tasks_from_rows
 from jostle.learn import (
     ContractBroken,
@@ -89,9 +88,6 @@ class Median(FromCounts):
         asked.codes_in(self.workload_names, self.platform_names)
         place = np.arange(len(asked)) if self.is_shifting else np.zeros(len(asked))
         return self.seconds * (1 + place)
-
-    def candidates(self, asked: Colocations) -> Candidates:
-        return Candidates.one_way(self.predict(asked))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, document = self.counts.to_arrays()

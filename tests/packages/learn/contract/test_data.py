@@ -71,10 +71,8 @@ def test_runs_that_failed_are_never_learned_from(runs: Runs) -> None:
     assert len(Prepared.of(Data(some)).runs) == len(runs) - 1
 
 
-@pytest.mark.parametrize(
-    ("pairs", "close", "plain"), [(25, 10, 10), (50, 19, 16), (78, 19, 16), (300, 36, 36)]
-)
-def test_close_bounds_are_calibrated_on_nineteen_pairs(pairs: int, close: int, plain: int) -> None:
+@pytest.mark.parametrize(("pairs", "most"), [(25, 10), (50, 16), (78, 16), (300, 36)])
+def test_as_many_pairs_calibrate_as_a_bound_needs(pairs: int, most: int) -> None:
     names = [f"w{k:02d}" for k in range(25)]
     both = [(a, b) for a in range(25) for b in range(a)][:pairs]
     rows = [pair for a, b in both for pair in ((a, b), (b, a))]
@@ -84,11 +82,9 @@ def test_close_bounds_are_calibrated_on_nineteen_pairs(pairs: int, close: int, p
         corunners=[[names[b]] for _, b in rows],
         runtime_seconds=[1.0] * len(rows),
     )
-    for is_close, most in ((True, close), (False, plain)):
-        prepared = Prepared.of(Data(runs), calibrate_by="together", is_close=is_close)
-        held = hold_out(prepared, 0, "together")
-        found = len(np.unique(held.calibration.units("together")))
-        assert most - 1 <= found <= most
+    held = hold_out(Prepared.of(Data(runs), calibrate_by="together"), 0, "together")
+    found = len(np.unique(held.calibration.units("together")))
+    assert most - 1 <= found <= most
 
 
 def test_calibration_runs_past_the_most_are_drawn_from_all() -> None:

@@ -23,7 +23,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from jostle import Data
-from jostle.conformal import Candidates
 from jostle.errors import UnknownName
 from jostle.learn import FromCounts, Prepared, RunCounts, first_solo_runs
 from jostle.extend import Report, duration
@@ -69,9 +68,6 @@ class FittedFactor(FromCounts):
     def predict(self, asked):
         workload, platform, _ = asked.codes_in(self.workload_names, self.platform_names)
         return np.exp(self.solo[platform, workload] + self.slow * asked.number_of_corunners**self.power)
-
-    def candidates(self, asked):
-        return Candidates.one_way(self.predict(asked))
 
     def explain(self, asked, *, runs=None):
         seconds = float(self.predict(asked)[0])

@@ -150,26 +150,26 @@ def test_words_for_people_name_what_differs_in_strength_alone_once() -> None:
     assert list(found)[2] == "the mean slowdown"
 
 
-def test_bounds_have_three_ways_of_growing() -> None:
+def test_errors_may_grow_with_the_slowdown_and_with_how_far_answers_are_apart() -> None:
     runs = made_runs(programs=5, platforms=2, threes=0)
     c = runs.colocations
     runs = runs.take((c.platform == 0) | (c.workload > 0) | (c.number_of_corunners > 0))
     fitted = learn(Ensemble(experts=("rules",)), runs)
     assert any(note.startswith("1 pairs of workload and platform") for note in fitted.notes)
-    found = fitted.candidates(runs.colocations)
+    told = fitted.uncertainty(runs.colocations)
     seconds = fitted.predict(runs.colocations)
-    assert found.seconds == pytest.approx(seconds)
-    assert np.exp(found.centre) == pytest.approx(np.stack([seconds] * 3))
+    assert told.seconds == pytest.approx(seconds)
+    assert np.exp(told.log_runtime) == pytest.approx(seconds)
     alone = runs.colocations.number_of_corunners == 0
-    assert (found.scale[0] == 1).all()
-    assert found.scale[1:, alone] == pytest.approx(0.02)
-    assert (found.scale[1:] >= 0.02).all()
-    assert found.scale[2, ~alone].max() > 0.02
+    widths = np.exp(told.log_widths)
+    assert widths[:, alone] == pytest.approx(0.02)
+    assert (widths >= 0.02 - 1e-12).all()
+    assert widths[1, ~alone].max() > 0.02
     others = ["program 1", "program 2", "program 3"]
     larger = Colocations.from_columns(
         workload=["program 0"], platform=["machine 0"], corunners=[others]
     )
     assert fitted.predict(larger)[0] > 1.05 * fitted.explain(larger).document["solo_seconds"]
     slowdown = np.log(fitted.predict(larger) / fitted.explain(larger).document["solo_seconds"])
-    scale = fitted.candidates(larger).scale[1:, 0]
-    assert scale == pytest.approx([0.02 + abs(slowdown[0]), 0.02 + abs(slowdown[0]) / 2])
+    found = np.exp(fitted.uncertainty(larger).log_widths[:, 0])
+    assert found == pytest.approx([0.02 + abs(slowdown[0]), 0.02 + abs(slowdown[0]) / 2])

@@ -311,7 +311,7 @@ def test_runs_alone_have_bounds_where_hardly_any_ran_beside_others(pairs: int) -
     for runs, query in ((grid, new), (Runs.concatenate([here, again]), here.colocations)):
         model = jostle.fit(runs, QUICK)
         bound = model.bound(query.take(query.number_of_corunners == 0), 0.6)
-        assert (bound.outcome == CROSS_VALIDATED).all()
+        assert set(bound.outcome) <= {CROSS_VALIDATED, "held_out_names"}
         assert np.isfinite(bound.seconds).all()
 
 

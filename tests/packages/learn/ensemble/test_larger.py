@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.conformal import candidates_of, grades_of
 from jostle.data import Colocations, Runs
 from jostle.learn import learn
 from tests.limits import assert_closer, errors_of
@@ -83,9 +82,8 @@ def test_more_co_runners_than_any_run_had_are_bounded_as_far_as_sets_left_out_we
     assert (np.diff(seconds, axis=0) >= 0).all()
     assert (seconds[-1] >= of_rules.predict(asked)).all()
     assert of_rules.bound(turned, 0.8).seconds == pytest.approx(seconds[1])
-    # Sets of two co-runners were answered by a fit to pairs: four are as far beyond two, five are further.
     assert of_rules.bound(six, 0.8).outcome.tolist() == ["unseen_group"]
-    (listed,) = [p for p in of_rules.calibration.summary() if p.pool == "more co-runners"]
+    (listed,) = [p for p in of_rules.calibration.summary() if p.category == "more co-runners"]
     assert np.isfinite(of_rules.bound(asked, listed.highest - 1e-6).seconds).all()
     assert np.isinf(of_rules.bound(asked, (listed.highest + 1) / 2).seconds).all()
     of_rules.save(tmp_path / "model")
@@ -98,29 +96,12 @@ def test_more_co_runners_than_any_run_had_are_bounded_as_far_as_sets_left_out_we
 def test_beyond_the_largest_sets_errors_grow_with_the_number_of_co_runners(
     of_rules: jostle.Model,
 ) -> None:
-    names, level = [f"program {n}" for n in range(8)], 0.8
-    calibration = of_rules.calibration
-    larger = calibration.larger
-    assert larger is not None
-    way = next(way for name, way in calibration.ways.items() if name.startswith("larger"))
-    for most in (3, 4):
+    names, calibration = [f"program {n}" for n in range(8)], of_rules.calibration
+    scales = []
+    for most in (2, 3, 6):
         asked = Colocations.from_columns(
-            workload=names[:3],
-            platform=["machine 0"] * 3,
-            corunners=[names[n + 1 : n + 1 + most] for n in range(3)],
+            workload=names[:1], platform=["machine 0"], corunners=[names[1 : most + 1]]
         )
-        centre, scale = candidates_of(of_rules.predictor, asked)[1:3]
-        every_grade = grades_of(of_rules.predictor, asked)
-        bounds = of_rules.bound(asked, level).seconds
-        for one, (grades, bound) in enumerate(zip(every_grade, bounds, strict=True)):
-            mine = (larger.grades <= grades).all(1) & larger.is_answered
-            _, unit, count = np.unique(larger.unit[mine], return_inverse=True, return_counts=True)
-            expected = centre[0, one]
-            for stage in way.stages[:1]:
-                scores = larger.scores[stage, mine]
-                order = np.argsort(scores)
-                kept = np.cumsum(1 / count[unit][order])
-                score = scores[order][np.searchsorted(kept, level * (len(count) + 1) - 1e-9)]
-                wide = centre[stage, one] + scale[stage, one] * score * most / 2
-                expected = max(expected, wide)
-            assert np.log(bound) == pytest.approx(expected, abs=1e-6)
+        scales.append(float(calibration.scaled(of_rules.predictor, asked)[1][0]))
+    assert calibration.most == 2
+    assert scales[0] < scales[1] < scales[2]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.conformal import LEVELS
-from jostle.learn.learners.network._spread import Spread, fit_spread
+from jostle.learn.learners.network._spread import LEVELS, Spread, fit_spread
 from jostle.learn.learners.network._spread_effects import Keys, SpreadRows, backfitted, columns_of
 
 NO_CATEGORY = (np.zeros((10, 0), int), np.zeros((6, 0), int))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.conformal import Candidates
+from jostle.conformal import Uncertainty
 from jostle.errors import BadData, require_known
 from jostle.learn.contract._run_counts import FromCounts, RunCounts
 from jostle.learn.learners.counters._roll import roll
@@ -123,14 +123,12 @@ class FittedAlignment(FromCounts):
         """Return (n,) run time over run time alone, 1 without co-runners."""
         return self.predict(colocations) / self._times_alone(colocations)
 
-    def candidates(self, colocations: Colocations) -> Candidates:
-        """Ways to bound: errors of the same size everywhere, or proportional to the predicted slowdown."""
+    def uncertainty(self, colocations: Colocations) -> Uncertainty:
+        """Errors may grow with the predicted slowdown."""
         seconds = self.predict(colocations)
         centre = np.log(seconds)
         slow = np.maximum(np.abs(centre - np.log(self._times_alone(colocations))), FLOOR)
-        names = ("same everywhere", "sqrt slowdown", "slowdown")
-        scales = np.stack([np.ones_like(slow), np.sqrt(slow), slow])
-        return Candidates(names, np.stack([centre] * 3), scales, seconds=seconds)
+        return Uncertainty(centre, np.log(slow)[None], np.zeros(1), seconds)
 
     def window(
         self, workloads: Sequence[str], platform: str, *, loop: Sequence[bool] | None = None

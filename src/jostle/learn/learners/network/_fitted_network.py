@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.conformal import Candidates
+from jostle.conformal import Uncertainty
 from jostle.learn.contract._run_counts import FromCounts, RunCounts
 from jostle.learn.learners.network._codes import Codes
 from jostle.learn.learners.network._embeddings import Embeddings, Form
@@ -23,7 +23,7 @@ from jostle.learn.learners.network._network_equation import (
     log_slowdown,
     pressure_of,
 )
-from jostle.learn.learners.network._spread import UNTIL, Spread
+from jostle.learn.learners.network._spread import Spread
 from jostle.learn.learners.network._spread_effects import SpreadRows
 from jostle.learn.learners.network.online._prior import Groundwork
 from jostle.learn.rules._slowdown_rows import SlowdownRows
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
     from jostle.learn.learners.network._explain_network import Explanation
 
-SAME = "same everywhere"
-FAR = "wider far from known workloads"
+NARROWEST = 1e-3  # width of a quantile head, in log seconds
 GRID_CELLS = 200_000  # up to which all products are made at the first question
 CHUNK = 65_536
 FAR_AT_ONCE = 1024  # points whose distances to all others are held at once
@@ -74,22 +73,24 @@ class FittedFactorization(FromCounts):
         """
         return np.exp(self._answer(self.codes(colocations))[0])
 
-    def candidates(self, colocations: Colocations) -> Candidates:
-        """Ways to bound: the prediction with its spread, for low, high and very high confidences, or with
-        none, and the quantile heads."""
+    def uncertainty(self, colocations: Colocations) -> Uncertainty:
+        """The modelled spread of errors at low, high and very high confidences, the distance of a workload
+        without a run from known ones, and how far quantile heads lie above the prediction."""
         codes = self.codes(colocations)
         rows = self.spread_rows(codes)
-        spread = np.exp(self.spread.log_scales(rows))
-        same = np.ones((1 + len(self.quantiles), len(rows)))
-        heads = [self._log_runtime(codes, head) for head in range(len(self.quantiles))]
-        names = [f"spread until {until:g}" for until in UNTIL]
-        names += [SAME, *(f"quantile {quantile:g}" for quantile in self.quantiles)]
-        names.append(FAR)
-        centre = np.stack([rows.log_runtime] * (len(spread) + 1) + heads + [rows.log_runtime])
-        far = self._distance[codes.workload][None]
-        until = (*UNTIL, *[1.0] * (len(same) + 1))
-        scale = np.concatenate([spread, same, far])
-        return Candidates(tuple(names), centre, scale, until, np.exp(rows.log_runtime))
+        spread = self.spread.log_scales(rows)
+        far = np.log(self._distance[codes.workload])[None]
+        heads = [
+            np.log(np.maximum(self.log_quantile(codes, k) - rows.log_runtime, NARROWEST))
+            for k in range(len(self.quantiles))
+        ]
+        widths = np.concatenate([spread, far, *(head[None] for head in heads)])
+        slopes = [*[1 / len(spread)] * len(spread), 1.0, *[0.0] * len(heads)]
+        return Uncertainty(rows.log_runtime, widths, np.array(slopes), np.exp(rows.log_runtime))
+
+    def log_quantile(self, codes: Codes, head: int) -> np.ndarray:
+        """(n,) log seconds by a quantile head."""
+        return self._log_runtime(codes, head)
 
     @cached_property
     def _distance(self) -> np.ndarray:

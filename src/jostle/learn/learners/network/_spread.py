@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jostle.conformal import LEVELS, margin_of_errors
+from jostle.conformal import margin_of_errors
 from jostle.learn.learners.network._spread_effects import (
     BINS,
     FLOOR,
@@ -38,7 +38,7 @@ NEWTON_STEPS = 20
 MIXTURES = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # shares of the sizes
 POWERS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2)
 CAPS = (0.4, 0.7, 1.2, 2.0, 3.0, 4.0)  # log units above the typical size
-UNTIL = (0.925, 0.97, 1.0)  # up to which confidence each of them speaks
+LEVELS = (0.9, 0.95, 0.99)  # confidences for which widths are chosen
 FEWEST_TO_CHOOSE = 100
 FEWEST_BEYOND = 20  # errors past a level, to choose for this level alone
 

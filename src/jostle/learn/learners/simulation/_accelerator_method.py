@@ -8,7 +8,6 @@ from typing import ClassVar
 from jostle._base.progress import Progress
 from jostle.errors import require_known
 from jostle.gpu import USUAL_SHARING
-from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_contract import FitWithout
 from jostle.learn.contract._prepared import Prepared
 from jostle.learn.ensemble._base_learner import Expert
@@ -34,10 +33,6 @@ class Accelerator(AcceleratorSettings, OfExperts[FittedAccelerator]):
 
     def chosen_experts(self) -> list[Expert]:
         return [SimpleRules(), TraceProcessExpert(self), SimulationExpert(self)]
-
-    def prepare(self, data: Data) -> Prepared:
-        """As of every list of experts; bounds keep hardly more than is asked for."""
-        return replace(super().prepare(data), is_close=True)
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None

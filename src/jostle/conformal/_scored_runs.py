@@ -1,0 +1,143 @@
+"""Runs that bounds are calibrated on: errors of a predictor that was not fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from jostle.conformal._categories import category_of
+from jostle.conformal._covariate_shift import codes_of
+from jostle.conformal._name_groups import Groups
+from jostle.conformal._residual_scale import Residuals, ResidualScale, ScaleRows
+
+
+@dataclass(frozen=True)
+class CalibrationRuns:
+    """n runs that the predictor was not fitted on.
+
+    Parameters
+    ----------
+    score, residual : (n,) ndarray
+        Log runtime less predicted, over the learned scale and as it is.
+    degree : (n,) ndarray
+        Numbers of co-runners.
+    category : (n,) ndarray of int8
+    group : (n,) ndarray
+        Codes, equal for what was left out, or drawn, as one.
+    name_group : (n,) ndarray
+        Codes of Groups.
+    held_out : (n,) ndarray of bool
+        Names left out of a further fit, or more co-runners than it knew.
+    workload, platform : (n,) ndarray
+        Codes of the names (name_codes).
+    """
+
+    score: np.ndarray
+    residual: np.ndarray
+    degree: np.ndarray
+    category: np.ndarray
+    group: np.ndarray
+    name_group: np.ndarray
+    held_out: np.ndarray
+    workload: np.ndarray
+    platform: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def take(self, index: np.ndarray) -> CalibrationRuns:
+        """Some of them."""
+        return CalibrationRuns(*(getattr(self, one.name)[index] for one in fields(self)))
+
+    @staticmethod
+    def concatenate(parts: Sequence[CalibrationRuns]) -> CalibrationRuns:
+        """All of them, in order; the same code is the same group in all parts. At least one part."""
+        columns = (np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0]))
+        return CalibrationRuns(*columns)
+
+
+@dataclass(frozen=True)
+class LeftOutRuns:
+    """Runs that a predictor was not fitted to, and its errors about them.
+
+    Parameters
+    ----------
+    residuals : Residuals
+    runs : CalibrationRuns
+        Without scores as yet: NaN.
+    """
+
+    residuals: Residuals
+    runs: CalibrationRuns
+
+    @classmethod
+    def of(
+        cls,
+        predictor: Any,
+        runs: Any,
+        group: np.ndarray,
+        names: tuple[Sequence[str], ...],
+        *,
+        name_groups: Groups | None = None,
+        held_out: bool = False,
+        most: int | None = None,
+    ) -> LeftOutRuns:
+        """Ask a predictor about runs (all with status ok) that it was not fitted to.
+
+        Parameters
+        ----------
+        group : (n,) ndarray
+            What was drawn or left out as one.
+        names : tuple of (workloads, platforms)
+            That the scale has effects for.
+        held_out : bool
+            Whether names, or the largest numbers of co-runners, were left out.
+        most : int, optional
+            Most co-runners that the predictor learned from.
+        """
+        category = category_of(predictor, runs.colocations, most)
+        residuals = Residuals.of(predictor, runs, names, category)
+        at = residuals.index
+        runs, n = runs.take(at), len(at)
+        c = runs.colocations
+        own = CalibrationRuns(
+            np.full(n, np.nan),
+            residuals.residual,
+            residuals.rows.degree,
+            residuals.rows.category,
+            np.asarray(group, np.int64)[at],
+            np.zeros(n, np.int64) if name_groups is None else name_groups.codes(c),
+            np.full(n, held_out),
+            *(codes_of(c, kind) for kind in ("workload", "platform")),
+        )
+        return cls(residuals, own)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def take(self, rows: np.ndarray) -> LeftOutRuns:
+        """Some of them, in ascending order."""
+        r = self.residuals
+        part = Residuals(r.rows.take(rows), r.residual[rows], r.error[rows], r.index[rows])
+        return LeftOutRuns(part, self.runs.take(rows))
+
+    @staticmethod
+    def concatenate(parts: Sequence[LeftOutRuns]) -> LeftOutRuns:
+        """All of them, in order. At least one part."""
+        each = [part.residuals for part in parts]
+        joined = Residuals(
+            ScaleRows.concatenate([r.rows for r in each]),
+            *(
+                np.concatenate([getattr(r, name) for r in each])
+                for name in ("residual", "error", "index")
+            ),
+        )
+        return LeftOutRuns(joined, CalibrationRuns.concatenate([part.runs for part in parts]))
+
+    def scored(self, scale: ResidualScale) -> CalibrationRuns:
+        """With errors over a scale that was not learned from them."""
+        residual = self.residuals.residual
+        return replace(self.runs, score=residual / scale(self.residuals.rows), residual=residual)

@@ -1,0 +1,51 @@
+"""What bounds need of a predictor: its prediction, and how sure it seems to be."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+
+class Uncertainty(NamedTuple):
+    """Predictions of n co-locations, and what may tell how far off they are.
+
+    Parameters
+    ----------
+    log_runtime : (n,) ndarray
+        Log seconds that are predicted; NaN where there is no answer.
+    log_widths : (f, n) ndarray
+        Signs of a large error, such as the log of a modelled spread; f may be 0.
+    slopes : (f,) ndarray
+        By how much the log of an error grows with each of them, before any error is seen.
+    seconds : (n,) ndarray, optional
+        The prediction, where it is at hand and need not be computed again.
+    """
+
+    log_runtime: np.ndarray
+    log_widths: np.ndarray
+    slopes: np.ndarray
+    seconds: np.ndarray | None = None
+
+    @classmethod
+    def unknown(cls, seconds: np.ndarray) -> Uncertainty:
+        """Predictions (n,) of which nothing tells how sure they are."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(np.asarray(seconds, np.float64))
+        return cls(log, np.zeros((0, len(log))), np.zeros(0), seconds)
+
+
+@runtime_checkable
+class TellsUncertainty(Protocol):
+    """A predictor that says how sure it seems to be."""
+
+    def uncertainty(self, asked: Any, /) -> Any:
+        """Uncertainty of co-locations, of as many widths at every call."""
+        ...
+
+
+def uncertainty_of(predictor: Any, asked: Any) -> Uncertainty:
+    """The predictor's own uncertainty, or its bare prediction."""
+    if isinstance(predictor, TellsUncertainty):
+        return Uncertainty(*predictor.uncertainty(asked))
+    return Uncertainty.unknown(predictor.predict(asked))
