@@ -16,6 +16,7 @@ from jostle.data.read._series import Kind, Series
 from jostle.data.read._series_columns import TableColumns, read_columns, read_requests
 from jostle.data.read._series_times import Piece, length_of, query_moment, zone_named
 from jostle.data.read._series_traces import Cut, traces_of
+from jostle.data.tables.distinct_series import distinct
 from jostle.data.tables.prometheus_json import Matrix, read_answers
 from jostle.data.traces._traces import Traces
 from jostle.errors import UsageError
@@ -103,8 +104,10 @@ class PrometheusImport(_Service):
                 raise UsageError("`query` is of a server", fix="Give its address, or leave it out.")
             else:
                 matrices = [read_answers(Path(one)) for one in self.source]
-            series = series_of(matrices, reading, where)
-            return self._traces(series, where, self.workload, self.platform)
+            every, notes = distinct([one for matrix in matrices for one in matrix])
+            series = series_of([every], reading, where)
+            traces = self._traces(series, where, self.workload, self.platform)
+            return Traces(traces.samples, traces.traced, where=where, notes=[*traces.notes, *notes])
 
     def _answers(self, zone: tzinfo, now_seconds: float | None) -> Iterator[Matrix]:
         if len(self.source) != 1:

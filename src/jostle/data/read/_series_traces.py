@@ -77,7 +77,7 @@ def traces_of(
                         corunners=tuple(corunners),
                         window_id=printable(piece.label) if piece.label else None,
                         runtime_seconds=piece.end_seconds - piece.begin_seconds
-                        if cut.ended
+                        if cut.ended or (cut.by and _is_whole(piece, edges))
                         else float("nan"),
                         time_seconds=times,
                         interval_seconds=lengths,
@@ -158,6 +158,12 @@ def _pieces(cut: Cut, edges: np.ndarray) -> Sequence[Piece]:
     if cut.by is None:
         return [Piece("", float(edges[0]), float(edges[-1]))]
     return pieces_between(float(edges[0]), float(edges[-1]), cut.by, cut.zone)
+
+
+def _is_whole(piece: Piece, edges: np.ndarray) -> bool:
+    """Whether there are readings from where a piece begins, but for one, to where it ends."""
+    step = float(np.median(np.diff(edges))) if len(edges) > 1 else 0.0
+    return piece.begin_seconds >= edges[0] - step and piece.end_seconds <= edges[-1] + step
 
 
 def _samples(

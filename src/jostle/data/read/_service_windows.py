@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from jostle._base.option_fields import Limits, Positional
+from jostle._base.option_fields import Limits, OneOf, Positional
 from jostle._base.untrusted import printable
 from jostle.data.read._dcgm_gauges import FEATURES, Gauges, Pairs, Series, owner_of, pod_of
 from jostle.data.read._imported_runs import Imported
 from jostle.data.runs._runs import Runs
 from jostle.data.tables import cells
 from jostle.data.tables.cells import float_of
+from jostle.data.tables.distinct_series import distinct
 from jostle.data.tables.prometheus_json import Matrix, points_of, read_answers
+from jostle.data.tables.quantities import SECONDS
 from jostle.errors import BadData, UsageError
 
 # Histograms that are known, and of one that is none its sum, how many, and the unit of the sum in seconds.
@@ -32,12 +34,16 @@ _USUAL = (
     *("vllm:time_to_first_token_seconds", "vllm:time_per_output_token_seconds"),
     *("vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds"),
     *("inference_model_request_duration_seconds", "inference_objective_request_duration_seconds"),
-    "nv_inference_request_duration",
+    *("sglang:time_to_first_token_seconds", "sglang:e2e_request_latency_seconds"),
+    *("tgi_request_duration", "nv_inference_request_summary_us", "nv_inference_request_duration"),
 )
 _OF_TRITON = ("nv_inference_request_duration_us", "nv_inference_request_success", 1e-6)
+_IN_SECONDS = ("tgi_", "te_")  # whose names say no unit
 _SERVICE = ("model_name", "target_model_name", "model", "service", "job")
 _GPU = ("gpu_uuid", "GPU_UUID", "UUID", "gpu")
 _NODE = (*_GPU, "node", "instance", "pod")
+_SHARED = (*_GPU, "node")  # of which all who are on one are known to share it
+_UNITS = ("s", "ms", "us", "ns")
 KINDS = ("matrix", "vector")  # of answers
 Key = tuple[frozenset[str], str]  # the devices that a service is on, and its name
 
@@ -62,8 +68,10 @@ class _Window:
         if quantile is None:
             return self.total_seconds / self.count
         bounds = sorted(self.within)
-        wanted, low, fewer = quantile * self.within.get(math.inf, 0.0), 0.0, 0.0
-        for bound in bounds[:-1]:
+        wanted, low, fewer = quantile * self.within.get(math.inf, self.count), 0.0, 0.0
+        for bound in bounds:
+            if bound == math.inf:
+                break
             more = self.within[bound]
             if more >= wanted > 0:
                 return low + (bound - low) * (wanted - fewer) / (more - fewer)
@@ -92,6 +100,9 @@ class WindowsImport:
         str | None,
         "The label that names devices.  [default: gpu_uuid, …, else by DCGM, node, instance, pod]",
     ] = None
+    unit: Annotated[
+        str | None, "Of the latency: s, ms, us or ns.  [default: as its name ends]", OneOf(_UNITS)
+    ] = None
     window: Annotated[str, "How long one is: 30s, 5min, 1h."] = "1min"
     quantile: Annotated[
         float | None, "Of the latencies, instead of their mean.", Limits(0.0, 1.0)
@@ -101,15 +112,16 @@ class WindowsImport:
     def read(self) -> Imported:
         """Raises UnreadableFile, BadData, UsageError."""
         length = _length(self.window)
-        series = [s for path in self.file for s in series_of(read_answers(path, KINDS), str(path))]
         where = ", ".join(str(path) for path in self.file[:3])
+        matrix, notes = distinct([s for path in self.file for s in read_answers(path, KINDS)])
+        series = series_of(matrix, where)
         names = {labels.get("__name__", "") for labels, _ in series}
-        metric = self.latency or next((one for one in _USUAL if _parts(one)[1] in names), None)
+        metric = self.latency or next((one for one in _USUAL if _parts(one, "s")[1] in names), None)
         if metric is None:
             known = ", ".join(printable(one) for one in sorted(names)[:8])
             fix = f"Name a histogram with `latency`; there are: {known or 'none'}."
             raise BadData("it has no latency that is known", where=where, fix=fix)
-        total, count, unit = _parts(metric)
+        total, count, unit = _parts(metric, self.unit)
         used = {total, count, f"{metric}_bucket"}
         mine = [(labels, pairs) for labels, pairs in series if labels.get("__name__") in used]
         _check(mine, where)
@@ -117,6 +129,15 @@ class WindowsImport:
         device = _label(self.device, _NODE, mine, where)
         gauges = Gauges.of(series, length)
         by_pod = self.device is None and device not in _GPU and gauges.tells_pods
+        is_shared = by_pod or self.device is not None or device in _SHARED
+        source = "pods as DCGM names them" if by_pod else f"label {device}"
+        notes.append(
+            f"service from label {service}, device from {source}, {metric} in units of {unit:g} s"
+        )
+        if not is_shared:
+            notes.append(
+                f"who shares a device is not known: {device} is none (say `device`, or add DCGM's)"
+            )
         windows: dict[int, dict[Key, _Window]] = {}
         unknown: set[tuple[int, Key]] = set()
         for instance, (labels, pairs) in enumerate(mine):
@@ -136,7 +157,10 @@ class WindowsImport:
                     bound = float_of(labels.get("le", "inf"))
                     one.within[bound] = one.within.get(bound, 0.0) + more
         pods = {pod for labels, _ in mine if (pod := pod_of(labels)) is not None}
-        return self._imported(windows, length, where, gauges, pods, unknown)
+        if not is_shared:
+            unknown |= {(number, key) for number, keys in windows.items() for key in keys}
+        found = self._imported(windows, length, where, gauges, pods, unknown)
+        return replace(found, understood=tuple(notes))
 
     def _imported(
         self,
@@ -148,7 +172,7 @@ class WindowsImport:
         unknown: set[tuple[int, Key]],
     ) -> Imported:
         """pods: of the services. unknown: who was on no device that is known."""
-        rows: list[tuple[str, list[str], float, str]] = []
+        rows: list[tuple[str, list[str], float, str, bool, float]] = []
         skipped, levels = 0, dict[str, set[int]]()
         alone: dict[str, list[dict[str, float]]] = {}  # what each makes of a device of its own
         jobs: set[tuple[str, str]] = set()
@@ -165,16 +189,28 @@ class WindowsImport:
                 levels.setdefault(name, set()).add(level)
                 seconds = services[key].latency(self.quantile)
                 few = services[key].count < self.fewest or not 0 < seconds < math.inf
-                if few or (number, key) in unknown:
+                if few:
                     skipped += 1
                     continue
+                # Somebody whose device is not known may be on this one.
+                is_unknown = any((number, other) in unknown for other in active)
                 others = [(o, rate) for o, rate in active.items() if o != key and o[0] & place]
                 beside = [_called(o[1], rate) for o, rate in others]
                 others_there = gauges.beside(number, place, pods)
                 jobs.update(others_there)
                 beside += [owner_of(pod) for pod in others_there]
-                rows.append((_called(name, level), beside, seconds, f"{min(place)} {number}"))
-                if not beside:
+                load = services[key].count / services[key].seconds
+                rows.append(
+                    (
+                        _called(name, level),
+                        beside,
+                        seconds,
+                        f"{min(place)} {number}",
+                        is_unknown,
+                        load,
+                    )
+                )
+                if not beside and not is_unknown:
                     alone.setdefault(_called(name, level), []).append(gauges.levels(number, place))
         if not rows:
             fix = f"Give longer windows, `fewest` under {self.fewest}, or series with _sum and _bucket."
@@ -201,20 +237,32 @@ class WindowsImport:
                     float(np.mean(told[name])) if told.get(name) else None
                     for name in features["workload"]
                 ]
-        names, beside, seconds, together = zip(*rows, strict=True)
+        names, beside, seconds, together, unsure, loads = zip(*rows, strict=True)
         runs = Runs.from_columns(
             workload=list(names),
             platform=[self.platform] * len(rows),
             corunners=list(beside),
             runtime_seconds=list(seconds),
             window_id=list(together),
+            **({"unknown_corunners": list(unsure)} if any(unsure) else {}),
+            requests_per_second=list(loads),
+            covariates=("requests_per_second",),
             workload_features=features,
         )
         return Imported(runs, where, skipped=skipped)
 
 
-def _parts(metric: str) -> tuple[str, str, float]:
-    return _OF_TRITON if metric == _USUAL[-1] else (f"{metric}_sum", f"{metric}_count", 1.0)
+def _parts(metric: str, unit: str | None) -> tuple[str, str, float]:
+    """(its sum, its count, seconds of its unit: as its name says where it is not told). Raises UsageError."""
+    if metric == _USUAL[-1]:
+        return _OF_TRITON
+    words = [
+        SECONDS[word] for word in metric.lower().split("_") if word in SECONDS and len(word) > 1
+    ]
+    if unit is None and not words and not metric.startswith(_IN_SECONDS):
+        raise UsageError(f"the name {metric!r} says no unit", fix="Say by `unit`: s, ms, us or ns.")
+    factor = SECONDS[unit] if unit else words[-1] if words else 1.0
+    return f"{metric}_sum", f"{metric}_count", factor
 
 
 def series_of(matrix: Matrix, where: str) -> list[Series]:

@@ -1,0 +1,152 @@
+"""Series that are sums of others or told twice, devices that nobody names, units, windows cut at a day."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.data import PrometheusImport, WindowsImport
+from jostle.errors import UsageError
+
+BEGIN = 1_764_230_400
+STEP = 15
+POD = {"namespace": "n", "pod": "web-0", "node": "w1", "id": "/kubepods/p/b", "container": "web"}
+
+
+def answer(path: Path, *series: tuple[str, dict[str, str], Any]) -> Path:
+    result = [
+        {
+            "metric": {"__name__": name, **labels},
+            "values": [[BEGIN + STEP * i, str(value)] for i, value in enumerate(values)],
+        }
+        for name, labels, values in series
+    ]
+    path.write_text(json.dumps({"data": {"resultType": "matrix", "result": result}}), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("other", "is_left_out"),
+    [
+        ({"container": "POD", "id": "/kubepods/p/a"}, True),
+        ({"container": "", "id": "/kubepods/p"}, True),
+        ({"container": None, "id": "/kubepods/p"}, True),
+        ({"container": None, "pod": None, "id": "/kubepods"}, True),
+        ({"container": None, "pod": None, "id": "/"}, True),
+        ({"service": "another-kubelet"}, True),
+        ({"job": "another"}, True),
+        ({"container": "proxy", "id": "/kubepods/p/c"}, False),
+    ],
+)
+def test_what_is_told_twice_or_is_a_sum_is_not_added(
+    other: dict[str, str | None], is_left_out: bool, tmp_path: Path
+) -> None:
+    values = [1e9 + 1e6 * i for i in range(40)]
+    labels = {key: value for key, value in (POD | other).items() if value is not None}
+    name = "container_memory_working_set_bytes"
+    file = answer(tmp_path / "a.json", (name, POD, values), (name, labels, values))
+    found = PrometheusImport((str(file),), "w", "p", by=()).read()
+    (trace,) = found
+    added = 1 if is_left_out else 2
+    np.testing.assert_allclose(trace.counters[f"{name}_level"], added * np.array(values[1:]))
+    assert any("left out" in note for note in found.notes) == is_left_out
+
+
+def test_a_total_is_not_added_to_its_parts(tmp_path: Path) -> None:
+    parts = [("cpu_seconds_total", {"cpu": f"cpu0{n}"}, np.arange(40.0)) for n in range(2)]
+    whole = ("cpu_seconds_total", {"cpu": "total"}, 2 * np.arange(40.0))
+    file = answer(tmp_path / "a.json", *parts, whole)
+    (trace,) = PrometheusImport((str(file),), "w", "p").read()
+    np.testing.assert_allclose(trace.counters["cpu_seconds_total"], 2.0)
+
+
+def test_windows_cut_at_a_time_that_was_watched_are_whole(tmp_path: Path) -> None:
+    file = answer(tmp_path / "a.json", ("x", {}, np.ones(4 * 60 + 1)))
+    traces = PrometheusImport((str(file),), "w", "p", cut="15m").read()
+    assert [one.runtime_seconds for one in traces] == [900.0] * 4
+    early = answer(tmp_path / "b.json", ("x", {}, np.ones(4 * 52 + 1)))
+    times = [
+        one.runtime_seconds for one in PrometheusImport((str(early),), "w", "p", cut="15m").read()
+    ]
+    assert times[:3] == [900.0] * 3
+    assert np.isnan(times[3])
+
+
+def served(labels: dict[str, str], metric: str, each: float, n: int = 121) -> list[Any]:
+    """60 requests a minute that take `each` in the metric's unit."""
+    count = 15.0 * np.arange(n)
+    return [(f"{metric}_count", labels, count), (f"{metric}_sum", labels, each * count)]
+
+
+CHAT, CODE = {"model_name": "chat", "pod": "chat-0"}, {"model_name": "code", "pod": "code-0"}
+GAUGE = "DCGM_FI_DEV_GPU_UTIL"
+
+
+@pytest.mark.parametrize(
+    ("labels", "named", "unknown"),
+    [
+        ({"gpu_uuid": "GPU-1"}, (), False),
+        ({"instance": "10.0.0.1:80"}, (), True),
+        ({}, (), True),
+        ({}, ("chat-0", "code-0"), False),
+        ({}, ("chat-0",), True),
+    ],
+)
+def test_alone_is_who_is_known_to_be(
+    labels: dict[str, str], named: tuple[str, ...], unknown: bool, tmp_path: Path
+) -> None:
+    metric = "vllm:time_to_first_token_seconds"
+    series = [one for who in (CHAT, CODE) for one in served(who | labels, metric, 0.1)]
+    series += [(GAUGE, {"UUID": "GPU-1", "exported_pod": pod}, np.ones(121)) for pod in named]
+    file = answer(tmp_path / "a.json", *series)
+    found = WindowsImport((file,), "a100").read()
+    assert found.runs.unknown_corunners.tolist() == [unknown] * len(found.runs)
+    assert set(found.runs.table.column("workload").to_pylist()) == {"chat at 1/s", "code at 1/s"}
+    np.testing.assert_allclose(found.runs.runtime_seconds, 0.1)
+    np.testing.assert_allclose(found.runs.covariates["requests_per_second"], 1.0)
+    assert "service from label model_name" in found.understood[-1 - bool(unknown and not named)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "each"),
+    [
+        ("x_us", 1e5),
+        ("x_ms", 100.0),
+        ("x_milliseconds", 100.0),
+        ("x_seconds", 0.1),
+        ("x_latency_us", 1e5),
+    ],
+)
+def test_the_unit_of_a_latency_is_that_of_its_name(
+    metric: str, each: float, tmp_path: Path
+) -> None:
+    file = answer(tmp_path / "a.json", *served(CHAT | {"gpu_uuid": "g"}, metric, each))
+    np.testing.assert_allclose(
+        WindowsImport((file,), "p", latency=metric).read().runs.runtime_seconds, 0.1
+    )
+
+
+def test_a_unit_that_no_name_says_is_asked_for(tmp_path: Path) -> None:
+    file = answer(tmp_path / "a.json", *served(CHAT | {"gpu_uuid": "g"}, "latency", 100.0))
+    with pytest.raises(UsageError, match="says no unit"):
+        WindowsImport((file,), "p", latency="latency").read()
+    runs = WindowsImport((file,), "p", latency="latency", unit="ms").read().runs
+    np.testing.assert_allclose(runs.runtime_seconds, 0.1)
+
+
+def test_buckets_without_their_last_are_read_by_the_count(tmp_path: Path) -> None:
+    labels, count = CHAT | {"gpu_uuid": "g"}, 15.0 * np.arange(121)
+    series = [
+        *served(labels, "x_seconds", 0.1),
+        *(
+            ("x_seconds_bucket", labels | {"le": le}, share * count)
+            for le, share in (("0.1", 0.5), ("0.2", 1.0))
+        ),
+    ]
+    file = answer(tmp_path / "a.json", *series)
+    runs = WindowsImport((file,), "p", latency="x_seconds", quantile=0.75).read().runs
+    np.testing.assert_allclose(runs.runtime_seconds, 0.15)
