@@ -2,6 +2,7 @@
 # pyright: reportUnknownVariableType=false
 from .read._data_frame import from_table as from_table
 from .read._guess_import import import_command as import_command
+from .read._guess_import import kind_of as kind_of
 from .read._imported_runs import Imported as Imported
 from .read._importer import Importer as Importer
 from .read._importer import importer_named as importer_named

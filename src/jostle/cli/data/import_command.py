@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from jostle._base.report import Report
 from jostle.cli.console import as_typed, group_of, note, registered_commands
 from jostle.cli.console._shared_options import DatasetOutput
-from jostle.data import importer_named, importer_names
+from jostle.data import importer_named, importer_names, kind_of
 from jostle.errors import BadData
 from jostle.operations import imported_report, log_report, profile_report, traces_report
 
@@ -84,7 +84,24 @@ def _confirmed(question: TableQuestion) -> bool:
     return typer.confirm(f"{question.remedy[0].upper()}{question.remedy[1:]}?", err=True)
 
 
+class _OneImport(registered_commands(importer_names, importer_named, _import, ImportCommand)):
+    """`jostle import FILE`, of the kind that --kind says or the file shows; a kind's name may stand first."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in importer_names() and args[0] != "--help":
+            told = [args[at + 1] for at, word in enumerate(args[:-1]) if word == "--kind"]
+            told += [word.partition("=")[2] for word in args if word.startswith("--kind=")]
+            rest = [word for word in args if word != "--kind" and not word.startswith("--kind=")]
+            if "--kind" in args:
+                rest.remove(told[0])
+            file = next((word for word in rest if not word.startswith("-")), "")
+            args = [told[0] if told else kind_of(file), *rest]
+        return super().resolve_command(ctx, args)
+
+
 import_ = group_of(
-    registered_commands(importer_names, importer_named, _import, ImportCommand),
-    "Bring measurements from elsewhere into a dataset.",
+    _OneImport,
+    "Bring measurements from elsewhere into a dataset: jostle import FILE -o DATASET.  A file's kind is "
+    "seen, or --kind says it; jostle import KIND --help has its options.",
+    context_settings={"ignore_unknown_options": True},
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import shlex
 from pathlib import Path
 
 import pyarrow.parquet
 
+from jostle.data.read._importer import importer_names
 from jostle.data.runs._schema import ARROW_ERRORS
-from jostle.errors import JostleError
+from jostle.errors import JostleError, UsageError
 
 # The first name that fits, in this order; what no column fits is left for the user to say.
 _LIKE = {
@@ -25,6 +27,57 @@ _UNITS = (
     ("min", r"minut|_min$"),
 )
 _HEADER = 65_536
+_OF_JOBS = {"start", "end", "node", "job", "hostname", "complete", "state"}
+# Of the first bytes, the first that fits.
+_SIGNS = (
+    (
+        "profile",
+        rb'^SQLite format 3|"traceEvents"|"ph": ?"[XBiM]"|NVPROF|CUPTI_|"?Start \(ns\)|Kernel_Name',
+    ),
+    ("kubernetes", rb'"kind": ?"(List|Pod|PodList)"|kube_pod_info'),
+    (
+        "windows",
+        rb'(_bucket|time_to_first_token|request_duration|_latency|_summary_us)[^}]*\}.*"values"',
+    ),
+    ("prometheus", rb'"resultType": ?"(matrix|vector)"'),
+    ("perf", rb'(?m)^ *\d+[.,]\d{9}[,;]|"interval" ?:'),
+    ("sacct", rb'(?im)^[^\n]*jobid[^\n]*nodelist|"slurm|"openapi/slurm'),
+    ("jobs", rb'(?m)task_id\t|^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[SEQ];|"JOB_FINISH"|^([^:\n]*:){35}'),
+    ("jobs", rb'(?m)^={20,}\r?\n|^ClusterId = |"(task_instances|ClusterId)"'),
+    (
+        "jobs",
+        rb"(?i)\A(?=[^\n]*\bstart)(?=[^\n]*(\bend|\bfinish|complete))(?=[^\n]*(node|host|machine))",
+    ),
+    (
+        "pairs-csv",
+        rb"(?i)\A[^\n]*(target[^\n]*corunner|workload_a[^\n]*workload_b)|\A\w+[\\/|]\w+,",
+    ),
+    ("series", rb"(?i)\A\W*(time|timestamp|date|epoch)\b|\A# Elapsed time|\ALinux \d|\A\W*Dstat"),
+    ("csv", rb"\A[^\n]*[,;\t|][^\n]*\n"),
+)
+
+
+def kind_of(path: str) -> str:
+    """The importer that a file asks for by its first bytes. Raises UsageError where nothing tells."""
+    if path.startswith(("http://", "https://")):
+        return "prometheus"
+    try:
+        with open(path, "rb") as raw:
+            head = raw.read(_HEADER)
+        if head.startswith(b"\x1f\x8b"):
+            with gzip.open(path) as file:
+                head = file.read(_HEADER)
+    except (OSError, EOFError, ValueError):
+        head = b""
+    if head.startswith(b"PAR1"):
+        names = {name.lower() for name in _header(Path(path))[0]}
+        return "jobs" if len(names & _OF_JOBS) > 2 else "parquet"
+    for kind, pattern in _SIGNS:
+        if re.search(pattern, head):
+            return kind
+    raise UsageError(
+        f"nothing tells what {path!r} is", fix=f"Say by `kind`: {', '.join(importer_names())}."
+    )
 
 
 def import_command(path: Path) -> str:

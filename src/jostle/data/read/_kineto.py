@@ -94,6 +94,9 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     )
 
 
+_AGAIN = "Record it again: was the file cut or rewritten?"
+
+
 class _Events:
     """Events of a trace, one after the other: tasks into the builder, and what stands beside them.
 
@@ -104,6 +107,7 @@ class _Events:
         self.builder, self.where, self.mark = builder, where, mark
         self.sizes, self.most_bytes = TensorSizes(), 0.0
         self._left_out = self._unshaped = 0
+        self._begun: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
         self._marks: tuple[list[float], list[float]] = ([], [])  # on the host, on the device
 
     def add(self, event: dict[str, Any]) -> None:
@@ -116,8 +120,23 @@ class _Events:
             self.most_bytes = max(self.most_bytes, _reserved(_arguments(event)))
         if category == "cpu_op":
             self.sizes.operator(_arguments(event))
-        if category in _DEVICE_CATEGORIES and event.get("ph", "X") == "X":
+        place, phase = (event.get("pid"), event.get("tid")), event.get("ph", "X")
+        if category in _DEVICE_CATEGORIES and phase == "B":
+            self._begun.setdefault(place, []).append(event)
+        elif phase == "E" and self._begun.get(place):
+            event = self._whole(self._begun[place].pop(), event)
+            category, phase = str(event.get("cat", "")).lower(), "X"
+        if category in _DEVICE_CATEGORIES and phase == "X":
+            if "dur" not in event:
+                raise BadData(
+                    f"{category} {name[:60]!r} has no duration", where=self.where, fix=_AGAIN
+                )
             self._task(category, event)
+
+    def _whole(self, begin: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
+        """One event of where it begins and where it ends."""
+        (first, _), (last, _) = _seconds(begin, self.where), _seconds(end, self.where)
+        return begin | {"ph": "X", "dur": 1e6 * (last - first)}
 
     def _task(self, category: str, event: dict[str, Any]) -> None:
         arguments = _arguments(event)

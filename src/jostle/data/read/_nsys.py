@@ -31,6 +31,7 @@ _PINNED = {0: False, 1: True}  # CUpti_ActivityMemoryKind of nsys: 0 pageable, 1
 _KERNEL, _COPY, _SET, _GRAPH = (
     f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 )
+_KNOWN = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_GPU")
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -108,7 +109,19 @@ def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profi
         raise UnreadableFile(
             "a SQLite database, but not an export of Nsight Systems",
             where=where,
-            fix="Make one with: nsys export --type sqlite REPORT.nsys-rep",
+            fix="Make one with: nsys export --type sqlite REPORT.nsys-rep; of rocprofv3 with: rocpd convert "
+            "--output-format csv",
+        )
+    for name_, columns in list(tables.items()):  # later schemas call a table such as ..._V3
+        plain, mark, version = name_.rpartition("_V")
+        if mark and version.isdigit() and plain not in tables and plain.startswith(_KNOWN):
+            base.execute(f'create temp view "{plain}" as select * from "{name_}"')
+            tables[plain] = columns
+    if not {_KERNEL, _GRAPH} & set(tables):
+        raise BadData(
+            "it holds no table of kernels",
+            where=where,
+            fix="Record with: nsys profile --trace=cuda",
         )
     gpus: dict[int, Gpu | None] = {}
     for row in _rows(base, tables, "TARGET_INFO_GPU", _GPU):

@@ -83,7 +83,13 @@ def lines_of(path: Path, separator: str) -> list[PerfLine]:
     where = str(path)
     if not separator:
         raise BadData("the separator is empty", where=where, fix="Give what perf had after -x.")
-    lines = list(_lines(read_text(path), where, separator))
+    text = read_text(path)
+    first = next((line for line in text.splitlines() if line.strip() and line[0] not in "#{"), "")
+    if separator == "," and first.count(";") > 3:
+        separator = ";"
+    if separator != ",":  # then a comma inside a number is a decimal one
+        text = re.sub(r"(?<=\d),(?=\d)", ".", text)
+    lines = list(_lines(text, where, separator))
     if not lines:
         raise BadData(
             "it holds no intervals",

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.data import JobsImport, KubernetesImport, Runs, SacctImport
-from jostle.errors import BadData, UnreadableFile
+from jostle.data import JobsImport, KubernetesImport, Runs, SacctImport, kind_of, read_runs
+from jostle.errors import BadData, UnreadableFile, UsageError
+from tests.command_line import assert_fails
+from tests.command_line import jostle as run
 
 DAY = datetime(2026, 1, 27, tzinfo=UTC)
 EDGES: dict[str, Any] = {"since": "2026-01-01T00:00:00Z", "until": "2026-03-01T00:00:00Z"}
@@ -440,3 +442,28 @@ def test_pods_beside_one_whose_times_are_not_told_have_unknown_co_runners(
             zip(runs.table.column("workload").to_pylist(), runs.unknown_corunners, strict=True)
         )
         assert unknown == {"a/a": True, "b/b": False}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_command_takes_every_log(shape: str, tmp_path: Path) -> None:
+    made, options, _ = SHAPES[shape]
+    path = tmp_path / "log"
+    path.write_text(made(made_jobs(2, 40)), "utf-8")
+    words = [word for key, value in options.items() for word in (f"--{key}", value)]
+    document = json.loads(
+        run("import", str(path), *words, "-o", str(tmp_path / "d"), "--json").stdout
+    )
+    assert len(read_runs(tmp_path / "d")) == document["runs"] > 20
+    assert any("columns of" in text for text in document["understood"])
+
+
+def test_a_kind_may_be_said_and_what_nothing_tells_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(pbs(made_jobs(2, 40)), "utf-8")
+    for words in (["--kind", "jobs"], ["--kind=jobs"]):
+        run("import", *words, str(path), "-o", str(tmp_path / words[0]))
+        assert read_runs(tmp_path / words[0])
+    path.write_text("hello\n", "utf-8")
+    with pytest.raises(UsageError, match="nothing tells what"):
+        kind_of(str(path))
+    assert_fails(UsageError, "nothing tells", "import", str(path), "-o", str(tmp_path / "no"))

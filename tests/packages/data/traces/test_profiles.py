@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sqlite3
 import tracemalloc
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -296,3 +298,43 @@ def test_real_files() -> None:
         "kineto_v100_ns_resolution_1.1MB.json.gz": 5,
     }
     assert one == {name: count // steps.get(name, 1) for name, count in counts.items()}
+
+
+@pytest.mark.parametrize("table", ["CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"])
+def test_tables_of_later_schemas_are_found(table: str, tmp_path: Path) -> None:
+    plain = nsys(tmp_path / "a.sqlite")
+    expected = read_profile(plain, workload="w").tasks
+    other = nsys(tmp_path / "b.sqlite")
+    with closing(sqlite3.connect(other)) as base, base:
+        base.execute(f"alter table {table} rename to {table}_V3")
+    assert read_profile(other, workload="w").tasks.equals(expected)
+    with closing(sqlite3.connect(other)) as base, base:
+        base.execute("drop table if exists CUPTI_ACTIVITY_KIND_KERNEL")
+        base.execute("drop table if exists CUPTI_ACTIVITY_KIND_KERNEL_V3")
+    with pytest.raises(BadData, match="no table of kernels"):
+        read_profile(other, workload="w")
+
+
+def test_an_event_in_two_halves_is_one_and_one_without_a_length_is_refused(tmp_path: Path) -> None:
+    whole = {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "k",
+        "pid": 0,
+        "tid": 7,
+        "ts": 10.0,
+        "dur": 5.0,
+        "args": {},
+    }
+    halves = [
+        {key: value for key, value in whole.items() if key != "dur"} | {"ph": "B"},
+        {"ph": "E", "pid": 0, "tid": 7, "ts": 15.0},
+    ]
+    files = []
+    for number, events in enumerate(([whole], halves, [halves[0] | {"ph": "X"}])):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps({"traceEvents": events}), "utf-8")
+    one, two = (read_profile(file, workload="w").tasks for file in files[:2])
+    assert two.equals(one)
+    with pytest.raises(BadData, match="'k' has no duration"):
+        read_profile(files[2], workload="w")
