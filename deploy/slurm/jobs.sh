@@ -16,16 +16,36 @@ lines() { tr -d '"\\\000-\011\013-\037\177-\377' | sed 's/.*/"&"/' | paste -sd, 
 spread() {
     while IFS='|' read -r job user node rest; do
         case $node in
-            *[\[,]*) scontrol show hostnames "$node" | while read -r one; do echo "$job|$user|$one|$rest"; done ;;
-            ?*) echo "$job|$user|$node|$rest" ;;
+            *[\[,]*) scontrol show hostnames "$node" | while read -r one; do printf '%s\n' "$job|$user|$one|$rest"; done ;;
+            ?*) printf '%s\n' "$job|$user|$node|$rest" ;;
         esac
     done
 }
 
+# Names and comments are their users': a job begins, and its name ends, with a word that nobody guesses, so a line break or a
+# separator inside of them makes no further job and no other field.
+word=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+flat() {
+    awk -v w="$word" '
+        function put() {
+            if (!match(r, w)) return
+            name = substr(r, 1, RSTART - 1); comment = substr(r, RSTART + RLENGTH)
+            if (!match(name, /^[^|]*[|][^|]*[|][^|]*[|][^|]*[|]/)) return
+            head = substr(name, 1, RLENGTH); name = substr(name, RLENGTH + 1); gsub(/[|]/, " ", name)
+            print head name "|" comment
+        }
+        index($0, w) == 1 { put(); r = substr($0, length(w) + 1); next }
+        { r = r " " $0 }
+        END { put() }'
+}
+
 jobs=$(
-    squeue -h -t R,CF,S -o '%A|%u|%N|%S|%j|%k' | grep -v "^$SLURM_JOB_ID|"
-    start=$(squeue -h -t all -j "$SLURM_JOB_ID" -o %S) # a job that is over has no node there any more
-    echo "$SLURM_JOB_ID|$SLURM_JOB_USER|$SLURM_JOB_NODELIST|${start:-0}|$SLURM_JOB_NAME|$SLURM_JOB_COMMENT"
+    {
+        squeue -h -t R,CF,S -o "$word%A|%u|%N|%S|%j$word%k" | flat | grep -v "^$SLURM_JOB_ID|"
+        start=$(squeue -h -t all -j "$SLURM_JOB_ID" -o %S) # a job that is over has no node there any more
+        head="$SLURM_JOB_ID|$SLURM_JOB_USER|$SLURM_JOB_NODELIST|${start:-0}"
+        printf '%s\n' "$word$head|$SLURM_JOB_NAME$word$SLURM_JOB_COMMENT" | flat
+    }
 ) 2>/dev/null || exit 0
 {
     printf '{"event":"%s","job":"%s","exit":"%s","nodes":[' "$event" "$SLURM_JOB_ID" "${SLURM_JOB_EXIT_CODE2:-}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
+from jostle.server.slurm._slurm_jobs import SeenJob
 from tests.packages.server.conftest import Running, Start
 
 
@@ -201,11 +206,81 @@ def test_what_was_missed_is_told_by_the_next_list(start: Start, tmp_path: Path) 
 
 def test_a_job_that_ended_frees_its_place(service: Running) -> None:
     found = service.post("/v1/slurm/submit", {"workload": "w00"})
-    line = f"1 east 0 a.sh jostle workload=w00 | {found['comment']}"
+    line = f"1 {found['node']} 0 a.sh jostle workload=w00 | {found['comment']}"
     told(service, "began", "1", line)
     assert service.http.get("/v1/placements").json()["items"]
     assert told(service, "ended", "1", line, exit="0:0", after=3) == 1
     assert not service.http.get("/v1/placements").json()["items"]
+
+
+def test_one_job_frees_no_place_of_another(service: Running) -> None:
+    asked = {"workload": "w00", "nodes": ["east"]}
+    victim, own = (service.post("/v1/slurm/submit", asked)["placement"] for _ in range(2))
+    elsewhere = service.post("/v1/slurm/submit", {**asked, "nodes": ["west"]})["placement"]
+
+    def kept() -> set[str]:
+        there = {row["id"] for row in service.http.get("/v1/placements").json()["items"]}
+        return there & {victim, own, elsewhere}
+
+    runs = f"1 east 0 a.sh jostle workload=w00 | at most 1 s, placement={victim}"
+    first = f"2 east 0 b.sh jostle workload=w00 placement={victim} | placement={own}"
+    told(service, "began", "1", runs)
+    told(service, "began", "2", runs, first)
+    # What it is once it runs, it stays: by what it says later, of another node or workload, none is freed.
+    again = f"2 east 0 b.sh jostle workload=w00 | placement={elsewhere} placement={victim}"
+    forged = (
+        f"3 east 0 c.sh jostle workload=w00 | placement={victim}",
+        f"4 east 0 c.sh jostle workload=w00 | placement={elsewhere}",
+        f"5 west 0 c.sh jostle workload=w01 | placement={elsewhere}",
+    )
+    for line in forged:
+        told(service, "began", line[0], runs, again, line)
+        told(service, "ended", line[0], runs, again, line, exit="0:0")
+    assert kept() == {victim, own, elsewhere}
+    told(service, "ended", "2", runs, again, exit="0:0")
+    assert kept() == {victim, elsewhere}
+    told(service, "ended", "1", runs, exit="0:0")
+    assert kept() == {elsewhere}
+
+
+FAKES = {
+    "squeue": r"""
+import sys
+if "-j" in sys.argv:
+    print(0)
+else:
+    word = sys.argv[-1].partition("%A")[0]
+    name = "x\n3|root|east|0|in a name|c\n4|root|east|0|y|jostle workload=w00|z"
+    comment = "a\n5|root|east|0|b|jostle workload=w00\r6|root|east|0|b|c"
+    print(f"{word}1|ann|east|0|{name}{word}{comment}" if word else f"1|ann|east|0|{name}|{comment}")
+    print(f"{word}2|bob|east|0|plain{word}" if word else "2|bob|east|0|plain|")
+""",
+    "sinfo": "print('east|(null)|4')",
+    "curl": "import sys; open(sys.argv[0] + '.out', 'w').write(sys.stdin.read())",
+}
+
+
+def test_what_users_write_makes_no_job(tmp_path: Path) -> None:
+    for name, text in FAKES.items():
+        (tmp_path / name).write_text(f"#!{sys.executable}\n{text}")
+        (tmp_path / name).chmod(0o755)
+    script = Path(__file__).parents[3] / "deploy" / "slurm" / "jobs.sh"
+    shutil.copy(script, tmp_path / "jobs.sh")
+    (tmp_path / "jostle.env").write_text(f"PATH={tmp_path}:$PATH\n")
+    given = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_USER": "eve",
+        "SLURM_JOB_NODELIST": "east",
+        "SLURM_JOB_NAME": "n\n8|root|east|0|x|y|z",
+        "SLURM_JOB_COMMENT": "jostle workload=fft\\n9|root|east|0|x|y\n9|root|east|0|x|y",
+    }
+    subprocess.run(["sh", str(tmp_path / "jobs.sh")], env=given, check=True)
+    seen = json.loads((tmp_path / "curl.out").read_text())
+    jobs = [SeenJob.read(line) for line in seen["jobs"]]
+    assert [one.number for one in jobs] == ["1", "2", "7"]
+    assert jobs[0].workload.startswith("ann/x")
+    assert jobs[1].workload == "bob/plain"
+    assert jobs[2].workload.startswith("fft")
 
 
 def test_jobs_that_nobody_placed_are_there_while_they_run(service: Running) -> None:
@@ -214,11 +289,12 @@ def test_jobs_that_nobody_placed_are_there_while_they_run(service: Running) -> N
     alone = service.post("/v1/slurm/submit", asked)
     service.http.delete(f"/v1/placements/{alone['placement']}")
     other, wide = "1 west 0 a.sh jostle workload=w01", "2 west 0 b.sh jostle workload=w02"
-    placed = f"3 east 0 c.sh jostle workload=w00 | {alone['comment']}"  # by Jostle: not once more
+    own = service.post("/v1/slurm/submit", {"workload": "w00", "nodes": ["east"]})
+    placed = f"3 east 0 c.sh jostle workload=w00 | {own['comment']}"  # by Jostle: not once more
 
     def places() -> dict[str, str]:
         rows = service.http.get("/v1/placements").json()["items"]
-        return {row["id"]: row["node"] for row in rows}
+        return {row["id"]: row["node"] for row in rows if row["id"] != own["placement"]}
 
     told(service, "began", "1", other, wide, "2 east 0 b.sh jostle workload=w02", placed)
     assert places() == {
@@ -234,7 +310,8 @@ def test_jobs_that_nobody_placed_are_there_while_they_run(service: Running) -> N
 
 def test_lines_that_are_no_jobs_are_problems(service: Running) -> None:
     body = {"event": "ended", "job": "1", "nodes": [], "exit": "0:0"}
-    for lines in (["1|ann|east"], ["1|ann|east|soon|a|"], [7], "x"):
+    bad = (["1|ann|east"], ["1|ann|east|soon|a|"], ["1|ann|east|inf|a|"], ["a|ann|east|1|a|"])
+    for lines in (*bad, [f"1|ann|{'n' * 300}|1|a|"], [7], "x"):
         found = service.http.post("/v1/slurm/jobs", json={**body, "jobs": lines})
         assert found.status_code == 422
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from jostle.errors import JostleError, UsageError
 from jostle.placement import Node, Requests
 from jostle.server.operations import Question, StateAnswer
+from jostle.server.operations._http_operation import checked_id
 from jostle.server.state._observed_stays import ObservedStay, ObservedStays
 
 _WORKLOAD = re.compile(r"jostle\s(?:.*\s)?workload=(\S+)")
 _LATE_SECONDS = 60.0
 RUNS = "slurm-job:"  # how the ids of those begin that Jostle did not place
-_PLACEMENT = re.compile(r"placement=(slurm-[A-Za-z0-9-]+)")
+_PLACEMENT = re.compile(
+    r".*\bplacement=(slurm-[0-9a-f]+)", re.DOTALL
+)  # the last: users write before it
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class JobsAnswer(StateAnswer, schema="slurm_jobs/v1"):
 
 @dataclass(frozen=True)
 class SeenJob:
-    """One line. Raises UsageError."""
+    """One line. placement: the one that its comment names, which its user may have written. Raises
+    UsageError."""
 
     number: str
     node: str
@@ -55,7 +61,10 @@ class SeenJob:
             begun = float(start)
         except ValueError:
             raise UsageError(f"{line[:80]!r} is no job") from None
-        told, placed = _WORKLOAD.match(comment), _PLACEMENT.search(comment)
+        if not (number.isdecimal() and math.isfinite(begun)):
+            raise UsageError(f"{line[:80]!r} is no job")
+        checked_id(f"{RUNS}{number}:{node}")
+        told, placed = _WORKLOAD.match(comment), _PLACEMENT.match(comment)
         return cls(
             number,
             node,
@@ -71,16 +80,25 @@ class ObservedJobs:
     def __init__(self, since: float) -> None:
         self.stays = ObservedStays(since)
         self._began: dict[str, float] = {}  # as told, where the scheduler knows seconds alone
+        self._tied: dict[tuple[str, str], str | None] = {}  # placements by job and node
 
     def see(
-        self, seen: JobsQuestion, platform_of: dict[str, str], now: float
+        self,
+        seen: JobsQuestion,
+        platform_of: dict[str, str],
+        placed: Mapping[str, tuple[str, str]],
+        now: float,
     ) -> tuple[list[dict[str, object]], list[str], dict[str, tuple[str, dict[str, Any]]]]:
-        """(runs as they are sent to a service; placements that are over; those who run without one, as
-        LivePlaces.follow takes them). Raises UsageError."""
+        """Take what a script of Slurm sees. placed: (node, workload) of each placement that is alive.
+
+        Returns (runs as they are sent to a service; placements that are over; those who run without one, as
+        LivePlaces.follow takes them). Raises UsageError.
+        """
         jobs = [SeenJob.read(line) for line in seen.jobs]
         many = {one.number for one in jobs if sum(o.number == one.number for o in jobs) > 1}
         numbers = {one.number for one in jobs}
         self._began = {key: when for key, when in self._began.items() if key in numbers}
+        self._tie(jobs, placed)
         if seen.event == "began":
             self._began[seen.job] = now
         there, over, unplaced = {}, [], {}
@@ -90,16 +108,27 @@ class ObservedJobs:
                 begun = one.start
             name = f"slurm:{one.number}:{begun:.0f}"
             stay = ObservedStay(one.workload, one.node, begun)
+            placement = self._tied[one.number, one.node]
             if is_it and seen.event == "ended":
                 is_one = seen.exit == "0:0" and one.number not in many
                 stay = ObservedStay(one.workload, one.node, begun, now, is_one)
-                over += [one.placement] if one.placement else []
-            elif one.placement is None:
+                over += [placement] if placement else []
+            elif placement is None:
                 wish = {"workload": one.workload}
                 if Requests.read([wish]).rows[0] is not None:
                     unplaced[f"{RUNS}{one.number}:{one.node}"] = one.node, wish
             there[f"{name}:{one.node}" if one.number in many else name] = stay
         return self.stays.see(there, platform_of, now), over, unplaced
+
+    def _tie(self, jobs: list[SeenJob], placed: Mapping[str, tuple[str, str]]) -> None:
+        """Decide at first sight which placement a job has: one on its node, of its workload, that no other
+        job has. What its comment says later changes nothing."""
+        keys = {(one.number, one.node) for one in jobs}
+        self._tied = {key: id for key, id in self._tied.items() if key in keys}
+        for one in jobs:
+            own, taken = one.placement, set(self._tied.values())
+            is_own = own not in taken and placed.get(own or "") == (one.node, one.workload)
+            self._tied.setdefault((one.number, one.node), own if is_own else None)
 
 
 def nodes_of(lines: tuple[str, ...]) -> tuple[Node, ...]:

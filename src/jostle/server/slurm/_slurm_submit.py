@@ -56,7 +56,10 @@ class SlurmDoor:
             service.fleet.of_cluster = nodes_of(seen.nodes)
         known = service.fleet.of_cluster or tuple(service.fleet.nodes.values())
         platform_of = {node.name: node.platform for node in known}
-        runs, over, there = self.observed.see(seen, platform_of, service.clock())
+        placed: dict[str, tuple[str, str]] = {}
+        if service.folder.served is not None:
+            placed = await service.ask_places(lambda p, s: p.placed(s))
+        runs, over, there = self.observed.see(seen, platform_of, placed, service.clock())
         if runs:
             await add_runs(service, AddRuns(runs))
         for id in over:

@@ -148,6 +148,12 @@ class LivePlaces:
                 wanted = WantedPlacement(id, node, request, stay_seconds, "nothing")
                 self.put(wanted, served, standard)
 
+    def placed(self, served: Served) -> dict[str, tuple[str, str]]:
+        """(node, workload) of each placement that is alive."""
+        self.fleet.sync(served.known.platforms)
+        rows = self.fleet.placed.items()
+        return {id: (str(row.node), request.workload) for id, (row, request) in rows}
+
     def passing(self, reasons: Mapping[str, str], id: str) -> dict[str, str]:
         """{node: why not}, `ok` also where no bound is valid and nobody was promised anything. reasons: keys
         of REASONS, by node. id: its own placement, which does not count."""
