@@ -9,9 +9,9 @@ from .limits._least_cost import RULES as RULES
 from .limits._least_cost import LeastCost as LeastCost
 from .limits._least_cost import RunHistory as RunHistory
 from .limits._least_cost import replay as replay
+from .limits._peak_order import limit_in_order as limit_in_order
 from .limits._peaks import Peaks as Peaks
 from .limits._rank_limits import RankedLimit as RankedLimit
-from .limits._rank_limits import limit_of as limit_of
 from .limits._residents import Residents as Residents
 from .limits._retry_policy import RetryPolicy as RetryPolicy
 from .live._conditioned_forecast import LiveForecast as LiveForecast

@@ -53,7 +53,10 @@ class LimitQuestion:
 class LimitAnswer(VerbAnswer):
     """limit: what it does not exceed, infinite where there is none. outcome: `guaranteed`; `censored`, which
     holds where what ended runs early did not depend on what they would have used; `estimated`, of several
-    residents, which are in words in `residents`; or `too_few_runs`. runs: behind it, of several workloads the
+    residents, which are in words in `residents`; `follows_trend`, where peaks turn on their order;
+    `unsteady`, where they do as no line does; or `too_few_runs`. best_limit: that at confidence_now, where
+    runs are too few. any_limit: of several residents, a limit that holds however they go together, with
+    any_confidence. runs: behind it, of several workloads the
     fewest, and open_runs of them that may have used more than was seen. runs_needed: of which so many may be
     open. confidence_now: the highest with a guaranteed limit from these runs. now_seconds, highest_so_far: of
     a run that goes on, of which the rest is for what is left. over_ratio: P(more than `over`), between
@@ -78,6 +81,9 @@ class LimitAnswer(VerbAnswer):
     fits: int | None = None
     unlike_ratio: float | None = None
     unlike: str | None = None
+    best_limit: float | None = None
+    any_limit: float | None = None
+    any_confidence: float | None = None
     model: dict[str, Any] | None = None
 
     schema: ClassVar[str] = "limit/v1"
@@ -91,7 +97,7 @@ class LimitAnswer(VerbAnswer):
 
     @property
     def exit_code(self) -> int:
-        return 3 if self.outcome == "too_few_runs" else 0
+        return 3 if self.outcome in ("too_few_runs", "unsteady") else 0
 
     @property
     def promise(self) -> str:
@@ -113,17 +119,32 @@ class LimitAnswer(VerbAnswer):
                 f"{what} stays at or below it about {self.confidence:.4g} of the time, from {behind}, if "
                 "what ended those did not depend on what they would have used"
             )
-        now = f"-c {self.confidence_now:.4g} has one now" if self.confidence_now else "none has one"
+        if self.outcome == "follows_trend":
+            return (
+                f"{what} stays at or below it about {self.confidence:.4g} of the time, if the trend of "
+                f"{behind} goes on: their peaks turn on their order"
+            )
+        if self.outcome == "unsteady":
+            return f"no limit from {behind}: their peaks turn on their order, so the next may be beyond"
+        takes = f"{self.confidence:.4g} takes {self.runs_needed} runs"
+        if self.best_limit is None:
+            return f"no limit at any confidence from {behind}: it takes {self.runs_needed}"
         return (
-            f"no limit at {self.confidence:.4g} from {behind}: it takes {self.runs_needed}; {now}"
+            f"{what} stays at or below it {self.confidence_now:.4g} of the time, the most that "
+            f"{behind} can say (-c {self.confidence_now:.4g}); {takes}"
         )
 
     def report(self) -> Report:
         """A few lines."""
-        limit = "" if self.outcome == "too_few_runs" else f" at most {self.limit:.6g}"
+        value = self.limit if self.best_limit is None else self.best_limit
+        limit = "" if value == float("inf") else f" at most {value:.6g}"
         lines = [f"{self.component}{limit}: {self.promise}"]
         if self.now_seconds is not None:
             lines[0] = f"at {self.now_seconds:.6g} s, {self.highest_so_far:.6g} so far: {lines[0]}"
+        if self.any_limit is not None and self.any_limit < float("inf"):
+            lines.append(
+                f"at most {self.any_limit:.6g} with {self.any_confidence:.4g} however they go together"
+            )
         if self.over_ratio is not None:
             between = f" ({self.over_low_ratio:.4f} to {self.over_high_ratio:.4f})"
             between = between if self.residents is None else ""
@@ -149,7 +170,11 @@ def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress)
             raise UsageError("how many fit depends on what there is", fix="Say `over`.")
         fits = node.fits(question.over, question.sure)
     low, high = (None, None) if question.over is None else peaks.over(question.over, question.sure)
-    unlike = peaks.unlikeness()
+    unlike, best, whole = peaks.unlikeness(), None, (None, None)
+    if ranked.outcome == "too_few_runs" and ranked.confidence_now:
+        best = peaks.ranked(ranked.confidence_now).value
+    if node is not None and not node.is_measured:
+        whole = node.without_assumptions(question.sure)
     return LimitAnswer(
         peaks.component,
         question.sure,
@@ -168,4 +193,7 @@ def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress)
         fits=fits,
         unlike_ratio=None if unlike is None else unlike.p_ratio,
         unlike=unlike.text if unlike is not None and unlike.is_unlike else None,
+        best_limit=best,
+        any_limit=whole[0],
+        any_confidence=whole[1],
     )

@@ -21,7 +21,7 @@ from jostle.operations.requests._logged_history import (
     starts_of,
     time_history,
 )
-from jostle.usage import LeastCost, RankedLimit, RetryPolicy, RunHistory, limit_of, replay
+from jostle.usage import LeastCost, RankedLimit, RetryPolicy, RunHistory, limit_in_order, replay
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ class RequestQuestion(RetryPolicy):
 @dataclass(frozen=True)
 class Requested(Record):
     """One resource of one workload. request: in bytes or seconds. rule: `jostle`, a simple rule that proved
-    cheaper, `requested` where nothing has ended, or `bound`. over_ratio: how likely a run needs more. now:
-    what was requested last. confidence: that a bound has, the best there is where runs are few."""
+    cheaper, `requested` where nothing has ended, `bound`, or `unsteady`: peaks turn on their order, so that
+    no bound holds, and the largest seen or requested stands. over_ratio: how likely a run needs more, NaN
+    where unknown. now: what was requested last. confidence: of a bound, the best there is where runs are few.
+    """
 
     request: float
     rule: str
@@ -186,7 +188,9 @@ class _Resource:
         if self._confidence is not None and len(peaks):
             ranked = best_limit(peaks, is_open, self._confidence)
             value, rule, confidence = ranked.value, "bound", ranked.confidence_now
-            over = 1 - (confidence or 0.0)
+            if ranked.outcome == "unsteady":
+                value, rule, confidence = float(np.fmax(last, peaks.max())), "unsteady", None
+            over = np.nan if confidence is None else 1 - confidence
         if not np.isfinite(value):
             return None
         return Requested(value * unit, rule, over, last * unit, len(peaks), confidence)
@@ -195,10 +199,10 @@ class _Resource:
 def best_limit(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> RankedLimit:
     """Bound the next peak with this confidence, or else with the best that so many runs have. Returns it with
     the confidence that it has as `confidence_now`."""
-    ranked = limit_of(peaks, is_open, confidence)
+    ranked = limit_in_order(peaks, is_open, confidence)
     if ranked.outcome == "too_few_runs" and ranked.confidence_now:
         confidence = ranked.confidence_now
-        ranked = limit_of(peaks, is_open, confidence)
+        ranked = limit_in_order(peaks, is_open, confidence)
     return replace(ranked, confidence_now=confidence)
 
 

@@ -14,9 +14,9 @@ from jostle.data import Trace, Traces, is_level
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError, require_known
 from jostle.learn import Data
 from jostle.usage.limits._likeness import Unlikeness, unlikeness
+from jostle.usage.limits._peak_order import limit_in_order, turns_on_order
 from jostle.usage.limits._rank_limits import (
     RankedLimit,
-    limit_of,
     limit_of_rest,
     over_limits,
     over_of_rest,
@@ -203,8 +203,12 @@ class Peaks:
         """The limit that a run does not exceed over its whole life, or this one in what is left of it."""
         if self.live is None:
             peaks, is_open = self._peaks()
-            return limit_of(peaks, is_open, confidence)
-        return limit_of_rest(*self._left(self.live), confidence)
+            return limit_in_order(peaks, is_open, confidence)
+        left, is_open, level, peak = self._left(self.live)
+        plain = limit_of_rest(left, is_open, level, peak, confidence)
+        if not turns_on_order(left):
+            return plain
+        return replace(plain, value=float("inf"), outcome="unsteady", confidence_now=0.0)
 
     def over(self, limit: float, confidence: float) -> tuple[float, float]:
         """(low, high): what exchangeability leaves open of P(it uses more than that, from now on)."""

@@ -26,7 +26,9 @@ import numpy as np
 from jostle._base.confidence import exact_confidence
 from jostle.conformal import conformal_rank
 
-Outcome = Literal["guaranteed", "censored", "estimated", "too_few_runs"]
+Outcome = Literal[
+    "guaranteed", "censored", "estimated", "follows_trend", "unsteady", "too_few_runs"
+]
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,20 @@ class Residents:
         needed, now = runs_needed(confidence, open_runs), most_confidence(min(counts), open_runs)
         return RankedLimit(value, "estimated", min(counts), open_runs, needed, now)
 
+    def without_assumptions(self, confidence: float) -> tuple[float, float]:
+        """Bound the sum however the residents go together: each by its own limit, at a confidence that leaves
+        it one share of what may go wrong (Bonferroni). Returns (bound, the confidence that it has, less than
+        was asked for where runs are too few); infinite where there is none."""
+        count = len(self.residents)
+        each = 1 - (1 - float(exact_confidence(confidence))) / count
+        each = round(each + 5e-5, 4) if each < 0.9999 else each
+        now = min(one.ranked(each).confidence_now for one in self.residents)
+        each = min(each, now)
+        if not each > 1 - 1 / count:
+            return float("inf"), 0.0
+        limits = [one.ranked(each).value for one in self.residents]
+        return float(sum(limits)), min(confidence, round(1 - count * (1 - each), 9))
+
     def over(self, limit: float, confidence: float) -> tuple[float, float]:
         """P(the sum is above the limit at any time), twice."""
         share = float((self._sums.max(axis=1) > limit).mean())
@@ -113,9 +127,14 @@ class Residents:
         return MOST_MORE
 
     @property
+    def is_measured(self) -> bool:
+        """Whether enough windows are shared to tell how residents go together."""
+        return bool(len(self._common))
+
+    @property
     def residents_text(self) -> str:
         """How they go together, in words."""
-        how = "as measured side by side" if len(self._common) else "as independent ones"
+        how = "as measured side by side" if self.is_measured else "assumed to be independent"
         return f"{len(self.residents)} residents {how}"
 
     @cached_property
