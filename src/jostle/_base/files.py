@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jostle._base.untrusted import most_unpacked
+from jostle._base.untrusted import require_reason, require_regular
 from jostle.errors import NotPermitted, UnreadableFile
 
 _NAME = re.compile(r"(\d{8,})-([0-9a-f]{16})\.parquet")
@@ -193,7 +193,7 @@ def read_parquet(
         # when they start.
         threads = len(data) >= _THREADS_FROM
         file = pq.ParquetFile(pa.BufferReader(data))
-        _require_reason(path, file, len(data))
+        require_reason(path, file, len(data))
         table = file.read(columns, use_threads=threads)
         if not _NAME.fullmatch(path.name):  # others wrote it: texts may be no UTF-8
             table.validate(full=True)
@@ -213,22 +213,10 @@ def parquet_rows(path: Path) -> int:
         return pq.ParquetFile(path).metadata.num_rows
 
 
-def _require_reason(path: Path, file: pq.ParquetFile, size: int) -> None:
-    """Refuse what unpacks beyond reason, before it is unpacked: by the footer, or by its rows, of which
-    repeats take no room at all. Raises UnreadableFile."""
-    groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
-    unpacked = max(sum(group.total_byte_size for group in groups), file.metadata.num_rows * 8)
-    if unpacked > most_unpacked(size):
-        raise UnreadableFile(
-            f"unpacks to {unpacked} bytes of {size}, which no dataset does",
-            where=str(path),
-            fix="Write it anew in parts if you trust it.",
-        )
-
-
 @contextmanager
 def _damage_explained(path: Path) -> Iterator[None]:
     try:
+        require_regular(path)
         yield
     except UnreadableFile:
         raise
@@ -262,6 +250,7 @@ def _require_version(path: Path, schema: pa.Schema, version: str | tuple[str, ..
 
 def _bytes(path: Path) -> bytes:
     try:
+        require_regular(path)
         return path.read_bytes()
     except OSError as error:
         raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None

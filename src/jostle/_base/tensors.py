@@ -32,6 +32,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 
 import numpy as np
 
+from jostle._base.untrusted import require_regular
 from jostle.errors import BadData, NotPermitted, UnreadableFile
 
 _BLANK = "0" * 64  # stands where the checksum will, while it is taken
@@ -94,6 +95,7 @@ def write_document(
 def checksum_of(path: Path) -> str:
     """Of the document at `path`, as it is now; `` where there is none. Raises UnreadableFile."""
     try:
+        require_regular(path)
         return str(json.loads(path.read_bytes())["sha256"])
     except FileNotFoundError:
         return ""
@@ -135,12 +137,14 @@ def _read_both(folder: Path, head: str, schema: str, fix: str) -> tuple[dict[str
         document = _read_head(folder / head, schema, fix)
         tensors = folder / document["tensors"]
         with suppress(FileNotFoundError):  # a writer may have replaced both meanwhile
+            require_regular(tensors)
             return document, tensors.read_bytes()
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(tensors))
 
 
 def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:
     """The JSON, every byte of it as it was saved. Raises what read_document raises."""
+    require_regular(path)
     text = path.read_bytes()
     document = json.loads(text)
     if not isinstance(document, dict):

@@ -6,12 +6,14 @@ makes a reader or a library raise is an UnreadableFile that names the file.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from os import PathLike, fspath
+from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from jostle.errors import JostleError, UnreadableFile
@@ -66,6 +68,31 @@ def understands(field: str) -> Callable[[Callable[[Any], T]], Callable[[Any], T]
 def most_unpacked(size: int) -> int:
     """Bytes that a file of this size may unpack to: 500 times as many, and 256 MiB always."""
     return max(_ALWAYS_ALLOWED_BYTES, _MOST_TIMES_LARGER * size)
+
+
+def require_reason(where: str | PathLike[str], file: Any, size: int, cell_bytes: int = 0) -> None:
+    """Refuse a Parquet file that unpacks beyond reason, before it is unpacked: by the footer, or by its rows,
+    of which repeats take no room at all.
+
+    size: bytes of the file.
+    cell_bytes: what a cell takes at least where it becomes an object of Python.
+    Raises UnreadableFile.
+    """
+    groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
+    rows = file.metadata.num_rows * max(8, file.metadata.num_columns * cell_bytes)
+    unpacked = max(sum(group.total_byte_size for group in groups), rows)
+    if unpacked > most_unpacked(size):
+        raise UnreadableFile(
+            f"unpacks to {unpacked} bytes of {size}, which no table does",
+            where=fspath(where),
+            fix="Write it anew in parts if you trust it.",
+        )
+
+
+def require_regular(path: Path) -> None:
+    """Refuse a pipe or a device, which may never end. Raises OSError."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
 class Unpacked:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from jostle._base.untrusted import require_reason
 from jostle.data.read._log_shapes import shaped
 from jostle.errors import UnreadableFile
 
@@ -196,7 +197,10 @@ def _unreadable(error: Exception, where: str) -> UnreadableFile:
 def _parquet_cells(file: Any, where: str) -> Iterator[dict[str, Any]]:
     """Read columns of a Parquet file as text, a batch at a time. Raises UnreadableFile."""
     try:
-        for batch in pyarrow.parquet.ParquetFile(file).iter_batches():
+        table = pyarrow.parquet.ParquetFile(file)
+        is_path = isinstance(file, (str, os.PathLike))
+        require_reason(where, table, os.stat(file).st_size if is_path else file.seek(0, 2))
+        for batch in table.iter_batches():
             texts = [column.cast(pa.string()) for column in batch.columns]
             yield dict(zip(batch.schema.names, texts, strict=True))
     except (pa.ArrowException, OSError) as error:

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from jostle._base.untrusted import require_reason
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError, require_known
 
 RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
 _ROW_KEYS = {"workload", "platform", "name"}  # an object with one of them is a row itself
 _ARROW = (".arrow", ".arrows", ".feather", ".ipc")
+_CELL_BYTES = 64  # that a cell of a table takes at least as an object
 _STREAM = b"\xff\xff\xff\xff"  # how a stream of Arrow begins
 _ALIKE = 0.8  # how alike a column's name must be to one that is known to be taken for a slip
 
@@ -153,7 +155,9 @@ def _arrow(content: bytes, where: str, *, is_parquet: bool = False) -> list[dict
     source = pa.BufferReader(content)
     try:
         if is_parquet:
-            return pq.read_table(source).to_pylist()
+            file = pq.ParquetFile(source)
+            require_reason(where, file, len(content), _CELL_BYTES)
+            return file.read().to_pylist()
         is_file = content[:6] == b"ARROW1"
         reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
         return reader.read_all().to_pylist()

@@ -1,0 +1,71 @@
+"""Tables that unpack without end, and files that are none, are refused before they are read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jostle.data import Dataset, read_runs
+from jostle.errors import UnreadableFile
+from jostle.models import fit, load
+from jostle.placement import Fleet, Requests
+from tests.command_line import jostle
+from tests.small_world import make_world
+
+ROWS = 100_000_000
+
+
+@pytest.fixture(scope="module")
+def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some kilobytes of one row that is repeated for ever."""
+    path = tmp_path_factory.mktemp("bomb") / "bomb.parquet"
+    pq.write_table(pa.table({"name": pa.repeat(pa.scalar(0, pa.int8()), ROWS)}), path)
+    assert path.stat().st_size < 1 << 19
+    return path
+
+
+def test_tables_of_fleets_and_requests(bomb: Path) -> None:
+    for read in (Fleet.read, Requests.read):
+        with pytest.raises(UnreadableFile, match="which no table does"):
+            read(bomb)
+
+
+COLUMNS = ("--workload", "name", "--platform", "name", "--runtime", "name", "--unit", "s")
+
+
+@pytest.mark.parametrize("words", [("parquet", *COLUMNS), ("jobs",)])
+def test_imports(bomb: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    kind, *more = words
+    done = jostle("import", kind, str(bomb), *more, "-o", str(tmp_path / "d"))
+    assert done.exit_code != 0
+    assert "which no table does" in done.output
+    assert not Dataset(tmp_path / "d").exists
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_link(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_link])
+def test_files_of_models_and_datasets_that_are_none(tmp_path: Path, make: object) -> None:
+    assert callable(make)
+    Dataset(tmp_path / "d").write(make_world(200, 0))
+    fit(tmp_path / "d", "slowdown").save(tmp_path / "m")
+    for path in [*(tmp_path / "m").iterdir(), *(tmp_path / "d").rglob("*.parquet")]:
+        kept = path.with_name("kept")
+        shutil.move(path, kept)
+        make(path)
+        with pytest.raises(UnreadableFile, match="no regular file"):
+            load(tmp_path / "m") if path.parent.name == "m" else read_runs(tmp_path / "d")
+        path.unlink()
+        shutil.move(kept, path)
+    assert load(tmp_path / "m") is not None
