@@ -15,9 +15,9 @@ from jostle.data.runs._runs_columns import columns_table
 from jostle.data.runs._schema import with_covariates
 from jostle.data.runs._segments import longest_company, stretches_column
 from jostle.data.tables.arrow_compute import pc
-from jostle.data.tables.quantities import OK
+from jostle.data.tables.quantities import OK, STATUS_OF
 
-STATUS = np.array(["ok", "failed", "timeout", "failed", "out_of_memory", "failed"])  # by outcome
+STATUS = np.array(STATUS_OF)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, ClassVar
@@ -23,10 +23,11 @@ from typing import Annotated, Any, BinaryIO, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from jostle._base.option_fields import Positional
+from jostle._base.option_fields import OneOf, Positional
 from jostle._base.untrusted import understands
-from jostle.data.read._foreign_table import ForeignTable, read_csv
+from jostle.data.read._foreign_table import ForeignTable
 from jostle.data.read._imported_runs import Imported, rejected_rows
+from jostle.data.read._pairs_shapes import in_rows
 from jostle.data.read._runs_table import UNITS
 from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import columns_table
@@ -34,14 +35,18 @@ from jostle.data.runs._schema import Origin, conform, with_origins
 from jostle.data.runs._solo_times import windows_of
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.cells import float_of
+from jostle.data.tables.quantities import SECONDS, is_nobody, is_rate
 from jostle.errors import BadData, UsageError, require_known
 
 REQUIRED = ("platform", "target", "corunner")
 VALUES = ("unit", "solo", "corun")
 OPTIONAL = (*VALUES, "dataset", "target_cfg", "corunner_cfg", "metric", "slowdown")
 PLAIN = ("", "1", "ratio")  # units of plain numbers
-_RATE = re.compile(r"(?:1|[A-Za-z]+)/s")
+_FEW, _MANY = 0.9, 10.0  # a median of slowdowns that is none of ratios
 _TOLERANCE = 0.02  # by how much a published slowdown may differ from that of its two values
+
+
+SLOWDOWNS = ("ratio", "percent", "added", "added-percent")
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,19 @@ class PairsImport:
     ]
     dataset: Annotated[str | None, "Only rows whose column 'dataset' says this."] = None
     separator: Annotated[str, "What parts several co-runners in one cell."] = ";"
+    column: Annotated[
+        tuple[str, ...], "A column's name, such as target=victim or corun=qps; may be repeated."
+    ] = ()
+    platform_name: Annotated[
+        str | None, "The platform of all rows where no column says it.  [default: the file's name]"
+    ] = None
+    target_name: Annotated[str | None, "The workload of all rows where no column says it."] = None
+    unit: Annotated[str | None, "The unit of all rows where no column says it: ms, qps, ..."] = None
+    slowdowns: Annotated[
+        str,
+        "What numbers of slowdown are: ratio, percent (132), added (.32) or added-percent (32).",
+        OneOf(SLOWDOWNS),
+    ] = "ratio"
     published: Annotated[str | None, "Who published it, and where."] = None
     licence: Annotated[str | None, "Under which licence."] = None
     drop_bad: Annotated[
@@ -90,18 +108,22 @@ class PairsImport:
         lines of bad rows unless drop_bad sets them aside.
         """
         content, where = file_bytes(self.file)
-        foreign = read_csv(content, where, [*REQUIRED, *OPTIONAL])
+        foreign = in_rows(content, where, self)
         foreign.require(REQUIRED)
         if "slowdown" not in foreign.table.column_names:
             foreign.require(["corun"])
+        self._ask(foreign)
         stem = hashlib.sha256(content).hexdigest()[:12]
         bad: list[tuple[int, str]] = list(foreign.ragged)
         solo: dict[tuple[str, str, str, float], Measurement] = {}
         corun: list[Measurement] = []
         skipped = 0
+        seen: Counter[int] = Counter()  # a line may hold several pairs
         for line, row in _chosen(foreign, self.dataset):
+            seen[line] += 1
+            place = f"{stem}:{line}" + (f"-{seen[line]}" if seen[line] > 1 else "")
             try:
-                pair = _row(row, f"{stem}:{line}", self.separator)
+                pair = _row(row, place, self.separator, self.slowdowns)
             except ValueError as error:
                 bad.append((line, str(error)))
                 continue
@@ -124,6 +146,24 @@ class PairsImport:
             for campaign in sorted({run.campaign for run in every})
         ]
         return Imported(runs_of(every, origins, where=where), where, bad, rejected, skipped)
+
+    def _ask(self, foreign: ForeignTable) -> None:
+        """Raises BadData for slowdowns that look as if they were no ratios."""
+        if self.slowdowns != "ratio" or "slowdown" not in foreign.table.column_names:
+            return
+        values = []
+        for cell in foreign.table.column("slowdown").to_pylist():
+            try:
+                values.append(float(_as_ratio(str(cell or ""), "ratio")))
+            except ValueError:
+                continue
+        median = float(np.median(values)) if values else 1.0
+        if not _FEW <= median <= _MANY:
+            raise BadData(
+                f"the median of its slowdowns is {median:.3g}: are they ratios?",
+                where=foreign.where,
+                fix="Say by `slowdowns`: ratio, percent (132), added (.32) or added-percent (32).",
+            )
 
 
 def runs_of(
@@ -175,12 +215,15 @@ def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[
 
 
 def _row(
-    row: dict[str, Any], place: str, separator: str
+    row: dict[str, Any], place: str, separator: str, slowdowns: str
 ) -> tuple[Measurement | None, Measurement] | None:
     """(alone, where that is known, beside), or None where nothing was measured. Raises ValueError with the
     reason."""
     text = {name: (row.get(name) or "").strip() for name in (*REQUIRED, *OPTIONAL)}
+    text["slowdown"] = _as_ratio(text["slowdown"], slowdowns)
     names = [text["target"], *(name.strip() for name in text["corunner"].split(separator))]
+    if text["target"] and len(names) == 2 and is_nobody(names[1]) and text["corunner"]:
+        names = names[:1]
     configurations = [text["target_cfg"], *_several(text["corunner_cfg"], separator, len(names))]
     if not all(names):
         raise ValueError("the target or a co-runner has no name")
@@ -198,6 +241,8 @@ def _row(
     common = (text["dataset"], text["platform"], workload)
     metric = text["metric"] or ("throughput" if rate else "time")
     alone, beside_others = seconds
+    if not beside:  # itself measured alone
+        return None, Measurement(*common, (), beside_others, metric, place)
     return (
         Measurement(*common, (), alone, metric, f"{place}:solo") if alone else None,
         Measurement(*common, tuple(beside), beside_others, metric, place),
@@ -233,6 +278,18 @@ def _of_unit(value: float, unit: str, rate: bool) -> float:
     return seconds_of(1.0 / value if rate and unit == "ratio" else value, unit)
 
 
+def _as_ratio(cell: str, slowdowns: str) -> str:
+    """A slowdown as a ratio: 1.32x, 132% and +32% say what they are. Raises ValueError."""
+    text = cell.strip().rstrip("xX×").strip()
+    if not text:
+        return ""
+    is_added = slowdowns.startswith("added") or text.startswith("+")
+    is_percent = text.endswith("%") or slowdowns.endswith("percent")
+    value = _number(text.lstrip("+").rstrip("% "), "slowdown")
+    value = value / 100 if is_percent else value
+    return repr(1 + value if is_added else value)
+
+
 def _several(cell: str, separator: str, most: int) -> list[str]:
     parts = [part.strip() for part in cell.split(separator)]
     return parts + [""] * (most - 1 - len(parts))
@@ -253,9 +310,9 @@ def _number(cell: str, name: str) -> float:
 
 def _is_rate(unit: str) -> bool:
     """Whether a unit is one of throughput. Raises ValueError for a unit that is neither."""
-    if unit in UNITS:
+    if unit in UNITS or unit.lower() in SECONDS:
         return False
-    if not _RATE.fullmatch(unit):
+    if not is_rate(unit.removeprefix("1")):
         raise ValueError(f"unknown unit {unit!r}: use {', '.join(UNITS)}, or steps/s")
     return True
 
@@ -266,7 +323,7 @@ def seconds_of(value: float, unit: str) -> float:
     if _is_rate(unit):
         seconds = 1.0 / value
     else:
-        multiplier, divisor = UNITS[unit]
+        multiplier, divisor = UNITS.get(unit) or (SECONDS[unit.lower()], 1)
         seconds = value * multiplier / divisor
     if not 0 < seconds < math.inf:
         raise ValueError(f"{value:g} {unit} is {seconds:g} seconds: not a measurement")

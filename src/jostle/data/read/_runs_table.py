@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, ClassVar
 
@@ -24,9 +24,25 @@ from jostle.data.read._imported_runs import Imported, rejected_rows
 from jostle.data.runs._row_rules import find_bad_rows
 from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import columns_table
-from jostle.data.runs._schema import COLUMNS, conform, conform_features, with_covariates
+from jostle.data.runs._schema import (
+    COLUMNS,
+    STATUSES,
+    conform,
+    conform_features,
+    with_covariates,
+)
 from jostle.data.tables._read_table import file_bytes
+from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.cells import float_of
+from jostle.data.tables.moments import NO_TIME, times_of
+from jostle.data.tables.quantities import (
+    OUTCOMES,
+    STATUS_OF,
+    ColumnOfNumbers,
+    is_nobody,
+    numbers_in,
+    outcome_of,
+)
 from jostle.errors import BadData, UsageError, require_choice
 
 # (multiplier, divisor): dividing by a power of ten rounds better than multiplying by its inverse.
@@ -150,17 +166,23 @@ class _Table(ABC):
             "platform": pa.array([self.platform_name] * n, pa.string())
             if self.platform is None
             else _names(table.column(self.platform)),
-            "corunners": _lists([table.column(c) for c in self.corunners], n, self.separator),
+            "corunners": _lists(
+                [table.column(c) for c in self.corunners],
+                n,
+                self.separator,
+                set(_names(table.column(self.workload)).to_pylist()),
+            ),
             "runtime_seconds": seconds,
             "run_id": pa.array(
                 [f"{content}:{row}" for row in foreign.numbers.tolist()], pa.string()
             ),
         }
         free = [name for name in table.column_names if name not in self._columns]
-        for name in ("measured_at", "campaign", "run_id", "window_id", "status", "reason"):
-            if name in free:
+        for name in ("measured_at", "campaign", "run_id", "window_id"):
+            if name in free and not (name == "run_id" and _repeats(table.column(name))):
                 columns[name] = table.column(name)
                 free.remove(name)
+        _outcomes(table, columns, free)
         if "measured_at" in columns and pa.types.is_string(columns["measured_at"].type):
             columns["measured_at"], unreadable = _times(columns["measured_at"])
             bad += unreadable
@@ -190,11 +212,16 @@ class CsvImport(_Table):
         "A CSV file with a header; - reads standard input.",
         Positional(),
     ]
-    delimiter: Annotated[str, "What parts the cells."] = ","
+    delimiter: Annotated[
+        str | None, "What parts the cells.  [default: a comma, or what the first line has]"
+    ] = None
 
     def _read(self, content: bytes, where: str) -> ForeignTable:
         # Names are text, also 007; so is the runtime, for a bad cell to be a bad row and no more.
-        return read_csv(content, where, [*self._columns, *_TEXTS], self.delimiter)
+        first = content.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
+        found = "," if "," in first else max(";\t|", key=first.count)
+        delimiter = self.delimiter or (found if found in first else ",")
+        return read_csv(content, where, [*self._columns, *_TEXTS], delimiter)
 
 
 @dataclass(frozen=True)
@@ -232,8 +259,47 @@ def _names(column: Any) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _lists(columns: list[Any], n: int, separator: str) -> pa.Array:
-    """A sorted list of names for each row, from all columns that hold co-runners."""
+def _repeats(column: Any) -> bool:
+    """Whether a column called run_id holds none: most of its values stand there several times."""
+    texts = column.to_pylist()
+    return 2 * len(set(texts)) < len(texts)
+
+
+def _outcomes(table: pa.Table, columns: dict[str, Any], free: list[str]) -> None:
+    """Take columns called status and reason where they say how runs ended, in Jostle's words or others that
+    are known; else they are the table's own."""
+    if "status" not in free:
+        return
+    states = [str(cell or "").strip() for cell in table.column("status").to_pylist()]
+    if set(states) <= set(STATUSES):
+        for name in {"status", "reason"} & set(free):
+            columns[name] = table.column(name)
+            free.remove(name)
+        return
+    if not all(
+        re.split(r"[^a-z_]", state.lower())[0] in (*OUTCOMES, "failed", "error", "")
+        for state in states
+    ):
+        return
+    free.remove("status")
+    told = [STATUS_OF[outcome_of(state)] for state in states]
+    columns["status"] = told
+    columns["reason"] = [
+        None if one == "ok" else state for one, state in zip(told, states, strict=True)
+    ]
+    is_ok = pa.array([one == "ok" for one in told])
+    columns["runtime_seconds"] = pc.if_else(
+        is_ok, columns["runtime_seconds"], pa.scalar(None, pa.float64())
+    )
+
+
+def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> pa.Array:
+    """A sorted list of names for each row, from all columns that hold co-runners; words such as none, null or
+    - say that there was nobody, unless a workload is called so."""
+
+    def is_one(name: str) -> bool:
+        return not is_nobody(name) or name in workloads or not name
+
     rows: list[list[str]] = [[] for _ in range(n)]
     known: dict[str, list[str]] = {"": []}
     for column in columns:
@@ -241,10 +307,11 @@ def _lists(columns: list[Any], n: int, separator: str) -> pa.Array:
             if isinstance(cell, str):
                 if cell not in known:
                     pieces = [name.strip() for name in cell.split(separator)]
-                    known[cell] = [] if pieces == [""] else pieces
+                    known[cell] = [] if pieces == [""] else list(filter(is_one, pieces))
                 row.extend(known[cell])
             elif isinstance(cell, list):
-                row.extend("" if name is None else str(name).strip() for name in cell)
+                parts = ("" if name is None else str(name).strip() for name in cell)
+                row.extend(filter(is_one, parts))
             elif cell is not None:
                 row.append(str(cell))
     return pa.array([sorted(row) for row in rows], pa.list_(pa.string()))
@@ -253,7 +320,16 @@ def _lists(columns: list[Any], n: int, separator: str) -> pa.Array:
 def _seconds(
     column: Any, multiplier: float, divisor: float
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells)."""
+    """((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells). Durations that
+    say their unit, and decimal commas, are read where all cells are so."""
+    if pa.types.is_string(column.type):
+        read = numbers_in(column.to_pylist())
+        if isinstance(read, ColumnOfNumbers) and read.rule in (
+            "durations",
+            "numbers with a decimal comma",
+        ):
+            factor = 1.0 if read.unit else multiplier / divisor
+            return pa.array(read.values * factor, from_pandas=True), []
     values: list[float | None] = []
     bad = []
     for row, cell in enumerate(column.to_pylist()):
@@ -270,15 +346,10 @@ def _seconds(
 
 def _times(column: Any) -> tuple[pa.Array, list[tuple[int, str]]]:
     """((n,) times, without a zone in UTC; (row, reason) of unreadable cells)."""
-    times: list[datetime | None] = []
-    bad = []
-    for row, cell in enumerate(column.to_pylist()):
-        time = None
-        if cell:
-            try:
-                time = datetime.fromisoformat(cell)
-                time = time if time.tzinfo else time.replace(tzinfo=UTC)
-            except ValueError:
-                bad.append((row, f"measured_at {cell!r} is not a valid time"))
-        times.append(time)
-    return pa.array(times, pa.timestamp("us", tz="UTC")), bad
+    moments, _, unread = times_of(column, "UTC")
+    bad = [
+        (int(row), f"measured_at {column[int(row)].as_py()!r} is not a valid time")
+        for row in np.flatnonzero(unread)
+    ]
+    times = pa.array(moments, mask=moments == NO_TIME)
+    return times.cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC")), bad

@@ -111,6 +111,8 @@ def _corunners(runs: Runs, there: Runs | None) -> TableQuestion | None:
     rows = tuple(
         i for i, names in zip(ids, beside, strict=True) if not strange.keys().isdisjoint(names)
     )
+    if 2 * len(rows) > len(ids):  # never most of a table
+        return None
     shown = [f"{name!r} ({_count(n, 'run')})" for name, n in strange.most_common()]
     return TableQuestion(
         "corunners",

@@ -212,6 +212,7 @@ _WORDS = {
     OUT_OF_MEMORY: "out_of_memory oom oomkilled outofmemory out_of_memory_error oome",
     PENDING: "pending queued scheduled submitted skipped new pd up_for_retry up_for_reschedule deferred",
 }
+STATUS_OF = ("ok", "failed", "timeout", "failed", "out_of_memory", "failed")  # of a run, by outcome
 OUTCOMES = {word: outcome for outcome, words in _WORDS.items() for word in words.split()}
 
 
