@@ -57,8 +57,9 @@ class JobColumns:
         self.has_steps = self.source == "sacct"
         self.name_of_job = self.rules["job"].columns[0]
         self.name_of_job = known.get(self.name_of_job.lower(), self.name_of_job)
+        usual = (one for one in self.preset.covariates if one.rpartition("=")[2] in known)
         self._covariates = {
-            text.partition("=")[0]: text.rpartition("=")[2] for text in options.covariate
+            text.partition("=")[0]: text.rpartition("=")[2] for text in options.covariate or usual
         }
         for column in self._covariates.values():
             WorkloadRule(column).names(dict.fromkeys(names, pa.array([], pa.string())), where)

@@ -19,7 +19,8 @@ class JobPreset:
     """columns: {role: names in lower case, or a rule with columns in braces}. workload: rules, the first
     whose columns are there. needs: columns that tell this source from others. took: seconds of a plain
     number, None where times tell. peak, requested: bytes of a plain number. base: of KB and its like. states:
-    of its own. cutting: a rule that cuts names, as an example."""
+    of its own. cutting: a rule that cuts names, as an example. is_part: whether `took` is only a part of what
+    lies between start and end. covariates: NAME=COLUMN, where no other is asked for."""
 
     columns: Mapping[str, tuple[str, ...]]
     workload: tuple[str, ...]
@@ -31,6 +32,8 @@ class JobPreset:
     base: int = 1024
     states: dict[str, int] = field(default_factory=dict[str, int])
     cutting: str = "{workload:^[a-z]+}"
+    is_part: bool = False
+    covariates: tuple[str, ...] = ()
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -71,7 +74,8 @@ PRESETS: dict[str, JobPreset] = {
         "{process} {name:^[^\\s(]+}", "task_id realtime",
         "Ask Nextflow for more: trace.fields = 'task_id,process,name,status,hostname,attempt,submit,start,"
         "complete,realtime,memory,peak_rss,rchar' in nextflow.config, and nextflow run -with-trace",
-        took=1e-3, states={"cached": PENDING}, cutting="{process:[^:]+$}",
+        took=1e-3, states={"cached": PENDING}, cutting="{process:[^:]+$}", is_part=True,
+        covariates=("input_bytes=rchar",),
     ),
     "htcondor": _preset(
         "job: {ClusterId}.{ProcId} globaljobid, node: {LastRemoteHost:[^@]+$} {RemoteHost:[^@]+$}, "

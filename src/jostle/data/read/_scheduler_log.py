@@ -169,6 +169,8 @@ class JobsImport:
             for key in ("start", "end")
         )
         took = columns.spans(named["took"], starts, ends) if "took" in named else np.full(n, np.nan)
+        if columns.preset.is_part and {"start", "end"} <= named.keys():
+            took = np.full(n, np.nan)  # staging lies between start and end, too
         start, end, odd, unsure = in_one_pass(starts, ends, took)
         is_told = np.isfinite(took)
         length = np.where(is_told, took, 0).astype(np.int64)

@@ -278,6 +278,18 @@ def test_covariates_are_read_by_one_rule(tmp_path: Path) -> None:
     assert 1004 * 1024.0 in values
 
 
+def test_a_task_of_nextflow_stages_its_files_between_start_and_complete(tmp_path: Path) -> None:
+    """What it ran for is less than that; what it read stands for its input where no covariate is named."""
+    jobs = made_jobs(3)
+    lines = nextflow(jobs, raw=True).splitlines()
+    cells = [line.split("\t") for line in lines]
+    for row in cells[1:]:
+        row[6] = str(int(row[6]) // 2)
+    runs = read(tmp_path, "\n".join("\t".join(row) for row in cells) + "\n")
+    assert len(runs) == len(read(tmp_path, "\n".join(lines) + "\n"))
+    assert sorted(runs.covariates["input_bytes"]) == [float(job[0]) for job in jobs]
+
+
 def test_the_jobs_of_one_user_leave_their_co_runners_unknown(tmp_path: Path) -> None:
     jobs = [job for job in made_jobs(1, 30) if job[1] == "ada"]
     for made in (sacct, sacct_json, pbs, sge, lsf, condor):
