@@ -88,8 +88,15 @@ def test_only_workloads_with_runs_since(dataset: Path) -> None:
 
 
 def test_a_log_without_peaks_or_starts() -> None:
-    with pytest.raises(NotEnoughRuns, match="memory"):
-        requests_of(a_log(peak_memory_bytes=pa.nulls(60, pa.float64())))
+    unknown = {
+        name: pa.nulls(60, pa.float64()) for name in ("peak_memory_bytes", "requested_memory_bytes")
+    }
+    timed = requests_of(a_log(**unknown))
+    assert [one.memory for one in timed.items] == [None] * 3
+    assert timed.items[2].time is not None
+    assert "times only" in timed.report().notes[0]
+    with pytest.raises(NotEnoughRuns, match="needed"):
+        requests_of(a_log(**unknown).take(np.arange(60) % 3 == 2))
     unordered = requests_of(a_log(measured_at=None))
     assert unordered.items[2].memory is not None
 

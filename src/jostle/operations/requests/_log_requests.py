@@ -105,7 +105,9 @@ class LogRequests(VerbAnswer):
         """A row for each workload."""
         cells = {
             "workload": lambda one: one.workload,
-            "runs": lambda one: str(max(r.runs for r in (one.memory, one.time) if r is not None)),
+            "runs": lambda one: str(
+                max((r.runs for r in (one.memory, one.time) if r is not None), default=0)
+            ),
             "memory": lambda one: _memory(one.memory),
             "now": lambda one: "–" if one.memory is None else _gb(one.memory.now),
             "by": lambda one: "–" if one.memory is None else _rule(one.memory),
@@ -114,7 +116,10 @@ class LogRequests(VerbAnswer):
             "takes longer": lambda one: _over(one.time),
         }
         lines = [Table.of(self.items, cells), self.sentence]
-        return Report(self.to_document(), lines)
+        notes = []
+        if all(one.memory is None for one in self.items):
+            notes.append("no run says how much memory it had at most or requested: times only")
+        return Report(self.to_document(), lines, notes=notes)
 
     @property
     def sentence(self) -> str:
@@ -141,16 +146,13 @@ def limit(data: Any, **options: Any) -> LogRequests:
 def requests_of(data: Any, question: RequestQuestion | None = None) -> LogRequests:
     """Say what to request for each workload of a log.
 
-    Raises NotEnoughRuns where no peak is known, UsageError for an unknown covariate.
+    Raises NotEnoughRuns where no peak and no time is known, UsageError for an unknown covariate.
     """
     question = question or RequestQuestion()
     runs = runs_of(data)
     memory, time = memory_history(runs), time_history(runs)
-    if not np.isfinite(memory.value).any():
-        raise NotEnoughRuns(
-            "no run says how much memory it had at most",
-            fix="Import a log with peaks, such as Nextflow's peak_rss or sacct's MaxRSS.",
-        )
+    if not np.isfinite([*memory.value, *time.value]).any():
+        raise NotEnoughRuns("no run says what it needed", fix="Import a log with peaks and times.")
     at = None
     if question.values is not None:
         known = [name for name, one in runs.covariates.items() if one.dtype.kind == "f"]
@@ -176,7 +178,7 @@ class _Resource:
         self._runs, self._confidence = runs, question.confidence
         policy = RetryPolicy() if question.confidence is not None else question
         self._learned: LeastCost = replay(runs, policy, is_time)[1]
-        self.most = float(np.nanmax([*runs.requested, self._learned.most]))
+        self.most = float(np.nanmax([*runs.requested, self._learned.most]))  # 0 where none is known
 
     def request(self, workload: str, at: np.ndarray | None, unit: float) -> Requested | None:
         value, rule, over = self._learned.next_request(workload, at)
