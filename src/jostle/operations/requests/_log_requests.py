@@ -117,7 +117,7 @@ class LogRequests(VerbAnswer):
         }
         lines = [Table.of(self.items, cells), self.sentence]
         notes = []
-        if all(one.memory is None for one in self.items):
+        if self.items and all(one.memory is None for one in self.items):
             notes.append("no run says how much memory it had at most or requested: times only")
         return Report(self.to_document(), lines, notes=notes)
 
