@@ -51,6 +51,8 @@ def test_every_picture_and_raw_table_has_a_command_that_makes_it() -> None:
         for path in (ROOT / "docs").rglob(f"*.{kind}")
     }
     assert shown - made == set()
+    words = [word for entry in results.ENTRIES.values() for word in shlex.split(entry.command)]
+    assert all((ROOT / word).exists() for word in words if word.startswith("src/"))
     raw = {path.stem for path in (results.RESULTS / "raw").iterdir()}
     assert raw <= set(results.ENTRIES)
     text = "\n".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
