@@ -254,7 +254,7 @@ COMMANDS = {
     "safe together": "place safe model --fleet nodes.csv -w job03@200ms -w job05@9s --together",
     "assign": "place assign model --fleet nodes.csv --requests requests.csv",
     "walltime": "place walltime model --fleet nodes.csv --tenants tenants.csv -w job03 -w job05",
-    "score": "place score model scored.parquet -o out.parquet",
+    "score": "place safe model --table scored.parquet -o out.parquet",
     "safe devices": "safe devices --service md --batch pf --objective 1.5x",
     "safe devices all": "safe devices --service md --objective 1.5x",
     "safe devices rate": "safe devices --service md --batch pf --objective 3x --rate 2 --seed 1",

@@ -113,8 +113,14 @@ def test_dask_workers_give_the_same(model: Model, tmp_path: Path) -> None:
 def test_the_command(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model.save(tmp_path / "model")
     pq.write_table(table(20), tmp_path / "a.parquet")
-    words = ["place", "score", str(tmp_path / "model"), str(tmp_path / "a.parquet")]
-    assert exit_code([*words, "-o", str(tmp_path / "out.parquet"), "--json"]) == 0
+    words = ["place", "safe", str(tmp_path / "model"), "--table", str(tmp_path / "a.parquet")]
+    assert exit_code(words) == 2
+    assert "--table and --output go together" in capsys.readouterr().err
+    words += ["-o", str(tmp_path / "out.parquet")]
+    for more in (["-p", "p0"], ["-w", "w00"], ["--together"]):
+        assert exit_code([*words, *more]) == 2
+        assert "--table stands for" in capsys.readouterr().err
+    assert exit_code([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "place_score/v2"
     assert document["rows"] == 20

@@ -176,7 +176,7 @@ def test_what_names_files_is_asked_where_they_are(
     )
     pq.write_table(pa.table({"workload": ["w00", "w01"], "platform": ["p0", "p9"]}), table)
     library = jostle.place(jostle.load(path), ()).score(table, output)
-    words = ["place", "score", path, str(table), "-o", str(output)]
+    words = ["place", "safe", path, "--table", str(table), "-o", str(output)]
     assert printed(words, capsys) == text_of(library.to_document())
     assert service.http.post("/v1/score", json={"items": []}).status_code == 404
     assert "dataset" not in served_options(VERBS["explain"].question)

@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AboutModel:
-    """What every question takes."""
+class AboutFleet:
+    """What every question about a fleet takes."""
 
     model: Annotated[
         Path,
@@ -33,25 +33,6 @@ class AboutModel:
     dataset: Annotated[
         Path | None, "Measured runs, whose times alone count for limits such as 1.5x."
     ] = None
-
-    def placement(self, standard: Standard) -> Any:
-        """Without a fleet. Raises what reading raises."""
-        return self.placed((), standard)
-
-    def placed(self, fleet: Any, standard: Standard) -> Placement:
-        """A fleet as the model sees it. Raises what reading raises."""
-        from jostle.data import read_runs
-        from jostle.models import load
-        from jostle.placement import place
-
-        runs = None if self.dataset is None else read_runs(self.dataset)
-        return place(load(self.model), fleet, runs=runs, **vars(standard))
-
-
-@dataclass(frozen=True, kw_only=True)
-class AboutFleet(AboutModel):
-    """What every question about a fleet takes."""
-
     fleet: Annotated[
         str | None, "The fleet: a CSV, Parquet, JSON or Arrow table of nodes; - for standard input."
     ] = None
@@ -68,7 +49,9 @@ class AboutFleet(AboutModel):
     workload: Annotated[
         tuple[str, ...], "Instead of a table: a workload, such as fft@20ms.", Short("-w")
     ] = ()
-    column: Annotated[Mapping[str, str] | None, "A column of the requests, NAME=THEIRS."] = None
+    column: Annotated[
+        Mapping[str, str] | None, "A column of the requests or of --table, NAME=THEIRS."
+    ] = None
     fleet_column: Annotated[Mapping[str, str] | None, "A column of the fleet, NAME=THEIRS."] = None
     gpu: Annotated[str | None, "With profiles: their device."] = None
     sharing: Annotated[
@@ -79,6 +62,21 @@ class AboutFleet(AboutModel):
     bounds: Annotated[
         Path | None, "With profiles: a fitted model of measured co-runs, whose bounds count."
     ] = None
+
+    @property
+    def has_fleet(self) -> bool:
+        """Whether it says more than the model, its runs and names of columns."""
+        alone = AboutFleet(model=self.model, dataset=self.dataset, column=self.column)
+        return self != alone
+
+    def placed(self, fleet: Any, standard: Standard) -> Placement:
+        """A fleet as the model sees it. Raises what reading raises."""
+        from jostle.data import read_runs
+        from jostle.models import load
+        from jostle.placement import place
+
+        runs = None if self.dataset is None else read_runs(self.dataset)
+        return place(load(self.model), fleet, runs=runs, **vars(standard))
 
     def placement(self, standard: Standard) -> Placement | DevicePlacement:
         """Raises UsageError, and what reading raises."""
@@ -145,12 +143,39 @@ class AboutFleet(AboutModel):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class BulkTable:
+    """Many co-locations instead of a fleet and requests."""
+
+    table: Annotated[
+        Path | None,
+        "Instead of a fleet and requests: a Parquet table of any length, a row a workload, its platform, its "
+        "corunners and its limit as deadline_seconds or slowdown; corunner_limits_seconds holds theirs.",
+    ] = None
+    output: Annotated[Path | None, "With --table: the Parquet file to write.", Short("-o")] = None
+    scheduler: Annotated[
+        str | None, "With --table: a Dask scheduler whose workers score; they must see the table."
+    ] = None
+
+
 def _asking(verb: Verb) -> Callable[..., Any]:
-    def ask(about: Any, standard: Standard, question: Any) -> Any:
-        placement = about.placement(standard)
-        items = about.items(required=verb.needs_items) if verb.takes_items else ()
+    def ask(
+        about: AboutFleet, standard: Standard, question: Any, bulk: BulkTable | None = None
+    ) -> Any:
+        if bulk is not None and any(value is not None for value in vars(bulk).values()):
+            if bulk.table is None or bulk.output is None:
+                raise UsageError("--table and --output go together, and --scheduler with them")
+            if about.has_fleet or question != verb.question():
+                raise UsageError(
+                    "--table stands for a fleet, its requests and what is asked of them"
+                )
+            placement, asked, items = about.placed((), standard), _VERBS["score"], ()
+            question = asked.question(bulk.table, bulk.output, about.column, bulk.scheduler)
+        else:
+            placement, asked = about.placement(standard), verb
+            items = about.items(required=verb.needs_items)
         with fit_progress("asking") as progress:
-            return placement.ask(verb, items, question, progress)
+            return placement.ask(asked, items, question, progress)
 
     return ask
 
@@ -174,8 +199,9 @@ place = typer.Typer(
     help="Where workloads can go so that nobody misses a deadline.", no_args_is_help=True
 )
 place.callback()(lambda: None)
-for _verb in all_verbs("placement"):
-    _subject = AboutFleet if _verb.takes_items else AboutModel
-    place.command(_verb.name)(
-        command_of((_subject, Standard, _verb.question), _asking(_verb), _verb.help)
-    )
+_VERBS = {verb.name: verb for verb in all_verbs("placement")}
+for _verb in _VERBS.values():
+    if _verb.takes_items:
+        _more = (BulkTable,) if _verb.name == "safe" else ()
+        _settings = (AboutFleet, Standard, _verb.question, *_more)
+        place.command(_verb.name)(command_of(_settings, _asking(_verb), _verb.help))

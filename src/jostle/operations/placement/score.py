@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle._base.documents import VerbAnswer
-from jostle._base.option_fields import Flag, Positional, Short
 from jostle._base.report import Report, Table
 from jostle.operations._operation import verb
 from jostle.operations._request_reports import because
@@ -25,14 +24,10 @@ class ScoreQuestion:
     limit as deadline_seconds or slowdown; corunner_limits_seconds holds theirs. Batch by batch, so that a
     table of any length fits; on the workers of a Dask scheduler where one is given."""
 
-    table: Annotated[Path, "The Parquet table.", Positional()]
-    output: Annotated[Path, "The Parquet file to write.", Short("-o")]
-    columns: Annotated[
-        Mapping[str, str] | None, "A column of the table, NAME=THEIRS.", Flag("--column")
-    ] = None
-    scheduler: Annotated[
-        str | None, "Address of a Dask scheduler whose workers score; they must see the table."
-    ] = None
+    table: Path
+    output: Path
+    columns: Mapping[str, str] | None = None
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True)
