@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 
 from jostle.collect import Campaign, Workload, command_workload, job_of, measure
-from jostle.collect.slots._slots import descendants
+from jostle.collect.host._proc import threads_of
 from jostle.data import Dataset
 
 WAITS = """
@@ -151,7 +151,8 @@ def outranking(over: threading.Event) -> None:
     """Until it is over, all that this process starts comes before everybody else."""
     lifted = set[int]()
     while not over.wait(0.01):
-        for pid in set(descendants(os.getpid())) - lifted:
+        folders = threads_of(os.getpid(), and_children=True)
+        for pid in {int(folder.split("/")[2]) for folder in folders} - lifted - {os.getpid()}:
             with suppress(ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, pid, -20)
                 lifted.add(pid)
