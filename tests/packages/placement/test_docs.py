@@ -64,7 +64,8 @@ def test_every_command_line_works(
     assert printed.out
     assert exit_code([*words, "--json"] if "--json" not in words else words) == code
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"].startswith(f"place_{words[1]}/v")
+    verb = "score" if "--table" in words else words[1]
+    assert document["schema"].startswith(f"place_{verb}/v")
 
 
 def test_the_lines_of_python_work(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
