@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from jostle._base.tensors import read_document, write_document
+from jostle._base.untrusted import require_regular
 from jostle.errors import BadData, UnreadableFile
 
 SCHEMA, FIX = "thing/v1", "Save it again."
@@ -103,6 +105,21 @@ def test_writers_and_a_reader_at_the_same_time(tmp_path: Path) -> None:
     assert reads > 10
     assert read(tmp_path)[0] in (1039, 2039)
     assert len(list(tmp_path.iterdir())) == 2  # nothing is left of the others
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_no_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "thing", Path.stat
+    path.touch()
+
+    def looked_at(self: Path, **how: Any) -> Any:
+        found = real(self, **how)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "stat", looked_at)
+    require_regular(path)
 
 
 def test_a_killed_writer_leaves_the_old_or_the_new(tmp_path: Path) -> None:

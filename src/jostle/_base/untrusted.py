@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -91,7 +92,11 @@ def require_reason(where: str | PathLike[str], file: Any, size: int, cell_bytes:
 
 def require_regular(path: Path) -> None:
     """Refuse a pipe or a device, which may never end. Raises OSError."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    try:
+        mode = path.stat().st_mode  # once: it may go at any moment
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
