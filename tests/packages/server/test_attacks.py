@@ -40,7 +40,7 @@ def address(
     (folder / "fleet.csv").write_text(FLEET)
     (folder / "keys").write_text(KEYS)
     more = ("--fleet", str(folder / "fleet.csv"), "--keys", str(folder / "keys"))
-    limits = ("--most-connections", "40", "--most-per-second", "50", "--most-seconds", "2")
+    limits = ("--most-connections", "100", "--most-per-second", "50", "--most-seconds", "2")
     with serving(model_folders[0], folder / "s.sqlite", *more, *limits) as (where, _):
         yield where
 
@@ -96,7 +96,7 @@ def test_silent_connections_by_the_thousand(address: str) -> None:
                 if number % 2:
                     made.sendall(b"GET /healthz HTTP/1.1\r\nHost: localh")
                 silent.append(made)
-        assert sum(map(is_open, silent)) <= 40
+        assert sum(map(is_open, silent)) <= 100
     finally:
         for made in silent:
             made.close()

@@ -20,7 +20,8 @@ from jostle.server._serve_settings import ServeSettings
 from jostle.server.http._protocol import HEADER_SECONDS, PatientProtocol, Turns
 
 _MOST = 1000  # of all clients
-_TURNS = 8  # that a connection has to be heard before others of its client can take its place
+_PARTS = 8  # of a client's connections, that are taken at once
+_HEARD_SECONDS = 0.08  # that a connection has to ask before others of its client take its place
 
 
 class Connection:
@@ -87,7 +88,7 @@ class PatientServer(Server):
         self._each, self._certificate = settings.most_connections, Certificate(settings)
         self._certificate.context()
         self._there: dict[str, dict[Connection, None]] = {}  # by address, in their order
-        self._turns = Turns()
+        self._turns, self._is_full = Turns(), False
         self._accepting: asyncio.Task[None] | None = None
         self._handshakes: set[asyncio.Task[None]] = set()
 
@@ -113,9 +114,11 @@ class PatientServer(Server):
                 await asyncio.sleep(0.01)
                 continue
             with suppress(OSError):
-                while len(came) < self._each // _TURNS:
+                while len(came) < self._each // _PARTS:
                     came.append(self._listening.accept())
-            await asyncio.sleep(0)  # those taken before are heard first, however many wait
+            # Those taken before are heard first, however many wait.
+            await asyncio.sleep(_HEARD_SECONDS / _PARTS if self._is_full else 0)
+            self._is_full = False
             for taken, peer in came:
                 taken.setblocking(False)
                 self._take(Connection(taken, str(peer[0])))
@@ -140,6 +143,7 @@ class PatientServer(Server):
     def _make_room(self, address: str) -> None:
         """End the oldest idle one of this client, the newest where none is."""
         own = list(self._there.get(address, ()))
+        self._is_full = True
         if own:
             old = next((one for one in own if one.is_idle), own[-1])
             self._gone(old)

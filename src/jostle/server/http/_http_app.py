@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -25,29 +24,32 @@ from jostle.server.http._metrics import CONTENT_TYPE
 from jostle.server.http._operation_routes import Handler, fleet_verbs, forecast_verbs, model_verbs
 from jostle.server.http._problems import JSON, HttpProblem, answered, problem, problem_of
 from jostle.server.http._routes import operation_handlers
-from jostle.server.http._running_service import Serving
+from jostle.server.http._running_service import Serving, steady_clock
 from jostle.server.http._schemas import openapi
 from jostle.server.page._page import page_handlers
 from jostle.server.state._archive import Archive
 
 
-def make_app(settings: ServeSettings, clock: Callable[[], float] = time.time) -> Starlette:
+def make_app(settings: ServeSettings, clock: Callable[[], float] | None = None) -> Starlette:
     """The ASGI application of one service, which any ASGI server can run.
 
-    clock: seconds since 1970. Raises UsageError, NotPermitted, and what reading the fleet raises.
+    clock: seconds since 1970; by default one that no step of the system's clock moves.
+    Raises UsageError, NotPermitted, and what reading the fleet raises.
     """
-    service, apart = Serving(settings, clock), Apart()
+    service, apart = Serving(settings, clock or steady_clock()), Apart()
     doors = doors_of(service)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         service.warm()
-        beside = [asyncio.create_task(one.watch()) for one in (service, *doors.values())]
+        loops: dict[str, Callable[[], Any]] = {"models": service.watch}
+        loops |= {name: door.watch for name, door in doors.items()}
         if settings.dataset is not None or settings.keep_days is not None:
             archive = Archive(service.store, settings.dataset, settings.keep_days)
-            beside.append(asyncio.create_task(archive.go_on()))
+            loops["archive"] = archive.go_on
         if settings.learn:
-            beside.append(asyncio.create_task(service.learn()))
+            loops["learning"] = service.learn
+        beside = [asyncio.create_task(service.keep(*one)) for one in loops.items()]
         yield
         for task in beside:
             task.cancel()
@@ -119,7 +121,8 @@ def _about_itself(service: Serving) -> dict[tuple[str, str], Handler]:
     async def readyz(_: Request) -> Response:
         if why := service.why_not_ready():
             raise HttpProblem(503, why)
-        return answered({"status": "ready", "model": service.served.label}, service.headers())
+        about = {"status": "ready", "model": service.served.label, "failed": service.failed}
+        return answered(about, service.headers())
 
     async def metrics(_: Request) -> Response:
         text = await service.write(lambda: service.metrics.text(service.refresh_metrics))

@@ -44,6 +44,8 @@ class Metrics:
         self.placements = made(Gauge, "placements", "Placements alive.")
         self.nodes = made(Gauge, "fleet_nodes", "Nodes of the fleet.")
         self.drifts = made(Gauge, "drifts", "Drifts that were found since the model answers.")
+        again = "Times that what goes on beside the answers failed and began again."
+        self.failed = made(Counter, "loop_failures_total", again, ["loop"])
         by = ["version", "data_version"]
         self.model = made(Gauge, "model_info", "The model that answers.", by)
         swaps = "Times that a new model was taken while serving."

@@ -6,7 +6,8 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -29,6 +30,17 @@ _LOG = logging.getLogger("jostle.server")
 _T = TypeVar("_T")
 MOST_WAITING = 64  # questions in the queue of a thread
 CLOSE_SECONDS = 2.0
+AGAIN_SECONDS = 1.0
+
+
+def steady_clock() -> Callable[[], float]:
+    """Seconds since 1970 by the clock of the system as it is now: no later step of it ends a placement."""
+
+    def since_boot() -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    begun = time.time() - since_boot()
+    return lambda: begun + since_boot()
 
 
 class Queue:
@@ -62,7 +74,7 @@ class Queue:
 class Serving:
     """folder: the model. store: what changes. places: the fleet. clock: seconds since 1970."""
 
-    def __init__(self, settings: ServeSettings, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: ServeSettings, clock: Callable[[], float]) -> None:
         self.settings, self.clock = settings, clock
         self.callers = Callers(settings.keys, settings.most_per_second, time.monotonic)
         self.folder = ModelFolder(settings.model)
@@ -79,6 +91,9 @@ class Serving:
         self.placing = Queue("placing")
         self.writing = Queue("writing")
         self.is_stuck = False
+        self.failed: Counter[str] = (
+            Counter()
+        )  # how often what goes on beside the answers began again
 
     @property
     def served(self) -> Served:
@@ -92,7 +107,22 @@ class Serving:
         served = self.folder.served
         if served is None:
             return f"no model is served: {self.folder.trouble}"
+        try:
+            self.store.require_file()
+        except JostleError as error:
+            return str(error)
         return None if served.is_calibrated else "the model has no calibration runs, so no bounds"
+
+    async def keep(self, name: str, go_on: Callable[[], Awaitable[None]]) -> None:
+        """Begin again what goes on beside the answers whenever it fails."""
+        while True:
+            try:
+                return await go_on()
+            except Exception:
+                _LOG.exception("%s failed, and begins again", name)
+                self.failed[name] += 1
+                self.metrics.failed.labels(name).inc()
+                await asyncio.sleep(AGAIN_SECONDS)
 
     def warm(self) -> None:
         """Load what the first observed run would wait for."""

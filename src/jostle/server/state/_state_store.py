@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -57,15 +59,39 @@ class Store:
     def __init__(self, state: str, clock: Callable[[], float]) -> None:
         self.engine = open_engine(state)
         self.clock = clock
+        self._file = Path(state) if "://" not in state else None
+        self._identity = self._inode()
         # Fair, where SQLite would let one thread sleep while another goes on.
         self._writing = Lock()
 
     def close(self) -> None:
         self.engine.dispose()
 
+    def require_file(self) -> None:
+        """Refuse to go on where what is written would be gone after a restart: SQLite goes on writing into a
+        file that was removed. Raises NotPermitted."""
+        if self._file is None:
+            return
+        log = self._file.with_name(f"{self._file.name}-wal")
+        if self._inode() != self._identity or not log.exists():
+            raise NotPermitted(
+                "the file of the state was removed or replaced while it is used",
+                where=str(self._file),
+                fix="Put it back, or start the service again. Nothing is acknowledged until then.",
+            )
+
+    def _inode(self) -> tuple[int, int] | None:
+        """What is another once the file is another."""
+        try:
+            status = os.stat(self._file) if self._file is not None else None
+        except OSError:
+            return None
+        return status and (status.st_dev, status.st_ino)
+
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Raises NotPermitted where the database does not answer."""
+        self.require_file()  # or a connection that is opened now would be to another file
         with _explained(), self.engine.connect() as connection:
             yield connection
 
@@ -73,8 +99,11 @@ class Store:
     def _writes(self) -> Iterator[sa.Connection]:
         """On the disk when this ends well. Raises NotPermitted where the database does not answer."""
         writing = self.engine.execution_options(writes=True)
-        with _explained(), self._writing, writing.begin() as connection:
-            yield connection
+        self.require_file()
+        with _explained(), self._writing:
+            with writing.begin() as connection:
+                yield connection
+            self.require_file()
 
     @contextmanager
     def changing(self) -> Iterator[PlacementChange]:

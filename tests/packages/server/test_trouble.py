@@ -1,0 +1,74 @@
+"""What goes wrong beside the answers is noticed, told, and begins again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from jostle.server.http._running_service import steady_clock
+from tests.packages.server.conftest import Start
+from tests.waiting import wait_for
+
+
+def test_a_state_file_that_is_gone_is_noticed(start: Start, tmp_path: Path) -> None:
+    service, state = start(), tmp_path / "state.sqlite"
+    log, kept = tmp_path / "state.sqlite-wal", tmp_path / "kept"
+
+    def stored(id: str) -> int:
+        run = {"id": id, "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
+        return service.http.post("/v1/runs", json={"items": [run]}).status_code
+
+    assert stored("a") == 200, list(tmp_path.iterdir())
+    for gone in (state, log):
+        gone.rename(kept)
+        assert stored(f"lost with {gone}") == 503
+        assert (
+            service.http.put(
+                "/v1/placements/a", json={"workload": "w00", "node": "east"}
+            ).status_code
+            == 503
+        )
+        if gone == state:
+            gone.write_bytes(b"")  # another one
+            assert stored("b") == 503
+        found = service.http.get("/readyz")
+        assert (found.status_code, "removed or replaced" in found.text) == (503, True), found.text
+        kept.rename(gone)
+        assert stored(f"back {gone}") == 200
+        assert service.http.get("/readyz").status_code == 200
+
+
+def test_what_fails_beside_the_answers_begins_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jostle.server.http import _running_service
+    from jostle.server.state._served_model import ModelFolder
+
+    look, calls = ModelFolder.look, []
+
+    def fails(self: ModelFolder) -> bool:
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError("nobody foresaw it")
+        return look(self)
+
+    monkeypatch.setattr(_running_service, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(ModelFolder, "look", fails)
+    service = start()
+    wait_for(lambda: len(calls) > 3)
+    found = service.http.get("/readyz")
+    assert found.status_code == 200, found.text
+    assert found.json()["failed"] == {"models": 1}
+    assert 'jostle_loop_failures_total{loop="models"} 1.0' in service.http.get("/metrics").text
+
+
+def test_a_step_of_the_systems_clock_moves_none_of_the_service(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = steady_clock()
+    before = clock()
+    assert abs(before - time.time()) < 3600
+    monkeypatch.setattr(time, "time", lambda: before + 1e6)
+    assert 0 <= clock() - before < 1e5
