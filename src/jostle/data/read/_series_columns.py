@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 
@@ -11,14 +12,63 @@ import numpy as np
 
 from jostle._base.untrusted import printable
 from jostle.data.read._series import Kind, Series, usual_kind
-from jostle.data.read._series_times import Piece, in_line_order, moment_of, pieces_of
+from jostle.data.read._series_times import Piece, in_line_order, pieces_of
 from jostle.data.tables._read_table import RAGGED, csv_rows, read_text
-from jostle.data.tables.cells import float_of
+from jostle.data.tables.moments import FINER, seconds_of
+from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in
 from jostle.errors import BadData, require_known
 
 _TIMES = ("time", "timestamp", "datetime", "date", "ts", "epoch", "time_seconds", "_time")
 _BEGINS, _ENDS = ("begin", "start", *_TIMES), ("end", "stop", "finish")
 _NOTHING = ("", "nan", "null", "none", "na", "n/a", "-")
+_INSTANCES = ("index", "uuid", "gpu_uuid", "name", "container", "pid", "id", "instance", "pod")
+_TIMES = (*_TIMES, "elapsed time")
+_BYTES = {
+    "kib": 2.0**10,
+    "mib": 2.0**20,
+    "gib": 2.0**30,
+    "kb": 2.0**10,
+    "mb": 2.0**20,
+    "gb": 2.0**30,
+}
+
+
+def unit_of(column: str) -> tuple[str, float]:
+    """(name, factor) of a column whose name says a unit: `memory.used [MiB]`, `CPU (%)`."""
+    match = re.fullmatch(r"(.*?)\s*[\[(]\s*(%|[KMG]i?B)\s*[\])]", column, re.IGNORECASE)
+    if match is None:
+        return column, 1.0
+    if match[2] == "%":
+        return f"{match[1]}_ratio", 0.01
+    return f"{match[1]}_bytes", _BYTES[match[2].lower()]
+
+
+def plain_csv(text: str) -> str:
+    """What psrecord, pidstat and dstat write as lines with commas below names; others as they are."""
+    lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip()]
+    head = next(
+        (n for n, line in enumerate(lines[:8]) if re.match(r"#\s+(Elapsed )?time\s", line, re.I)),
+        None,
+    )
+    if head is not None:
+        gap = r"\s{2,}" if "Elapsed" in lines[head] else r"\s+"
+        names = re.split(gap, lines[head].lstrip("# ").strip())
+        rows = [line.split(None, len(names) - 1) for line in lines[head + 1 :] if line[0] != "#"]
+        return (
+            "\n".join(
+                [",".join(names), *(",".join(c.replace(",", " ") for c in row) for row in rows)]
+            )
+            + "\n"
+        )
+    if lines and "Dstat" in lines[0]:
+        epoch = next(
+            (n for n, line in enumerate(lines) if re.match(r'"?(epoch|time)"?,"?[a-z]{2,}', line)),
+            0,
+        )
+        while epoch + 1 < len(lines) and re.match(r'"?(epoch|time)"?,', lines[epoch + 1]):
+            epoch += 1  # the first line has groups of columns
+        return "\n".join(lines[epoch:]) + "\n"
+    return text
 
 
 @dataclass(frozen=True)
@@ -48,6 +98,9 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
     named = dict.fromkeys((*columns.only, *kinds))
     for name in named:
         table.column(name)
+    if columns.instance is None and columns.run is None and len(np.unique(first)) < len(first):
+        usual = (name for name in table.names if name.lower() in _INSTANCES)
+        columns = replace(columns, instance=next(usual, None))
     labels = {n: table.cells(table.column(n)) for n in (columns.instance, columns.run) if n}
     values = {
         name: table.numbers(name, name in named)
@@ -73,7 +126,14 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
                 fix="Say by `instance` which column tells apart what was read at the same time.",
             )
         series += [
-            Series(column, kinds.get(column, usual_kind(column)), name, moments, value[own], unsure)
+            Series(
+                unit_of(column)[0],
+                kinds.get(column, usual_kind(column)),
+                name,
+                moments,
+                value[own],
+                unsure,
+            )
             for column, value in values.items()
         ]
     return series
@@ -105,7 +165,11 @@ class _Table:
         where = str(path)
         if len(columns.separator) != 1:
             raise BadData(f"the separator {columns.separator!r} is not one character", where=where)
-        table = csv_rows(read_text(path), where, columns.separator)
+        text = plain_csv(read_text(path))
+        first = text.split("\n", 1)[0]
+        is_comma = columns.separator == "," and "," not in first
+        separator = next((one for one in ";\t" if is_comma and one in first), columns.separator)
+        table = csv_rows(text, where, separator)
         if not table.rows:
             text = "it has no lines below its names of columns"
             raise BadData(text, where=where, fix="Its first line names columns.")
@@ -138,42 +202,37 @@ class _Table:
         return [printable(row[column]) for row in self.rows]
 
     def moments(self, column: str) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) seconds since 1970, twice: in either pass of an hour that the zone has twice. Raises
-        BadData."""
-        first = self._moments(column, 0)
-        return first, first if self.zone is UTC else self._moments(column, 1)
-
-    def _moments(self, column: str, fold: int) -> np.ndarray:
-        seconds = np.empty(len(self.rows))
-        for place, row in enumerate(self.rows):
-            try:
-                seconds[place] = moment_of(row[column], self.zone, fold)
-            except (ValueError, OverflowError):
-                raise BadData(
-                    f"{row[column][:40]!r} in line {self.lines[place]} is not a valid time",
-                    where=self.where,
-                    fix="Times are seconds since 1970 or as in 2026-03-01T12:00:00Z.",
-                ) from None
-        return seconds
+        """(n,) seconds since 1970, or since the first line of a clock of its own, twice: in either pass of an
+        hour that the zone has twice. Raises BadData."""
+        cells = [row[column].strip() for row in self.rows]
+        read = numbers_in(cells, only=("numbers",))
+        if isinstance(read, ColumnOfNumbers) and np.isfinite(read.values).all():
+            size = float(np.abs(read.values).max(initial=0.0))
+            seconds = read.values * next((unit for least, unit in FINER if size >= least), 1.0)
+            return seconds, seconds
+        first, second, bad = seconds_of(cells, str(self.zone))
+        wrong = np.flatnonzero(bad | np.isnan(first))
+        if len(wrong):
+            raise BadData(
+                f"{cells[wrong[0]][:40]!r} in line {self.lines[wrong[0]]} is not a valid time",
+                where=self.where,
+                fix="Times are seconds since 1970 or as in 2026-03-01T12:00:00Z.",
+            )
+        return first, second
 
     def numbers(self, column: str, is_named: bool) -> np.ndarray:
         """(n,) NaN where there is none; all NaN for a column of text that nobody named. Raises BadData."""
-        values = np.full(len(self.rows), np.nan)
-        has_number = is_named
-        for place, row in enumerate(self.rows):
-            text = row[column].strip()
-            if text.lower() in _NOTHING:
-                continue
-            try:
-                values[place] = float_of(text)
-            except ValueError:
-                if not has_number:
-                    return values
-                raise BadData(
-                    f"{text[:40]!r} in line {self.lines[place]} is not a number",
-                    where=self.where,
-                    fix="Leave a cell empty where nothing was read.",
-                ) from None
-            has_number = True
-        values[~np.isfinite(values)] = np.nan
-        return values
+        cells = [row[column].strip() for row in self.rows]
+        is_endless = [cell.lower().lstrip("+-") in ("inf", "infinity") for cell in cells]
+        told = ["" if one else cell for cell, one in zip(cells, is_endless, strict=True)]
+        read = numbers_in([cell.removesuffix(" W") for cell in told])
+        if isinstance(read, ColumnOfNumbers):
+            return read.values * (1.0 if read.unit else unit_of(column)[1])
+        known = next((cell for cell in cells if cell.lower() not in _NOTHING), "")
+        if not is_named and isinstance(numbers_in([known]), tuple):
+            return np.full(len(self.rows), np.nan)
+        raise BadData(
+            f"{cells[read[0]][:40]!r} in line {self.lines[read[0]]} is not a number",
+            where=self.where,
+            fix="Leave a cell empty where nothing was read.",
+        )

@@ -14,9 +14,10 @@ from jostle._base.untrusted import understood
 from jostle.data.read._prometheus_series import Reading, range_queries, series_of
 from jostle.data.read._series import Kind, Series
 from jostle.data.read._series_columns import TableColumns, read_columns, read_requests
-from jostle.data.read._series_times import Piece, length_of, query_moment, zone_named
+from jostle.data.read._series_times import Piece, length_of, query_moment
 from jostle.data.read._series_traces import Cut, traces_of
 from jostle.data.tables.distinct_series import distinct
+from jostle.data.tables.moments import zone_named
 from jostle.data.tables.prometheus_json import Matrix, read_answers
 from jostle.data.traces._traces import Traces
 from jostle.errors import UsageError

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import datetime, timedelta, tzinfo
 
 import numpy as np
 
-from jostle.data.tables.cells import float_of
+from jostle.data.tables.moments import moment_of
 from jostle.data.traces._traces import Trace, Traces
 from jostle.errors import BadData, UsageError
 
-# Readings of a clock in finer units than seconds are told by their size: 1e11 s is the year 5138.
-_FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MOST_PIECES = 1_000_000
 
@@ -31,33 +28,6 @@ class Piece:
     is_unsure: bool = False
 
 
-def zone_named(name: str) -> tzinfo:
-    """A time zone by its IANA name, such as Europe/Berlin. Raises UsageError."""
-    if name.upper() == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise UsageError(
-            f"the time zone {name!r} is not known", fix="Give a name such as UTC or Europe/Berlin."
-        ) from None
-
-
-def moment_of(text: str, zone: tzinfo = UTC, fold: int = 0) -> float:
-    """Seconds since 1970 of a number (seconds, or ms, us, ns by their size) or an ISO date and time, which
-    is in `zone` where it names none. fold: 1 for the second pass of an hour that the zone has twice. Raises
-    ValueError for anything else."""
-    text = text.strip()
-    try:
-        value = float_of(text)
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone, fold=fold)).timestamp()
-    if not np.isfinite(value):
-        raise ValueError(f"{text} is not a valid time")
-    return value * next((unit for least, unit in _FINER if abs(value) >= least), 1.0)
-
-
 def query_moment(text: str, zone: tzinfo, now_seconds: float) -> float:
     """The same, or `now`, or so long before it: -6h, -7d. Raises UsageError."""
     if text.strip() == "now":
@@ -65,7 +35,7 @@ def query_moment(text: str, zone: tzinfo, now_seconds: float) -> float:
     if text.strip().startswith("-"):
         return now_seconds - length_of(text.strip()[1:])
     try:
-        return moment_of(text, zone)
+        return moment_of(text, str(zone))
     except (ValueError, OverflowError):
         raise UsageError(
             f"{text!r} is not a valid time",

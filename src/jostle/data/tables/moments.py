@@ -24,7 +24,7 @@ _SLASHED = re.compile(
     r"[ T,]*(?:(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?\s*([AaPp][Mm])?"
 )
 # Readings of a clock in finer units than seconds are told by their size: 1e11 s is the year 5138.
-_FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (0.0, 1.0))
+FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (0.0, 1.0))
 _NAMED = (
     "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S",
     "%d-%b-%Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%b %d, %Y @ %H:%M:%S.%f", "%a, %d %b %Y %H:%M:%S %z",
@@ -66,7 +66,7 @@ def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
     def epoch(some: Any) -> Any:
         numbers = np.asarray(some.cast(pa.float64()))
-        unit = next(unit for least, unit in _FINER if float(np.median(np.abs(numbers))) >= least)
+        unit = next(unit for least, unit in FINER if float(np.median(np.abs(numbers))) >= least)
         return pa.array(
             np.where(numbers == 0, NO_TIME, np.round(numbers * unit * 1e6)).astype(np.int64)
         )

@@ -39,11 +39,12 @@ _NOTHING = frozenset(
     )
 )
 _NOBODY = (_NOTHING - {"unknown"}) | {"alone", "solo", "nobody", "nothing", "idle", "isolated"}
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_COMMA = re.compile(r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][-+]?\d+)?")
-_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_COMMA = re.compile(r"[-+]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]*),[0-9]+(?:[eE][-+]?[0-9]+)?")
+_GROUPED = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _CLOCK = re.compile(
-    r"(?:(\d+)-|(\d+) days?, *)?(?:(\d+):)?(\d{1,4}):(\d\d(?:\.\d+)?)", re.IGNORECASE
+    r"(?:([0-9]+)-|([0-9]+) days?, *)?(?:([0-9]+):)?([0-9]{1,4}):([0-9][0-9](?:\.[0-9]+)?)",
+    re.IGNORECASE,
 )
 _PART = re.compile(rf"({_NUMBER})\s*([a-zA-Zµμ]+)")
 _SIZE = re.compile(rf"({_NUMBER})\s*([kmgtpe]?)(i?)(b|bytes?)?", re.IGNORECASE)
@@ -112,7 +113,7 @@ def factor_of(text: str) -> float:
 
 
 def _comma_of(text: str) -> float:
-    if _COMMA.fullmatch(text) is None and re.fullmatch(r"[-+]?\d+", text) is None:
+    if _COMMA.fullmatch(text) is None and re.fullmatch(r"[-+]?[0-9]+", text) is None:
         raise ValueError(f"{text[:60]!r} is not a number with a decimal comma")
     return float(text.replace(".", "").replace(",", "."))
 

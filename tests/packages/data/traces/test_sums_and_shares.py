@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.data import PrometheusImport, WindowsImport
+from jostle.data import PrometheusImport, SeriesImport, WindowsImport
 from jostle.errors import UsageError
 
 BEGIN = 1_764_230_400
@@ -150,3 +150,37 @@ def test_buckets_without_their_last_are_read_by_the_count(tmp_path: Path) -> Non
     file = answer(tmp_path / "a.json", *series)
     runs = WindowsImport((file,), "p", latency="x_seconds", quantile=0.75).read().runs
     np.testing.assert_allclose(runs.runtime_seconds, 0.15)
+
+
+SMI = "timestamp, index, utilization.gpu [%], memory.used [MiB]\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "name", "factor"),
+    [
+        (SMI, "2026/01/27 08:00:{:02d}.123, 0, 60 %, {} MiB", "memory.used_bytes", 2**20),
+        (SMI, "2026/01/27 08:00:{:02d}.123, 0, [N/A], {}", "memory.used_bytes", 2**20),
+        ("# Elapsed time   CPU (%)     Real (MB)\n", "{}.5   60.0   {}.0", "Real_bytes", 2**20),
+        ("time,name,mem\n", "2026-01-27 08:00:{:02d},web,{}GiB / 1000GiB", "mem", 2**30),
+        (
+            "Linux 5 (h)\n\n#      Time   PID    RSS  Command\n",
+            " 17642304{:02d}  7  {}  a b",
+            "RSS",
+            1,
+        ),
+        (
+            '"Dstat 0.7"\n"epoch","memory usage",\n"epoch","used","free"\n',
+            "17642304{:02d}.5,{},1",
+            "used",
+            1,
+        ),
+    ],
+)
+def test_what_other_tools_print_is_a_series(
+    head: str, row: str, name: str, factor: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(head + "".join(row.format(n, 10 + n) + "\n" for n in range(20)), "utf-8")
+    (trace,) = SeriesImport((path,), "w", "p").read()
+    np.testing.assert_allclose(trace.counters[f"{name}_level"], factor * (10.0 + np.arange(1, 20)))
+    np.testing.assert_allclose(np.diff(trace.time_seconds), 1.0)
