@@ -189,7 +189,8 @@ def _spent(prepared: Prepared, calibration: Runs) -> float:
 def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> Kept | None:
     """What the model needs to learn more; None where it cannot."""
     if isinstance(method, LearnsOnline):
-        return Kept.of(held.learn.runs, held.calibration, by, seed)
+        kept = Kept.of(held.learn.runs, held.calibration, by, seed)
+        return kept.knowing(held.validation)
     whole = Runs.concatenate([held.learn.runs, held.validation])
     if isinstance(method, FitsAgain) and len(whole) <= MOST_AGAIN:
         return Kept.all_of(whole, held.calibration, by)

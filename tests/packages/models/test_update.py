@@ -117,11 +117,12 @@ def test_nothing_new_changes_no_prediction(model: Model, parts: Parts) -> None:
     np.testing.assert_allclose(found.predict(asked), model.predict(asked), rtol=1e-6)
 
 
-def test_failed_runs_teach_nothing(model: Model, parts: Parts) -> None:
-    failed = Runs.from_columns(
-        workload=["w00"], platform=["p00"], runtime_seconds=[None], status=["failed"]
-    )
-    assert model.update(failed).metadata["updates"][-1]["runs"] == 0
+def test_a_failed_run_teaches_nothing_until_it_comes_again_with_a_time(model: Model) -> None:
+    named: dict[str, Any] = {"workload": ["w00"], "platform": ["p00"], "run_id": ["again"]}
+    failed = Runs.from_columns(**named, runtime_seconds=[None], status=["failed"])
+    ended = Runs.from_columns(**named, runtime_seconds=[0.5])
+    updates = model.update(failed).update(ended).update(ended).metadata["updates"]
+    assert [(one["runs"], one["known"]) for one in updates] == [(0, 0), (1, 0), (0, 1)]
 
 
 def test_what_cannot_learn_says_so(model: Model, parts: Parts) -> None:
@@ -174,7 +175,7 @@ def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) ->
     assert (chosen.predict(runs.colocations) != model.predict(runs.colocations)).any()
     assert len(chosen.kept.learned) + len(chosen.kept.calibration) == len(runs)
     # All of more runs are learned from, and none that is an input calibrates.
-    twice = chosen.update(new).update(new)
+    twice = chosen.update(renumbered(new, "a")).update(renumbered(new, "b"))
     assert twice.kept is not None
     record = twice.metadata["updates"][-1]
     assert record["learned"] == len(new)
@@ -187,7 +188,8 @@ def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) ->
     again = jostle.load(tmp_path / "twice")
     assert (again.predict(runs.colocations) == twice.predict(runs.colocations)).all()
     assert (
-        again.update(new).predict(new.colocations) == twice.update(new).predict(new.colocations)
+        again.update(renumbered(new, "c")).predict(new.colocations)
+        == twice.update(renumbered(new, "c")).predict(new.colocations)
     ).all()
 
 
@@ -201,11 +203,47 @@ def renumbered(runs: Runs, start: str = "new") -> Runs:
 
 
 def test_runs_that_hold_all_that_was_learned_are_refused(model: Model, parts: Parts) -> None:
-    for runs in (parts.old, Runs.concatenate([parts.later, parts.old])):
+    again = renumbered(parts.old)
+    for runs in (again, Runs.concatenate([parts.later, again])):
         with pytest.raises(UsageError, match="would count twice"):
             model.update(runs)
-    part = parts.old.take(np.arange(1, len(parts.old)))  # rounded times may be the same by chance
+    part = again.take(np.arange(1, len(again)))  # rounded times may be the same by chance
     assert len(model.update(part).metadata["updates"]) == 1
+
+
+@pytest.mark.parametrize("is_crossed", [False, True])
+def test_a_run_is_learned_once(
+    model: Model, parts: Parts, tmp_path: Path, is_crossed: bool
+) -> None:
+    old, later = parts.old, parts.later
+    if is_crossed:
+        old, later = old.take(np.arange(60)), old.take(np.arange(60, 80))
+        model = jostle.fit(old, jostle.learn.Ensemble(), seed=0)
+        assert model.calibration.is_crossed
+    half = later.take(np.arange(0, len(later), 2))
+    once = model.update(half)
+    once.save(tmp_path)
+    asked = old.colocations
+    for known in (once, jostle.load(tmp_path)):
+        # All of the fit, all of the update, and the rest that is new.
+        twice = known.update(Runs.concatenate([old, later]))
+        record = twice.metadata["updates"][-1]
+        rest = later.take(np.arange(1, len(later), 2))
+        assert (record["runs"], record["known"]) == (len(rest), len(old) + len(half))
+        np.testing.assert_allclose(
+            twice.bound(asked, 0.8).seconds, known.update(rest).bound(asked, 0.8).seconds
+        )
+        assert known.update(half).metadata["runs"] == known.metadata["runs"]
+
+
+def test_a_model_that_was_saved_without_ids_learns_on(model: Model, parts: Parts) -> None:
+    assert model.kept is not None
+    arrays, document = model.kept.to_arrays()
+    kept = type(model.kept).from_arrays(arrays, {k: v for k, v in document.items() if k != "ids"})
+    older = Model(model.predictor, model.calibration, model.metadata, model.usual, kept)
+    once = older.update(parts.later)
+    assert once.metadata["updates"][-1]["known"] == 0
+    assert once.update(parts.later).metadata["updates"][-1]["known"] == len(parts.later)
 
 
 def test_a_model_without_runs_says_so(model: Model, parts: Parts) -> None:
@@ -220,7 +258,7 @@ def test_a_model_that_learns_for_ever_does_not_grow(
     monkeypatch.setattr(_update, "MOST_CALIBRATION", 30)
     sizes = []
     for seed in range(6):
-        model = model.update(parts.later, seed=seed)
+        model = model.update(renumbered(parts.later, f"{seed}-"), seed=seed)
         kept = model.kept
         assert kept is not None
         own = int((~model.calibration.runs.held_out).sum())
@@ -311,6 +349,11 @@ def test_the_command_learns_only_what_is_new_and_steps_back(
     assert document["runs"] == len(parts.later)
     assert document["error_before"] > 0
     assert "nothing is new" in command("update", place, data).stdout
+    # Elsewhere lie the same runs, too.
+    add_runs(tmp_path / "copy", Runs.concatenate([parts.old, parts.later]), "all")
+    shown = command("update", place, tmp_path / "copy", "-o", tmp_path / "same").stdout
+    assert "learned 0 of 0 new runs" in shown
+    assert f"knew {len(parts.old) + len(parts.later)} more already" in shown
     add_runs(data, parts.new.take(np.arange(12)), "three")
     shown = command("update", place, data, "-o", tmp_path / "other").stdout
     assert "learned 12 of 12 new runs" in shown

@@ -124,3 +124,6 @@ def test_the_command(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "place_score/v2"
     assert document["rows"] == 20
+    bad = table(20).set_column(0, "workload", pa.array([None, *["w00"] * 19], pa.string()))
+    pq.write_table(bad, tmp_path / "a.parquet")
+    assert exit_code([*words, "--json"]) == 1  # a row that could not be read

@@ -190,6 +190,23 @@ def test_observed_runs_are_learned_once_and_in_batches(service: Running, start: 
     assert len(jostle.load(folder / "previous").metadata["updates"]) == 1
 
 
+def test_a_run_that_came_by_a_dataset_is_not_learned_from_the_service_again(
+    service: Running,
+) -> None:
+    folder = service.settings.model
+    inner: Any = service.app.state.service
+    inner.learning.every = 30
+    service.client.add_runs(observed(service, 30))
+    known = as_runs(inner.store.runs_after(0, 12))
+    learned = jostle.load(folder).update(known)
+    learned.metadata["observed"] = [0, inner.served.version]
+    learned.save(folder)
+    inner.folder.look()
+    assert inner.learning.learn(service.clock())
+    record = jostle.load(folder).metadata["updates"][-1]
+    assert (record["runs"], record["known"]) == (18, 12)
+
+
 def test_a_model_that_comes_while_another_learns_stays(
     service: Running, model_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,8 @@ def test_a_run_is_stored_once_whatever_is_sent(service: Running) -> None:
 
 
 BAD_RUNS: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"runtime_seconds": 0}, "`runtime_seconds` is 0, not above 0"),
+    ({"runtime_seconds": 0}, "`runtime_seconds` is 0, not from 1e-09 to 1e+09"),
+    ({"runtime_seconds": 9e-10}, "`runtime_seconds` is 9e-10, not from 1e-09 to 1e+09"),
     ({"runtime_seconds": True}, "`runtime_seconds` is not a number"),
     ({"runtime_seconds": "2"}, "`runtime_seconds` is not a number"),
     ({"runtime_seconds": None}, "`runtime_seconds` is missing"),

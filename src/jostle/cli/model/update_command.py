@@ -80,7 +80,7 @@ def update(command: UpdateCommand) -> Report | Drifts:
     if is_old and command.since is None:
         text = f"{command.model}: nothing is new in {command.dataset}."
         return Report(_document(target, model, {}, version), [text])
-    before = _error_of(model, runs)
+    before = None if model.kept is None else _error_of(model, model.kept.unknown(runs))
     newer = model.update(
         runs,
         chosen=command.chosen,
@@ -104,6 +104,8 @@ def _lines(target: Path, model: Fitted, record: dict[str, Any], before: float | 
         f"{target}: learned {record['learned']} of {record['runs']} new runs, "
         f"{record['calibration']} are held out to calibrate bounds on{names and f'; {names}'}."
     ]
+    if record["known"]:
+        lines.append(f"It knew {record['known']} more already, which were not learned again.")
     if before is not None:
         lines.append(f"Before, it was off by {before:.1%} about those of names it knew (median).")
     return lines + [
@@ -125,7 +127,7 @@ def _new_runs(model: Fitted, dataset: Path, since: str | None) -> tuple[Runs, li
             pass
     return read_runs(dataset), [
         f"note: {dataset} is not the dataset that the model was fitted on with more runs in it, so all "
-        "of its runs are taken as new"
+        "of its runs are taken as new but those that the model knows by their run_id"
     ]
 
 
@@ -145,7 +147,7 @@ def _error_of(model: Fitted, runs: Runs) -> float | None:
 
 
 def _document(target: Path, model: Fitted, record: dict[str, Any], version: str) -> dict[str, Any]:
-    keys = ("runs", "learned", "calibration", "new_workloads", "new_platforms")
+    keys = ("runs", "known", "learned", "calibration", "new_workloads", "new_platforms")
     return {
         "schema": "update/v1",
         "model": str(target),

@@ -14,6 +14,7 @@ from jostle.data.tables.arrow_compute import pc
 from jostle.errors import BadRows
 
 SHOWN = 20
+SHORTEST_SECONDS = 1e-9  # no clock tells less of a run
 _KEPT = 1000
 
 RowName = Callable[[int], str]
@@ -158,6 +159,10 @@ def _check_outcome(findings: Findings, table: pa.Table) -> None:
     findings.add(
         np.flatnonzero(ok & (seconds <= 0) & np.isfinite(seconds)),
         lambda row: f"runtime_seconds is {seconds[row]}, not above 0",
+    )
+    findings.add(
+        np.flatnonzero(ok & (seconds > 0) & (seconds < SHORTEST_SECONDS)),
+        lambda row: f"runtime_seconds is {seconds[row]}, under 1 ns",
     )
     contradictory = ~ok & ~unknown & flags(pc.is_valid(runtime))
     findings.add(

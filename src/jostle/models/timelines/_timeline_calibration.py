@@ -87,8 +87,9 @@ class Acts(Serializable):
     @classmethod
     def updated(cls, model: Any, now: Any, runs: Runs, seed: int, chosen: bool) -> Acts | None:
         """Those of `now`, which is the model when it has learned these runs, too: its answers about them
-        before it had count beside those about earlier ones. Chosen runs do not count."""
-        new = runs.ok()
+        before it had count beside those about earlier ones. Chosen runs and known
+        ones do not count."""
+        new = model.kept.unknown(runs).ok()
         changed = new.is_stretched and not bool(new.is_steady.all())
         if model.acts is None and not changed:
             return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,24 +15,45 @@ from jostle.learn import KeptRuns
 if TYPE_CHECKING:
     from jostle.data import Runs
 
+MOST_IDS = 2_000_000  # of runs, the last ones, by which a model knows them again
+
 
 @dataclass(frozen=True, eq=False)
 class Kept(Serializable):
     """learned: a sample of the runs that a model has learned from, or all of them where `is_whole`, for a
     method that is fitted to them again. calibration: those that its bounds were calibrated on, in the order
-    of its scores."""
+    of its scores. ids: (n,) int64 hashes of the run_id of every run that it was fitted to or was taught, None
+    of a model whose fit kept none."""
 
     learned: KeptRuns
     calibration: KeptRuns
     is_whole: bool = False
+    ids: np.ndarray | None = None
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Any) -> Kept:
+        return super().from_arrays(arrays, {"ids": None, **document})
 
     @classmethod
     def of(cls, learned: Runs, calibration: Runs, by: str, seed: int) -> Kept:
-        return cls(KeptRuns.of(learned, by).sampled(seed), _plain(calibration, by))
+        ids = _ids_of(learned, calibration)
+        return cls(KeptRuns.of(learned, by).sampled(seed), _plain(calibration, by), ids=ids)
 
     @classmethod
     def all_of(cls, learned: Runs, calibration: Runs, by: str) -> Kept:
-        return cls(KeptRuns.of(learned, by), _plain(calibration, by), is_whole=True)
+        ids = _ids_of(learned, calibration)
+        return cls(KeptRuns.of(learned, by), _plain(calibration, by), is_whole=True, ids=ids)
+
+    def unknown(self, runs: Runs) -> Runs:
+        """Those that have taught the model nothing yet."""
+        if self.ids is None:
+            return runs
+        return runs.take(np.flatnonzero(~np.isin(_hashed(runs), self.ids)))
+
+    def knowing(self, runs: Runs) -> Kept:
+        """The same, which knows these runs again, too."""
+        before = np.zeros(0, np.int64) if self.ids is None else self.ids
+        return replace(self, ids=np.append(before, _ids_of(runs))[-MOST_IDS:])
 
     def with_more(self, learned: KeptRuns, calibration: KeptRuns, seed: int, most: int) -> Kept:
         """After an update that learned some runs and calibrated on others, of which the last `most` of each
@@ -39,6 +62,18 @@ class Kept(Serializable):
         more = more if self.is_whole else more.sampled(seed)
         every = self.calibration.joined(calibration.without_features())
         return replace(self, learned=more, calibration=_last(every, most))
+
+
+def _hashed(runs: Runs) -> np.ndarray:
+    """(n,) int64, of each run_id."""
+    ids = runs.table.column("run_id").to_pylist()
+    digests = [hashlib.blake2b(one.encode(), digest_size=8).digest() for one in ids]
+    return np.frombuffer(b"".join(digests), "<i8")
+
+
+def _ids_of(*parts: Runs) -> np.ndarray:
+    """Of runs that teach something: failed ones may come again with a time."""
+    return np.concatenate([_hashed(runs.ok()) for runs in parts])[-MOST_IDS:]
 
 
 def _plain(runs: Runs, by: str) -> KeptRuns:

@@ -33,7 +33,7 @@ AGAIN = "Fit it again with jostle fit."
 
 
 @one_thread()
-def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, str | None]) -> Any:
+def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, Any]) -> Any:
     """See Model.update."""
     predictor, kept_runs = model.predictor, model.kept
     method = learner_of(model.metadata)
@@ -48,11 +48,13 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
             fix=AGAIN,
         )
     by = str(model.metadata.get("calibrated_by") or "window")
-    runs = in_order(runs)
+    given, runs = len(runs), kept_runs.unknown(in_order(runs))
+    stamp = {"known": given - len(runs), **stamp}
     # What was chosen tells nothing of what is usual.
     moved = [] if chosen else NameMoved.all_of(model, runs)
     new = KeptRuns.of(runs, by)
     _require_not_all_again(kept_runs, new)
+    kept_runs = kept_runs.knowing(runs)
     new = as_measured_now(new, moved, np.flatnonzero(runs.is_ok))
     as_learned = kept_runs
     kept_runs = replace(
@@ -98,7 +100,7 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, st
 
 
 def _updated_crossed(
-    model: Any, kept: Kept, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, str | None]
+    model: Any, kept: Kept, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, Any]
 ) -> Any:
     """The same of a model whose bounds rest on fits that leave runs out: all of them are made again."""
     again = learner_of(model.metadata)
@@ -124,6 +126,7 @@ def _updated_crossed(
     more = calibrated - int(model.metadata["runs"].get("calibration", 0))
     added = {"learned": len(new), "calibration": max(more, 0)}
     metadata = _metadata(model, len(new), added, joined, calibrated, stamp)
+    crossed = replace(crossed, kept=replace(crossed.kept, ids=kept.ids))
     return crossed.model(type(model), metadata)
 
 
@@ -163,10 +166,11 @@ def _metadata(
     added: dict[str, int],
     joined: dict[str, set[str]],
     calibrated: int,
-    stamp: dict[str, str | None],
+    stamp: dict[str, Any],
 ) -> dict[str, Any]:
     """Those of a model that has learned so many runs more. added: how many were learned from, and how many
-    came to those calibrated on, of which there are so many now. joined: names that are new."""
+    came to those calibrated on, of which there are so many now. joined: names that are new. stamp: what else
+    is remembered of the update."""
     before = model.metadata
     record = {"runs": runs, **added, **{f"new_{k}": len(v) for k, v in joined.items()}, **stamp}
     counts = dict(before.get("runs", {}))

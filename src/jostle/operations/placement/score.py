@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class ScoreQuestion:
     """Is each co-location of a Parquet table safe? A row is a workload, a platform, its corunners, and its
     limit as deadline_seconds or slowdown; corunner_limits_seconds holds theirs. Batch by batch, so that a
-    table of any length fits; on the workers of a Dask scheduler where one is given."""
+    table of any length fits; on the workers of a Dask scheduler where one is given. Ends with 1 where a row
+    could not be read."""
 
     table: Path
     output: Path
@@ -47,6 +48,10 @@ class BulkScore(VerbAnswer):
     @property
     def safe(self) -> int:
         return self.reasons.get("ok", 0)
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.rows and not self.reasons.get("bad_request") else 1
 
     @property
     def promise(self) -> str:

@@ -29,7 +29,7 @@ class SentRun:
     id: Annotated[str, "Its own: sent again, it is stored once."]
     workload: Annotated[str, "What ran."]
     platform: Annotated[str, "Where it ran."]
-    runtime_seconds: Annotated[float, "Measured.", Limits(above=0)]
+    runtime_seconds: Annotated[float, "Measured.", Limits(1e-9)]
     corunners: Annotated[tuple[str, ...], "What ran beside it."] = ()
     measured_at: Annotated[str | None, "A time with its zone: 2026-01-31T12:00:00Z."] = None
     window_id: Annotated[str | None, "The same of runs that ran together."] = None

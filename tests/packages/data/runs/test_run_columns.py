@@ -97,6 +97,15 @@ def test_memory_is_above_zero(name: str, value: float) -> None:
         Runs.from_columns(**COLUMNS | {name: [value, 1.0, None]})
 
 
+def test_a_run_takes_a_nanosecond_at_least() -> None:
+    def timed(seconds: float) -> Runs:
+        return Runs.from_columns(workload=["a"], platform=["p"], runtime_seconds=[seconds])
+
+    assert timed(1e-9).runtime_seconds.tolist() == [1e-9]
+    with pytest.raises(BadRows, match="runtime_seconds is 9e-10, under 1 ns"):
+        timed(9e-10)
+
+
 def test_out_of_memory_is_not_ok() -> None:
     runs = Runs.from_columns(
         workload=["a"],
