@@ -66,7 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         nodes = Path(folder) / "nodes.csv"
         nodes.write_text("node,platform\n" + "".join(f"n{k},small\n" for k in range(1, 7)))
-        edges = {"since": "2026-11-24T13:00:00", "until": "2026-11-24T13:30:00"}
+        edges: dict[str, Any] = {"since": "2026-11-24T13:00:00", "until": "2026-11-24T13:30:00"}
         rule = "{User}/{JobName:^[a-z]+}"
         runs = SacctImport(io.BytesIO(text.encode()), rule, nodes=nodes, **edges).read().runs().ok()
     at = runs.table.column("measured_at").combine_chunks().cast("int64").to_numpy()

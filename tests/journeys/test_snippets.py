@@ -19,6 +19,7 @@ from typer.main import get_command
 
 import studies
 from jostle.cli import exit_code
+from jostle.data import importer_names
 from jostle.learn import OfExperts, Prepared
 from tests.command_line import application
 from tests.packages.data.traces.profiles_samples import nsys
@@ -293,7 +294,16 @@ def test_commands_inside_the_text_are_there_with_their_options() -> None:
                 continue
             if words[1] == "fit" and hasattr(command, "list_commands"):
                 command = command.get_command(click.Context(command), "factorization")
-            options |= {one for p in command.params for one in (*p.opts, *p.secondary_opts)}
+            taken = [command]
+            if words[1] == "import" and hasattr(command, "list_commands"):
+                # Of the kind that is told; else the file shows it, and a page has no file.
+                told = words[words.index("--kind") + 1] if "--kind" in words else None
+                kinds = [told] if told else importer_names()
+                taken = [command.get_command(click.Context(command), kind) for kind in kinds]
+                options.add("--kind")
+            options |= {
+                o for one in taken for p in one.params for o in (*p.opts, *p.secondary_opts)
+            }
             wrong += [
                 f"{page.name}: {text}: {word}"
                 for word in rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_two_programs_under_one_name_are_told_in_company_of_any_kind() -> None:
 def test_users_of_the_shipped_log_run_several_programs(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text("node,platform\n" + "".join(f"n{k},small\n" for k in range(1, 7)))
-    edges = {"since": "2026-11-24T13:00:00", "until": "2026-11-24T13:30:00"}
+    edges: dict[str, Any] = {"since": "2026-11-24T13:00:00", "until": "2026-11-24T13:30:00"}
     log = io.BytesIO(jostle.data.slurm_log().read_bytes())
     told = {}
     for rule in ("{User}", "{User}/{JobName:^[a-z]+}"):

@@ -353,7 +353,7 @@ def test_states_that_are_numbers_are_asked_about(tmp_path: Path) -> None:
     )
     with pytest.raises(BadData, match=r"only 0 is known: 137, 3.*such as 137=failed"):
         read(tmp_path, text)
-    told = {"state": ("137=out_of_memory", "3=timeout")}
+    told: dict[str, Any] = {"state": ("137=out_of_memory", "3=timeout")}
     status = read(tmp_path, text, **told).table.column("status").to_pylist()
     assert sorted(status) == ["ok", "out_of_memory", "timeout"]
     codes = (

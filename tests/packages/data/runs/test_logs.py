@@ -161,7 +161,7 @@ def test_what_sacct_prints(tmp_path: Path) -> None:
     path.write_text(HEADER + SACCT, "utf-8")
     nodes = tmp_path / "nodes.csv"
     nodes.write_text("node,platform\nn01,big\nn02,big\nn03,small\n", "utf-8")
-    options = {"since": "2026-03-01T00:00:00", "campaign": "c1"}
+    options: dict[str, Any] = {"since": "2026-03-01T00:00:00", "campaign": "c1"}
     log = SacctImport(path, workload="{user}/{jobname:^[a-z]+}", nodes=nodes, **options).read()
     made, _ = log.write(tmp_path / "fleet")
     assert made.left_aside == {
