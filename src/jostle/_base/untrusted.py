@@ -113,8 +113,15 @@ class Unpacked:
 
     def read(self, count: int) -> bytes:
         """Up to so many bytes; none at the end."""
+        return self._counted(self._file.read, count)
+
+    def readline(self) -> bytes:
+        """What is left of a line, with its end."""
+        return self._counted(self._file.readline, self._left + 1)
+
+    def _counted(self, read: Callable[[int], bytes], count: int) -> bytes:
         try:
-            part = self._file.read(count)
+            part = read(count)
         except (OSError, EOFError, zlib.error) as error:
             raise UnreadableFile(f"damaged gzip: {error}", where=self._where, fix=_AGAIN) from None
         self._left -= len(part)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,6 +35,34 @@ def test_tables_of_fleets_and_requests(bomb: Path) -> None:
     for read in (Fleet.read, Requests.read):
         with pytest.raises(UnreadableFile, match="which no table does"):
             read(bomb)
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow_that_is_packed(tmp_path: Path, new: Any) -> None:
+    path = tmp_path / "bomb.arrow"
+    table = pa.table({"name": pa.repeat(pa.scalar(0, pa.int8()), ROWS // 10)})
+    with new(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as sink:
+        sink.write_table(table)
+    assert path.stat().st_size < 1 << 19
+    for read in (Fleet.read, Requests.read):
+        with pytest.raises(UnreadableFile, match="which no table does"):
+            read(path)
+
+
+JOB = b"1,a,n1,2026-01-01T00:00:00,2026-01-01T01:00:00,COMPLETED\n"
+
+
+@pytest.mark.parametrize("end", [b"a", JOB])
+def test_a_packed_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
+    monkeypatch.setattr("jostle._base.untrusted._ALWAYS_ALLOWED_BYTES", 1 << 20)
+    monkeypatch.setattr("jostle._base.untrusted._MOST_TIMES_LARGER", 20)
+    path = tmp_path / "jobs.csv.gz"
+    head = b"JobID,JobName,NodeList,Start,End,State\n"
+    path.write_bytes(gzip.compress(head + end * ((1 << 24) // len(end))))
+    done = jostle("import", "jobs", str(path), "-o", str(tmp_path / "d"))
+    assert done.exit_code != 0
+    assert "times its size" in done.output
+    assert not Dataset(tmp_path / "d").exists
 
 
 COLUMNS = ("--workload", "name", "--platform", "name", "--runtime", "name", "--unit", "s")

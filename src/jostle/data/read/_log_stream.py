@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from jostle._base.untrusted import require_reason
+from jostle._base.untrusted import Unpacked, require_reason
 from jostle.data.read._log_shapes import shaped
 from jostle.errors import UnreadableFile
 
@@ -177,14 +176,14 @@ class Decoded:
         return part
 
 
-def _opened(file: Any) -> Any:
-    if file == "-":
-        return nullcontext(sys.stdin.buffer)
-    if isinstance(file, (str, os.PathLike)):
-        with open(file, "rb") as raw:
-            is_packed = raw.read(2) == b"\x1f\x8b"
-        return gzip.open(file) if is_packed else open(file, "rb")
-    return nullcontext(file)
+@contextmanager
+def _opened(file: Any) -> Iterator[Any]:
+    if file == "-" or not isinstance(file, (str, os.PathLike)):
+        yield sys.stdin.buffer if file == "-" else file
+        return
+    with open(file, "rb") as raw:
+        is_packed = raw.peek(2)[:2] == b"\x1f\x8b"
+        yield Unpacked(raw, os.fstat(raw.fileno()).st_size, str(file)) if is_packed else raw
 
 
 def _unreadable(error: Exception, where: str) -> UnreadableFile:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from jostle._base.untrusted import require_reason
+from jostle._base.untrusted import most_unpacked, require_reason
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError, require_known
 
 RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
@@ -160,7 +160,18 @@ def _arrow(content: bytes, where: str, *, is_parquet: bool = False) -> list[dict
             return file.read().to_pylist()
         is_file = content[:6] == b"ARROW1"
         reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
-        return reader.read_all().to_pylist()
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+        rows, left = [], most_unpacked(len(content))
+        for batch in batches:
+            left -= max(batch.nbytes, batch.num_rows * max(8, batch.num_columns * _CELL_BYTES))
+            if left < 0:
+                raise UnreadableFile(
+                    f"unpacks to more than {most_unpacked(len(content))} bytes, which no table does",
+                    where=where,
+                    fix="Write it anew in parts if you trust it.",
+                )
+            rows += batch.to_pylist()
+        return rows
     except (OSError, pa.ArrowException) as error:
         kind = "a readable Parquet" if is_parquet else "a readable Arrow"
         raise UnreadableFile(f"not {kind} file: {error}", where=where) from None

@@ -415,7 +415,7 @@ def test_a_log_of_one_cell_a_line_is_told(tmp_path: Path) -> None:
         SacctImport(file, "JobName").read()
     packed = tmp_path / "cut.txt.gz"
     packed.write_bytes(gzip.compress(b"JobID|User\n" * 999)[:-20])
-    with pytest.raises(UnreadableFile, match="not a readable log"):
+    with pytest.raises(UnreadableFile, match="damaged gzip"):
         SacctImport(packed).read()
 
 
