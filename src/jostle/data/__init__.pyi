@@ -33,6 +33,7 @@ from .read._trace_readers import read_any as read_any
 from .read._trace_readers import read_profile as read_profile
 from .read._trace_readers import reader_names as reader_names
 from .runs._colocations import Colocations as Colocations
+from .runs._colocations import covariate_of as covariate_of
 from .runs._colocations import places_of as places_of
 from .runs._feature_tables import merge_features as merge_features
 from .runs._rate_law import PlainLaw as PlainLaw

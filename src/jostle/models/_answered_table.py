@@ -15,7 +15,7 @@ from jostle._base.report import Glance
 from jostle.conformal import OUTCOMES
 from jostle.data import RAGGED, Colocations, read_rows, write_table
 from jostle.data.tables import cells
-from jostle.errors import JostleError, UnknownName, UsageError
+from jostle.errors import BadRows, JostleError, UnknownName, UsageError
 
 ASKED = ("workload", "platform", "corunners")
 # Status of a row: answered with a valid bound; answered, but no bound is valid; a name that the model does
@@ -113,8 +113,8 @@ def answers(
 ) -> AnsweredTable:
     """What Model.answer gives."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
-    rows_read = read_rows(table, ASKED, columns, others=_kept_as)
     known = _Known(model)
+    rows_read = read_rows(table, (*ASKED, *known.covariates), columns, others=_kept_as)
     parsed = [known.parsed(row, separator) for row in rows_read.rows]
     n = len(parsed)
     blank = {name: np.full(n, "", object) for name in ("outcome", "pool", "evidence")}
@@ -141,11 +141,27 @@ def answers(
     return table_of_answers
 
 
+def colocations_of(model: Any, table: Any, separator: str = cells.SEPARATOR) -> Colocations:
+    """The co-locations of a table, all of whose rows must ask something. table: as of Model.answer. Raises
+    BadRows for rows that ask nothing, and what reading a table raises."""
+    known = _Known(model)
+    read = read_rows(table, (*ASKED, *known.covariates), others=_kept_as)
+    parsed = [known.parsed(row, separator, any_name=True) for row in read.rows]
+    bad = [(number, one.reason) for number, one in enumerate(parsed) if one.row is None]
+    if bad:
+        first = f"row {bad[0][0]}: {bad[0][1]}"
+        raise BadRows(f"{len(bad)} rows ask nothing, first {first}", rows=bad[:20])
+    return _colocations([one.row for one in parsed])
+
+
+Asked = tuple[str, str, tuple[str, ...], dict[str, Any]]
+
+
 @dataclass(frozen=True)
 class _Parsed:
-    """row: workload, platform, co-runners."""
+    """row: workload, platform, co-runners, covariates."""
 
-    row: tuple[str, str, tuple[str, ...]] | None
+    row: Asked | None
     status: str = OK
     reason: str = ""
 
@@ -160,11 +176,14 @@ class _Known:
             "platform": tuple(predictor.platform_names),
         }
         self.sets = {kind: frozenset(names) for kind, names in self.lists.items()}
+        self.covariates: tuple[str, ...] = tuple(getattr(predictor, "covariate_names", ()))
+        self.answers_new = bool(getattr(predictor, "answers_new_names", False))
         only = self.lists["platform"]
         self.only_platform = only[0] if len(only) == 1 else None
         self.reasons: dict[tuple[str, str], str] = {}
 
-    def parsed(self, row: Mapping[str, Any], separator: str) -> _Parsed:
+    def parsed(self, row: Mapping[str, Any], separator: str, *, any_name: bool = False) -> _Parsed:
+        """any_name: whether names are left to the model."""
         try:
             if RAGGED in row:
                 raise ValueError(str(row[RAGGED]))
@@ -176,16 +195,18 @@ class _Known:
             others = cells.entries(row.get("corunners"), "corunners", separator)
             if bad := [one for one in others if not isinstance(one, str) or not one.strip()]:
                 raise ValueError(f"corunners holds {bad[0]!r}, not a name")
+            more = {name: _covariate(row.get(name), name) for name in self.covariates}
         except ValueError as error:
             return _Parsed(None, BAD, str(error))
-        names = (str(workload), str(platform), tuple(sorted(others)))
+        names = (str(workload), str(platform), tuple(sorted(others)), more)
         for kind, name, column in (
             ("workload", names[0], "workload"),
             ("platform", names[1], "platform"),
             *(("workload", name, "co-runner") for name in names[2]),
         ):
-            if name not in self.sets[kind]:
-                return _Parsed(names, UNKNOWN, self._unknown(kind, name, column))
+            if name not in self.sets[kind] and not any_name:
+                status = OK if self.answers_new else UNKNOWN
+                return _Parsed(names, status, self._unknown(kind, name, column))
         return _Parsed(names)
 
     def _unknown(self, kind: str, name: str, column: str) -> str:
@@ -218,12 +239,32 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
     made.rank[at] = bounds.rank
     none = at[~bounds.is_valid]
     made.status[none] = NO_BOUND
-    made.reason[none] = [OUTCOMES[outcome] for outcome in bounds.outcome[~bounds.is_valid]]
+    why = [OUTCOMES[outcome] for outcome in bounds.outcome[~bounds.is_valid]]
+    made.reason[none] = [
+        f"{one}; {more}" if one else more for one, more in zip(made.reason[none], why, strict=True)
+    ]
 
 
 def _colocations(rows: Sequence[Any]) -> Colocations:
-    workload, platform, corunners = zip(*rows, strict=True)
-    return Colocations.from_columns(workload=workload, platform=platform, corunners=corunners)
+    workload, platform, corunners, more = zip(*rows, strict=True) if rows else ((),) * 4
+    return Colocations.from_columns(
+        workload=workload,
+        platform=platform,
+        corunners=corunners,
+        covariates={name: [one[name] for one in more] for name in (more[0] if more else ())},
+    )
+
+
+def _covariate(cell: Any, name: str) -> float | str | None:
+    """A number, a text, or None where it is unknown. Raises ValueError."""
+    if cell is None or cell == "" or cell != cell:
+        return None
+    if isinstance(cell, (bool, int, float, np.number)):
+        return float(cell)
+    try:
+        return float(str(cell))
+    except ValueError:
+        return cells.text(cell, name)
 
 
 def _kept_as(name: str) -> str:

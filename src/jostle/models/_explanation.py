@@ -7,7 +7,8 @@ learned from, and the bound. What the method itself knows of its answer is `expl
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,8 @@ class Why:
     one. corunners: what each costs. evidence: runs that were learned from, by what they share with the
     question. nearest: None where no runs were given, or none is of the workload or platform.
     doubt: what the answer rests on least. measure: what would remove it. over: `throughout` in this company,
-    a `timeline` of it, of which each co-runner is missing as a whole, or the `future`."""
+    a `timeline` of it, of which each co-runner is missing as a whole, or the `future`. covariates: what was
+    known of the run. covariates_ratio: how many times as long as usual it takes by these."""
 
     workload: str
     platform: str
@@ -64,6 +66,8 @@ class Why:
     doubt: str
     measure: str
     over: str = "throughout"
+    covariates: dict[str, float | str] = field(default_factory=dict)
+    covariates_ratio: float = 1.0
 
     @property
     def bound_seconds(self) -> float:
@@ -98,6 +102,15 @@ class Why:
             else ""
         )
         parts: list[Table | str] = [f"{where}: {duration(self.seconds)}{at_most}", ""]
+        if self.covariates:
+            listed = _listed(
+                [
+                    f"{name} {value if isinstance(value, str) else f'{value:g}'}"
+                    for name, value in self.covariates.items()
+                ]
+            )
+            more = _times(self.covariates_ratio)
+            parts += [f"By {listed} it takes {more} as long as is usual of {self.workload}.", ""]
         if self.corunners:
             parts += [*self._costs(), ""]
         parts.append(f"Rests on {self._rests()}.")
@@ -173,7 +186,7 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         *((workload, rest) for rest in (rests if timed is None else ())),
         (workload, ()),
     ]
-    *each, alone = _seconds(model, platform, others)
+    *each, alone = _seconds(model, platform, others, here.covariates)
     if timed is not None:
         each += [float(model.predict(timed.without(name))[0]) for name in names]
     for name, beside, apart, without in zip(names, *np.split(np.array(each), 3), strict=True):
@@ -191,7 +204,16 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         doubt,
         measure,
         "throughout" if timed is None else timed.over[0],
+        {name: values[0].item() for name, values in here.covariates.items()},
+        seconds / float(model.predict(_as_usual(asked))[0]) if here.covariates else 1.0,
     )
+
+
+def _as_usual(asked: Any) -> Any:
+    """The same question without what is known of the run."""
+    if hasattr(asked, "elapsed_seconds"):
+        return replace(asked, colocations=replace(asked.colocations, covariates={}))
+    return replace(asked, covariates={})
 
 
 def _without(corunners: tuple[str, ...], name: str) -> tuple[str, ...]:
@@ -199,22 +221,33 @@ def _without(corunners: tuple[str, ...], name: str) -> tuple[str, ...]:
     return corunners[:place] + corunners[place + 1 :]
 
 
-def _seconds(model: Any, platform: str, asked: list[tuple[str, tuple[str, ...]]]) -> list[float]:
+def _seconds(
+    model: Any,
+    platform: str,
+    asked: list[tuple[str, tuple[str, ...]]],
+    covariates: Mapping[str, np.ndarray],
+) -> list[float]:
     """Predictions of workloads beside others, NaN where there is none: a co-runner may be one that never ran
-    as a workload."""
+    as a workload. covariates: of the last workload; of others they are not known."""
     from jostle.data import Colocations
 
     every = Colocations.from_columns(
         workload=[workload for workload, _ in asked],
         platform=[platform] * len(asked),
         corunners=[list(corunners) for _, corunners in asked],
+        covariates={
+            name: [values[0].item() if who == asked[-1][0] else None for who, _ in asked]
+            for name, values in covariates.items()
+        },
     )
     try:
         return model.predict(every).tolist()
     except JostleError:
         if len(asked) == 1:
             return [float("nan")]
-        return [_seconds(model, platform, [one])[0] for one in asked]
+        own = [covariates if one[0] == asked[-1][0] else {} for one in asked]
+        pairs = zip(asked, own, strict=True)
+        return [_seconds(model, platform, [one], mine)[0] for one, mine in pairs]
 
 
 def nearest_measured(

@@ -193,9 +193,12 @@ class Model(Glance):
     def predict(self, colocations: Any) -> np.ndarray:
         """(n,) seconds, aligned with the input; NaN where there is no answer.
 
-        Of Timelines, instead of Colocations, from the start of each run to its end. Raises UnknownName for a
-        name the model has never met, UsageError for what may come where it learned from no log.
+        colocations: Colocations, or a table (no file) as of `answer`, all of whose rows ask something;
+        columns called as the model's covariates count. Of Timelines, from the start of each run to its end.
+        Raises UnknownName for a name that the model has never met and cannot answer, UsageError for what may
+        come where it learned from no log.
         """
+        colocations = self._asked(colocations)
         if hasattr(colocations, "elapsed_seconds"):
             from jostle.models.timelines._timeline_predict import told
 
@@ -219,6 +222,7 @@ class Model(Glance):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
+        colocations = self._asked(colocations)
         if hasattr(colocations, "elapsed_seconds"):
             return self.predict_and_bound(colocations, confidence)[1]
         bounds, _ = self._bound_as_fitted(colocations, confidence, tail)
@@ -232,6 +236,7 @@ class Model(Glance):
         tail: bool = False,
     ) -> tuple[np.ndarray, Bounds]:
         """What `predict` and `bound` say, for less than both of them take."""
+        colocations = self._asked(colocations)
         if hasattr(colocations, "elapsed_seconds"):
             from jostle.models.timelines._timeline_predict import bounded
 
@@ -243,6 +248,14 @@ class Model(Glance):
             return seconds, bounds
         seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
         return seconds, self.moved.bounded(self, colocations, bounds)
+
+    def _asked(self, given: Any) -> Any:
+        """Co-locations or timelines as they are; of a table those of its rows."""
+        if not _is_table(given):
+            return given
+        from jostle.models._answered_table import colocations_of
+
+        return colocations_of(self, given)
 
     def _bound_as_fitted(
         self, colocations: Colocations, confidence: float, tail: bool
@@ -445,6 +458,14 @@ def load(path: str | os.PathLike[str]) -> Model:
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
         model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)
     return model
+
+
+def _is_table(given: Any) -> bool:
+    """Whether it is a table of questions, or rows of one, and no questions as such."""
+    if hasattr(given, "number_of_corunners") or hasattr(given, "elapsed_seconds"):
+        return False
+    rows: list[Any] = given[:1] if hasattr(given, "append") else [given]
+    return bool(rows) and all(isinstance(one, Mapping) or hasattr(one, "columns") for one in rows)
 
 
 def _ends(predictor: Any) -> Colocations:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jostle.data import Colocations
     from jostle.models import Timelines
 
-KEYS = frozenset({"workload", "platform", "corunners"})
+KEYS = frozenset({"workload", "platform", "corunners", "covariates"})
 # Of an item whose company changes: stretches (objects of start_seconds and corunners, instead of corunners),
 # for how long it has run, how much of its work is done, and whether after that others may come.
 TIMED = frozenset({"stretches", "elapsed_seconds", "done_ratio", "future"})
@@ -32,6 +32,7 @@ class KnownNames:
     platform_names: tuple[str, ...]
     workloads: dict[str, int]
     platforms: dict[str, int]
+    covariates: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, predictor: Any) -> KnownNames:
@@ -40,7 +41,8 @@ class KnownNames:
         workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)
         inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
         codes = {name: code for code, name in enumerate(platforms) if name not in inputs}
-        return cls(workloads, platforms, {n: c for c, n in enumerate(workloads)}, codes)
+        of_runs = tuple(getattr(predictor, "covariate_names", ()))
+        return cls(workloads, platforms, {n: c for c, n in enumerate(workloads)}, codes, of_runs)
 
     def of_kind(self, kind: str) -> dict[str, int]:
         """{name: code}."""
@@ -62,7 +64,7 @@ class ReadItems:
     stands. errors: {place: why not}."""
 
     colocations: Colocations
-    keys: list[tuple[int, int, tuple[int, ...]]]
+    keys: list[tuple[Any, ...]]
     at: list[int]
     errors: dict[int, str]
     n: int
@@ -81,7 +83,7 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
     """In the model's own codes."""
     import numpy as np
 
-    from jostle.data import Colocations
+    from jostle.data import Colocations, covariate_of
 
     workloads, platforms = known.workloads, known.platforms
     only = next(iter(platforms.values())) if len(platforms) == 1 else None
@@ -89,6 +91,7 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
     platform: list[int] = []
     corunner: list[int] = []
     offsets, keys, at, errors = [0], [], [], {}
+    told: list[dict[str, float | str]] = []
     for place, item in enumerate(items):
         try:
             if item.keys() - KEYS:
@@ -101,13 +104,15 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
             w = workloads[item["workload"]]
             p = only if only is not None and "platform" not in item else platforms[item["platform"]]
             others = sorted([workloads[name] for name in beside])
+            more = _covariates(item.get("covariates"), known)
         except (KeyError, TypeError, AttributeError):
             errors[place] = why_not(item, known, suggest=len(errors) < MOST_SUGGESTED)
             continue
         workload.append(w)
         platform.append(p)
         corunner += others
-        keys.append((w, p, tuple(others)))
+        keys.append((w, p, tuple(others), *sorted(more.items())))
+        told.append(more)
         offsets.append(len(corunner))
         at.append(place)
     colocations = Colocations(
@@ -117,8 +122,25 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
         np.array(platform, np.int32),
         np.array(offsets, np.int64),
         np.array(corunner, np.int32),
+        {name: covariate_of([one.get(name) for one in told]) for name in known.covariates},
     )
     return ReadItems(colocations, keys, at, errors, len(items))
+
+
+def _covariates(given: Any, known: KnownNames) -> dict[str, float | str]:
+    """What an item says of its run. Raises TypeError for what is no object of numbers and texts, KeyError for
+    another name."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or any(isinstance(v, bool) for v in given.values()):
+        raise TypeError
+    if not all(isinstance(value, (int, float, str)) for value in given.values()):
+        raise TypeError
+    if given.keys() - set(known.covariates):
+        raise KeyError
+    return {
+        name: value if isinstance(value, str) else float(value) for name, value in given.items()
+    }
 
 
 def is_timed(item: Any) -> bool:
@@ -185,6 +207,10 @@ def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str
         return "corunners is not a list of names. Use [] for a workload that runs alone."
     if beside and len(beside) > MOST_CORUNNERS:
         return f"{len(beside)} co-runners; at most {MOST_CORUNNERS} are taken"
+    if problem := _bad_covariates(
+        item.get("covariates"), () if known is None else known.covariates
+    ):
+        return problem
     named = [("workload", item["workload"]), ("platform", item["platform"])]
     for kind, name in [*named, *(("co-runner", name) for name in beside or ())]:
         if not isinstance(name, str) or not name.strip():
@@ -192,3 +218,17 @@ def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str
         if known is not None and name not in known.of_kind(kind):
             return known.unknown(kind, name) if suggest else f"unknown {kind} {name!r}"
     return "the item cannot be read"
+
+
+def _bad_covariates(given: Any, known: tuple[str, ...]) -> str | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        return 'covariates is no object of numbers and texts, such as {"input_bytes": 3e9}'
+    if odd := sorted(set(map(str, given)) - set(known)):
+        return str(UnknownName("covariate", odd[0][:_LONGEST_NAME], known))
+    if any(
+        isinstance(one, bool) or not isinstance(one, (int, float, str)) for one in given.values()
+    ):
+        return "a covariate is neither a number nor a text"
+    return None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._base.option_fields import Short
 from jostle.cli.console._shared_options import Model
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_known
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from jostle.data import Colocations
     from jostle.models import Timelines
 
@@ -24,6 +26,11 @@ class AboutOne:
     beside: Annotated[
         tuple[str, ...], "A co-runner; repeat for more.  [default: alone]", Short("-b")
     ] = ()
+    set_: Annotated[
+        Mapping[str, str] | None,
+        "What is known of the run before it starts, such as input_bytes=3e9; repeat for more.  [default: as "
+        "is usual of the workload]",
+    ] = None
     then: Annotated[
         tuple[str, ...],
         "Who is beside it from a moment of its run on, instead: 2min=sort,fft, or 5min= for nobody; repeat "
@@ -51,6 +58,8 @@ def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations 
     from jostle.models import Timelines
 
     one = one_colocation(predictor, workload, about.platform, about.beside)
+    covariates = _covariates(predictor, about.set_ or {})
+    one = replace(one, covariates=covariates)
     if not about.is_timed:
         return one
     stretches: list[tuple[float, Sequence[str]]] = [(0.0, about.beside)]
@@ -70,7 +79,7 @@ def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations 
     elapsed = None
     if about.elapsed not in ("0", "0s"):
         elapsed = cells.asked(cells.seconds, about.elapsed, "`elapsed`", "--elapsed 90s")
-    return Timelines.from_columns(
+    timed = Timelines.from_columns(
         workload=[workload],
         platform=[one.platform_names[0]],
         stretches=[stretches],
@@ -78,6 +87,24 @@ def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations 
         done_ratio=[about.done],
         future=about.future,
     )
+    every = {name: one.repeat(len(timed.colocations)) for name, one in covariates.items()}
+    return replace(timed, colocations=replace(timed.colocations, covariates=every))
+
+
+def _covariates(predictor: Any, given: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Numbers and texts as arrays of one. Raises UnknownName for what the model does not know."""
+    from jostle.data import covariate_of
+
+    known = tuple(getattr(predictor, "covariate_names", ()))
+    require_known("covariate", given, known)
+    out = {}
+    for name, text in given.items():
+        try:
+            value: float | str = float(text)
+        except ValueError:
+            value = text
+        out[name] = covariate_of([value])
+    return out
 
 
 def one_colocation(

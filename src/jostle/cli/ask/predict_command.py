@@ -13,7 +13,7 @@ from jostle._base.option_fields import Short
 from jostle._base.report import Report, duration
 from jostle.cli.ask._colocation_options import AboutOne, one_question
 from jostle.cli.console import note
-from jostle.errors import UsageError
+from jostle.errors import UnknownName, UsageError
 from jostle.models import SessionQuestion
 from jostle.operations import ExplainQuestion, Explanations, Predictions, PredictQuestion
 
@@ -88,6 +88,7 @@ def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport | Ex
     if about.why:
         return _explained(about, workload, model, question)
     one = one_question(about, model.predictor, workload)
+    _assumed(about, model, workload)
     answer = load_verb("model", "predict").of(model, one, question)
     lines = ()
     if answer.items[0].outcome == "too_few_runs" and isinstance(one, Colocations):
@@ -113,6 +114,19 @@ class PredictedReport:
     def report(self) -> Report:
         report = self.answer.report()
         return replace(report, tables=() if self.is_written else (*report.tables, *self.lines))
+
+
+def _assumed(about: AboutMany, model: Model, workload: str) -> None:
+    """Tell what was taken for usual or typical, as nothing is known of it."""
+    predictor = model.predictor
+    known = {"workload": predictor.workload_names, "platform": predictor.platform_names}
+    asked = [("workload", workload), ("platform", about.platform)]
+    for kind, name in [*asked, *(("workload", name) for name in about.beside)]:
+        if name and name not in known[kind] and getattr(predictor, "answers_new_names", False):
+            note(f"{UnknownName(kind, name, known[kind])} It is taken for a typical one.")
+    missing = set(getattr(predictor, "covariate_names", ())) - set(about.set_ or {})
+    for name in sorted(missing):
+        note(f"{name} is not given, so what is usual of {workload} is assumed: --set {name}=...")
 
 
 def _explained(

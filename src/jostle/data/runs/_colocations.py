@@ -7,17 +7,40 @@ This is the one type that predictors take, so it needs NumPy and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from jostle._base.tensors import Codec
 from jostle.errors import BadRows, UnknownName
 
 _SHOWN = 20
+
+
+def _to_json(covariates: Mapping[str, np.ndarray]) -> dict[str, list[Any]]:
+    """Numbers, none where unknown, and text."""
+    return {
+        name: [None if one != one else one for one in values.tolist()]
+        for name, values in covariates.items()
+    }
+
+
+def _from_json(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
+    return {name: covariate_of(values) for name, values in columns.items()}
+
+
+def covariate_of(values: Sequence[Any]) -> np.ndarray:
+    """(n,) float64, NaN where unknown, or text, empty where unknown."""
+    if any(isinstance(one, str) for one in values):
+        return np.array(["" if one is None else str(one) for one in values])
+    return np.array([np.nan if one is None else one for one in values], np.float64)
+
+
+Covariates = Annotated[Mapping[str, np.ndarray], Codec(_to_json, _from_json)]
 _MANY_NAMES = 5_000
 _MANY: dict[int, tuple[tuple[str, ...], dict[str, int]]] = {}
 
@@ -30,6 +53,8 @@ class Colocations:
     workload: (n,) int32 into workload_names. platform: (n,) int32 into platform_names.
     corunner_offsets: (n + 1,) int64; row i's co-runners are corunner[offsets[i]:offsets[i + 1]].
     corunner: (m,) int32 into workload_names, a multiset in each row, sorted by name.
+    covariates: what is known of each run before it starts, by name: (n,) numbers, NaN where unknown, or (n,)
+    text, empty where unknown.
 
     Raises BadRows when the arrays do not fit together.
     """
@@ -40,6 +65,7 @@ class Colocations:
     platform: np.ndarray
     corunner_offsets: np.ndarray
     corunner: np.ndarray
+    covariates: Covariates = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         types = {"corunner_offsets": np.int64}
@@ -58,16 +84,19 @@ class Colocations:
         workload: Sequence[str] | np.ndarray,
         platform: Sequence[str] | np.ndarray,
         corunners: Sequence[Iterable[str]] | np.ndarray | None = None,
+        covariates: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
     ) -> Colocations:
         """Co-locations from columns of names; the order of co-runners in a row does not matter.
 
         workload, platform: n names. corunners: n lists of names, empty where the workload runs
-        alone; None means that all do. Raises BadRows for unequal lengths and for names that are
-        empty or not text.
+        alone; None means that all do. covariates: n numbers or texts of each name. Raises BadRows for
+        unequal lengths and for names that are empty or not text.
         """
         workload, platform = _listed(workload, "workload"), _listed(platform, "platform")
         rows = [()] * len(workload) if corunners is None else _listed(corunners, "corunners")
+        known = {name: _listed(values, name) for name, values in (covariates or {}).items()}
         lengths = {"workload": len(workload), "platform": len(platform), "corunners": len(rows)}
+        lengths |= {name: len(values) for name, values in known.items()}
         if len(set(lengths.values())) > 1:
             sizes = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             raise BadRows(f"the columns differ in length: {sizes}")
@@ -86,6 +115,7 @@ class Colocations:
             _encode(platform, platform_names),
             offsets,
             sort_inside_rows(_encode(flat, workload_names), offsets),
+            {name: covariate_of(values) for name, values in known.items()},
         )
 
     def to_table(self) -> Any:
@@ -161,6 +191,7 @@ class Colocations:
             self.platform[indices],
             offsets,
             self.corunner[np.arange(len(shift)) + shift],
+            {name: values[indices] for name, values in self.covariates.items()},
         )
 
     def alone(self) -> Colocations:
@@ -192,6 +223,7 @@ class Colocations:
             np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([none, *counts]))]),
             # Every vocabulary is sorted, so mapping one into another keeps rows sorted.
             np.concatenate([none, *(corunner for _, _, corunner in codes)]),
+            _joined_covariates(parts),
         )
 
     def recode(
@@ -243,6 +275,18 @@ class Colocations:
             "platform": [self.platform_names[code] for code in self.platform.tolist()],
             "corunners": [flat[a:b] for a, b in pairwise(offsets)],
         }
+
+
+def _joined_covariates(parts: Sequence[Colocations]) -> dict[str, np.ndarray]:
+    """Of all parts in order, unknown where a part has none of a name."""
+    out = {}
+    for name in dict.fromkeys(name for part in parts for name in part.covariates):
+        is_text = any(p.covariates[name].dtype.kind == "U" for p in parts if name in p.covariates)
+        unknown, kind = ("", str) if is_text else (np.nan, np.float64)
+        out[name] = np.concatenate(
+            [p.covariates.get(name, np.full(len(p), unknown)).astype(kind) for p in parts]
+        )
+    return out
 
 
 def sort_inside_rows(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:

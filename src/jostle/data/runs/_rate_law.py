@@ -32,6 +32,10 @@ _PRIOR = {
 _STEPS = 6
 _LEARNED = 200_000  # runs that the plain law is learned from
 _HUBER = 2.5  # standard deviations
+SHARES = (0.0, 0.5, 1.0)  # of what the law says that co-runners cost, that are tried
+TIME_BLOCKS = 8  # of a log, of which every second one is left out
+FEWEST = 20  # runs in either half, to tell how far the law is believed
+EVIDENCE = 2.0  # standard errors by which it must be closer than no cost at all
 
 
 @dataclass(frozen=True)
@@ -50,14 +54,26 @@ class PlainLaw:
 
     @classmethod
     def of(cls, runs: Runs, seed: int = 0) -> PlainLaw:
-        """Learned from runs with status ok."""
+        """Learned from runs with status ok, and whose co-runners are known."""
+        runs = runs.take(~runs.unknown_corunners) if runs.unknown_corunners.any() else runs
         if len(runs) > _LEARNED:
             runs = runs.take(np.random.default_rng(seed).choice(len(runs), _LEARNED, replace=False))
+        law = cls._learned(runs)
+        return law._believed(_share_believed(runs))
+
+    @classmethod
+    def _learned(cls, runs: Runs) -> PlainLaw:
         parts, observed = runs.stretches, np.log(runs.runtime_seconds)
         c = parts.colocations
         keys = {name: np.unique(code) for name, (_, code) in _parts(c).items()}
         law = cls(c.workload_names, c.platform_names, keys, np.zeros(sum(map(len, keys.values()))))
         return replace(law, weights=law._fitted(parts, observed))
+
+    def _believed(self, share: float) -> PlainLaw:
+        """The same with this share of what co-runners cost."""
+        of_names = ("workload", "platform", "cell")
+        factor = [np.full(len(k), 1 if n in of_names else share) for n, k in self.keys.items()]
+        return replace(self, weights=self.weights * np.concatenate(factor))
 
     def log_times(self, colocations: Colocations) -> np.ndarray:
         """(n,) log seconds but for a constant; parts that were never met add nothing."""
@@ -109,6 +125,41 @@ class PlainLaw:
             residual = observed - center - parts.log_runtime(design @ weights)
             noise = float(np.clip(1.4826 * np.median(np.abs(residual)), 0.01, 1.0))
         return weights
+
+
+def _share_believed(runs: Runs) -> float:
+    """All of what the law says that co-runners cost, or none: all where that is closest about runs of other
+    times, each over the median of its workload. What is closest when half of it is believed is no law of
+    rates, but that some co-runners and some sizes of work come at the same time."""
+    start = runs.table.column("measured_at").cast("int64").fill_null(0).to_numpy()
+    rank = np.argsort(np.argsort(start, kind="stable"), kind="stable")
+    half = rank * TIME_BLOCKS // max(len(runs), 1) % 2
+    error = np.full((len(SHARES), len(runs)), np.nan)
+    for one in (0, 1):
+        known, asked = np.flatnonzero(half != one), np.flatnonzero(half == one)
+        if len(known) < FEWEST or len(asked) < FEWEST:
+            return 1.0
+        some = runs.take(known)
+        law, rest = PlainLaw._learned(some), runs.take(asked)
+        names = law.workload_names
+        for place, share in enumerate(SHARES):
+            own = law._believed(share)
+            off = [
+                np.log(each.runtime_seconds)
+                - each.stretches.log_runtime(own.log_times(each.stretches.colocations))
+                for each in (some, rest)
+            ]
+            code = some.colocations.recode(names, law.platform_names)[0]
+            usual = {c: np.median(off[0][code == c]) for c in np.unique(code).tolist()}
+            mine = rest.colocations.recode(names, law.platform_names)[0]
+            centre = np.array([usual.get(c, np.nan) for c in mine.tolist()])
+            error[place, asked] = np.abs(off[1] - centre)
+    best = int(np.argmin(np.nanmean(error, axis=1)))
+    gain = error[0] - error[best]
+    gain = gain[np.isfinite(gain)]
+    if not len(gain) or gain.mean() <= EVIDENCE * gain.std() / np.sqrt(len(gain)):
+        return 0.0
+    return float(SHARES[best] == 1.0)
 
 
 def _recoded(c: Colocations, workloads: tuple[str, ...], platforms: tuple[str, ...]) -> Colocations:

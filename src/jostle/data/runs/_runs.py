@@ -208,6 +208,7 @@ class Runs(Glance):
             platform,
             offsets,
             np.array([code[name] for name in corunner_names], np.int32)[corunner],
+            self.covariates,
         )
 
     @property

@@ -174,6 +174,7 @@ def stretches_of(
         colocations.platform[row_of],
         offsets,
         pool[at],
+        {name: values[row_of] for name, values in colocations.covariates.items()},
     )
     return Stretches(row_of, seconds, company)
 

@@ -69,8 +69,9 @@ class KeptRuns(Serializable):
 
     @classmethod
     def of(cls, runs: Runs, by: str) -> KeptRuns:
-        """Those with status ok."""
+        """Those with status ok, and whose co-runners are known."""
         runs = runs.ok()
+        runs = runs.take(~runs.unknown_corunners) if runs.unknown_corunners.any() else runs
         seconds = np.asarray(runs.runtime_seconds, np.float64)
         tables = runs.workload_features, runs.platform_features
         window = None if by == "window" else runs.window
@@ -87,14 +88,17 @@ class KeptRuns(Serializable):
         from jostle.data import Runs
 
         window = self.unit if self.window is None else self.window
-        error: dict[str, Any] = {} if self.error is None else {"runtime_error_ratio": self.error}
+        more: dict[str, Any] = dict(self.colocations.covariates)
+        if self.error is not None:
+            more["runtime_error_ratio"] = self.error
         return Runs.from_columns(
             **self.colocations.to_columns(),
             runtime_seconds=self.runtime_seconds,
             window_id=[f"{code}" for code in window.tolist()],
             run_id=[f"{place}" for place in range(len(self))],
             campaign=[self.session_names[code] for code in self._sessions.tolist()],
-            **error,
+            **more,
+            covariates=list(self.colocations.covariates),
             workload_features=self.workload_features,
             platform_features=self.platform_features,
         )

@@ -55,18 +55,20 @@ class Prepared:
         inputs: np.ndarray | None = None,
         required: np.ndarray | None = None,
         calibrate_by: str = "window",
+        keep_unknown: bool = False,
     ) -> Prepared:
         """runs: by default those of the data. What is left out of inputs and required is nothing.
 
-        inputs and required are about the runs as given; those whose status is not ok are dropped here.
+        inputs and required are about the runs as given; those whose status is not ok are dropped here, and
+        unless `keep_unknown` those with co-runners that are not known.
         """
         runs = data.runs if runs is None else runs
-        ok = runs.is_ok
+        ok = runs.is_ok & (keep_unknown | ~runs.unknown_corunners)
         marked, mask = (
             np.zeros(int(ok.sum()), bool) if mark is None else np.asarray(mark, bool)[ok]
             for mark in (inputs, required)
         )
-        runs = runs.ok()
+        runs = runs if ok.all() else runs.take(ok)
         return cls(runs, data, marked, mask, runs.take([]), calibrate_by)
 
     def take(self, index: np.ndarray) -> Prepared:
@@ -101,7 +103,8 @@ def first_solo_runs(runs: Runs) -> np.ndarray:
     """(n,) bool: of every workload on every platform the first run alone, for methods whose answers are
     relative to it."""
     c = runs.colocations
-    alone = np.flatnonzero((c.number_of_corunners == 0) & runs.is_ok)
+    is_alone = (c.number_of_corunners == 0) & ~runs.unknown_corunners
+    alone = np.flatnonzero(is_alone & runs.is_ok)
     cell = c.platform[alone].astype(np.int64) * len(c.workload_names) + c.workload[alone]
     marked = np.zeros(len(runs), bool)
     marked[alone[np.unique(cell, return_index=True)[1]]] = True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,6 +83,12 @@ class RunCounts(Serializable):
             *_summed(_pair_keys(c), np.column_stack([np.ones(len(c), np.int64), ~beside])),
             *_summed(_set_keys(c), np.ones(len(c), np.int64)),
         )
+
+    def without(self, workloads: Collection[str]) -> RunCounts:
+        """As if none of these had run; what ran beside them stays counted."""
+        gone = np.array([name in workloads for name in self.workload_names], bool)
+        own = ("workload_runs", "beside_runs", "together_runs")
+        return replace(self, **{name: np.where(gone, 0, getattr(self, name)) for name in own})
 
     def joined(self, other: RunCounts) -> RunCounts:
         """Of the runs of both. Sets stay uncounted where either did not count them."""

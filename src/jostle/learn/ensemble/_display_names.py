@@ -27,6 +27,8 @@ _WORDS = {
     "simulation and level": "simulation and a constant",
     "simulation and process": "simulation and a Gaussian process",
     "simulation and wide process": "simulation and a Gaussian process",
+    "names": "effects of names",
+    "names and co-runners": "effects of names and co-runners",
     "network": "matrix factorization",
     "trees": "trees on features",
     "trees over turns": "trees on features beyond turns on shared cores",

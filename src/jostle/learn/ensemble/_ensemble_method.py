@@ -40,7 +40,10 @@ class OfExperts(Restores, ABC, Generic[Fitted]):
         """The runs of the data; answers are relative to the time alone, so one such run of each is
         required."""
         runs = data.runs
-        return Prepared.of(data, runs, required=first_solo_runs(runs), calibrate_by="together")
+        required = first_solo_runs(runs)
+        return Prepared.of(
+            data, runs, required=required, calibrate_by="together", keep_unknown=True
+        )
 
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None) -> Fitted:
         """Learn from the runs and those for its own choices together.

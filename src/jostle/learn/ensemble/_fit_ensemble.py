@@ -11,6 +11,7 @@ import numpy as np
 from jostle._base.progress import Progress
 from jostle.data import Runs
 from jostle.errors import NotEnoughRuns
+from jostle.learn.contract._coded_runs import turns_of
 from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_contract import FitWithout
 from jostle.learn.contract._run_counts import RunCounts
@@ -25,7 +26,9 @@ from jostle.learn.ensemble._cross_validation import (
 )
 from jostle.learn.ensemble._display_names import weights_in_words
 from jostle.learn.ensemble._folds import (
+    AFTER_SETS,
     ALONE,
+    FEWEST_NAMES,
     HARDLY_ALONE,
     KINDS,
     NEW_CELL,
@@ -35,6 +38,7 @@ from jostle.learn.ensemble._folds import (
     is_large,
 )
 from jostle.learn.ensemble._rules_learner import TURNS_ALONE
+from jostle.learn.ensemble._run_prior import RunPrior, fit_prior
 from jostle.learn.ensemble._stacked_model import (
     ROWS_AT_ONCE,
     EnsembleParts,
@@ -70,6 +74,8 @@ def fit(
     shared: dict[str, Any] = {"data": data}
     readers: list[Any] = [expert for expert in experts if hasattr(expert, "trace_seconds")]
     traced = {name: s for one in readers for name, s in one.trace_seconds(shared).items()}
+    prior, certain, source = _known(runs.ok(), seed)
+    runs = source if prior is None else prior.taken_off(source)
     campaign, names, usual = campaign_of(runs, traced)
     if not len(campaign):
         raise NotEnoughRuns(
@@ -144,29 +150,45 @@ def fit(
     elif has_rows and not is_nothing:
         fitted, largest = whole.finished(fitted, trial, labels)
     tick()
-    fitted = fitted.with_weighed(sessions=sessions)
+    fitted = fitted.with_weighed(sessions=sessions, prior=prior)
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
-    left_out = _left_out(tried, whole, fitted)
+    left_out = _left_out(tried, whole, fitted, source)
     unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
     for own, mine in largest:
-        one = own.with_weighed(sessions=sessions), campaign.origin[mine], unit[mine]
+        one = own.with_weighed(sessions=sessions, prior=prior), campaign.origin[mine], unit[mine]
         left_out.append(FitWithout(*one, False, is_larger=True))
-    return fitted, left_out
+    return fitted, [replace(one, runs=certain[one.runs]) for one in left_out]
 
 
+NEVER_MET_FOLDS = 5  # by which workloads are answered as if they had never been met
+RUNS_OF_A_NAME = 20  # that are asked about then
 FEWEST_REPEATED = 19  # cells with repeated runs alone, from which those say how runs alone scatter
 
 
-def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitWithout]:
-    """Of sets left out everywhere, and of repeated runs alone, or of cells where those are few; and of names
-    and of cells."""
+def _known(runs: Runs, seed: int) -> tuple[RunPrior | None, np.ndarray, Runs]:
+    """(what names and covariates tell of all runs, which of them have known co-runners, these): a run beside
+    nobody knows whom tells of nothing else."""
+    certain = np.flatnonzero(~runs.unknown_corunners)
+    return fit_prior(runs, seed) if len(runs) else None, certain, runs.take(certain)
+
+
+def _left_out(
+    tried: Tried, whole: Learned, fitted: FittedEnsemble, source: Runs
+) -> list[FitWithout]:
+    """Of sets left out everywhere, and of repeated runs alone, or of cells where those are few; of names and
+    of cells; and of names as if they had never been met. source: the runs as they came."""
     campaign, out = tried.campaign, []
     repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
     few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < FEWEST_REPEATED
     alone = campaign.degree == 0
     for fold, mine, part in tried.fits:
         own = whole.ensemble(mine, part)
-        own = own.with_weighed(more=fitted.weighed.more, sessions=fitted.weighed.sessions)
+        prior = fitted.weighed.prior
+        if prior is not None and prior.forms:
+            prior = fit_prior(source.take(np.sort(part.origin)), tried.seed, prior)
+        own = own.with_weighed(
+            more=fitted.weighed.more, sessions=fitted.weighed.sessions, prior=prior
+        )
         of_sets = np.isin(fold.kind, (NEW_SET, ALONE))
         if few:
             of_sets |= alone & (fold.kind == NEW_CELL)
@@ -175,6 +197,45 @@ def _left_out(tried: Tried, whole: Learned, fitted: FittedEnsemble) -> list[FitW
             at = np.flatnonzero(asked)
             if len(at):
                 out.append(FitWithout(own, campaign.origin[at], fold.unit[at], is_of_names))
+    inputs = campaign.origin[campaign.is_input]
+    return out + _never_met(fitted, source, inputs, tried.seed)
+
+
+def _never_met(
+    fitted: FittedEnsemble, source: Runs, inputs: np.ndarray, seed: int
+) -> list[FitWithout]:
+    """Some runs of each workload, and beside it, answered as if its name had never been met. What is typical
+    was learned with them, which tells hardly anything of one name among many. inputs: rows that nobody is
+    asked about."""
+    prior, c = fitted.weighed.prior, source.colocations
+    if prior is None or min(prior.typical) < 0 or len(c.workload_names) < FEWEST_NAMES:
+        return []
+    random = np.random.default_rng([seed, 79])
+    met = np.unique(c.workload)
+    fold = np.full(len(c.workload_names), -1)
+    fold[met] = random.permutation(len(met)) % NEVER_MET_FOLDS
+    row, out = np.repeat(np.arange(len(c)), c.number_of_corunners), []
+    order = random.permutation(len(source))
+    for number in range(NEVER_MET_FOLDS):
+        hidden = fold == number
+        beside = np.full(len(c), -1)
+        here = np.flatnonzero(hidden[c.corunner])
+        beside[row[here]] = c.corunner[here]
+        name = np.where(hidden[c.workload], c.workload, beside)
+        name[inputs] = -1
+        asked = order[name[order] >= 0]
+        turn = turns_of(name[asked])
+        asked = np.sort(asked[turn < RUNS_OF_A_NAME])
+        rest = np.flatnonzero(~hidden[c.workload])
+        if not len(asked) or not len(rest):
+            continue
+        names = [c.workload_names[code] for code in np.flatnonzero(hidden)]
+        rest_prior = fit_prior(source.take(rest), seed, prior, names)
+        if min(rest_prior.typical) < 0:
+            continue
+        own = fitted.without_names(names, rest_prior)
+        unit = name[asked].astype(np.int64) + 2 * AFTER_SETS
+        out.append(FitWithout(own, asked, unit, is_of_names=True))
     return out
 
 

@@ -110,6 +110,8 @@ def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[Trial
     part = np.full(len(campaign), -1)
     own = np.unique(everywhere[beside], return_inverse=True)[1].reshape(-1)
     part[beside] = shared_folds(own, SET_FOLDS, random)
+    if campaign.time_block is not None:
+        part[beside] = campaign.time_block[beside] % SET_FOLDS
     again = _turn_of_repeats(campaign, random)
     on_several = _is_on_several(everywhere, campaign.codes[1])
     drawn = random.random(int(here.max(initial=-1)) + 1)[here] < ELSEWHERE_SHARE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from jostle.learn.contract._run_counts import Evidence, RunCounts, mixed_bits
 from jostle.learn.ensemble._base_learner import FittedExpert, expert_named
 from jostle.learn.ensemble._batch_effects import Sessions
 from jostle.learn.ensemble._folds import NEW_NAME, kinds_of
+from jostle.learn.ensemble._run_prior import RunPrior
 from jostle.learn.rules._degree_extrapolation import LargerSets
 from jostle.learn.rules._set_residuals import Memory, members_key
 from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
@@ -38,7 +40,8 @@ class EnsembleParts(Serializable):
     ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
     of the answers; weight: (kinds, most + 1, k). carried: (k, platforms) which share of its log slowdowns is
     taken to hold there. memory: of co-locations that were measured. more: what answers about more co-runners
-    than any run had; None where the experts do, too. sessions: in which all took longer or shorter, None
+    than any run had; None where the experts do, too. prior: of names that were
+    never met, and covariates. sessions: in which all took longer or shorter, None
     where all runs are of one.
     """
 
@@ -59,6 +62,7 @@ class EnsembleParts(Serializable):
     memory: Memory | None = None
     more: LargerSets | None = None
     sessions: Sessions | None = None
+    prior: RunPrior | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -110,6 +114,18 @@ class FittedEnsemble:
         """The same runs of the usual one, as long as they may take in sessions never met."""
         sessions = self.weighed.sessions
         return runs if sessions is None else sessions.in_unknown(runs, seed)
+
+    @property
+    def covariate_names(self) -> tuple[str, ...]:
+        """What of a run that is known before it starts counts in its prediction."""
+        prior = self.weighed.prior
+        return () if prior is None else tuple(form.name for form in prior.forms)
+
+    @property
+    def answers_new_names(self) -> bool:
+        """Whether names that were never met are answered: as typical ones, and by their covariates."""
+        prior = self.weighed.prior
+        return prior is not None and min(prior.typical) >= 0
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -182,9 +198,34 @@ class FittedEnsemble:
         return log, np.array([own.get(label, none) for label in labels]).reshape(-1, len(rows))
 
     def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """In the campaign's codes; names that were never met are taken for typical ones. Raises UnknownName
+        where nothing tells what is typical."""
         w = self.weighed
-        workload, platform, corunner = asked.codes_in(w.workload_names, w.platform_names)
+        if w.prior is None or not self.answers_new_names:
+            workload, platform, corunner = asked.codes_in(w.workload_names, w.platform_names)
+        else:
+            workload, platform, corunner = asked.recode(w.workload_names, w.platform_names)
+            of_target, of_corunner = (
+                w.workload_names.index(w.prior.workload_names[one]) for one in w.prior.typical
+            )
+            workload = np.where(workload < 0, of_target, workload)
+            corunner = np.where(corunner < 0, of_corunner, corunner)
+            platform = np.where(platform < 0, self._usual_platform, platform)
         return w.workload_code[workload], w.platform_code[platform], w.workload_code[corunner]
+
+    @cached_property
+    def _usual_platform(self) -> int:
+        """The one with the most runs."""
+        w = self.weighed
+        runs = dict(zip(w.counts.platform_names, w.counts.platform_runs.tolist(), strict=True))
+        return int(np.argmax([runs.get(name, 0) for name in w.platform_names]))
+
+    def quick_seconds(self, asked: Colocations) -> np.ndarray:
+        """(n,) seconds by additive effects, for those who ask about very many sets."""
+        if self.weighed.prior is None:
+            return self.predict(asked)
+        alone, _, _ = self._logs(asked.alone())
+        return np.exp(alone + self.weighed.prior.log_company(asked))
 
     def _rows(self, asked: Colocations) -> tuple[SlowdownRows, np.ndarray]:
         """(all as rows, (n,) bool those beside others)."""
@@ -208,9 +249,17 @@ class FittedEnsemble:
     def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""
         rows, beside = self._rows(asked)
-        alone = self._log_alone(rows)
+        alone, prior = self._log_alone(rows), self.weighed.prior
         slowdown, apart = np.zeros(len(rows)), np.zeros(len(rows))
-        known = beside & np.isfinite(alone)
+        new = np.zeros(len(rows), bool)
+        if prior is not None:
+            alone = alone + prior.log_covariates(asked)
+            workload, platform, _ = asked.recode(self.workload_names, self.platform_names)
+            new = (workload < 0) | (platform < 0)
+        if prior is not None and new.any():
+            some = asked.take(np.flatnonzero(new))
+            alone[new], slowdown[new] = prior.log_seconds(some), prior.log_company(some)
+        known = beside & np.isfinite(alone) & ~new
         slowdown[known], apart[known] = in_parts(self.log_slowdown, rows.take(known))
         return alone, slowdown, apart
 
@@ -254,6 +303,17 @@ class FittedEnsemble:
         kind = kinds_of(rows, w.sets_of_names, is_known)
         degree = np.minimum(rows.degree, w.weight.shape[1] - 1)
         return w.weight[kind, degree].T
+
+    def without_names(self, hidden: Sequence[str], prior: RunPrior) -> FittedEnsemble:
+        """The same, as if these workloads had never been met. prior: learned without their runs."""
+        w, gone = self.weighed, set(hidden)
+        kept = np.array([name not in gone for name in w.workload_names])
+        return self.with_weighed(
+            workload_names=tuple(n for n, k in zip(w.workload_names, kept, strict=True) if k),
+            workload_code=w.workload_code[kept],
+            counts=w.counts.without(gone),
+            prior=prior,
+        )
 
     def with_weighed(self, **changes: Any) -> FittedEnsemble:
         return replace(self, weighed=replace(self.weighed, **changes))

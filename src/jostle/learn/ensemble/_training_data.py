@@ -25,6 +25,7 @@ from jostle.learn.rules._solo_baseline import solo_runtimes, told_by_traces
 
 USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
 HERE = 0.6  # weight in the design of what a workload has on one platform only
+TIME_BLOCKS = 24  # of a log, that are left out as one
 DIGITS = 9  # to which means are told apart, so that the order of a sum does not matter
 
 
@@ -112,6 +113,18 @@ class CanonicalRuns:
         out = np.zeros(self.size[0] * self.size[1], bool)
         out[self.cell[self.degree == 0]] = True
         return out
+
+    @cached_property
+    def time_block(self) -> np.ndarray | None:
+        """(n,) which of TIME_BLOCKS equal parts of its time each run of a log began in; None for runs that
+        were measured by choice. In a log who ran beside whom is a matter of when, so that runs of the same
+        time tell of each other what a question about later ones cannot know."""
+        table = self.runs.table
+        if "node" not in table.column_names or table.column("measured_at").null_count:
+            return None
+        start = table.column("measured_at").cast("int64").to_numpy()
+        rank = np.argsort(np.argsort(start, kind="stable"), kind="stable")
+        return rank * TIME_BLOCKS // max(len(self), 1)
 
     @cached_property
     def error_of_guesses(self) -> float:

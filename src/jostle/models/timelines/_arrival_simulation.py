@@ -91,11 +91,13 @@ def no_newcomers() -> Newcomers:
 
 
 class Rates:
-    """Seconds that what was learned predicts for members of sets, each asked for once."""
+    """Seconds that what was learned predicts for members of sets, each asked for once: by its quick answers,
+    where it has any, as very many sets are asked about."""
 
     def __init__(self, fitted: Any) -> None:
         known = getattr(fitted, "predictor", fitted)
         self.fitted = fitted
+        self._predict = getattr(known, "quick_seconds", fitted.predict)
         self.names = tuple(known.workload_names), tuple(known.platform_names)
         self._seconds: dict[bytes, float] = {}
 
@@ -104,7 +106,7 @@ class Rates:
         known = asked.known_in(*self.names)
         seconds = np.full(len(asked), unknown)
         if known.any():
-            seconds[known] = self.fitted.predict(asked.take(np.flatnonzero(known)))
+            seconds[known] = self._predict(asked.take(np.flatnonzero(known)))
         return seconds
 
     def of(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -128,7 +130,7 @@ class Rates:
             present = some[:, 2:] >= 0
             offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int64)
             asked = Colocations(*self.names, some[:, 1], some[:, 0], offsets, some[:, 2:][present])
-            seconds = self.fitted.predict(asked)
+            seconds = self._predict(asked)
             self._seconds.update(zip((texts[n] for n in new), seconds.tolist(), strict=True))
         out = np.full((s, k), np.inf)
         each = np.array([self._seconds[key] for key in texts])

@@ -179,7 +179,8 @@ class Timelines:
         for beside in columns["corunners"]:
             if name in beside:
                 beside.remove(name)
-        return replace(self, colocations=Colocations.from_columns(**columns), beside_done=None)
+        rest = Colocations.from_columns(**columns, covariates=self.colocations.covariates)
+        return replace(self, colocations=rest, beside_done=None)
 
     def take(self, rows: Any) -> Timelines:
         """(k,) of the questions, in this order. rows: int64."""

@@ -54,6 +54,7 @@ _COLOCATION = object_of(
     workload=_NAME,
     platform=_NAME,
     corunners=list_of(_NAME),
+    covariates={"type": "object", "additionalProperties": {"type": ["number", "string"]}},
     stretches=list_of(_STRETCH),
     elapsed_seconds={"type": "number", "minimum": 0},
     done_ratio={"type": "number", "minimum": 0, "exclusiveMaximum": 1},

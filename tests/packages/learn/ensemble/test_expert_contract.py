@@ -40,6 +40,12 @@ def of_runs() -> Data:
     return Data.of(made_runs(programs=6, threes=6))
 
 
+def of_a_log() -> Data:
+    """Nothing ran alone."""
+    runs = made_runs(programs=6, threes=6)
+    return Data.of(runs.take(runs.colocations.number_of_corunners > 0))
+
+
 def of_traces() -> Data:
     return of_traced(traced_programs(5))
 
@@ -60,6 +66,7 @@ def of_probes() -> Data:
 
 
 WORLDS: dict[str, Callable[[], Data]] = {
+    "effects": of_a_log,
     "network": of_runs,
     "phases": of_traces,
     "probes": of_probes,

@@ -12,7 +12,7 @@ import pytest
 import jostle
 from jostle.cli import exit_code
 from jostle.data import Runs, add_runs
-from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import NotEnoughRuns, UsageError
 from jostle.learn import Data, Ensemble, FittedEnsemble, learn
 from jostle.learn.learners.stressors import Probes, mixture_weights
 from tests.limits import assert_closer, assert_not_farther, errors_of
@@ -294,10 +294,9 @@ def test_what_was_not_measured_is_typical_or_refused() -> None:
     unknown = learn(Probes(), Data(runs.take(~no_time)), seed=0).predict(asked)
     # A time alone is as others are on the platform.
     assert np.isfinite(unknown).all()
-    with pytest.raises(UnknownName, match="nobody"):
-        fitted.predict(
-            jostle.Colocations.from_columns(workload=["nobody"], platform=["p"], corunners=[["w1"]])
-        )
+    new = jostle.Colocations.from_columns(workload=["nobody"], platform=["p"], corunners=[["w1"]])
+    assert np.isfinite(fitted.predict(new)).all()
+    assert fitted.evidence(new).workload.tolist() == [0]
 
 
 def test_data_without_stressors_are_refused_with_names_that_would_do() -> None:

@@ -30,6 +30,7 @@ IN_SECONDS = PENALTIES[1::2]
 # How far S and G share their numbers: jobs that take turns wait alike for each other.
 ALIKE_IN_SECONDS = 0.9
 BY_EFFECTS = "process of effects"
+MOST_ENTRIES = 6_000  # co-runners of the rows, which a process compares one by one
 PROCESSES = ("process", BY_EFFECTS)
 MOST_FORM_ROWS = 6_000  # that forms are learned from
 
@@ -89,7 +90,7 @@ class ProductExpert(Restores):
         rows = len(campaign.rows)
         forms = [f"product {penalty:g}" for penalty in PENALTIES]
         forms += [f"product of seconds {penalty:g}" for penalty in IN_SECONDS]
-        if rows > MOST_ROWS or not self.processes:
+        if rows > MOST_ROWS or len(campaign.rows.corunner) > MOST_ENTRIES or not self.processes:
             return tuple(forms)
         return (*forms, *(PROCESSES[1:] if issparse(campaign.design) else PROCESSES))
 

@@ -1,0 +1,1 @@
+from ._effects_learner import NameEffects as NameEffects
