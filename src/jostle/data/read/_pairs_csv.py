@@ -219,7 +219,8 @@ def _row(
 ) -> tuple[Measurement | None, Measurement] | None:
     """(alone, where that is known, beside), or None where nothing was measured. Raises ValueError with the
     reason."""
-    text = {name: (row.get(name) or "").strip() for name in (*REQUIRED, *OPTIONAL)}
+    every = {name: row.get(name) for name in (*REQUIRED, *OPTIONAL)}
+    text = {name: "" if cell is None else str(cell).strip() for name, cell in every.items()}
     text["slowdown"] = _as_ratio(text["slowdown"], slowdowns)
     names = [text["target"], *(name.strip() for name in text["corunner"].split(separator))]
     if text["target"] and len(names) == 2 and is_nobody(names[1]) and text["corunner"]:
