@@ -172,7 +172,12 @@ class Calibration(Serializable):
         """Calibrate on the answers of fits that left the runs out (cross-conformal, Vovk 2015): all runs are
         learned from, and there is no exact theorem. most: co-runners of the runs; options: as the fields."""
         rows, residual = left_out.residuals.rows, left_out.residuals.undisturbed()
-        scale, used = ResidualScale.fit(rows, residual, names, left_out.runs.group)
+        # Errors about names that were never met are of another kind: they tell nothing of the others.
+        met = np.flatnonzero(left_out.runs.category != NEW_NAME)
+        some = rows.take(met), residual[met], names, left_out.runs.group[met]
+        scale, crossed = ResidualScale.fit(*some)
+        used = scale(rows)
+        used[met] = crossed
         runs = replace(left_out.runs, score=residual / used, residual=residual)
         return cls(scale, runs, most, is_crossed=True, **options)
 
@@ -301,7 +306,7 @@ class Calibration(Serializable):
         if not self.is_crossed:
             return out
         for is_alone in (False, True):
-            known = np.isin(r.category, ALONE) == is_alone
+            known = (np.isin(r.category, ALONE) == is_alone) | (r.category == NEW_NAME)
             here = np.isin(category, ALONE) == is_alone
             if known.any():
                 out[here] = max(float(r.residual[known].max()), 0.0)
@@ -383,7 +388,11 @@ class Calibration(Serializable):
         self, category: int, name_group: int
     ) -> tuple[list[CalibrationRuns], CalibrationRuns]:
         """(the calibration runs of each category alike, all of them)."""
-        like = [c for c in range(len(CATEGORIES)) if (c in ALONE) == (category in ALONE)]
+        like = [
+            c
+            for c in range(len(CATEGORIES))
+            if (c in ALONE) == (category in ALONE) and (c != NEW_NAME or category == NEW_NAME)
+        ]
         pools = [pool for c in like if len(pool := self._pool(c, name_group))]
         return pools, CalibrationRuns.concatenate(pools or [self.runs.take(np.zeros(0, int))])
 

@@ -297,7 +297,8 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
 def test_a_run_that_goes_on_is_bounded_by_those_that_last_as_long(late: float) -> None:
     """Without a log: of the runs that are still there as many end by their bound as it says."""
     beside = [[], ["w1"], ["w2"], ["w3"]] * 200
-    columns = {name: [one] * len(beside) for name, one in (("workload", "w0"), ("platform", "p"))}
+    names = (("workload", "w0"), ("platform", "p"))
+    columns: dict[str, Any] = {name: [one] * len(beside) for name, one in names}
     lawful = times(Colocations.from_columns(**columns, corunners=beside))
     shares = []
     for seed in range(12):

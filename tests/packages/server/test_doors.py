@@ -90,7 +90,8 @@ def test_verbs_about_a_model(
     ]
     assert printed(words, capsys) == expected
     assert text_of(service.post(f"/v1/{verb}", asked)) == expected
-    one = jostle.Colocations.from_columns(**{k: [v] for k, v in COLOCATION.items()})
+    columns: dict[str, Any] = {k: [v] for k, v in COLOCATION.items()}
+    one = jostle.Colocations.from_columns(**columns)
     if verb == "explain":
         answer = service.client.explain(one, level)
     else:

@@ -55,7 +55,8 @@ def test_a_question_may_name_its_session(start: Start, of_sessions: tuple[Any, P
             ratio = one["runtime_seconds"] / usual["items"][0]["runtime_seconds"]
             assert np.log(ratio) == pytest.approx(DAYS[0], abs=0.05)
     assert service.post("/v1/predict", {"items": [item]}) == usual
-    asked = jostle.Colocations.from_columns(**{name: [value] for name, value in item.items()})
+    columns: dict[str, Any] = {name: [value] for name, value in item.items()}
+    asked = jostle.Colocations.from_columns(**columns)
     day, client = model.in_session("day 0"), service.client
     assert client.predict(asked, session="day 0") == pytest.approx(day.predict(asked))
     bound = client.bound(asked, 0.8, session="day 0").seconds

@@ -266,7 +266,7 @@ class Colocations:
             tuple(self.workload_names[code] for code in self.corunner[start:stop]),
         )
 
-    def to_columns(self) -> dict[str, list]:
+    def to_columns(self) -> dict[str, Any]:
         """The columns `workload`, `platform` and `corunners` that from_columns takes."""
         flat = [self.workload_names[code] for code in self.corunner.tolist()]
         offsets = self.corunner_offsets.tolist()
