@@ -183,10 +183,15 @@ def _slashed(cell: str, order: str) -> datetime | None:
 
 
 def _named(cell: str) -> datetime | None:
+    """None for a moment without a year, which could be of any."""
+    text = " ".join(cell.split())
     for form in _NAMED:
+        has_year = "%Y" in form
         try:
-            moment = datetime.strptime(" ".join(cell.split()), form)
+            moment = datetime.strptime(
+                text if has_year else f"1904 {text}", form if has_year else f"%Y {form}"
+            )
         except ValueError:
             continue
-        return moment if moment.year > 1900 else None
+        return moment if has_year and moment.year > 1900 else None
     return datetime.fromisoformat(cell)
