@@ -328,8 +328,8 @@ class Model(Glance):
         """A new model that has learned these runs, too, without being fitted again: in milliseconds, not
         minutes. This one stays as it is.
 
-        runs: new ones, none of which it has learned before. Names that it has never met become known: by
-        their features where they have some, and by their runs. Bounds are calibrated anew for the new model,
+        runs: new ones; those that it knows by their run_id are passed over. Names that it has never met
+        become known: by their features where they have some, and by their runs. Bounds are calibrated anew,
         on the runs that were held out before and on a fifth of the new windows; those of names with few runs
         rest on how far off it is about known names taken as new ones (outcome `held_out_names`).
         chosen: the runs were chosen rather than drawn, such as those of `suggest`: bounds are calibrated on
