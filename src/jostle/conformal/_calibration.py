@@ -297,7 +297,9 @@ class Calibration(Serializable):
         none = ~np.isfinite(told.log_runtime)
         outcome[none], pool[none], log_bound[none] = "disconnected", NO_ANSWER, np.inf
         evidence = np.array(MEANING)[category]
-        return Bounds(np.exp(log_bound), outcome, pool, count, rank, level, evidence)
+        with np.errstate(over="ignore"):  # past what a number can hold there is no bound, either
+            seconds = np.exp(log_bound)
+        return Bounds(seconds, outcome, pool, count, rank, level, evidence)
 
     def _widest(self, category: np.ndarray, degree: np.ndarray) -> np.ndarray:
         """(n,) log seconds: the largest error that any category alike had, where fits that left the runs out

@@ -11,7 +11,7 @@ import pytest
 import jostle
 from jostle.cli import exit_code
 from jostle.data import read_profiles, write_profiles
-from jostle.errors import BadData, UnknownName
+from jostle.errors import BadData
 from jostle.gpu import applications_of
 from tests.packages.gpu.made_profiles import NAMES, profile_of
 from tests.packages.learn.simulation.learned_samples import simulated_seconds
@@ -61,10 +61,9 @@ def test_fit_learns_the_offset_and_bounds_hold(fleet: Path, tmp_path: Path) -> N
     model.save(tmp_path / "model")
     again = jostle.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(runs.colocations), model.predict(runs.colocations))
-    with pytest.raises(UnknownName, match="workload"):
-        model.predict(
-            jostle.Colocations.from_columns(workload=["x"], platform=["v100"], corunners=[[]])
-        )
+    new = jostle.Colocations.from_columns(workload=["x"], platform=["v100"], corunners=[[]])
+    assert model.evidence(new).workload.tolist() == [0]
+    assert np.isfinite(model.predict(new)).all()
 
 
 def test_safe(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
