@@ -118,12 +118,6 @@ class LeftOutRuns:
     def __len__(self) -> int:
         return len(self.runs)
 
-    def take(self, rows: np.ndarray) -> LeftOutRuns:
-        """Some of them, in ascending order."""
-        r = self.residuals
-        part = Residuals(r.rows.take(rows), r.residual[rows], r.error[rows], r.index[rows])
-        return LeftOutRuns(part, self.runs.take(rows))
-
     @staticmethod
     def concatenate(parts: Sequence[LeftOutRuns]) -> LeftOutRuns:
         """All of them, in order. At least one part."""

@@ -158,13 +158,6 @@ class RunPrior(Serializable):
         log = self.log_covariates(runs.colocations)
         return runs.with_one_company(runs.runtime_seconds / np.exp(log))
 
-    def put_on(self, runs: Runs) -> Runs:
-        """The inverse of taken_off."""
-        if not self.forms:
-            return runs
-        log = self.log_covariates(runs.colocations)
-        return runs.with_one_company(runs.runtime_seconds * np.exp(log))
-
 
 def fit_prior(
     runs: Runs, seed: int = 0, like: RunPrior | None = None, hidden: Collection[str] = ()
@@ -214,7 +207,7 @@ def fit_prior(
     variances = None if like is None else like.effects
     if forms:
         own = _covariate_design(forms, c, w, len(names[0]))
-        if like is not None or _pays(base, own, y, c.number_of_corunners, seed):
+        if like is not None or _pays(base, own, y, seed):
             base |= own
         else:
             forms = ()
@@ -294,9 +287,7 @@ def _covariate_design(
     return out
 
 
-def _pays(
-    base: dict[str, Block], own: dict[str, Block], y: np.ndarray, degree: np.ndarray, seed: int
-) -> bool:
+def _pays(base: dict[str, Block], own: dict[str, Block], y: np.ndarray, seed: int) -> bool:
     """Whether runs left out in turn are closer with covariates."""
     n = len(y)
     fold = np.random.default_rng([seed, 73]).permutation(n) % FOLDS
