@@ -305,7 +305,7 @@ def write(output: Path, only: str) -> None:
             command_files(folder)
             made_times(folder / "times.csv")
             columns = "--workload job --platform host --corunners others --runtime ms --unit ms"
-            run_command(f"import csv times.csv -o fleet {columns}", folder)
+            run_command(f"import --kind csv times.csv -o fleet {columns}", folder)
             record["command fit"] = run_command(
                 "fit fleet --method factorization -o model --seed 0", folder
             )

@@ -98,7 +98,7 @@ def tried(python: str, package: Path, model: Path, folder: Path) -> float:
     rows = [f"{job},p,{10 + number % 7}" for number in range(60) for job in ("a", "b")]
     table.write_text("\n".join(["job,host,ms", *rows, ""]))
     names = ("--workload", "job", "--platform", "host", "--runtime", "ms", "--unit", "ms")
-    run(jostle, "import", "csv", table, "-o", place / "fleet", *names)
+    run(jostle, "import", "--kind=csv", table, "-o", place / "fleet", *names)
     run(jostle, "runs", place / "fleet")
     for words, extra in ((("fit", place / "fleet", "-o", "m"), "fit"), (("tour",), "measure")):
         done = run(jostle, *words, check=False)

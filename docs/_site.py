@@ -106,6 +106,8 @@ def _command(command: Any, name: str, lines: list[str]) -> None:
         below = command.get_command(context, sub)
         if below is not None:
             _command(below, f"{name} {sub}", lines)
+    for kind in getattr(command, "kinds", ()):
+        _command(command.of_kind(kind), f"{name} --kind {kind}", lines)
 
 
 def _parameter(one: Any) -> str:

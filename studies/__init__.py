@@ -9,6 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
 from jostle._base.report import Report
 from studies.contract import Announced, Study
 
@@ -31,12 +35,28 @@ def study_of(name: str) -> Any:
     return getattr(import_module(module), kind)
 
 
-def application() -> Any:
-    """One command per study, its options those of its class."""
-    from jostle.cli.console import group_of, registered_commands
+class Studies(TyperGroup):
+    """A command for each study, imported when it is called for; its options are those of its class."""
 
-    commands = registered_commands(lambda: tuple(STUDIES), study_of, _run)
-    return group_of(commands, "The papers' protocols and figures.")
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(STUDIES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        from jostle.cli.console import command_of
+
+        if cmd_name not in STUDIES:
+            return None
+        app = typer.Typer(add_completion=False)
+        app.command(cmd_name)(command_of(study_of(cmd_name), _run))
+        return get_command(app)
+
+
+def application() -> Any:
+    """One command per study."""
+    text = "The papers' protocols and figures."
+    app = typer.Typer(cls=Studies, no_args_is_help=True, help=text, add_completion=False)
+    app.callback()(lambda: None)
+    return app
 
 
 def _run(study: Study) -> Report:

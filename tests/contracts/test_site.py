@@ -109,6 +109,8 @@ def test_every_command_and_option_says_what_it_is_for() -> None:
         if hasattr(command, "list_commands"):
             for sub in command.list_commands(context):
                 walk(command.get_command(context, sub), f"{name} {sub}")
+        for kind in getattr(command, "kinds", ()):
+            walk(command.of_kind(kind), f"{name} --kind {kind}")
 
     walk(application(), "jostle")
     walk(get_command(studies.application()), "studies")

@@ -19,7 +19,6 @@ from typer.main import get_command
 
 import studies
 from jostle.cli import exit_code
-from jostle.data import importer_names
 from jostle.learn import OfExperts, Prepared
 from tests.command_line import application
 from tests.packages.data.traces.profiles_samples import nsys
@@ -295,12 +294,11 @@ def test_commands_inside_the_text_are_there_with_their_options() -> None:
             if words[1] == "fit" and hasattr(command, "list_commands"):
                 command = command.get_command(click.Context(command), "factorization")
             taken = [command]
-            if words[1] == "import" and hasattr(command, "list_commands"):
+            if words[1] == "import":
                 # Of the kind that is told; else the file shows it, and a page has no file.
                 told = words[words.index("--kind") + 1] if "--kind" in words else None
-                kinds = [told] if told else importer_names()
-                taken = [command.get_command(click.Context(command), kind) for kind in kinds]
-                options.add("--kind")
+                kinds = [told] if told in command.kinds else command.kinds
+                taken = [command.of_kind(kind) for kind in kinds]
             options |= {
                 o for one in taken for p in one.params for o in (*p.opts, *p.secondary_opts)
             }

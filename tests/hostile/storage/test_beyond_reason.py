@@ -59,7 +59,7 @@ def test_a_packed_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: byte
     path = tmp_path / "jobs.csv.gz"
     head = b"JobID,JobName,NodeList,Start,End,State\n"
     path.write_bytes(gzip.compress(head + end * ((1 << 24) // len(end))))
-    done = jostle("import", "jobs", str(path), "-o", str(tmp_path / "d"))
+    done = jostle("import", "--kind=jobs", str(path), "-o", str(tmp_path / "d"))
     assert done.exit_code != 0
     assert "times its size" in done.output
     assert not Dataset(tmp_path / "d").exists
@@ -71,7 +71,7 @@ COLUMNS = ("--workload", "name", "--platform", "name", "--runtime", "name", "--u
 @pytest.mark.parametrize("words", [("parquet", *COLUMNS), ("jobs",)])
 def test_imports(bomb: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     kind, *more = words
-    done = jostle("import", kind, str(bomb), *more, "-o", str(tmp_path / "d"))
+    done = jostle("import", f"--kind={kind}", str(bomb), *more, "-o", str(tmp_path / "d"))
     assert done.exit_code != 0
     assert "which no table does" in done.output
     assert not Dataset(tmp_path / "d").exists

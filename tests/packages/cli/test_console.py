@@ -58,7 +58,7 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_that_a_person_does_has_a_command() -> None:
-    for name in ("tour", "measure", "trace", "import csv", "runs", "fit"):
+    for name in ("tour", "measure", "trace", "import", "runs", "fit"):
         assert name in COMMANDS
     for name in ("predict", "evaluate", "forecast", "safe", "place safe"):
         assert name in COMMANDS
@@ -67,7 +67,7 @@ def test_all_that_a_person_does_has_a_command() -> None:
 def test_commands_that_pages_name_are_there() -> None:
     top = {command.split()[0] for command in COMMANDS}
     groups = {command.split()[0] for command in COMMANDS if " " in command}
-    groups -= {*COMMANDS, "import"}  # a file may stand in the place of a kind
+    groups -= {*COMMANDS}
     for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
         for first, second in re.findall(
             r"[`\n] *jostle ([a-z]+)(?: ([a-z][a-z-]+))?", path.read_text("utf-8")

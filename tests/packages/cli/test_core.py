@@ -103,7 +103,7 @@ def test_commands_that_answer_need_only_the_core(model: Path, tmp_path: Path) ->
     named = ["--workload", "job", "--platform", "host", "--runtime", "ms", "--unit", "ms"]
     lines = [
         ["--help"],
-        ["import", "csv", str(table), "-o", str(tmp_path / "fleet"), *named],
+        ["import", "--kind=csv", str(table), "-o", str(tmp_path / "fleet"), *named],
         ["runs", str(tmp_path / "fleet")],
         ["predict", str(model), "-w", "w00", "-p", "p00", "-b", "w01", "-c", "0.5"],
         ["predict", "--why", str(model), "-w", "w00", "-p", "p00", "-b", "w01"],

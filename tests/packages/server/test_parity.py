@@ -21,9 +21,8 @@ ROWS = [
     if line.startswith("| ") and "---" not in line
 ][1:]
 PYTHON, SHELL, HTTP = 1, 2, 3
-# Of the service itself, not of workloads; and the shell's ways to one verb: importers.
+# Of the service itself, not of workloads.
 ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
-FAMILIES = ("jostle import",)
 OF_THEMSELVES = {
     "predict_and_bound",
     "facts",
@@ -85,7 +84,7 @@ def test_python() -> None:
 
 
 def commands(command: Any, name: str) -> set[str]:
-    if name in FAMILIES or not hasattr(command, "list_commands"):
+    if not hasattr(command, "list_commands"):
         return {name}
     subs = command.list_commands(None)
     return {
@@ -96,7 +95,7 @@ def commands(command: Any, name: str) -> set[str]:
 def test_shell() -> None:
     there = commands(application(), "jostle")
     assert there - named(SHELL) == set()
-    assert named(SHELL) - there - {"jostle import csv"} == set()
+    assert named(SHELL) - there == set()
 
 
 def test_http(tmp_path: Path) -> None:

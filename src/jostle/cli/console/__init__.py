@@ -12,5 +12,3 @@ from jostle.cli.console._program_words import started as started
 from jostle.cli.console._program_words import words_of as words_of
 from jostle.cli.console._progress_bars import fit_progress as fit_progress
 from jostle.cli.console._progress_bars import progress_bar as progress_bar
-from jostle.cli.console._registered import group_of as group_of
-from jostle.cli.console._registered import registered_commands as registered_commands

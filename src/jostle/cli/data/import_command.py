@@ -1,22 +1,39 @@
-"""`jostle import`: bring measurements from elsewhere into a dataset. One command for each importer."""
+"""`jostle import`: bring measurements from elsewhere into a dataset, by the importer of their kind."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
+from jostle._base.option_fields import Positional, options_of
 from jostle._base.report import Report
-from jostle.cli.console import as_typed, group_of, note, registered_commands
+from jostle.cli.console import as_typed, command_of, flags_of, note
 from jostle.cli.console._shared_options import DatasetOutput
 from jostle.data import importer_named, importer_names, kind_of
-from jostle.errors import BadData
+from jostle.errors import BadData, JostleError, UsageError
 from jostle.operations import imported_report, log_report, profile_report, traces_report
 
 if TYPE_CHECKING:
     from jostle.data import Imported, Importer, TableQuestion
+
+
+@dataclass(frozen=True)
+class AnyFile:
+    """Bring measurements from elsewhere into a dataset: jostle import FILE -o DATASET.
+
+    A file's kind is seen, or --kind says it; jostle import --kind KIND --help has its options.
+    """
+
+    file: Annotated[Path, "The file.", Positional()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +41,9 @@ class ImportCommand:
     """What every importer takes besides its own options."""
 
     output: DatasetOutput
+    kind: Annotated[
+        str | None, f"What the file is: {', '.join(importer_names())}.  [default: as it shows]"
+    ] = None
     fix: Annotated[
         tuple[Literal["all", "names", "units", "corunners", "none"], ...],
         "What is mended without being asked: names that differ in case or blanks, units that are a "
@@ -84,24 +104,47 @@ def _confirmed(question: TableQuestion) -> bool:
     return typer.confirm(f"{question.remedy[0].upper()}{question.remedy[1:]}?", err=True)
 
 
-class _OneImport(registered_commands(importer_names, importer_named, _import, ImportCommand)):
-    """`jostle import FILE`, of the kind that --kind says or the file shows; a kind's name may stand first."""
+class ImportOfKind(TyperCommand):
+    """Has the options of the kind that --kind says or the file shows; its own are those of every kind."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in importer_names() and args[0] != "--help":
-            told = [args[at + 1] for at, word in enumerate(args[:-1]) if word == "--kind"]
-            told += [word.partition("=")[2] for word in args if word.startswith("--kind=")]
-            rest = [word for word in args if word != "--kind" and not word.startswith("--kind=")]
-            if "--kind" in args:
-                rest.remove(told[0])
-            file = next((word for word in rest if not word.startswith("-")), "")
-            args = [told[0] if told else kind_of(file), *rest]
-        return super().resolve_command(ctx, args)
+    @property
+    def kinds(self) -> Sequence[str]:
+        return importer_names()
+
+    def make_context(self, info_name: str | None, args: list[str], **rest: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        told = [after for word, after in pairwise(args) if word == "--kind"]
+        told += [word.partition("=")[2] for word in args if word.startswith("--kind=")]
+        if kind := told[0] if told else (file := _file(args)) and kind_of(file):
+            return self.of_kind(kind).make_context(info_name, args, **rest)
+        return super().make_context(info_name, args or ["--help"], **rest)
+
+    @staticmethod
+    def of_kind(name: str) -> Any:
+        """The command for files of one kind. Raises UnknownName."""
+        app = typer.Typer(add_completion=False)
+        app.command()(command_of((importer_named(name), ImportCommand), _import))
+        return get_command(app)
 
 
-import_ = group_of(
-    _OneImport,
-    "Bring measurements from elsewhere into a dataset: jostle import FILE -o DATASET.  A file's kind is "
-    "seen, or --kind says it; jostle import KIND --help has its options.",
-    context_settings={"ignore_unknown_options": True},
-)
+def _file(args: Sequence[str]) -> str:
+    """The first word that is no option's. Raises UsageError for an option that no kind has."""
+    kinds: list[type] = [ImportCommand]
+    for name in importer_names():
+        with suppress(JostleError):  # of another package, that cannot be loaded
+            kinds.append(importer_named(name))
+    options = [option for kind in kinds for option in options_of(kind)]
+    takes = {flag: one.kind is not bool for one in options for flag in flags_of(one)}
+    words = iter(args)
+    for word in words:
+        flag = word.partition("=")[0]
+        if not word.startswith("-") or word == "-":
+            return word
+        if flag.startswith("--") and flag not in (*takes, "--json", "--help"):
+            raise UsageError(f"no kind of import has an option {flag}")
+        if takes.get(word):
+            next(words, None)
+    return ""
+
+
+import_ = typer.Typer(add_completion=False)
+import_.command("import", cls=ImportOfKind)(command_of((AnyFile, ImportCommand), _import))

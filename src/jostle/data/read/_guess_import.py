@@ -86,7 +86,7 @@ def import_command(path: Path) -> str:
     file = shlex.quote(str(path))
     folder = shlex.quote(path.stem)
     if {"JobID", "NodeList"} <= set(names):
-        return f"jostle import sacct {file} -o {folder}"
+        return f"jostle import {file} --kind sacct -o {folder}"
     fits: dict[str, str] = {}
     for key, pattern in _LIKE.items():
         left = [name for name in names if name not in fits.values()]
@@ -99,7 +99,7 @@ def import_command(path: Path) -> str:
     runtime = fits.get("runtime", "")
     unit = next((unit for unit, pattern in _UNITS if re.search(pattern, runtime, re.I)), None)
     unit = unit or ("s" if re.search(r"sec|_s$", runtime, re.I) else "UNIT")
-    words = ["jostle import", "parquet" if delimiter is None else "csv", file]
+    words = ["jostle import", file, "--kind", "parquet" if delimiter is None else "csv"]
     words += [f"--{key} {shlex.quote(fits.get(key, 'COLUMN'))}" for key in ("workload", "runtime")]
     words += [f"--unit {unit}"]
     words += [

@@ -12,7 +12,7 @@ GROUP = "jostle.importers"
 class Importer(Protocol):
     """A frozen dataclass of options whose class an entry point of the group `jostle.importers` names.
 
-    Its fields, `Annotated[type, "help", ...]`, are the options of the command `jostle import NAME`, and its
+    Its fields, `Annotated[type, "help", ...]`, are options of `jostle import --kind NAME`, and its
     docstring is the command's help.
     """
 

@@ -1,4 +1,4 @@
-"""Recordings of other tools as importers: the options of `jostle import perf` and `jostle import profile`."""
+"""Recordings of other tools as importers: the kinds `perf` and `profile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service's own data as importers: the options of `jostle import prometheus` and `jostle import series`."""
+"""A service's own data as importers: the kinds `prometheus` and `series`."""
 
 from __future__ import annotations
 

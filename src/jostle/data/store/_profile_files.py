@@ -90,7 +90,7 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
         raise UnreadableFile(
             "the folder holds no profiles of accelerators",
             where=str(folder),
-            fix="Bring some in with jostle import profile FILE -o FOLDER.",
+            fix="Bring some in with jostle import FILE -o FOLDER.",
         )
     names = tasks.column("run_id").to_numpy()
     profiles = {}

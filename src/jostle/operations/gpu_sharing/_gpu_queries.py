@@ -35,7 +35,7 @@ class FitQuestion:
     together), 3: runs were measured and no bound is valid."""
 
     dataset: Annotated[
-        Path, "A folder with solo profiles (see jostle import profile).", Positional()
+        Path, "A folder with solo profiles (see jostle import --kind profile).", Positional()
     ]
     service: Annotated[
         str | None, "The service whose latency must hold.  [default: each in turn]"

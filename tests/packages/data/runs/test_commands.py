@@ -32,14 +32,14 @@ def test_csv_to_summary(tmp_path: Path) -> None:
         BadRows,
         r"bench\.csv: 1 of 3 rows[\s\S]*line 4",
         "import",
-        "csv",
+        "--kind=csv",
         file,
         "-o",
         folder,
         *NAMED,
     )
     assert not folder.exists()
-    result = jostle("import", "csv", file, "-o", folder, *NAMED, "--drop-bad", "--json")
+    result = jostle("import", "--kind=csv", file, "-o", folder, *NAMED, "--drop-bad", "--json")
     document = json.loads(result.stdout)
     assert document["schema"] == "import/v1"
     assert (document["runs"], document["alone"], document["rejected"]) == (2, 1, 1)
@@ -52,11 +52,13 @@ def test_csv_to_summary(tmp_path: Path) -> None:
     assert len(document["version"]) == 16
     text = jostle("runs", folder).stdout
     assert "1 alone, 1 with 2" in text
-    assert_fails(BadRows, "already", "import", "csv", file, "-o", folder, *NAMED, "--drop-bad")
+    assert_fails(
+        BadRows, "already", "import", "--kind=csv", file, "-o", folder, *NAMED, "--drop-bad"
+    )
 
 
 def test_people_are_told_what_was_set_aside(tmp_path: Path) -> None:
-    result = jostle("import", "csv", "-", "-o", tmp_path, *NAMED, "--drop-bad", stdin=CSV)
+    result = jostle("import", "--kind=csv", "-", "-o", tmp_path, *NAMED, "--drop-bad", stdin=CSV)
     assert "2 runs from <stdin>" in result.stdout
     assert "row 4" in result.stderr
     assert "row 4" not in result.stdout
@@ -69,7 +71,7 @@ def test_errors_are_raised_for_the_application_to_say(tmp_path: Path) -> None:
         UsageError,
         "hours",
         "import",
-        "csv",
+        "--kind=csv",
         "-",
         "-o",
         tmp_path,
@@ -87,9 +89,11 @@ def test_a_remark_names_the_option_to_use(tmp_path: Path) -> None:
     file = tmp_path / "bench.csv"
     file.write_text("\n".join(["name,host,with,us", *rows, ""]))
     without = [word for word in NAMED if word not in ("--corunners", "with")]
-    told = jostle("import", "csv", file, "-o", tmp_path / "a", *without).stderr
+    told = jostle("import", "--kind=csv", file, "-o", tmp_path / "a", *without).stderr
     assert "with 'with' as --corunners." in told
     assert "`" not in told
-    told = jostle("import", "csv", file, "-o", tmp_path / "b", *NAMED, "--separator", ",").stderr
+    told = jostle(
+        "import", "--kind=csv", file, "-o", tmp_path / "b", *NAMED, "--separator", ","
+    ).stderr
     assert "with that --separator." in told
     assert "?." not in told

@@ -70,7 +70,7 @@ def test_nothing_to_say() -> None:
 
 def test_on_the_command_line(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv")
-    words = ["import", "csv", str(path), "-o", str(tmp_path / "d"), "--workload", "job"]
+    words = ["import", "--kind=csv", str(path), "-o", str(tmp_path / "d"), "--workload", "job"]
     words += ["--runtime", "wall", "--unit", "s", "--platform", "host"]
     for line in (words, ["runs", str(tmp_path / "d")]):
         done = command(*line)

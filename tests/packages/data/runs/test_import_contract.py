@@ -168,7 +168,7 @@ def test_the_command_writes_all_or_nothing(tmp_path: Path, name: str) -> None:
         path = example.given(written(name, inside, content))
         before = {file: file.read_bytes() for file in inside.rglob("*") if file.is_file()}
         place = path[0] if isinstance(path, tuple) else path
-        done = jostle("import", example.name, place, *options, "-o", out, "--json")
+        done = jostle("import", f"--kind={example.name}", place, *options, "-o", out, "--json")
         assert (done.exit_code == 0) == (content is whole) == out.exists(), done.output
         assert "Traceback" not in done.output
         assert before == {file: file.read_bytes() for file in inside.rglob("*") if file.is_file()}

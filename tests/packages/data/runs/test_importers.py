@@ -42,10 +42,10 @@ class Ticks:
 def test_an_importer_of_another_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     points = "[jostle.importers]\nticks = jostle_ticks:Ticks\n"
     install(monkeypatch, tmp_path / "site", "jostle_ticks", CODE, points)
-    assert "Import ticks." in command("import", "--help").stdout
+    assert "Import ticks." in command("import", "--kind", "ticks", "--help").stdout
     words = [
         "import",
-        "ticks",
+        "--kind=ticks",
         "--workload",
         "w",
         "--times",

@@ -479,3 +479,12 @@ def test_a_kind_may_be_said_and_what_nothing_tells_is_asked(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="nothing tells what"):
         kind_of(str(path))
     assert_fails(UsageError, "nothing tells", "import", str(path), "-o", str(tmp_path / "no"))
+    assert_fails(UsageError, "Missing argument", "import", "-o", str(tmp_path / "no"))
+    assert_fails(UsageError, "has an option --nonsense", "import", "--nonsense", str(path))
+
+
+def test_a_word_of_an_option_before_the_file_is_not_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(pbs(made_jobs(2, 40)), "utf-8")
+    run("import", "-o", str(tmp_path / "d"), "--timezone", "UTC", str(path))
+    assert read_runs(tmp_path / "d")

@@ -270,7 +270,7 @@ def test_the_commands_tell_what_was_made(tmp_path: Path) -> None:
         for i in range(60)
     ]
     path.write_text(HEADER + "\n".join(lines) + "\n", "utf-8")
-    command = ["import", "sacct", str(path), "-o", str(tmp_path / "fleet"), "--json"]
+    command = ["import", "--kind=sacct", str(path), "-o", str(tmp_path / "fleet"), "--json"]
     answer = run(*command)
     document = json.loads(answer.stdout)
     assert document["schema"] == "import_log/v1"
@@ -283,7 +283,13 @@ def test_the_commands_tell_what_was_made(tmp_path: Path) -> None:
     assert document["on_one_node"] == document["sets"] > 0  # each name is on one node
     assert document["stretches"] > 1
     path.with_suffix(".csv").write_text("job,start\n1,2026-01-01\n", "utf-8")
-    command = ["import", "jobs", str(path.with_suffix(".csv")), "-o", str(tmp_path / "other")]
+    command = [
+        "import",
+        "--kind=jobs",
+        str(path.with_suffix(".csv")),
+        "-o",
+        str(tmp_path / "other"),
+    ]
     assert_fails(BadData, "node or host or hostname", *command)
     # Once more, with another rule: what is there stays.
     again = SacctImport(path, "{User}").read().write(tmp_path / "fleet")[0]

@@ -53,7 +53,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_nothing_is_imported_before_somebody_answers(table: Path, tmp_path: Path) -> None:
-    done = jostle("import", "csv", table, *COLUMNS, "-o", tmp_path / "data")
+    done = jostle("import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "data")
     assert done.exit_code == 4
     assert not (tmp_path / "data").exists()
     for words in (
@@ -69,7 +69,14 @@ def test_nothing_is_imported_before_somebody_answers(table: Path, tmp_path: Path
 def test_what_is_mended_is_what_was_true(tmp_path: Path) -> None:
     true = write_mess(tmp_path / "times.csv")
     done = jostle(
-        "import", "csv", tmp_path / "times.csv", *COLUMNS, "-o", tmp_path / "d", "--fix", "all"
+        "import",
+        "--kind=csv",
+        tmp_path / "times.csv",
+        *COLUMNS,
+        "-o",
+        tmp_path / "d",
+        "--fix",
+        "all",
     )
     assert done.exit_code == 0
     assert "done: 4 runtimes a thousand times or more off" in done.stderr
@@ -84,8 +91,8 @@ def test_what_is_mended_is_what_was_true(tmp_path: Path) -> None:
 
 
 def test_only_what_was_named_is_mended(table: Path, tmp_path: Path) -> None:
-    jostle("import", "csv", table, *COLUMNS, "-o", tmp_path / "a", "--fix", "names")
-    jostle("import", "csv", table, *COLUMNS, "-o", tmp_path / "b", "--fix", "none")
+    jostle("import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "a", "--fix", "names")
+    jostle("import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "b", "--fix", "none")
     one, other = (Dataset(tmp_path / name).read() for name in "ab")
     assert len(one) == len(other) == 120
     assert len(one.colocations.workload_names) == 4  # cron
@@ -133,7 +140,7 @@ def test_features_follow_their_names(tmp_path: Path) -> None:
 
 def test_rows_set_aside_come_back(table: Path, tmp_path: Path) -> None:
     path = tmp_path / "d"
-    jostle("import", "csv", table, *COLUMNS, "-o", path, "--fix", "names")
+    jostle("import", "--kind=csv", table, *COLUMNS, "-o", path, "--fix", "names")
     dataset = Dataset(path)
     before, version = dataset.read(), dataset.version()
     done = jostle("runs", path, "--set-aside", "5", "--set-aside", "7", "--reason", "a broken fan")
@@ -182,7 +189,7 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
 def test_a_table_names_its_import(tmp_path: Path, header: str, command: str) -> None:
     path = tmp_path / "times.csv"
     path.write_text(header + "\n")
-    assert import_command(path) == f"jostle import csv {path} {command} -o times"
+    assert import_command(path) == f"jostle import {path} --kind csv {command} -o times"
     done = jostle("runs", path)
     assert done.exit_code == 2
     assert command in done.output
@@ -191,4 +198,4 @@ def test_a_table_names_its_import(tmp_path: Path, header: str, command: str) -> 
 def test_a_log_names_its_import(tmp_path: Path) -> None:
     path = tmp_path / "sacct.txt"
     path.write_text("JobID|User|JobName|NodeList|Start|End|State\n")
-    assert import_command(path) == f"jostle import sacct {path} -o sacct"
+    assert import_command(path) == f"jostle import {path} --kind sacct -o sacct"

@@ -118,7 +118,7 @@ def test_the_command_takes_counters(tmp_path: Path, capsys: pytest.CaptureFixtur
     trace, counters = tmp_path / "t.csv", tmp_path / "ncu.csv"
     trace.write_text(STATS)
     counters.write_text(NCU_LONG)
-    asked = ["import", "profile", str(trace), "-o", str(tmp_path / "fleet")]
+    asked = ["import", "--kind=profile", str(trace), "-o", str(tmp_path / "fleet")]
     assert exit_code([*asked, "--counters", str(counters)]) == 0
     capsys.readouterr()
     (found,) = read_profiles(tmp_path / "fleet").values()

@@ -94,7 +94,7 @@ def test_the_command_imports_a_run(tmp_path: Path, capsys) -> None:
 
     file = tmp_path / "run.csv"
     file.write_text(LINES)
-    words = ["import", "perf", str(file), "-o", str(tmp_path / "data"), "--workload", "w"]
+    words = ["import", "--kind=perf", str(file), "-o", str(tmp_path / "data"), "--workload", "w"]
     assert exit_code([*words, "--platform", "p", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["runs"][0]["instructions"] == 1000

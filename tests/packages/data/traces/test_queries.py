@@ -63,7 +63,7 @@ def test_steps_by_gaps_and_by_other_marks(tmp_path: Path) -> None:
 
 
 def test_import_takes_one_query_and_says_so(tmp_path: Path, capsys) -> None:
-    ask = ["import", "profile", str(trace(tmp_path)), "--gpu", "A100"]
+    ask = ["import", "--kind=profile", str(trace(tmp_path)), "--gpu", "A100"]
     assert exit_code([*ask, "-o", str(tmp_path / "set"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tasks"] == {"htod": 1, "kernel": 2}
     assert exit_code([*ask, "-o", str(tmp_path / "all"), "--queries", "whole", "--json"]) == 0

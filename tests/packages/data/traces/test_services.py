@@ -295,7 +295,7 @@ def test_from_files_to_a_forecast_by_commands(
         "-o",
         str(tmp_path / "days"),
     ]
-    assert exit_code(["import", "prometheus", str(file), *words]) == 0
+    assert exit_code(["import", "--kind=prometheus", str(file), *words]) == 0
     assert "began anew 1 times" in capsys.readouterr().err
     assert len(read_traces(tmp_path / "days")) == 10
     asked = ["forecast", str(tmp_path / "days"), "--at", "21600", "--at", "64800"]

@@ -39,7 +39,7 @@ def test_from_perf_to_a_prediction(tmp_path: Path, capsys: pytest.CaptureFixture
     def add(program: str, slow: float, other: str = "") -> None:
         file = tmp_path / f"{program}-{other}.csv"
         file.write_text(lines(program, slow))
-        words = ["import", "perf", str(file), "-o", data, "--platform", "p", "--whole"]
+        words = ["import", "--kind=perf", str(file), "-o", data, "--platform", "p", "--whole"]
         words += ["--workload", program, "--run-id", file.stem]
         if other:
             words += ["--beside", other, "--window", "".join(sorted(program + other))]
