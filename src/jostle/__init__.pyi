@@ -16,6 +16,7 @@ from .data import Runs as Runs
 from .data import read_runs as read_runs
 from .errors import JostleError as JostleError
 from .learn import Data as Data
+from .learn import Ensemble as Ensemble
 from .learn import read as read
 from .learn.learners.bags import Bag as Bag
 from .learn.learners.counters import Alignment as Alignment
@@ -23,6 +24,7 @@ from .learn.learners.latent_factors import Slowdown as Slowdown
 from .learn.learners.network import Factorization as Factorization
 from .learn.learners.simulation import Accelerator as Accelerator
 from .learn.learners.stressors import Probes as Probes
+from .models import DriftWatch as DriftWatch
 from .models import Model as Model
 from .models import Timelines as Timelines
 from .models import fit as fit

@@ -95,6 +95,8 @@ def _cells(found: np.ndarray) -> list[str]:
 def one(model: Any, make: Any, kind: str, where: str, seed: int) -> tuple[float, ...]:
     """(runs that changed until the first sign, until told; coverage before, until told, from then on, over
     all that changed, of the model's own bounds; ratio of the bounds; drifts told elsewhere)."""
+    from jostle.models import DriftWatch
+
     n = LENGTH[where]
     stream, random, at = make(n), np.random.default_rng([seed, 7]), np.arange(n)
     device = devices_of(stream)
@@ -102,7 +104,7 @@ def one(model: Any, make: Any, kind: str, where: str, seed: int) -> tuple[float,
     inside = device == name if where == "one device" else np.ones(n, bool)
     on = inside & (at >= n // 3)
     factor = np.where(on, change(kind, n, random), 1.0)
-    watch, runs = model.watch(CONFIDENCE), scaled(stream, factor)
+    watch, runs = DriftWatch(model, CONFIDENCE), scaled(stream, factor)
     own = model.bound(runs.colocations, CONFIDENCE).seconds
     given, adapts = [], []
     for first in range(0, n, BATCH):

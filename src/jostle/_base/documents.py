@@ -10,13 +10,13 @@ import dataclasses
 import math
 import types
 import typing
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jostle._base.report import Report, finite
+from jostle._base.report import Report, Reported, finite
 
 MOST_NOTES = 20
 LONGEST = 300  # characters of a sentence
@@ -44,7 +44,7 @@ class AnswerDocument(Record):
         return {"schema": self.schema, "model": self.model} | super().to_document()
 
 
-class VerbAnswer(AnswerDocument, ABC):
+class VerbAnswer(AnswerDocument, Reported):
     """What a verb answers: people have it as a report."""
 
     @abstractmethod

@@ -125,26 +125,55 @@ class Report:
         """The tables and lines as plain text."""
         return "\n".join(p.to_text() if isinstance(p, Table) else p for p in self.tables)
 
+    def to_html(self) -> str:
+        """Make HTML of the tables and lines; names in it show as text."""
+        return "".join(
+            p.to_html() if isinstance(p, Table) else f"<p>{escape(p)}</p>" for p in self.tables if p
+        )
+
+
+class Reported(ABC):
+    """Show an object as its report, as text and in a notebook."""
+
+    @abstractmethod
+    def report(self) -> Report:
+        """Return what people read."""
+
+    def __repr__(self) -> str:
+        return str(self.report())
+
+    def _repr_html_(self) -> str:
+        return self.report().to_html()
+
 
 class Glance(ABC):
     """Shows itself in a line, and in a notebook as a small table, by its facts."""
 
     @abstractmethod
-    def facts(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """(name, text) of what one wants to know at a glance."""
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({', '.join(f'{name}: {text}' for name, text in self.facts())})"
+            f"{type(self).__name__}({', '.join(f'{name}: {text}' for name, text in self._facts())})"
         )
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
             f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for name, text in self.facts()
+            for name, text in self._facts()
         )
         return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
+
+
+class PictureMenu(Glance):
+    """List the pictures that an object can draw."""
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Name each picture, and say what it shows."""
+        draw = [(name, one) for name, one in vars(type(self)).items() if not name.startswith("_")]
+        return [(n, re.split(r"[.;:]\s", " ".join((f.__doc__ or "").split()))[0]) for n, f in draw]
 
 
 def finite(value: Any) -> Any:

@@ -33,7 +33,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 import numpy as np
 
 from jostle._base.untrusted import require_regular
-from jostle.errors import BadData, NotPermitted, UnreadableFile
+from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError
 
 _BLANK = "0" * 64  # stands where the checksum will, while it is taken
 _ATTEMPTS = 50
@@ -62,7 +62,8 @@ def write_document(
 ) -> None:
     """only_over: the checksum of the document that has to be there, `` for none; any unless given.
 
-    Raises NotPermitted where the disk does not take it, or another document is there.
+    Raises UsageError if a dataset lies in the folder, NotPermitted where the disk does not take it, or
+    another document is there.
     """
     from safetensors.numpy import save as to_bytes
 
@@ -70,6 +71,12 @@ def write_document(
     from jostle._base.files import errors_explained, make_folder, sweep, write_whole
 
     folder = Path(path)
+    if next(folder.glob("*/*.parquet"), None) is not None:
+        raise UsageError(
+            f"a dataset lies in this folder: no {stem} is written into it",
+            where=str(folder),
+            fix=f"Give the {stem} a folder of its own.",
+        )
     content = to_bytes(dict(arrays))
     digest = hashlib.sha256(content).hexdigest()
     name = f"{stem}-{digest[:16]}.safetensors"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jostle._base.report import Glance, duration
+from jostle._base.tabular import Tabular
 from jostle.conformal._conformal_rank import conformal_rank, rank_by_weight, window_weights
 
 OUTCOMES = {
@@ -62,13 +63,13 @@ CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_SES
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds(Glance):
+class Bounds(Tabular, Glance):
     """Upper bounds for n co-locations.
 
     seconds: (n,) float64, +inf where none is valid. outcome: (n,) text, a key of OUTCOMES.
     pool: (n,) text, the calibration pool used. n, rank: (n,) int64, the pool's calibration runs and
     the rank of the score used among them (above n: none). evidence: (n,) text, how much was measured of
-    the names.
+    the names. index: of the DataFrame that was asked about, which `to_pandas` keeps.
     """
 
     seconds: np.ndarray
@@ -78,13 +79,15 @@ class Bounds(Glance):
     rank: np.ndarray
     confidence: float
     evidence: np.ndarray
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def take(self, rows: np.ndarray) -> Bounds:
+    def take(self, indices: Any) -> Bounds:
         """Those of m rows."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in _BY_ROW})
+        index = None if self.index is None else self.index[indices]
+        return replace(self, index=index, **{n: getattr(self, n)[indices] for n in _BY_ROW})
 
     def put(self, rows: np.ndarray, other: Bounds) -> Bounds:
         """With m rows from another, which has as many."""
@@ -95,7 +98,7 @@ class Bounds(Glance):
         }
         return replace(self, **{name: column[at] for name, column in both.items()})
 
-    def facts(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """How many there are, how they came out, and how long they are."""
         facts = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         outcomes, times = np.unique(self.outcome, return_counts=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from jostle._base.confidence import exact_confidence
 from jostle._base.report import Glance
+from jostle._base.tabular import Tabular
 from jostle.conformal import OUTCOMES
 from jostle.data import RAGGED, Colocations, read_rows, write_table
 from jostle.data.tables import cells
@@ -26,7 +27,7 @@ _ANSWERED = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
 
 
 @dataclass(frozen=True, repr=False)
-class AnsweredTable(Glance):
+class AnsweredTable(Tabular, Glance):
     """One answer for each of n rows, in their order.
 
     asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
@@ -51,11 +52,12 @@ class AnsweredTable(Glance):
     reason: np.ndarray
     confidence: float
     ignored: tuple[str, ...] = ()
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.asked)
 
-    def facts(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """How many rows, and what became of them."""
         facts = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         names, times = np.unique(self.status.astype(str), return_counts=True)
@@ -83,10 +85,16 @@ class AnsweredTable(Glance):
         columns = self.columns()
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def to_table(self) -> pa.Table:
-        """An Arrow table; `.to_pandas()` and `polars.from_arrow` make it one of theirs."""
-        import pyarrow as pa
+    def take(self, indices: Any) -> AnsweredTable:
+        """Select rows. indices: (m,) row numbers, or an (n,) boolean mask."""
+        at = np.arange(len(self))[indices].reshape(-1)
+        lists = {n: [getattr(self, n)[i] for i in at] for n in ("asked", "numbers", "corunners")}
+        arrays = {n: v[at] for n, v in vars(self).items() if isinstance(v, np.ndarray)}
+        index = None if self.index is None else self.index[at]
+        return replace(self, **lists, **arrays, index=index)
 
+    def to_table(self) -> pa.Table:
+        """Return an Arrow table; `polars.from_arrow` makes it one of polars."""
         columns = {}
         for name, values in self.columns().items():
             kind = pa.list_(pa.string()) if name == "corunners" else None
@@ -131,6 +139,7 @@ def answers(
         reason=np.array([one.reason for one in parsed], object),
         confidence=confidence,
         ignored=rows_read.ignored,
+        index=getattr(table, "index", None),
         **blank,
     )
     good = [i for i in range(n) if parsed[i].status == OK]

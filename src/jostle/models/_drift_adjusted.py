@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,12 @@ class Moved:
     kinds: KindNames
     names: Mapping[str, MovedNames]
     confidences: np.ndarray
+
+    def followed_by(self, model: Any) -> Any:
+        """Return the same model, its answers moved by what has drifted."""
+        model = copy(model)
+        model.moved = self
+        return model
 
     def log_ratio(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """(what log runtimes have moved by (n,), whether any of the names drifted or seems to (n,))."""

@@ -92,7 +92,7 @@ class _Seen:
 
 
 class DriftWatch(Glance):
-    """What `model.watch()` returns: hand it runs in the order in which they were measured."""
+    """Watch a model for drift: hand it runs in the order in which they were measured."""
 
     def __init__(
         self, model: Any, confidence: float = DEFAULT_CONFIDENCE, told: float = TOLD
@@ -100,7 +100,7 @@ class DriftWatch(Glance):
         """confidence: at which coverage is watched. told: in so many runs one false alarm at most of each
         kind of names."""
         self._told = told
-        self.model = model.following(None)
+        self.model = model.as_fitted
         self.confidence = float(exact_confidence(confidence))
         self.runs = 0
         self.checked = 0
@@ -123,7 +123,7 @@ class DriftWatch(Glance):
         self._doubted: set[int] = set()
         self._following: Any = None
 
-    def facts(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """How many runs it has checked, and what drifts."""
         facts = [("checked", f"{self.checked} runs"), ("of unknown names", f"{self.unknown}")]
         return facts + [(one.kind, f"{one.name} x{one.ratio:.2f}") for one in self.drifts]
@@ -190,7 +190,7 @@ class DriftWatch(Glance):
                 extra = np.array(extra).reshape(len(mine), len(nothing))
                 names[kind] = MovedNames(mine - first, self._levels.shift[mine], extra)
             moved = Moved(self._kinds, names, self._confidences)
-            self._following = self.model.following(moved)
+            self._following = moved.followed_by(self.model)
         return self._following
 
     def _offsets(self, scores: list[float]) -> np.ndarray:

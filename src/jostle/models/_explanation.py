@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._base.report import Report, Table, duration
+from jostle._base.report import Report, Reported, Table, duration
 from jostle.errors import JostleError, UsageError
 from jostle.models.timelines._timelines import Timelines
 
@@ -46,8 +46,8 @@ class Measured:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Why:
+@dataclass(frozen=True, repr=False)
+class Why(Reported):
     """seconds, alone_seconds: predicted, and predicted alone; NaN where there is no answer. bounds: of this
     one. corunners: what each costs. evidence: runs that were learned from, by what they share with the
     question. nearest: None where no runs were given, or none is of the workload or platform.
@@ -172,7 +172,7 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         )
     bounds = model.bound(asked, confidence)
     seconds = float(model.predict(asked)[0])
-    evidence = model.evidence(here)
+    evidence = model.predictor.evidence(here)
     counts = {
         name: int(getattr(evidence, name)[0])
         for name in ("workload", "beside", "platform", "platform_beside", "corunner", "same_set")

@@ -26,14 +26,13 @@ from jostle.errors import (
     require_runs,
     require_whole,
 )
-from jostle.learn import Evidence, method_named
+from jostle.learn import method_named
 from jostle.models.timelines._timeline_calibration import Acts
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
     from jostle.models._answered_table import AnsweredTable
     from jostle.models._drift_adjusted import Moved
-    from jostle.models._drift_watch import DriftWatch
     from jostle.models._explanation import Why
     from jostle.models._model_plots import ModelPlots
     from jostle.models._residual_baseline import Usual
@@ -103,8 +102,9 @@ class Model(Glance):
         """What says how long: learned from all runs where there is such a one."""
         return self.predictor if self.whole is None else self.whole
 
-    def without_calibration_runs(self) -> Model:
-        """The same model, but answering from what it learned without the runs that it is calibrated on: for
+    @property
+    def calibration_model(self) -> Model:
+        """The same model, answering from what it learned without the runs that it is calibrated on: for
         whatever compares its answers with those runs."""
         if self.whole is None:
             return self
@@ -112,12 +112,13 @@ class Model(Glance):
         apart.whole = None
         return apart
 
-    def following(self, moved: Moved | None) -> Model:
-        """The same model, its answers moved by what has drifted; None: as fitted."""
-        if moved is self.moved:
+    @property
+    def as_fitted(self) -> Model:
+        """The same model, its answers not moved by what has drifted since."""
+        if self.moved is None:
             return self
         model = copy(self)
-        model.moved = moved
+        model.moved = None
         return model
 
     def for_mix(
@@ -172,7 +173,7 @@ class Model(Glance):
         """The mean relative error of an answer, because its question named no session; 0 where none is."""
         return getattr(self.answering, "session_cost", 0.0)
 
-    def facts(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
         runs = self.metadata.get("runs", {})
         facts = [
@@ -222,10 +223,11 @@ class Model(Glance):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
-        colocations = self._asked(colocations)
+        index, colocations = getattr(colocations, "index", None), self._asked(colocations)
         if hasattr(colocations, "elapsed_seconds"):
             return self.predict_and_bound(colocations, confidence)[1]
         bounds, _ = self._bound_as_fitted(colocations, confidence, tail)
+        bounds = replace(bounds, index=index)
         return bounds if self.moved is None else self.moved.bounded(self, colocations, bounds)
 
     def predict_and_bound(
@@ -250,12 +252,17 @@ class Model(Glance):
         return seconds, self.moved.bounded(self, colocations, bounds)
 
     def _asked(self, given: Any) -> Any:
-        """Co-locations or timelines as they are; of a table those of its rows."""
-        if not _is_table(given):
-            return given
+        """Co-locations or timelines as they are; of a table, or a row of one, those of its rows."""
+        if hasattr(given, "to_dict") and not hasattr(given, "columns"):  # a row of pandas
+            given = given.to_dict()
+        row: Any = given
+        if isinstance(given, Mapping) and isinstance(row.get("workload"), str):
+            row = [row]
+        if not _is_table(row):
+            return row
         from jostle.models._answered_table import colocations_of
 
-        return colocations_of(self, given)
+        return colocations_of(self, row)
 
     def _bound_as_fitted(
         self, colocations: Colocations, confidence: float, tail: bool
@@ -296,20 +303,22 @@ class Model(Glance):
 
         return answers(self, table, confidence, columns, separator, tail=tail, mix_by=mix_by)
 
-    def why(
+    def explain(
         self,
         colocation: Any,
         confidence: float = DEFAULT_CONFIDENCE,
         *,
         runs: Runs | None = None,
     ) -> Why:
-        """What the answer to one co-location rests on: what each co-runner costs, the runs behind it, the
-        largest doubt, and the measurement that would remove it.
+        """Explain the answer to one co-location: what each co-runner costs, the runs behind it, the largest
+        doubt, and the measurement that would remove it.
 
-        runs: measured ones, to find the co-location most like it. Raises UsageError for several co-locations.
+        colocation: one of them, or a table of one row, as of `predict`. runs: measured ones, to find the
+        co-location most like it. Raises UsageError for several co-locations.
         """
         from jostle.models._explanation import why
 
+        colocation = self._asked(colocation)
         if not hasattr(colocation, "elapsed_seconds"):
             require_colocations(colocation)
         if runs is not None:
@@ -374,17 +383,6 @@ class Model(Glance):
         require_whole("most", most, 1)
         require_whole("seed", seed)
         return suggest(self, candidates, asked, most, seed)
-
-    def watch(self, confidence: float = DEFAULT_CONFIDENCE) -> DriftWatch:
-        """What tells, as runs arrive, which names drift, and gives bounds that follow (see DriftWatch)."""
-        from jostle.models._drift_watch import DriftWatch
-
-        return DriftWatch(self, confidence)
-
-    def evidence(self, colocations: Colocations) -> Evidence:
-        """How many runs were learned from that tell of each co-location."""
-        require_colocations(colocations)
-        return self.predictor.evidence(colocations)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE
 from jostle._base.figure_style import COLOURS, GREY, axes_or_new, look_of, plain_ticks, seconds_on
+from jostle._base.report import PictureMenu
 from jostle.data import Colocations, Runs, solo_seconds
 from jostle.errors import UsageError, require_known
 
@@ -16,7 +17,7 @@ MOST_NAMES = 40  # rows and columns of a map that can still be read
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 
 
-class ModelPlots:
+class ModelPlots(PictureMenu):
     """What `model.plot` gives. Each method draws on `axes`, or on new ones, and returns them; axes have
     names and units. Raises MissingExtra without matplotlib."""
 

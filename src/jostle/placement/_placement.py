@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jostle._base.confidence import DEFAULT_CONFIDENCE
 from jostle._base.operation_names import answers_verbs
 from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Glance
 from jostle.placement._promise import CHOSEN, OF_CHOSEN, Promise, Standard
 from jostle.placement.chosen._replay_choice import level_of_chosen
 from jostle.placement.queries._fleet import Fleet, Node
@@ -42,7 +43,7 @@ def place(
 
 
 @answers_verbs("placement")
-class Placement:
+class Placement(Glance):
     """What `place` gives: a fleet as a model sees it, by one standard. Its verbs are those of
     jostle.operations.placement: `rank(requests, by="cost")` and so on."""
 
@@ -85,6 +86,15 @@ class Placement:
     def label(self) -> dict[str, Any] | None:
         """The version of the model and of its data; None where there is no model."""
         return None if self.sets.model is None else self.sets.model.label
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Count the nodes, and name the confidence and the promise."""
+        standard = self.standard
+        return [
+            ("nodes", f"{len(self.fleet)}"),
+            ("confidence", f"{standard.confidence:g}"),
+            ("promise", str(standard.promise)),
+        ]
 
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
         """What a verb (see jostle.operations) says of these requests here."""

@@ -62,7 +62,7 @@ def test_fit_learns_the_offset_and_bounds_hold(fleet: Path, tmp_path: Path) -> N
     again = jostle.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(runs.colocations), model.predict(runs.colocations))
     new = jostle.Colocations.from_columns(workload=["x"], platform=["v100"], corunners=[[]])
-    assert model.evidence(new).workload.tolist() == [0]
+    assert model.predictor.evidence(new).workload.tolist() == [0]
     assert np.isfinite(model.predict(new)).all()
 
 

@@ -73,7 +73,7 @@ def test_what_is_learned_validated_and_calibrated_is_apart() -> None:
     assert watched_of_all == ids(held.validation)
     c = model.calibration.runs
     assert len(c) == len(held.calibration)
-    apart = model.without_calibration_runs()
+    apart = model.calibration_model
     order = np.log(held.calibration.runtime_seconds / apart.predict(held.calibration.colocations))
     np.testing.assert_allclose(c.residual, order)
     assert model.metadata["runs"] == {
@@ -168,9 +168,9 @@ def test_a_small_campaign_is_answered_from_all_its_runs_and_bounded_from_some(
     asked = runs.colocations
     every = learn(Levels(), runs).predict(asked)
     np.testing.assert_allclose(model.predict(asked), every, rtol=0.05)
-    apart = model.without_calibration_runs()
+    apart = model.calibration_model
     assert apart.whole is None
-    assert apart.without_calibration_runs() is apart
+    assert apart.calibration_model is apart
     assert (apart.predict(asked) != model.predict(asked)).any()
     # The bound is the one of what had not seen the calibration runs, raised to the prediction at most.
     bounds, before = model.bound(asked, 0.9), apart.bound(asked, 0.9)

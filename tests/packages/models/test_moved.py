@@ -11,7 +11,7 @@ import pytest
 import jostle
 from jostle.data import Runs
 from jostle.learn import KeptRuns
-from jostle.models import Model
+from jostle.models import DriftWatch, Model
 from jostle.models.updates import _refit as _again
 from jostle.models.updates._drift_correction import NameMoved, as_measured_now
 from tests.limits import share_limits
@@ -114,7 +114,7 @@ def test_after_an_update_the_bounds_of_a_name_that_moved_hold_again(
     others = (asked.runtime_seconds <= newer.bound(asked.colocations, 0.9).seconds)[~mine]
     assert others.mean() >= share_limits(len(others), 0.88)[0]
     # The watch of the new model finds nothing any more.
-    assert newer.watch().update(asked) == []
+    assert DriftWatch(newer).update(asked) == []
 
 
 def test_a_factorization_lets_it_move(model: Model) -> None:

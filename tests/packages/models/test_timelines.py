@@ -218,7 +218,7 @@ def test_what_was_saved_of_a_log_tells_the_same(model: jostle.Model) -> None:
     assert again.predict(asked).tolist() == told.tolist()
     assert again.bound(asked).seconds.tolist() == bounds.seconds.tolist()
     assert asked.over == ["future", "timeline"]
-    why = model.why(asked.take([1]))
+    why = model.explain(asked.take([1]))
     assert why.over == "timeline"
     assert why.seconds == pytest.approx(told[1])
     assert why.corunners[0].without_seconds == pytest.approx(SOLO[4])

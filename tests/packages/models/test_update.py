@@ -18,7 +18,7 @@ import jostle
 from jostle.data import Dataset, Runs, add_runs, runs_since
 from jostle.errors import JostleError, NotPermitted, UnknownName, UnreadableFile, UsageError
 from jostle.learn.learners.stressors import Probes
-from jostle.models import Model, save_over, step_back, usual_questions
+from jostle.models import DriftWatch, Model, save_over, step_back, usual_questions
 from jostle.models.updates import _update_model as _update
 from tests.command_line import jostle as command
 from tests.documents import read_parts
@@ -142,13 +142,13 @@ def test_what_is_no_runs_and_no_question_is_refused(model: Model, parts: Parts) 
     asked: Any = parts.old.colocations.take(np.arange(1))
     wrong: Any
     for wrong in (None, 0, "runs", asked):
-        for learns in (model.update, model.watch().update, model.watch().replay):
+        for learns in (model.update, DriftWatch(model).update, DriftWatch(model).replay):
             with pytest.raises(UsageError, match="is no runs"):
                 learns(wrong)
     with pytest.raises(UsageError, match="is no runs"):
-        model.why(asked, runs=asked)
+        model.explain(asked, runs=asked)
     for wrong in (0, "w00", parts.old):
-        for asks in (model.suggest, model.why, model.evidence, model.for_mix):
+        for asks in (model.suggest, model.explain, model.for_mix):
             with pytest.raises(UsageError, match="is no co-locations"):
                 asks(wrong)
     for wrong in (-1, 1.5):
@@ -170,7 +170,7 @@ def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) ->
     held = renumbered(model.kept.calibration.as_runs(), "held")
     kept = Runs.concatenate([model.kept.learned.as_runs(), held, renumbered(new)])
     anew = jostle.learn.learn(method, kept)
-    bounded = chosen.without_calibration_runs()
+    bounded = chosen.calibration_model
     assert (bounded.predict(runs.colocations) == anew.predict(runs.colocations)).all()
     assert (chosen.predict(runs.colocations) != model.predict(runs.colocations)).any()
     assert len(chosen.kept.learned) + len(chosen.kept.calibration) == len(runs)

@@ -16,7 +16,7 @@ import jostle
 from jostle.conformal import DriftLevels
 from jostle.data import Colocations, Runs
 from jostle.errors import UnreadableFile
-from jostle.models import Model
+from jostle.models import DriftWatch, Model
 from tests.command_line import jostle as command
 from tests.documents import read_parts, write_parts
 from tests.limits import share_limits
@@ -50,7 +50,7 @@ def test_the_name_that_drifts_is_told_once(model: Model, kind: str, name: str, s
         "fleet": np.ones(len(runs), bool),
     }[kind]
     named, inside = inside, inside & (np.arange(len(runs)) >= START)
-    watch = model.watch()
+    watch = DriftWatch(model)
     (found,) = watch.update(times(runs, np.where(inside, step, 1.0)))
     assert (found.kind, found.name) == (kind, name)
     assert found.ratio == pytest.approx(step, rel=0.1)
@@ -71,7 +71,7 @@ def test_a_median_far_off_is_a_mean_that_moved_whichever_bet_won(
     runs = stream(5, 1000)
     inside = np.array([one.partition(":")[2] == "d2" for one in names_of(runs, "platform")])
     inside &= np.arange(len(runs)) >= START
-    found = model.watch().update(times(runs, np.where(inside, 1.5, 1.0)))[0]
+    found = DriftWatch(model).update(times(runs, np.where(inside, 1.5, 1.0)))[0]
     assert (found.kind, found.name, found.change) == ("device", "d2", "mean")
     assert found.ratio == pytest.approx(1.5, rel=0.1)
 
@@ -79,7 +79,7 @@ def test_a_median_far_off_is_a_mean_that_moved_whichever_bet_won(
 def test_bounds_follow_where_something_drifted_and_only_there(model: Model) -> None:
     runs = stream(6)
     drifted = np.array([one.partition(":")[2] == "d3" for one in names_of(runs, "platform")])
-    watch = model.watch(0.9)
+    watch = DriftWatch(model, 0.9)
     asked = runs.colocations
     assert (watch.bound(asked).seconds == model.bound(asked, 0.9).seconds).all()
     watch.update(times(runs, np.where(drifted, 1.5, 1.0)))
@@ -107,7 +107,7 @@ def test_noise_that_widens_is_told_and_nothing_there_is_guaranteed(
     runs, random = stream(5, 3000), np.random.default_rng(11)
     inside = np.array([one.partition(":")[2] == "d2" for one in names_of(runs, "platform")])
     inside &= np.arange(len(runs)) >= START
-    watch, static = model.watch(0.9), model.bound(runs.colocations, 0.9)
+    watch, static = DriftWatch(model, 0.9), model.bound(runs.colocations, 0.9)
     noisy = times(runs, np.where(inside, law(random, len(runs)), 1.0))
     late, told = [], False
     for first in range(0, len(runs), 50):
@@ -133,7 +133,7 @@ def test_the_first_sign_takes_the_guarantee_and_no_second(model: Model) -> None:
     """Bounds stay where they are until a drift is told; that they are guaranteed is no longer said."""
     runs = stream(5)
     inside = np.array([one.partition(":")[2] == "d2" for one in names_of(runs, "platform")])
-    watch, static = model.watch(0.9), model.bound(runs.colocations, 0.9)
+    watch, static = DriftWatch(model, 0.9), model.bound(runs.colocations, 0.9)
     stepped, bounds = times(runs, np.where(inside, 1.3, 1.0)), static
     for place in range(len(runs)):
         if watch.update(stepped.take([place])):
@@ -166,7 +166,7 @@ def test_the_share_of_late_runs_is_kept_under_a_ramp() -> None:
     n, miscoverage = 1500, 0.1
     runs = times(repeats(1, n), 1 + 0.7 * np.arange(n) / n)
     model = jostle.fit(repeats(0, 3000), Levels(), seed=0)
-    watch, late = model.watch(1 - miscoverage), []
+    watch, late = DriftWatch(model, 1 - miscoverage), []
     for first in range(0, n, 5):
         part = runs.take(np.arange(first, first + 5))
         late.append(part.runtime_seconds > watch.bound(part.colocations).seconds)
@@ -190,13 +190,13 @@ def test_levels_of_fits_that_left_runs_out_are_none_of_the_fit_to_all(
     other = copy.copy(model)
     other.usual = replace(model.usual, levels=model.usual.levels | {"fleet": said})
     other.calibration = replace(model.calibration, is_crossed=is_crossed)
-    found = [(one.kind, one.ratio < 1) for one in other.watch().update(stream(5, 300))]
+    found = [(one.kind, one.ratio < 1) for one in DriftWatch(other).update(stream(5, 300))]
     assert found == ([] if is_crossed else [("fleet", True)])
 
 
 def test_batches_do_not_matter_and_nothing_drifts_in_what_is_the_same(model: Model) -> None:
     runs = stream(8)
-    whole, parts = model.watch(), model.watch()
+    whole, parts = DriftWatch(model), DriftWatch(model)
     whole.update(runs)
     for first in range(0, len(runs), 70):
         parts.update(runs.take(np.arange(first, min(first + 70, len(runs)))))
@@ -212,7 +212,7 @@ def test_unknown_names_failed_runs_and_none_at_all(model: Model) -> None:
         runtime_seconds=[None, 1.0, 1.0, 1.0],
         status=["failed", "ok", "ok", "ok"],
     )
-    watch = model.watch()
+    watch = DriftWatch(model)
     assert watch.update(runs) == []
     assert (watch.runs, watch.checked, watch.unknown) == (4, 0, 3)
     assert watch.update(runs.take([])) == []
@@ -224,12 +224,12 @@ def test_unknown_names_failed_runs_and_none_at_all(model: Model) -> None:
 def test_a_saved_model_watches_the_same(model: Model, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     runs = times(stream(9), 1.3)
-    loaded = jostle.load(tmp_path / "model").watch()
-    assert loaded.update(runs) == model.watch().update(runs) != []
+    loaded = DriftWatch(jostle.load(tmp_path / "model"))
+    assert loaded.update(runs) == DriftWatch(model).update(runs) != []
     bare = Model(model.predictor, model.calibration, model.metadata)
     bare.save(tmp_path / "bare")
     assert jostle.load(tmp_path / "bare").usual is None
-    assert jostle.load(tmp_path / "bare").watch().update(runs)[0].kind == "fleet"
+    assert DriftWatch(jostle.load(tmp_path / "bare")).update(runs)[0].kind == "fleet"
 
 
 @pytest.mark.usefixtures("levels_are_loaded")

@@ -15,6 +15,7 @@ import pytest
 
 import jostle
 from jostle.errors import JostleError
+from jostle.models import DriftWatch
 from jostle.server.asking._search_process import Worker
 from jostle.server.http._running_service import Queue
 from jostle.server.state import as_runs, learn_apart
@@ -34,7 +35,7 @@ def observed(service: Running, n: int, *, ratio: float = 1.0, first: int = 0) ->
     names = [f"w{i:02}" for i in range(6)], ["p0", "p1", "p2"]
     workload = [names[0][i] for i in random.integers(0, 6, n)]
     platform = [names[1][i] for i in random.integers(0, 3, n)]
-    model = service.app.state.service.served.model.following(None)
+    model = service.app.state.service.served.model.as_fitted
     asked = jostle.Colocations.from_columns(workload=workload, platform=platform)
     seconds = model.predict(asked) * np.exp(random.normal(0, 0.03, n))
     seconds[np.array(platform) == "p0"] *= ratio
@@ -60,7 +61,7 @@ def test_what_drifts_is_said_of_the_model_that_answers(
     document = service.http.get("/v1/drift").json()
     assert (document["schema"], document["checked"]) == ("drift/v1", 450)
     # By the library: the same runs in the same order.
-    watch = jostle.load(folder).watch(service.settings.confidence)
+    watch = DriftWatch(jostle.load(folder), service.settings.confidence)
     for part in (observed(service, 150), observed(service, 300, ratio=1.5, first=1_000)):
         watch.update(part)
     assert [one.to_row() for one in watch.drifts] == document["drifts"]

@@ -55,7 +55,7 @@ def update(command: UpdateCommand) -> Report | Drifts:
     The model that was there stays beside the new one, so the last update can be taken back.
     """
     from jostle.data import Dataset
-    from jostle.models import load, save_over, step_back
+    from jostle.models import DriftWatch, load, save_over, step_back
 
     if command.back:
         if command.dataset is not None or command.output is not None or command.since is not None:
@@ -72,7 +72,7 @@ def update(command: UpdateCommand) -> Report | Drifts:
     version = Dataset(command.dataset).version()
     runs, notes = _new_runs(model, command.dataset, command.since)
     if command.dry_run:
-        watch = model.watch()
+        watch = DriftWatch(model)
         watch.replay(runs)
         return Drifts.of(watch, model.label)
     target = command.output or command.model

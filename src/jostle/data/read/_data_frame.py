@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from jostle.data.read._runs_table import ParquetImport
+from jostle.data.read._runs_table import UNITS, ParquetImport
 from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import features_table
 from jostle.data.runs._schema import ARROW_ERRORS
+from jostle.data.tables.quantities import SECONDS, ColumnOfNumbers, numbers_in
 from jostle.errors import BadData, UsageError
 
 
@@ -20,7 +22,7 @@ def from_table(
     table: Any,
     *,
     runtime: str = "runtime_seconds",
-    unit: str = "s",
+    unit: str | None = None,
     workload_features: Any = None,
     platform_features: Any = None,
     covariates: Sequence[str] = (),
@@ -28,12 +30,13 @@ def from_table(
 ) -> Runs:
     """Runs from a pandas, polars or Arrow table, or a mapping of columns, with a run in each row.
 
-    runtime, unit: the column of the measured time, and s, ms, us, ns, min or ratio; durations know their own
-    unit. options: those of ParquetImport: workload, platform and corunners say what columns are called (by
-    default so), platform_name stands instead of a column, separator parts co-runners in a cell, and window,
-    run_id, campaign, drop_bad. covariates: columns of what is known before a run starts, as NAME or
-    NAME=COLUMN. Other columns are kept. workload_features, platform_features: tables of any kind.
-    Raises UnknownName for a column that is missing, BadRows with every bad row and the reason.
+    runtime: the column of the measured time. unit: s, ms, us, ns, min or ratio; it may be left out if the
+    name of the column ends in it (runtime_seconds, ms) or its cells say it (durations, "20 ms"). options:
+    those of ParquetImport: workload, platform and corunners say what columns are called (by default so),
+    platform_name stands instead of a column, separator parts co-runners in a cell, and window, run_id,
+    campaign, drop_bad. covariates: columns of what is known before a run starts, as NAME or NAME=COLUMN.
+    Other columns are kept. workload_features, platform_features: tables of any kind. Raises UsageError if the
+    unit is not known, UnknownName for a column that is missing, BadRows with every bad row and the reason.
     """
     arrow = arrow_of(table)
     options = {"workload": "workload"} | options
@@ -45,6 +48,7 @@ def from_table(
     if at >= 0 and pa.types.is_duration(arrow.schema.types[at]):  # which knows its own unit
         nanoseconds = arrow.column(at).cast(pa.duration("ns")).cast(pa.int64())
         arrow, unit = arrow.set_column(at, runtime, nanoseconds), "ns"
+    unit = unit or _unit_of(runtime, arrow.column(at) if at >= 0 else None)
     sink = io.BytesIO()
     # Plain types: pandas and polars have kinds of text that Arrow cannot take rows of.
     pyarrow.parquet.write_table(arrow, sink, store_schema=False)
@@ -61,6 +65,20 @@ def from_table(
     if workload is None and platform is None:
         return runs
     return Runs(runs.table, workload, platform, where="the table")
+
+
+def _unit_of(name: str, column: Any) -> str:
+    """The unit that a column's name ends in, or that its cells say. Raises UsageError."""
+    words = re.findall(r"[a-zµ]+", name.lower())
+    factor = SECONDS.get(words[-1]) if words else None
+    units = [unit for unit, (multiplier, divisor) in UNITS.items() if multiplier / divisor == factor]
+    if units or column is None:
+        return (units or ["s"])[0]
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        read = numbers_in(column.to_pylist())
+        if isinstance(read, ColumnOfNumbers) and read.unit:
+            return "s"
+    raise UsageError(f"the unit of column {name!r} is not known", fix='Give it, such as unit="ms".')
 
 
 def arrow_of(table: Any) -> pa.Table:

@@ -15,6 +15,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from jostle._base.report import Glance
+from jostle._base.tabular import Tabular
 from jostle._base.tensors import Codec
 from jostle.errors import BadRows, UnknownName
 
@@ -46,7 +48,7 @@ _MANY: dict[int, tuple[tuple[str, ...], dict[str, int]]] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Colocations:
+class Colocations(Tabular, Glance):
     """n co-locations, immutable.
 
     workload_names: sorted vocabulary of workloads and co-runners. platform_names: sorted vocabulary.
@@ -119,22 +121,28 @@ class Colocations:
         )
 
     def to_table(self) -> Any:
-        """An Arrow table with the columns workload, platform and corunners."""
+        """Return an Arrow table with the columns workload, platform, corunners and the covariates."""
         import pyarrow as pa
 
         names = pa.string()
         kinds = {"workload": names, "platform": names, "corunners": pa.list_(names)}
         columns = self.to_columns()
-        return pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()})
+        table = {name: pa.array(columns[name], kind) for name, kind in kinds.items()}
+        return pa.table(table | {name: pa.array(one) for name, one in self.covariates.items()})
 
     def __len__(self) -> int:
         return len(self.workload)
 
-    def __repr__(self) -> str:
-        return (
-            f"Colocations(n={len(self)}, workloads={len(self.workload_names)}, "
-            f"platforms={len(self.platform_names)}, corunners={len(self.corunner)})"
-        )
+    def _facts(self) -> list[tuple[str, str]]:
+        """Count what is asked about."""
+        counts = self.number_of_corunners
+        return [
+            ("colocations", f"{len(self)}"),
+            ("workloads", f"{len(self.workload_names)}"),
+            ("platforms", f"{len(self.platform_names)}"),
+            ("solo", f"{int((counts == 0).sum())}"),
+            ("co-runners up to", f"{int(counts.max(initial=0))}"),
+        ]
 
     def __eq__(self, other: object) -> bool:
         """Whether both name the same co-locations in the same order, whatever the vocabularies."""

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from jostle._base.report import Glance, duration
+from jostle._base.tabular import Tabular
 from jostle.data.runs._colocations import Colocations
 from jostle.data.runs._feature_tables import merge_features
 from jostle.data.runs._name_columns import (
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from jostle.data.runs._runs_plots import RunsPlots
 
 
-class Runs(Glance):
+class Runs(Tabular, Glance):
     """n measured runtimes, immutable.
 
     table: `runs/v1`, `runs/v2` or `runs/v3` (see `docs/runs.md`), with any free columns. workload_features,
@@ -136,7 +137,7 @@ class Runs(Glance):
         return import_module("jostle.data").from_table(table, **options)
 
     def to_table(self) -> pa.Table:
-        """All columns as an Arrow table; `.to_pandas()` and `polars.from_arrow` make it one of theirs."""
+        """Return all columns as an Arrow table; `polars.from_arrow` makes it one of polars."""
         return self.table
 
     @property
@@ -149,7 +150,7 @@ class Runs(Glance):
     def __len__(self) -> int:
         return self.table.num_rows
 
-    def facts(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """How many runs of how many names, how many beside others, and how long they take."""
         c, times = self.colocations, self.runtime_seconds[self.is_ok]
         degree = c.number_of_corunners

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from jostle._base.figure_style import COLOURS, axes_or_new, look_of, plain_ticks, seconds_on
+from jostle._base.report import PictureMenu
 from jostle.data.runs._solo_times import all_names, solo_medians
 from jostle.errors import UsageError
 
 
-class RunsPlots:
+class RunsPlots(PictureMenu):
     """What `runs.plot` gives. Each method draws on `axes`, or on new ones, and returns them; axes have
     names and units. Raises UsageError where there is nothing to draw, MissingExtra without matplotlib."""
 

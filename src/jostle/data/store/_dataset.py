@@ -38,6 +38,7 @@ from jostle._base.files import (
     sweep,
     sync_folder,
 )
+from jostle._base.report import Glance
 from jostle._base.untrusted import understood
 from jostle.data.runs._feature_tables import agreed, columns_in_conflict, merge_features
 from jostle.data.runs._name_columns import flags
@@ -65,7 +66,7 @@ _VERSIONS = {
 }
 
 
-class Dataset:
+class Dataset(Glance):
     """The dataset in folder `path`, which need not exist before the first write."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -75,8 +76,14 @@ class Dataset:
         self._schemas: dict[Path, pa.Schema] = {}
         self._features: dict[Path, pa.Table] = {}
 
-    def __repr__(self) -> str:
-        return f"Dataset({str(self.path)!r})"
+    def _facts(self) -> list[tuple[str, str]]:
+        """Name the folder, and count files and runs by their footers."""
+        files = parquet_files(self.path / "runs")
+        try:
+            runs = f"{sum(map(parquet_rows, files))}"
+        except UnreadableFile:
+            runs = "unreadable"
+        return [("folder", str(self.path)), ("runs", runs), ("files", f"{len(self.files())}")]
 
     @property
     def exists(self) -> bool:

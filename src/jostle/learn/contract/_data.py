@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle._base.report import Glance
 from jostle.errors import NotEnoughRuns, UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from jostle.data import Profile, Runs, Traces
 
 
-class Data:
+class Data(Glance):
     """Runs, traces and profiles, given or in a folder.
 
     What is given is taken as it is; what is not is read from the folder, the first time that it is asked
@@ -34,6 +35,13 @@ class Data:
         self.path = None if path is None else Path(path)
         self._runs, self._traces, self._profiles = runs, traces, profiles
         self.has_given_runs = runs is not None
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Say where the data lie, and which kinds of them there are."""
+        kinds = [k for k in ("runs", "traces", "profiles") if getattr(self, f"has_{k}", False)]
+        count = [] if self._runs is None else [("runs", f"{len(self._runs)}")]
+        where = "given" if self.path is None else str(self.path)
+        return [("folder", where), ("holds", ", ".join(kinds) or "nothing"), *count]
 
     @classmethod
     def of(cls, source: Any) -> Data:

@@ -24,7 +24,7 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
     """(told, bounds). On the act where the model learned from a log; else, of a known timeline, from the
     bounds of each of its companies. Raises UnknownName, UsageError."""
     seconds = told(model, asked)
-    apart = model.without_calibration_runs()
+    apart = model.calibration_model
     rates = Rates(apart)
     own = seconds if apart is model else told(apart, asked)
     if model.acts is None or not len(model.acts.score):

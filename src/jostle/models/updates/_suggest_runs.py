@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._base.report import Report, Reported, Table, duration
 from jostle.data import Colocations
 from jostle.errors import UsageError
 from jostle.learn import Data, SuggestsRuns, method_named
@@ -30,13 +31,21 @@ class SuggestedRun:
     doubt: float
 
 
-@dataclass(frozen=True)
-class Suggestions:
+@dataclass(frozen=True, repr=False)
+class Suggestions(Reported):
     """doubt: by how much the answers asked about are usually off now, as a ratio above 1. runs: what to
     measure, the one that tells most first."""
 
     doubt: float
     runs: tuple[SuggestedRun, ...]
+
+    def report(self) -> Report:
+        """Make a table of the runs, the most useful first."""
+        names = ("workload", "platform", "corunners", "seconds", "doubt")
+        rows = [vars(run) for run in self.runs]
+        cells: dict[str, Any] = {n: n for n in names} | {"seconds": lambda r: duration(r.seconds)}
+        title = f"answers are off by x{self.doubt:.2f} now"
+        return Report({"doubt": self.doubt, "runs": rows}, [Table.of(self.runs, cells, title)])
 
 
 def suggest(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._base.documents import AnswerDocument
+from jostle._base.documents import VerbAnswer
 from jostle._base.option_fields import Confidence, Flag, Limits, check_settings, settings_of_texts
 from jostle._base.progress import Progress, share_of
 from jostle._base.report import Report, Table, percent
@@ -87,8 +87,8 @@ class Evaluated:
     no_bound: float
 
 
-@dataclass(frozen=True)
-class Evaluation(AnswerDocument):
+@dataclass(frozen=True, repr=False)
+class Evaluation(VerbAnswer):
     """What was found.
 
     asked: runs that were left out, in all draws. unknown: of these, with a name that no fit had seen.
@@ -145,9 +145,6 @@ class Evaluation(AnswerDocument):
         """The same as tables."""
         notes = [f"left aside: {text}" for text in self.left_aside]
         return Report(self.to_document(), [*self.tables, self.sentence], notes=notes)
-
-    def _repr_html_(self) -> str:
-        return "".join(table.to_html() for table in self.tables)
 
 
 def evaluate(

@@ -49,7 +49,7 @@ class LimitQuestion:
         return DEFAULT_CONFIDENCE if self.confidence is None else self.confidence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LimitAnswer(VerbAnswer):
     """limit: what it does not exceed, infinite where there is none. outcome: `guaranteed`; `censored`, which
     holds where what ended runs early did not depend on what they would have used; `estimated`, of several

@@ -102,7 +102,7 @@ class ExplainedItem(Record):
     status: Literal["ok"] = "ok"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanations(VerbAnswer):
     """items: one for each co-location, in their order. model_runs: what the model learned from."""
 
@@ -162,7 +162,7 @@ def _explained(
     from jostle.learn import Explains
     from jostle.models import Timelines
 
-    why = model.why(one, question.confidence, runs=runs)
+    why = model.explain(one, question.confidence, runs=runs)
     bound, predictor, document = ExplainedBound.of(why.bounds), model.answering, None
     parts: list[str | Table] = [*why.report().tables, ""]
     now = one.colocations.take(one.now) if isinstance(one, Timelines) else one

@@ -127,7 +127,7 @@ class Prediction(Record):
         return f"{self.workload} on {self.platform} {beside}: {_cell(self.runtime_seconds)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Predictions(VerbAnswer):
     """items: one for each co-location, in their order."""
 

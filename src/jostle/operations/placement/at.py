@@ -57,7 +57,7 @@ class End(Record):
         return self.bound_seconds is not None and self.bound_seconds <= self.limit_seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ends(VerbAnswer):
     """items: of each request, in their order. residents: of everybody who is there, but for nodes of which
     nothing can be told, as the model does not know a name there; untold says which, and why."""

@@ -101,7 +101,7 @@ class Ranking(Record):
         return list(self.nodes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rankings(VerbAnswer):
     """items: one for each request, in their order; those that could be read are also the rankings'
     elements."""

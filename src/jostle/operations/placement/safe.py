@@ -69,7 +69,7 @@ class SafeRequest(Record):
         return any(one.used_predictions for one in self.answers)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SafeAnswers(VerbAnswer):
     """items: one for each request, in their order."""
 

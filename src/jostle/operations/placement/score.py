@@ -31,7 +31,7 @@ class ScoreQuestion:
     scheduler: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BulkScore(VerbAnswer):
     """rows: of the table. reasons: {key of REASONS: rows}; `ok` are safe. output: the file."""
 

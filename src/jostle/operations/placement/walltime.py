@@ -72,7 +72,7 @@ class Walltime(Record):
         return f"{days}-{clock}" if days else clock
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Walltimes(VerbAnswer):
     """One for each request, in their order."""
 

@@ -10,7 +10,7 @@ from jostle._base.report import Report, Table
 from jostle.models import Drift
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Drifts(VerbAnswer):
     """runs: gone through, of which `checked` were compared with the model; the rest have unknown names or are
     what it starts from."""
@@ -49,6 +49,6 @@ class Drifts(VerbAnswer):
             "after runs": "runs",
             "found at": lambda one: one.at or f"run {one.found}",
         }
-        advice = "Fit anew on runs measured since, or ask model.watch() for bounds that follow."
+        advice = "Fit anew on runs measured since, or ask jostle.DriftWatch(model) for bounds that follow."
         table = Table.of(self.drifts, cells)
         return Report(document, [table, text, advice], exit_code=self.exit_code)

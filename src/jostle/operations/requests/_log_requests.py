@@ -87,7 +87,7 @@ class WorkloadRequest(Record):
     time: Requested | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LogRequests(VerbAnswer):
     """What to request. retry: what a run gets that dies. most_memory, most_time: the most that was ever
     requested or needed, which the retry `max` asks for."""

@@ -27,7 +27,7 @@ class ReplayedRule(Record):
     lost_hours: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReplayedRequests(VerbAnswer):
     """asked: runs that every rule was asked about. unknown: runs without a peak."""
 

@@ -47,7 +47,7 @@ class Unplaced(Record):
     is_placed: Literal[False] = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Assignment(VerbAnswer):
     """items: one for each request. worth: of all that are placed; worth_at_most: of any assignment. cost:
     what the goal has least of (nodes that were empty, seconds, or price); cost_at_least: of any assignment

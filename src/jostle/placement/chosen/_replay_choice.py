@@ -65,7 +65,7 @@ class Replay:
         if calibration not in _REPLAYS:
             n = int((~calibration.runs.held_out).sum())
             is_whole = model.kept is not None and n == len(model.kept.calibration) and n > 0
-            _REPLAYS[calibration] = cls(model.following(None)) if is_whole else None
+            _REPLAYS[calibration] = cls(model.as_fitted) if is_whole else None
         return _REPLAYS[calibration]
 
     def __len__(self) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jostle._base.confidence import DEFAULT_CONFIDENCE
 from jostle._base.operation_names import answers_verbs
 from jostle._base.progress import Progress, no_progress
+from jostle._base.report import Glance
 from jostle.errors import UsageError
 from jostle.placement._placement import Placement
 from jostle.placement._promise import CHOSEN, Promise, Standard
@@ -66,7 +67,7 @@ def place_devices(
 
 
 @answers_verbs("placement")
-class DevicePlacement:
+class DevicePlacement(Glance):
     """What `place_devices` gives: the verbs of Placement, with the workloads and platforms of every answer
     spelled out, and how each device is shared."""
 
@@ -76,6 +77,15 @@ class DevicePlacement:
 
     def __init__(self, fleet: Fleet, hardware: Hardware, standard: Standard) -> None:
         self.fleet, self.hardware, self.standard = fleet, hardware, standard
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Count the nodes, and name the confidence and the promise."""
+        standard = self.standard
+        return [
+            ("nodes", f"{len(self.fleet)}"),
+            ("confidence", f"{standard.confidence:g}"),
+            ("promise", str(standard.promise)),
+        ]
 
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
         """What a verb says, with names spelled out. Nodes that a question brings are spelled, too."""

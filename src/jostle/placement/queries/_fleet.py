@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from jostle._base.report import Glance
 from jostle.data import RAGGED, read_rows
 from jostle.data.tables import cells
 from jostle.errors import BadData, UnknownName, UsageError, require_known
@@ -80,8 +81,8 @@ class Node:
         return self.memory_bytes - sum(tenant.memory_bytes for tenant in self.tenants)
 
 
-@dataclass(frozen=True)
-class Fleet:
+@dataclass(frozen=True, repr=False)
+class Fleet(Glance):
     """n nodes with different names. ignored: columns of their table that mean nothing here."""
 
     nodes: tuple[Node, ...]
@@ -97,6 +98,15 @@ class Fleet:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Count nodes, platforms and tenants."""
+        return [
+            ("nodes", f"{len(self)}"),
+            ("platforms", f"{len({node.platform for node in self.nodes})}"),
+            ("tenants", f"{sum(len(node.tenants) for node in self.nodes)}"),
+            ("out of use", f"{sum(node.status != 'ok' for node in self.nodes)}"),
+        ]
 
     def node(self, name: str) -> Node:
         """Raises UnknownName."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from jostle._base.confidence import exact_confidence
 from jostle._base.option_fields import Limits, OneOf
+from jostle._base.report import Glance
 from jostle.data import RAGGED, read_rows
 from jostle.data.tables import cells
 from jostle.errors import BadData, UsageError
@@ -197,8 +198,8 @@ def request_of_row(row: Mapping[str, Any]) -> Request:
     return Request(**_checked(row))
 
 
-@dataclass(frozen=True)
-class Requests:
+@dataclass(frozen=True, repr=False)
+class Requests(Glance):
     """n rows that ask. rows: a Request each, None where it could not be read. status: `ok` or why not.
     numbers: where each stands in its file. ignored: columns that mean nothing here."""
 
@@ -210,6 +211,10 @@ class Requests:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Count the rows, and those that could not be read."""
+        return [("requests", f"{len(self)}"), ("unreadable", f"{len(self) - len(self.good)}")]
 
     @property
     def good(self) -> list[Request]:

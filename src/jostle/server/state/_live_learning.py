@@ -76,7 +76,7 @@ class DriftsNow:
         most = MOST_WATCHED if learned_to is None else MOST_AGAIN
         self._last = self.store.last_number(versions, learned_to, most)
         self._versions, self._version = versions, served.version
-        self._watch = served.model.watch(self.confidence)
+        self._watch = DriftWatch(served.model, self.confidence)
 
 
 def _since_fitted(served: Served) -> tuple[list[str], int | None]:

@@ -103,7 +103,7 @@ class Forecast(Glance):
         """The times between which it answers."""
         return float(self.snapshots.times_seconds[0]), float(self.snapshots.times_seconds[-1])
 
-    def facts(self) -> list[tuple[str, str]]:
+    def _facts(self) -> list[tuple[str, str]]:
         """What of, from what, for which times, and how."""
         shots, (first, last) = self.snapshots, self.span_seconds
         runs = max(len(shot.cloud.atoms) for core in shots.cores.values() for shot in core)

@@ -9,6 +9,7 @@ import numpy as np
 
 from jostle._base.figure_files import save
 from jostle._base.figure_style import COLOURS, axes_or_new, legend_above, plotting
+from jostle._base.report import PictureMenu
 from jostle.data import is_level
 from jostle.errors import require_known
 
@@ -16,7 +17,7 @@ BANDS = ((0.05, 0.95, 0.25), (0.25, 0.75, 0.5))  # from which quantile to which,
 MOST_MARKS = 40  # snapshots whose own spread is drawn
 
 
-class ForecastPlots:
+class ForecastPlots(PictureMenu):
     """What `forecast.plot` gives. Each method draws on `axes`, or on new ones, and returns them; axes have
     names and units. Raises MissingExtra without matplotlib."""
 
