@@ -15,14 +15,14 @@ PAIR_ROWS = 800  # of a campaign, about, whatever its platforms and repeats
 # Sets of so many programs, over the number of pairs.
 LARGER_SETS = {3: 0.25, 4: 0.12, 5: 0.08, 6: 0.05, 7: 0.05, 8: 0.05}
 MEASURED = 0.85  # of the sets, on each platform
-SESSIONS = 5
+CAMPAIGNS = 5
 
 
 @dataclass(frozen=True)
 class MadeWorld:
     """A law and what is measured of it. features: `informative` (three of four traits, blurred, and the
     platform's own), `idle` (numbers that tell nothing) or none. noise: spread of the log runtime, or heavy
-    tails. sessions: whether every fifth of the windows was measured on another day, on which all is slower
+    tails. campaigns: whether every fifth of the windows was measured on another day, on which all is slower
     or faster."""
 
     law: Literal[
@@ -45,7 +45,7 @@ class MadeWorld:
     repeats: int = 1
     features: Literal["informative", "idle", "none"] = "none"
     noise: float | Literal["heavy"] = 0.02
-    sessions: bool = False
+    campaigns: bool = False
     probes: int = 0
 
     def runs(self, seed: int) -> Runs:
@@ -68,9 +68,9 @@ class MadeWorld:
             logs += laws.heavy_tails(made, len(rows))
         else:
             logs += self.noise * random.normal(size=len(rows))
-        day = random.integers(0, SESSIONS, len(windows))[window] if self.sessions else None
+        day = random.integers(0, CAMPAIGNS, len(windows))[window] if self.campaigns else None
         if day is not None:
-            logs += 0.08 * random.normal(size=SESSIONS)[day]
+            logs += 0.08 * random.normal(size=CAMPAIGNS)[day]
         names = [f"program-{i}" for i in random.permutation(self.programs)]
         names[: self.probes] = [f"probe-{i}" for i in range(self.probes)]
         places = [f"machine-{p}" for p in random.permutation(self.platforms)]
@@ -130,7 +130,7 @@ WORLDS: dict[str, MadeWorld] = {
     "fair-slices": MadeWorld("fair_slices", 18, 2, repeats=3),
     "heavy-tails": MadeWorld("product", 20, 2, repeats=3, noise="heavy"),
     "signs": MadeWorld("signs_of_platforms", 20, 4),
-    "sessions": MadeWorld("adding", 20, 2, repeats=2, sessions=True),
+    "campaigns": MadeWorld("adding", 20, 2, repeats=2, campaigns=True),
     "probed": MadeWorld("shared_bus", 20, 2, repeats=2, probes=4),
     "ranks": MadeWorld("ranks", 30, 1, repeats=2, features="informative"),
     "shared-bus": MadeWorld("shared_bus", 12, 4, repeats=2, noise=0.01),

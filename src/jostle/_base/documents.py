@@ -57,15 +57,15 @@ class VerbAnswer(AnswerDocument, Reported):
         return 0
 
     @property
-    def session_notes(self) -> list[str]:
-        """What it costs that the question named no session."""
-        cost = (self.model or {}).get("unknown_session_error_ratio")
-        return [f"session: none is named, which costs {cost:.1%} in the mean"] if cost else []
+    def campaign_notes(self) -> list[str]:
+        """What it costs that the question named no campaign."""
+        cost = (self.model or {}).get("unknown_campaign_error_ratio")
+        return [f"campaign: none is named, which costs {cost:.1%} in the mean"] if cost else []
 
     @property
     def notes(self) -> list[str]:
         """That, and why others of its items have no answer."""
-        return [*notes_on(getattr(self, "items", ())), *self.session_notes]
+        return [*notes_on(getattr(self, "items", ())), *self.campaign_notes]
 
 
 @dataclasses.dataclass(frozen=True)

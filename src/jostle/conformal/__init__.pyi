@@ -6,7 +6,7 @@ from ._bounds import GUARANTEED as GUARANTEED
 from ._bounds import ON_THE_ACT as ON_THE_ACT
 from ._bounds import OUTCOMES as OUTCOMES
 from ._bounds import TIMELINE as TIMELINE
-from ._bounds import UNKNOWN_SESSION as UNKNOWN_SESSION
+from ._bounds import UNKNOWN_CAMPAIGN as UNKNOWN_CAMPAIGN
 from ._bounds import Bounds as Bounds
 from ._bounds import coverage as coverage
 from ._bounds import margin as margin

@@ -20,8 +20,8 @@ OUTCOMES = {
     "workloads, as all runs are needed to learn from: no exact theorem",
     "changed_company": "calibrated on runs of which some changed company, each reckoned for its longest "
     "stretch by the law of rates: no exact theorem",
-    "unknown_session": "sessions of the runs differ, and the question names none: calibrated on runs as long "
-    "as they may take in one left out, by Student's law of how far those known are apart: no exact theorem",
+    "unknown_campaign": "campaigns of the runs differ, and the question names none: calibrated on runs as "
+    "long as they may take in one left out, by Student's law of how far others are apart: no exact theorem",
     "timeline": "of a known timeline of company, at the bound of each: no exact theorem",
     "on_the_act": "calibrated on what was told of earlier jobs of the log at such a moment, their company "
     "known or to come as here: no exact theorem",
@@ -54,12 +54,12 @@ ADAPTING = "adapting"
 OUTSIDE_MIX = "outside_mix"
 CROSS_VALIDATED = "cross_validated"
 CHANGED_COMPANY = "changed_company"
-UNKNOWN_SESSION = "unknown_session"
+UNKNOWN_CAMPAIGN = "unknown_campaign"
 TIMELINE = "timeline"
 ON_THE_ACT = "on_the_act"
 GUARANTEED = ("guaranteed",)  # outcomes that a theorem stands behind
 # Those of runs like the one asked about that were not learned from.
-CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_SESSION)
+CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_CAMPAIGN)
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,8 +136,8 @@ class Bounds(Tabular, Glance):
     @property
     def is_calibrated(self) -> np.ndarray:
         """(n,) bool: whether the bound is finite and rests on runs like the one asked about that were not
-        learned from: it is guaranteed, cross-validated, reckoned for one company or for a session that is not
-        known, or told on the act."""
+        learned from: it is guaranteed, cross-validated, reckoned for one company or for a campaign that is
+        not known, or told on the act."""
         return self.is_valid & np.isin(self.outcome, (*CALIBRATED, ON_THE_ACT))
 
 

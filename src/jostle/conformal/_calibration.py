@@ -28,7 +28,7 @@ from jostle.conformal._bounds import (
     LARGER_SETS,
     OUTSIDE_MIX,
     POOLED,
-    UNKNOWN_SESSION,
+    UNKNOWN_CAMPAIGN,
     Bounds,
 )
 from jostle.conformal._categories import (
@@ -116,8 +116,8 @@ class Calibration(Serializable):
         Whether fits that left the runs out have answered them, not the predictor itself.
     is_reckoned : bool
         Whether some runs changed co-runners, and were reckoned for one set.
-    is_of_unknown_session : bool
-        Whether scores are those of sessions that were never met.
+    is_of_unknown_campaign : bool
+        Whether scores are those of campaigns that were never met.
     """
 
     scale: ResidualScale
@@ -128,7 +128,7 @@ class Calibration(Serializable):
     mix: NameMix | None = field(default=None, metadata=UNSAVED)
     is_crossed: bool = False
     is_reckoned: bool = False
-    is_of_unknown_session: bool = False
+    is_of_unknown_campaign: bool = False
     _offsets: dict[tuple[Any, ...], _Offset] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -420,8 +420,8 @@ class Calibration(Serializable):
             return LARGER_SETS
         if category not in KNOWN:
             return HELD_OUT_NAMES
-        if self.is_of_unknown_session:
-            return UNKNOWN_SESSION
+        if self.is_of_unknown_campaign:
+            return UNKNOWN_CAMPAIGN
         if self.is_reckoned:
             return CHANGED_COMPANY
         return CROSS_VALIDATED if self.is_crossed else GUARANTEED[0]

@@ -1,4 +1,5 @@
 from ._answered_table import AnsweredTable as AnsweredTable
+from ._campaign_query import CampaignQuestion as CampaignQuestion
 from ._drift_watch import Drift as Drift
 from ._drift_watch import DriftWatch as DriftWatch
 from ._explanation import CorunnerCost as CorunnerCost
@@ -9,7 +10,6 @@ from ._model import SCHEMA as SCHEMA
 from ._model import Model as Model
 from ._model import load as load
 from ._model_plots import ModelPlots as ModelPlots
-from ._session_query import SessionQuestion as SessionQuestion
 from .timelines._arrival_simulation import BusyNodes as BusyNodes
 from .timelines._arrival_simulation import Rates as Rates
 from .timelines._arrival_simulation import ends as ends

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jostle.models.updates._suggest_runs import Suggestions
 
 # Rises with every change of what is saved; a model of another schema is refused.
-SCHEMA = "model/v19"
+SCHEMA = "model/v20"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),
@@ -70,7 +70,7 @@ class Model(Glance):
         kept: Kept | Callable[[], Kept | None] | None = None,
         whole: Any | None = None,
         acts: Acts | None = None,
-        of_sessions: Calibration | None = None,
+        campaign_calibration: Calibration | None = None,
     ) -> None:
         self.predictor = predictor
         self.whole = whole
@@ -80,15 +80,15 @@ class Model(Glance):
         self.usual = usual
         self._kept = kept
         self.moved: Moved | None = None
-        # Of answers about a session that is named; None where sessions tell nothing, or are not known.
-        self.of_sessions = of_sessions
+        # Of answers about a campaign that is named; None where campaigns tell nothing, or are not known.
+        self.campaign_calibration = campaign_calibration
         # What every answer says of it; its version is the checksum of its files, so only a saved one has it.
         self.label: dict[str, Any] = {
             "version": None,
             "data_version": str(metadata.get("data_version") or "unknown"),
         }
-        if cost := self.session_cost:
-            self.label["unknown_session_error_ratio"] = cost
+        if cost := self.campaign_error_ratio:
+            self.label["unknown_campaign_error_ratio"] = cost
 
     @property
     def kept(self) -> Kept | None:
@@ -147,31 +147,31 @@ class Model(Glance):
         model.calibration = self.calibration.over(name_mix)
         return model
 
-    def in_session(self, name: str) -> Model:
+    def for_campaign(self, name: str) -> Model:
         """The same model, about one of the campaigns that it learned from, in which all may have taken longer
-        or shorter; `session_names` are those known. It is not saved. Raises UsageError, UnknownName."""
-        if not self.session_names:
+        or shorter; `campaign_names` are those known. It is not saved. Raises UsageError, UnknownName."""
+        if not self.campaign_names:
             raise UsageError(
-                "the model knows no sessions",
+                "the model knows no campaigns",
                 fix="Fit the default to runs of several campaigns (the column campaign).",
             )
         model = copy(self)
-        model.predictor = self.predictor.in_session(name)
-        model.whole = None if self.whole is None else self.whole.in_session(name)
-        model.calibration = self.of_sessions or self.calibration
-        model.label = {k: v for k, v in self.label.items() if k != "unknown_session_error_ratio"}
-        model.label["session"] = name
+        model.predictor = self.predictor.for_campaign(name)
+        model.whole = None if self.whole is None else self.whole.for_campaign(name)
+        model.calibration = self.campaign_calibration or self.calibration
+        model.label = {k: v for k, v in self.label.items() if k != "unknown_campaign_error_ratio"}
+        model.label["campaign"] = name
         return model
 
     @property
-    def session_names(self) -> tuple[str, ...]:
+    def campaign_names(self) -> tuple[str, ...]:
         """Campaigns that a question may name."""
-        return getattr(self.answering, "session_names", ())
+        return getattr(self.answering, "campaign_names", ())
 
     @property
-    def session_cost(self) -> float:
-        """The mean relative error of an answer, because its question named no session; 0 where none is."""
-        return getattr(self.answering, "session_cost", 0.0)
+    def campaign_error_ratio(self) -> float:
+        """The mean relative error of an answer, because its question named no campaign; 0 where none is."""
+        return getattr(self.answering, "campaign_error_ratio", 0.0)
 
     def _facts(self) -> list[tuple[str, str]]:
         """The method, the names it knows, what it was made of, and how sure it can be."""
@@ -420,7 +420,7 @@ class Model(Glance):
             "kept": self.kept,
             "whole": self.whole,
             "acts": self.acts,
-            "of_sessions": self.of_sessions,
+            "campaign_calibration": self.campaign_calibration,
         }
         tensors: dict[str, np.ndarray] = {}
         document = dict(self.metadata)
@@ -450,8 +450,8 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
     kept = partial(part, "kept", Kept.from_arrays)  # read when it is first needed
-    of_sessions = part("of_sessions", Calibration.from_arrays)
-    model = Model(predictor, calibration, metadata, usual, kept, whole, acts, of_sessions)
+    campaign_calibration = part("campaign_calibration", Calibration.from_arrays)
+    model = Model(predictor, calibration, metadata, usual, kept, whole, acts, campaign_calibration)
     model.label["version"] = document["sha256"][:16]
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
         model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)

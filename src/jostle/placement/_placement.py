@@ -28,17 +28,17 @@ def place(
     confidence: float = DEFAULT_CONFIDENCE,
     promise: Promise = CHOSEN,
     runs: Runs | None = None,
-    session: str | None = None,
+    campaign: str | None = None,
 ) -> Placement:
     """Questions about where workloads can go.
 
     model: what jostle.fit or jostle.load gives. fleet: a Fleet, nodes, or a table of them (Fleet.read).
     confidence: how sure; promise: of what, see Standard. Only with `predicted` the prediction counts where no
     bound is valid; else such ground is a no. runs: measured runs, whose medians alone count for limits given
-    as a slowdown; else the predicted time alone does. session: the one asked about, of the campaigns of the
+    as a slowdown; else the predicted time alone does. campaign: the one asked about, of the campaigns of the
     model's runs. Raises UsageError, UnknownName, and what reading the fleet raises.
     """
-    standard = Standard(confidence, promise, session=session)
+    standard = Standard(confidence, promise, campaign=campaign)
     return Placement(Fleet.of(fleet), SetBounds(model, standard, runs))
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._base.option_fields import Short
 from jostle.errors import require_choice
-from jostle.models import SessionQuestion
+from jostle.models import CampaignQuestion
 
 CHOSEN = "chosen"
 EACH = "each"
@@ -56,8 +56,8 @@ ON_PREDICTIONS = (
 
 
 @dataclass(frozen=True)
-class Standard(SessionQuestion):
-    """By what a set of workloads is assessed, and in which session.
+class Standard(CampaignQuestion):
+    """By what a set of workloads is assessed, and in which campaign.
 
     promise: `chosen`, that it holds of what is chosen, too (the first that is ranked, all that are assigned):
     the choice is replayed on calibration runs; `each`, of every bound by itself; `joint`, of all on a node at

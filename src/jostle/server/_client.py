@@ -125,22 +125,22 @@ class Client:
         self._http.close()
 
     def predict(
-        self, colocations: Colocations | Timelines, *, session: str | None = None
+        self, colocations: Colocations | Timelines, *, campaign: str | None = None
     ) -> np.ndarray:
-        """(n,) seconds, NaN where there is no answer. session: as of `bound`. Raises BadRows for names the
+        """(n,) seconds, NaN where there is no answer. campaign: as of `bound`. Raises BadRows for names the
         model has never met."""
-        return self._predictions(colocations, PredictQuestion(session=session)).seconds
+        return self._predictions(colocations, PredictQuestion(campaign=campaign)).seconds
 
     def bound(
         self,
         colocations: Colocations | Timelines,
         confidence: float = DEFAULT_CONFIDENCE,
         *,
-        session: str | None = None,
+        campaign: str | None = None,
     ) -> Bounds:
-        """Upper bounds, each with its outcome. session: the one asked about, of the campaigns of the model's
+        """Upper bounds, each with its outcome. campaign: the one asked about, of the campaigns of the model's
         runs. Raises BadRows for names that the model has never met."""
-        return self._predictions(colocations, PredictQuestion(confidence, session=session)).bounds
+        return self._predictions(colocations, PredictQuestion(confidence, campaign=campaign)).bounds
 
     def _predictions(self, colocations: Any, question: PredictQuestion) -> Predictions:
         return self.ask(load_verb("model", "predict"), colocations, question)

@@ -125,7 +125,7 @@ def test_rules_find_their_own_law() -> None:
 
 
 def test_the_same_measurements_are_written_otherwise() -> None:
-    runs = replace(SMALL, sessions=True).runs(0)
+    runs = replace(SMALL, campaigns=True).runs(0)
     order = np.random.default_rng(0).permutation(len(runs))
     other = written(runs, order)
     assert np.array_equal(other.runtime_seconds, runs.runtime_seconds[order])

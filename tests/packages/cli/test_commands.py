@@ -79,7 +79,7 @@ def test_predict_says_how_long_and_at_most(model: Path, capsys: pytest.CaptureFi
 def test_predict_json_matches_the_library(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(answer(model, "-b", "w03", "-b", "w02", "-c", "0.9", "--json")) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "predict/v2"
+    assert document["schema"] == "predict/v3"
     one = document["items"][0]
     loaded = jostle.load(model)
     asked = jostle.Colocations.from_columns(

@@ -122,7 +122,7 @@ def test_command_as_json(
     )  # fmt: skip
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert document["schema"] == "explain/v4"
+    assert document["schema"] == "explain/v5"
     (item,) = document["items"]
     assert [entry["name"] for entry in item["method"]["corunners"]] == ["w01", "w02"]
     bound = model.bound(one("w00", "p1", "w01", "w02"), 0.9)

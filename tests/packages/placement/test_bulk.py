@@ -122,7 +122,7 @@ def test_the_command(model: Model, tmp_path: Path, capsys: pytest.CaptureFixture
         assert "--table stands for" in capsys.readouterr().err
     assert exit_code([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "place_score/v2"
+    assert document["schema"] == "place_score/v3"
     assert document["rows"] == 20
     bad = table(20).set_column(0, "workload", pa.array([None, *["w00"] * 19], pa.string()))
     pq.write_table(bad, tmp_path / "a.parquet")

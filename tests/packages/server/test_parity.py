@@ -41,8 +41,8 @@ OF_THEMSELVES = {
     "label",
     "only_without_choice",
     "answers",
-    "session_names",
-    "session_cost",
+    "campaign_names",
+    "campaign_error_ratio",
 }
 
 

@@ -12,7 +12,7 @@ import jostle
 from jostle.errors import BadRows
 from jostle.learn import Ensemble
 from jostle.placement import Standard
-from tests.packages.learn.ensemble.conftest import DAYS, in_sessions
+from tests.packages.learn.ensemble.conftest import DAYS, in_campaigns
 from tests.packages.server.conftest import Running, Start
 
 ITEMS = [
@@ -33,66 +33,71 @@ def model(model_folders: tuple[Path, Path]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def of_sessions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+def campaign_calibration(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     """(a model of runs of three days, its folder)."""
-    model = jostle.fit(in_sessions(DAYS), Ensemble(experts=("rules",)))
-    folder = tmp_path_factory.mktemp("sessions") / "model"
+    model = jostle.fit(in_campaigns(DAYS), Ensemble(experts=("rules",)))
+    folder = tmp_path_factory.mktemp("campaigns") / "model"
     model.save(folder)
     return model, folder
 
 
-def test_a_question_may_name_its_session(start: Start, of_sessions: tuple[Any, Path]) -> None:
+def test_a_question_may_name_its_campaign(
+    start: Start, campaign_calibration: tuple[Any, Path]
+) -> None:
     """However many items, by the same answer as the library's; what was answered lately is not mixed in."""
-    model, folder = of_sessions
+    model, folder = campaign_calibration
     service = start(model=folder, fleet=None)
     item = {"workload": "program 0", "platform": "machine 0", "corunners": ["program 1"]}
     usual = service.post("/v1/predict", {"items": [item]})
-    assert usual["model"]["unknown_session_error_ratio"] == pytest.approx(model.session_cost)
+    assert usual["model"]["unknown_campaign_error_ratio"] == pytest.approx(
+        model.campaign_error_ratio
+    )
+    other = service.post("/v1/predict", {"items": [item], "campaign": "day 1"})
     for count in (1, 40):
-        found = service.post("/v1/predict", {"items": [item] * count, "session": "day 0"})
-        assert found["model"]["session"] == "day 0"
+        found = service.post("/v1/predict", {"items": [item] * count, "campaign": "day 0"})
+        assert found["model"]["campaign"] == "day 0"
         for one in found["items"]:
-            ratio = one["runtime_seconds"] / usual["items"][0]["runtime_seconds"]
-            assert np.log(ratio) == pytest.approx(DAYS[0], abs=0.05)
+            ratio = one["runtime_seconds"] / other["items"][0]["runtime_seconds"]
+            assert np.log(ratio) == pytest.approx(DAYS[0] - DAYS[1], abs=0.05)
     assert service.post("/v1/predict", {"items": [item]}) == usual
     columns: dict[str, Any] = {name: [value] for name, value in item.items()}
     asked = jostle.Colocations.from_columns(**columns)
-    day, client = model.in_session("day 0"), service.client
-    assert client.predict(asked, session="day 0") == pytest.approx(day.predict(asked))
-    bound = client.bound(asked, 0.8, session="day 0").seconds
+    day, client = model.for_campaign("day 0"), service.client
+    assert client.predict(asked, campaign="day 0") == pytest.approx(day.predict(asked))
+    bound = client.bound(asked, 0.8, campaign="day 0").seconds
     assert bound == pytest.approx(day.bound(asked, 0.8).seconds)
-    (why,) = client.explain(asked, 0.8, session="day 0").items
+    (why,) = client.explain(asked, 0.8, campaign="day 0").items
     assert why.bound.seconds == pytest.approx(bound[0])
     for verb in ("predict", "bound", "explain"):
-        wrong = service.http.post(f"/v1/{verb}", json={"items": [item], "session": "day 9"})
+        wrong = service.http.post(f"/v1/{verb}", json={"items": [item], "campaign": "day 9"})
         assert wrong.status_code == 404
         assert "day 9" in wrong.text
 
 
 @pytest.mark.parametrize("verb", ["safe", "rank", "assign", "at", "walltime"])
-def test_a_question_about_a_fleet_may_name_its_session(
-    start: Start, of_sessions: tuple[Any, Path], verb: str
+def test_a_question_about_a_fleet_may_name_its_campaign(
+    start: Start, campaign_calibration: tuple[Any, Path], verb: str
 ) -> None:
-    """Asked of a service it is the library's answer by the model of that session."""
-    model, folder = of_sessions
+    """Asked of a service it is the library's answer by the model of that campaign."""
+    model, folder = campaign_calibration
     service = start(model=folder, fleet=None)
     fleet = [
         jostle.placement.Node("east", "machine 0", 2),
         jostle.placement.Node("west", "machine 1"),
     ]
     requests = [jostle.Request(f"program {at}", slowdown=3.0, node="east") for at in range(2)]
-    standard = Standard(0.8, session="day 0")
+    standard = Standard(0.8, campaign="day 0")
     found = getattr(service.client, verb)(requests, fleet=fleet, standard=standard).to_document()
-    day = jostle.place(model.in_session("day 0"), fleet, confidence=0.8)
-    named = jostle.place(model, fleet, confidence=0.8, session="day 0")
+    day = jostle.place(model.for_campaign("day 0"), fleet, confidence=0.8)
+    named = jostle.place(model, fleet, confidence=0.8, campaign="day 0")
     usual = getattr(jostle.place(model, fleet, confidence=0.8), verb)(requests)
     for here in (day, named):
         theirs = getattr(here, verb)(requests)
         assert not theirs.notes
         assert found["items"] == theirs.to_document()["items"] != usual.to_document()["items"]
-    assert found["model"]["session"] == found["standard"]["session"] == "day 0"
-    assert f"costs {model.session_cost:.1%}" in usual.report().notes[-1]
-    body = {"items": [{"workload": "program 0"}], "session": "day 9"}
+    assert found["model"]["campaign"] == found["standard"]["campaign"] == "day 0"
+    assert f"costs {model.campaign_error_ratio:.1%}" in usual.report().notes[-1]
+    body = {"items": [{"workload": "program 0"}], "campaign": "day 9"}
     wrong = service.http.post(f"/v1/{verb}", json=body)
     assert wrong.status_code == 404
     assert "day 9" in wrong.text

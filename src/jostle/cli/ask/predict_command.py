@@ -14,7 +14,7 @@ from jostle._base.report import Report, duration
 from jostle.cli.ask._colocation_options import AboutOne, one_question
 from jostle.cli.console import note
 from jostle.errors import UnknownName, UsageError
-from jostle.models import SessionQuestion
+from jostle.models import CampaignQuestion
 from jostle.operations import ExplainQuestion, Explanations, Predictions, PredictQuestion
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _assumed(about: AboutMany, model: Model, workload: str) -> None:
 def _explained(
     about: AboutMany, workload: str, model: Model, question: PredictQuestion
 ) -> Explanations:
-    shared = {field.name: getattr(question, field.name) for field in fields(SessionQuestion)}
+    shared = {field.name: getattr(question, field.name) for field in fields(CampaignQuestion)}
     asked = ExplainQuestion(
         **shared, confidence=question.confidence, dataset=about.dataset, full=about.full
     )

@@ -46,7 +46,7 @@ Table = Annotated[Any, Codec(_columns, _table)]
 class KeptRuns(Serializable):
     """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
     Features: tables of names, or None. window: (n,) which were measured together, None where each unit is.
-    session: (n,) codes of session_names, the campaigns, None where all runs are of one without a name.
+    campaign: (n,) codes of campaign_names, the campaigns, None where all runs are of one without a name.
     error: (n,) standard errors of the runtimes as shares of them, None where all are known."""
 
     colocations: Colocations
@@ -55,8 +55,8 @@ class KeptRuns(Serializable):
     workload_features: Table = None
     platform_features: Table = None
     window: np.ndarray | None = None
-    session: np.ndarray | None = None
-    session_names: tuple[str, ...] = ("",)
+    campaign: np.ndarray | None = None
+    campaign_names: tuple[str, ...] = ("",)
     error: np.ndarray | None = None
 
     @property
@@ -78,10 +78,10 @@ class KeptRuns(Serializable):
         labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
         names = tuple(sorted({*labels})) or ("",)
         place = {name: code for code, name in enumerate(names)}
-        session = None if names == ("",) else np.array([place[one] for one in labels], np.int64)
+        campaign = None if names == ("",) else np.array([place[one] for one in labels], np.int64)
         error = runs.runtime_error_ratio if runs.runtime_error_ratio.any() else None
         units = runs.units(by)
-        return cls(runs.colocations, seconds, units, *tables, window, session, names, error)
+        return cls(runs.colocations, seconds, units, *tables, window, campaign, names, error)
 
     def as_runs(self) -> Runs:
         """Runs again, in the same order, without what is not kept of them."""
@@ -96,7 +96,7 @@ class KeptRuns(Serializable):
             runtime_seconds=self.runtime_seconds,
             window_id=[f"{code}" for code in window.tolist()],
             run_id=[f"{place}" for place in range(len(self))],
-            campaign=[self.session_names[code] for code in self._sessions.tolist()],
+            campaign=[self.campaign_names[code] for code in self._campaigns.tolist()],
             **more,
             covariates=list(self.colocations.covariates),
             workload_features=self.workload_features,
@@ -117,12 +117,12 @@ class KeptRuns(Serializable):
         window = None if self.window is None else self.window[index]
         seconds, unit = self.runtime_seconds[index], self.unit[index]
         error = None if self.error is None else self.error[index]
-        session = None if self.session is None else self.session[index]
-        return KeptRuns(taken, seconds, unit, *tables, window, session, self.session_names, error)
+        campaign = None if self.campaign is None else self.campaign[index]
+        return KeptRuns(taken, seconds, unit, *tables, window, campaign, self.campaign_names, error)
 
     @property
-    def _sessions(self) -> np.ndarray:
-        return np.zeros(len(self), np.int64) if self.session is None else self.session
+    def _campaigns(self) -> np.ndarray:
+        return np.zeros(len(self), np.int64) if self.campaign is None else self.campaign
 
     def without_features(self) -> KeptRuns:
         return replace(self, workload_features=None, platform_features=None)
@@ -133,21 +133,21 @@ class KeptRuns(Serializable):
         if self.window is not None or other.window is not None:
             both = [part.unit if part.window is None else part.window for part in (self, other)]
             window = _apart(*both)
-        session, names = None, tuple(sorted({*self.session_names, *other.session_names}))
+        campaign, names = None, tuple(sorted({*self.campaign_names, *other.campaign_names}))
         if names != ("",):
             codes = [
-                np.array([names.index(name) for name in part.session_names])[part._sessions]
+                np.array([names.index(name) for name in part.campaign_names])[part._campaigns]
                 for part in (self, other)
             ]
-            session = np.concatenate(codes)
+            campaign = np.concatenate(codes)
         return KeptRuns(
             Colocations.concatenate([self.colocations, other.colocations]),
             np.concatenate([self.runtime_seconds, other.runtime_seconds]),
             _apart(self.unit, other.unit),
             *(features_joined(kind, self, other) for kind in KINDS),
             window=window,
-            session=session,
-            session_names=names,
+            campaign=campaign,
+            campaign_names=names,
             error=None
             if self.error is None and other.error is None
             else np.concatenate([self.runtime_error_ratio, other.runtime_error_ratio]),

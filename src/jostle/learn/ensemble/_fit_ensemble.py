@@ -16,7 +16,7 @@ from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_contract import FitWithout
 from jostle.learn.contract._run_counts import RunCounts
 from jostle.learn.ensemble._base_learner import Expert, FittedExpert
-from jostle.learn.ensemble._batch_effects import fit_sessions
+from jostle.learn.ensemble._campaign_effects import CampaignEffects, fit_campaign_effects
 from jostle.learn.ensemble._cross_validation import (
     FIRST_ROWS,
     Experts,
@@ -81,12 +81,14 @@ def fit(
         raise NotEnoughRuns(
             "there is no run with status ok to learn from", fix="Measure or import runs first."
         )
-    sessions = fit_sessions(campaign, seed)
-    if sessions is not None and sessions.cost > 0:
+    campaign_effects = fit_campaign_effects(campaign, seed)
+    if campaign_effects is not None and campaign_effects.tell:
         place = {name: at for at, name in enumerate(names[1])}
         known = np.array([place[name] for name in runs.colocations.platform_names])
-        runs = sessions.taken_off(runs, known[runs.colocations.platform])
-        campaign = replace(campaign, runs=sessions.taken_off(campaign.runs, campaign.codes[1]))
+        runs = campaign_effects.removed(runs, known[runs.colocations.platform])
+        campaign = replace(
+            campaign, runs=campaign_effects.removed(campaign.runs, campaign.codes[1])
+        )
         campaign.shared["whole"] = campaign
     shared |= {"data": data.with_runs(runs), "source": runs, "names": names, "usual": usual}
     campaign.shared.update(shared)
@@ -150,12 +152,13 @@ def fit(
     elif has_rows and not is_nothing:
         fitted, largest = whole.finished(fitted, trial, labels)
     tick()
-    fitted = fitted.with_weighed(sessions=sessions, prior=prior)
+    fitted = fitted.with_weighed(campaign_effects=campaign_effects, prior=prior)
     fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
     left_out = _left_out(tried, whole, fitted, source)
     unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
     for own, mine in largest:
-        one = own.with_weighed(sessions=sessions, prior=prior), campaign.origin[mine], unit[mine]
+        own = own.with_weighed(campaign_effects=campaign_effects, prior=prior)
+        one = own, campaign.origin[mine], unit[mine]
         left_out.append(FitWithout(*one, False, is_larger=True))
     return fitted, [replace(one, runs=certain[one.runs]) for one in left_out]
 
@@ -187,7 +190,7 @@ def _left_out(
         if prior is not None and prior.forms:
             prior = fit_prior(source.take(np.sort(part.origin)), tried.seed, prior)
         own = own.with_weighed(
-            more=fitted.weighed.more, sessions=fitted.weighed.sessions, prior=prior
+            more=fitted.weighed.more, campaign_effects=_told_by(part, fitted), prior=prior
         )
         of_sets = np.isin(fold.kind, (NEW_SET, ALONE))
         if few:
@@ -199,6 +202,12 @@ def _left_out(
                 out.append(FitWithout(own, campaign.origin[at], fold.unit[at], is_of_names))
     inputs = campaign.origin[campaign.is_input]
     return out + _never_met(fitted, source, inputs, tried.seed)
+
+
+def _told_by(part: CanonicalRuns, fitted: FittedEnsemble) -> CampaignEffects | None:
+    """The effects of campaigns, their shares told by a part of the runs."""
+    effects = fitted.weighed.campaign_effects
+    return None if effects is None else effects.learned_from(part)
 
 
 def _never_met(
@@ -428,7 +437,7 @@ def halves_of(campaign: CanonicalRuns) -> np.ndarray:
 def _notes(
     fitted: FittedEnsemble, campaign: CanonicalRuns, far_off: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """What speaks, what is guessed, what sessions cost, and, of very many runs, who learns from all, and who
+    """What speaks, what is guessed, what campaigns cost, and, of very many runs, who learns from all, and who
     was dropped early."""
     notes = []
     weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
@@ -457,11 +466,12 @@ def _notes(
             f"where nothing ran beside others, {carried.min():.0%} of slowdowns elsewhere are taken to hold, "
             "by platforms left out"
         )
-    sessions = fitted.weighed.sessions
-    if sessions is not None and sessions.cost > 0:
+    effects = fitted.weighed.campaign_effects
+    if effects is not None and effects.tell:
+        more = ", ..." if len(effects.names) > 3 else ""
         notes.append(
-            f"sessions differ: a question that names none of {', '.join(sessions.names[:3])}"
-            f"{', ...' if len(sessions.names) > 3 else ''} is off by {float(sessions.cost):.1%} more"
+            f"campaigns differ: a question that names none of {', '.join(effects.names[:3])}{more} "
+            f"is off by {float(effects.cost):.1%} in the mean"
         )
     if is_large(campaign):
         notes.append(

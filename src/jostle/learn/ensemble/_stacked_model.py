@@ -14,7 +14,7 @@ from jostle.conformal import Uncertainty
 from jostle.errors import UnknownName
 from jostle.learn.contract._run_counts import Evidence, RunCounts, mixed_bits
 from jostle.learn.ensemble._base_learner import FittedExpert, expert_named
-from jostle.learn.ensemble._batch_effects import Sessions
+from jostle.learn.ensemble._campaign_effects import CampaignEffects
 from jostle.learn.ensemble._folds import NEW_NAME, kinds_of
 from jostle.learn.ensemble._run_prior import RunPrior
 from jostle.learn.rules._degree_extrapolation import LargerSets
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FLOOR = 0.02  # of the width of a bound, in log seconds
 PREFIX = "expert"
 ROWS_AT_ONCE = 50_000
+USUAL = -1  # the campaign whose effects are none
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class EnsembleParts(Serializable):
     of the answers; weight: (kinds, most + 1, k). carried: (k, platforms) which share of its log slowdowns is
     taken to hold there. memory: of co-locations that were measured. more: what answers about more co-runners
     than any run had; None where the experts do, too. prior: of names that were
-    never met, and covariates. sessions: in which all took longer or shorter, None
+    never met, and covariates. campaign_effects: in which all took longer or shorter, None
     where all runs are of one.
     """
 
@@ -61,19 +62,19 @@ class EnsembleParts(Serializable):
     counts: RunCounts
     memory: Memory | None = None
     more: LargerSets | None = None
-    sessions: Sessions | None = None
+    campaign_effects: CampaignEffects | None = None
     prior: RunPrior | None = None
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class FittedEnsemble:
-    """Predicts by all that its experts say. Immutable. experts: by their names. session: the code of the one
-    that is asked about, None for the usual one. Fields that a subclass adds are tuples of names."""
+    """Predicts by all that its experts say. Immutable. experts: by their names. campaign: the code of the one
+    that is asked about, None where none is named. Fields that a subclass adds are tuples of names."""
 
     weighed: EnsembleParts
     experts: Mapping[str, FittedExpert]
-    session: int | None = None
+    campaign: int | None = None
 
     @property
     def workload_names(self) -> tuple[str, ...]:
@@ -84,36 +85,46 @@ class FittedEnsemble:
         return self.weighed.platform_names
 
     @property
-    def session_names(self) -> tuple[str, ...]:
+    def campaign_names(self) -> tuple[str, ...]:
         """Those that a question may name: campaigns of the runs, where there are several."""
-        return () if self.weighed.sessions is None else self.weighed.sessions.names
+        return () if self.weighed.campaign_effects is None else self.weighed.campaign_effects.names
 
     @property
-    def session_cost(self) -> float:
-        """The mean relative error that a question bears which names no session."""
-        sessions = self.weighed.sessions
-        return 0.0 if sessions is None or self.session is not None else float(sessions.cost)
+    def campaigns_differ(self) -> bool:
+        """Whether runs take longer or shorter in some campaigns."""
+        effects = self.weighed.campaign_effects
+        return effects is not None and effects.tell
 
-    def in_session(self, name: str) -> FittedEnsemble:
-        """The same, about that session. Raises UnknownName."""
-        if name not in self.session_names:
-            raise UnknownName("session", name, self.session_names)
-        return replace(self, session=self.session_names.index(name))
+    @property
+    def campaign_error_ratio(self) -> float:
+        """The mean relative error that a question bears because it names no campaign."""
+        effects = self.weighed.campaign_effects
+        return 0.0 if effects is None or self.campaign is not None else float(effects.cost)
 
-    def in_usual_session(self, runs: Runs) -> Runs:
-        """The same runs, as long as they would have taken there; of a session never met they stay."""
-        sessions = self.weighed.sessions
-        if sessions is None or not sessions.cost:
+    def for_campaign(self, name: str) -> FittedEnsemble:
+        """The same, about that campaign. Raises UnknownName."""
+        if name not in self.campaign_names:
+            raise UnknownName("campaign", name, self.campaign_names)
+        return replace(self, campaign=self.campaign_names.index(name))
+
+    def for_usual_campaign(self) -> FittedEnsemble:
+        """The same, about runs that `in_usual_campaign` gives."""
+        return replace(self, campaign=USUAL)
+
+    def in_usual_campaign(self, runs: Runs) -> Runs:
+        """Scale runs to what they would have taken in the usual campaign; of one never met they stay."""
+        effects = self.weighed.campaign_effects
+        if effects is None or not effects.tell:
             return runs
         place = {name: at for at, name in enumerate(self.platform_names)}
         known = [place[name] for name in runs.colocations.platform_names]
         platform = self.weighed.platform_code[known][runs.colocations.platform]
-        return sessions.taken_off(runs, platform)
+        return effects.removed(runs, platform)
 
-    def in_unknown_session(self, runs: Runs, seed: Sequence[int]) -> Runs:
-        """The same runs of the usual one, as long as they may take in sessions never met."""
-        sessions = self.weighed.sessions
-        return runs if sessions is None else sessions.in_unknown(runs, seed)
+    def in_unknown_campaign(self, runs: Runs, seed: Sequence[int]) -> Runs:
+        """Scale runs of the usual campaign to what they may take in ones never met."""
+        effects = self.weighed.campaign_effects
+        return runs if effects is None else effects.in_unknown(runs, seed)
 
     @property
     def covariate_names(self) -> tuple[str, ...]:
@@ -241,10 +252,14 @@ class FittedEnsemble:
         """(n,) log seconds."""
         w = self.weighed
         alone = w.log_alone.ravel()[rows.target] + np.log(float(w.usual_seconds))
-        if self.session is None or w.sessions is None:
+        effects, workloads = w.campaign_effects, w.log_alone.shape[1]
+        if effects is None or not effects.tell or self.campaign == USUAL:
             return alone
-        platform = rows.target // w.log_alone.shape[1]
-        return alone + w.sessions.of(platform, self.session, rows.degree == 0)
+        platform = rows.target // workloads
+        if self.campaign is None:
+            names = rows.target % workloads, platform, rows.corunner % workloads, rows.row
+            return alone + effects.of_unnamed(*names)
+        return alone + effects.of(platform, self.campaign, rows.degree > 0)
 
     def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""

@@ -250,9 +250,9 @@ def _distinct(runs: Runs) -> np.ndarray:
     if not len(runs):
         return np.zeros(0, np.int64)
     labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
-    session = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    campaign = np.unique(labels, return_inverse=True)[1].reshape(-1)
     time = np.asarray(runs.runtime_seconds).view(np.int64)
-    key = np.stack([runs.colocations.group, time, session])
+    key = np.stack([runs.colocations.group, time, campaign])
     _, at, count = np.unique(key, axis=1, return_inverse=True, return_counts=True)
     at = at.reshape(-1)
     order = np.argsort(at, kind="stable")

@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from jostle.data import Runs
     from jostle.models.timelines._timeline_calibration import Acts
 
-FEWEST_SESSIONS = 5  # that tell what one is like that was never met
+MIN_CAMPAIGNS = 5  # that tell what one is like that was never met
 
 
 @dataclass(frozen=True)
 class Crossed:
     """calibration_runs: in the order of the scores. without: (what was learned without some runs, their
-    numbers), of sets left out. of_sessions: the calibration of answers about a session that was named, None
-    where sessions tell nothing."""
+    numbers), of sets left out. campaign_calibration: the calibration of answers about a campaign that was
+    named, None where campaigns tell nothing."""
 
     fitted: Any
     calibration: Calibration
     calibration_runs: Runs
     kept: Kept
     without: tuple[tuple[Any, np.ndarray], ...] = ()
-    of_sessions: Calibration | None = None
+    campaign_calibration: Calibration | None = None
 
     def model(self, of: Any, metadata: dict[str, Any], acts: Acts | None = None) -> Any:
         """What a user holds, `of` the class Model. acts: as there."""
-        parts = None, self.kept, None, acts, self.of_sessions
+        parts = None, self.kept, None, acts, self.campaign_calibration
         model = of(self.fitted, self.calibration, metadata, *parts)
         model.usual = Usual.of(model, self.calibration_runs)
         return model
@@ -90,20 +90,28 @@ def fit_crossed(
     calibration, without = _calibrated(fitted, asked, parts, groups, most)
     if calibration is None:
         return None
-    of_sessions, every = None, getattr(fitted, "session_names", ())
-    if getattr(fitted, "session_cost", 0.0):
-        usual = [one.fitted.in_usual_session(some) for one, some in zip(parts, asked, strict=True)]
-        of_sessions, _ = _calibrated(fitted, usual, parts, groups, most)
-        if len(every) >= FEWEST_SESSIONS:
+    campaign_calibration, every = None, getattr(fitted, "campaign_names", ())
+    if getattr(fitted, "campaigns_differ", False):
+        usual = [one.fitted.in_usual_campaign(some) for one, some in zip(parts, asked, strict=True)]
+        named = [replace(one, fitted=_of_usual(one.fitted)) for one in parts]
+        campaign_calibration, _ = _calibrated(_of_usual(fitted), usual, named, groups, most)
+        if len(every) >= MIN_CAMPAIGNS:
             pairs = enumerate(zip(parts, usual, strict=True))
-            later = [one.fitted.in_unknown_session(s, [seed, 61, k]) for k, (one, s) in pairs]
+            later = [one.fitted.in_unknown_campaign(s, [seed, 61, k]) for k, (one, s) in pairs]
             unknown, _ = _calibrated(fitted, later, parts, groups, most)
             assert unknown is not None  # who has an answer does not depend on how long it took
-            calibration = replace(unknown, is_of_unknown_session=True)
+            calibration = replace(unknown, is_of_unknown_campaign=True)
     index = np.concatenate([rows for _, rows in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
     kept = Kept.all_of(runs.take(rest), runs.take(index), by)
-    return Crossed(fitted, calibration, runs.take(index), kept, tuple(without), of_sessions)
+    return Crossed(
+        fitted, calibration, runs.take(index), kept, tuple(without), campaign_calibration
+    )
+
+
+def _of_usual(fitted: Any) -> Any:
+    """The same, about runs scaled to the usual campaign."""
+    return fitted.for_usual_campaign()
 
 
 def _calibrated(

@@ -12,7 +12,7 @@ from jostle._base.documents import Record, Unanswered, VerbAnswer
 from jostle._base.option_fields import Confidence, Short
 from jostle._base.report import Report, Table, duration
 from jostle.errors import JostleError, UsageError
-from jostle.models import SessionQuestion
+from jostle.models import CampaignQuestion
 from jostle.operations._operation import verb
 from jostle.operations._query_items import KnownNames, is_timed, read_items, read_timeline
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExplainQuestion(SessionQuestion):
+class ExplainQuestion(CampaignQuestion):
     """What a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt and what
     would remove it; with --full what its method makes it of, and what is near."""
 
@@ -110,7 +110,7 @@ class Explanations(VerbAnswer):
     model_runs: Mapping[str, Any]
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "explain/v4"
+    schema: ClassVar[str] = "explain/v5"
 
     def report(self) -> Report:
         parts = [part for item in self.items for part in getattr(item, "tables", ())]

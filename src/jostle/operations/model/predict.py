@@ -11,7 +11,7 @@ from jostle._base.documents import Record, Unanswered, VerbAnswer, answered
 from jostle._base.option_fields import Confidence
 from jostle._base.report import Report, Table, duration, finite
 from jostle.errors import JostleError, UsageError
-from jostle.models import SessionQuestion
+from jostle.models import CampaignQuestion
 from jostle.operations._operation import verb
 from jostle.operations._query_fields import Local
 from jostle.operations._query_items import KnownNames, is_timed, read_items, read_timeline
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PredictQuestion(SessionQuestion):
+class PredictQuestion(CampaignQuestion):
     """Predict the runtime of a co-location, with an upper bound.
 
     Ends with 3 where not every bound could be given, with 4 where a row of a table asks nothing that can be
@@ -65,7 +65,7 @@ class PredictQuestion(SessionQuestion):
             raise UsageError("`measured` goes with `share` for each name of the mix")
 
     def about(self, model: Model) -> Model:
-        """For the session, and bounds over the shares, that the question has. Raises UsageError,
+        """For the campaign, and bounds over the shares, that the question has. Raises UsageError,
         UnknownName."""
         model = super().about(model)
         if not self.share:
@@ -135,7 +135,7 @@ class Predictions(VerbAnswer):
     confidence: float
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "predict/v2"
+    schema: ClassVar[str] = "predict/v3"
 
     @classmethod
     def of_table(cls, table: AnsweredTable, label: dict[str, Any] | None) -> Predictions:
@@ -194,7 +194,7 @@ class Predictions(VerbAnswer):
         """A sentence for one, a table for several."""
         if len(self.items) == 1 and isinstance(self.items[0], Prediction):
             return Report(
-                self.to_document(), self._sentences(self.items[0]), notes=self.session_notes
+                self.to_document(), self._sentences(self.items[0]), notes=self.campaign_notes
             )
         heads = ["workload", "platform", "beside", "predicted", "bound", "outcome", "measured"]
         rows = []
@@ -208,7 +208,7 @@ class Predictions(VerbAnswer):
             rows.append(
                 [item.workload, item.platform, beside, *seconds, item.outcome, item.evidence]
             )
-        return Report(self.to_document(), [Table(heads, rows)], notes=self.session_notes)
+        return Report(self.to_document(), [Table(heads, rows)], notes=self.campaign_notes)
 
     def _sentences(self, item: Prediction) -> list[Table | str]:
         from jostle.conformal import OUTCOMES

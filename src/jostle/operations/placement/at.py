@@ -68,7 +68,7 @@ class Ends(VerbAnswer):
     model: dict[str, Any] | None = None
     untold: tuple[str, ...] = ()
 
-    schema: ClassVar[str] = "place_at/v1"
+    schema: ClassVar[str] = "place_at/v2"
     also: ClassVar[tuple[str, ...]] = ("is_kept",)
 
     @property

@@ -111,7 +111,7 @@ class Rankings(VerbAnswer):
     standard: Standard
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "place_rank/v2"
+    schema: ClassVar[str] = "place_rank/v3"
 
     def __len__(self) -> int:
         return len(answered(self.items))

@@ -77,7 +77,7 @@ class SafeAnswers(VerbAnswer):
     standard: Standard
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "place_safe/v2"
+    schema: ClassVar[str] = "place_safe/v3"
     also: ClassVar[tuple[str, ...]] = ("is_safe", "promise")
 
     @property

@@ -42,7 +42,7 @@ class BulkScore(VerbAnswer):
     used_predictions: int = 0
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "place_score/v2"
+    schema: ClassVar[str] = "place_score/v3"
     also: ClassVar[tuple[str, ...]] = ("safe", "promise")
 
     @property

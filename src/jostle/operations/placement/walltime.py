@@ -80,7 +80,7 @@ class Walltimes(VerbAnswer):
     standard: Standard
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "place_walltime/v2"
+    schema: ClassVar[str] = "place_walltime/v3"
     also: ClassVar[tuple[str, ...]] = ("is_answered", "promise")
 
     @property

@@ -67,7 +67,7 @@ class Assignment(VerbAnswer):
     arrangements: Mapping[str, str] = field(default_factory=dict)
     model: dict[str, Any] | None = None
 
-    schema: ClassVar[str] = "place_assign/v3"
+    schema: ClassVar[str] = "place_assign/v4"
     also: ClassVar[tuple[str, ...]] = ("is_complete", "gap_ratio")
 
     @property

@@ -32,7 +32,7 @@ def place_devices(
     confidence: float = DEFAULT_CONFIDENCE,
     promise: Promise = CHOSEN,
     model: Any = None,
-    session: str | None = None,
+    campaign: str | None = None,
 ) -> DevicePlacement:
     """Questions about where workloads can go on accelerators, from their solo profiles.
 
@@ -45,7 +45,7 @@ def place_devices(
     the profiles. A request with a rate is a service whose queries come at random times, any other runs
     again and again; its statistic is mean, p95, p99 or max. model: of measured co-runs (one platform): what
     is simulated is then in measured seconds, with what was learned beyond the simulation, and its bounds
-    count where they are valid; everything else is a yes only with the promise `predicted`. session: as for
+    count where they are valid; everything else is a yes only with the promise `predicted`. campaign: as for
     `place`, of that model. Each set is decided by `jostle.gpu.within_limits`.
     Raises UsageError, BadData, UnknownName.
     """
@@ -53,11 +53,11 @@ def place_devices(
     from jostle.learn import Data
 
     applications, device = applications_of(Data.of(data).profiles, gpu)
-    standard = Standard(confidence, promise, session=session)
+    standard = Standard(confidence, promise, campaign=campaign)
     if model is not None:
         model = standard.about(model)
-    elif session is not None:
-        raise UsageError("a session is one of a model of measured co-runs", fix="Give `model`.")
+    elif campaign is not None:
+        raise UsageError("a campaign is one of a model of measured co-runs", fix="Give `model`.")
     rest = None if model is None else LearnedRest.of(model, device, confidence)
     if rest is not None:
         device = replace(device, bus=rest.device.bus)

@@ -56,8 +56,8 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
         level = confidence_of(body, settings)
         values = {key: body.get(key) for key in names} | {"confidence": level}
         question = question_of(verb.question, values)
-        in_session = getattr(question, "session", None) is not None
-        if verb.name != "predict" or in_session or len(items) > MOST_GATHERED:
+        for_campaign = getattr(question, "campaign", None) is not None
+        if verb.name != "predict" or for_campaign or len(items) > MOST_GATHERED:
             # Many take a while: in a thread, so that nobody else waits for them.
             until = _until(settings)
             content, outcomes = await service.answers.ask(
@@ -74,7 +74,7 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
 
 def _content(verb: Verb, served: Served, items: list[Any], question: Any, until: Progress) -> Any:
     """(what is sent, the outcome of each item)."""
-    if verb.name == "predict" and question.session is None:
+    if verb.name == "predict" and question.campaign is None:
         level = question.confidence
         return _predicted(served, predict_items(served, items, level), level)
     document = verb.of(served.model, items, question, progress=until).to_document()

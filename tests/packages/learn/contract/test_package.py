@@ -120,7 +120,7 @@ def test_a_method_of_another_package(
     assert predicted.returncode == 0, predicted.stderr
     (answer,) = json.loads(predicted.stdout)["items"]
     explained = json.loads(jostle(environment, "predict", "--why", *asked).stdout)
-    assert explained["schema"] == "explain/v4"
+    assert explained["schema"] == "explain/v5"
     (explanation,) = explained["items"]
     assert explanation["method"]["seconds"] == answer["runtime_seconds"]
     assert explanation["bound"]["seconds"] == answer["bound_seconds"]

@@ -69,6 +69,6 @@ def campaign_for(data: Any) -> CanonicalRuns:
     raise AssertionError("nobody was shown a campaign")
 
 
-def sessions_of(runs: Runs) -> Any:
+def campaigns_of(runs: Runs) -> Any:
     """Those that a fit finds, None where all runs are of one."""
-    return learn(Listed((SimpleRules(only=("none",)),)), runs).weighed.sessions
+    return learn(Listed((SimpleRules(only=("none",)),)), runs).weighed.campaign_effects

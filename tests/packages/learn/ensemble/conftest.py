@@ -48,19 +48,19 @@ def made_runs(
 DAYS = np.array([0.2, -0.1, -0.05])  # log factors
 
 
-def in_sessions(effect: np.ndarray, seed: int = 0, whole_platforms: bool = False) -> Runs:
-    """Windows of the made runs drawn into sessions, which are slower or faster as a whole."""
+def in_campaigns(effect: np.ndarray, seed: int = 0, whole_platforms: bool = False) -> Runs:
+    """Windows of the made runs drawn into campaigns, which are slower or faster as a whole."""
     runs = made_runs(seed=seed)
     random = np.random.default_rng([seed, 7])
     window = np.unique(runs.window, return_inverse=True)[1].reshape(-1)
-    session = random.integers(0, len(effect), int(window.max()) + 1)[window]
-    if whole_platforms:  # nothing ran on one platform in two sessions
-        session = np.asarray(runs.colocations.platform) % len(effect)
+    campaign = random.integers(0, len(effect), int(window.max()) + 1)[window]
+    if whole_platforms:  # nothing ran on one platform in two campaigns
+        campaign = np.asarray(runs.colocations.platform) % len(effect)
     return Runs.from_columns(
         **runs.colocations.to_columns(),
-        runtime_seconds=runs.runtime_seconds * np.exp(effect[session]),
+        runtime_seconds=runs.runtime_seconds * np.exp(effect[campaign]),
         window_id=[f"{code}" for code in window.tolist()],
-        campaign=[f"day {code}" for code in session.tolist()],
+        campaign=[f"day {code}" for code in campaign.tolist()],
         workload_features=runs.workload_features,
     )
 

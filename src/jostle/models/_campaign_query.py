@@ -1,4 +1,4 @@
-"""What every question about a model may name: the session that it is about."""
+"""What every question about a model may name: the campaign that it is about."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SessionQuestion:
-    """A question that may name a session."""
+class CampaignQuestion:
+    """A question that may name a campaign."""
 
-    session: Annotated[
+    campaign: Annotated[
         str | None,
-        "The session, one of the campaigns of its runs, that is asked about.  [default: the usual one]",
+        "The campaign, one of the campaigns of its runs, that is asked about.  [default: the usual one]",
     ] = None
 
     def about(self, model: Model) -> Model:
         """The model that answers it. Raises UsageError, UnknownName."""
-        return model if self.session is None else model.in_session(self.session)
+        return model if self.campaign is None else model.for_campaign(self.campaign)
