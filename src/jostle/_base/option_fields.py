@@ -49,15 +49,8 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Marks an option that only --help-all shows, among others of the same name: Group("Containers")."""
-
-    name: str
-
-
-@dataclass(frozen=True)
 class NoOption:
-    """Marks a field that is set in Python only: commands have no option for it."""
+    """Marks a field that is set in Python, or in a file of settings: commands have no option for it."""
 
 
 @dataclass(frozen=True)

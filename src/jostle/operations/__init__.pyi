@@ -45,7 +45,6 @@ from .model.predict import predictions as predictions
 from .model.predict import with_bounds as with_bounds
 from .model.predict import with_timelines as with_timelines
 from .reports._campaign_report import check_report as check_report
-from .reports._campaign_report import engines_report as engines_report
 from .reports._campaign_report import fleet_report as fleet_report
 from .reports._campaign_report import opcodes_report as opcodes_report
 from .reports._campaign_report import plan_report as plan_report

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._base.option_fields import Limits, Positional, Short, check_settings
+from jostle._base.option_fields import Limits, NoOption, Positional, Short, check_settings
 from jostle.errors import NotPermitted, UsageError
 
 
@@ -72,8 +72,8 @@ class ServeSettings:
     stay_seconds: Annotated[
         float, "How long a placement lives that does not say.", Limits(above=0)
     ] = 3600.0
-    most_body_bytes: Annotated[int, "The largest request.", Limits(1024)] = 8 << 20
-    most_items: Annotated[int, "The most items in one request.", Limits(1)] = 10_000
+    most_body_bytes: Annotated[int, "The largest request.", Limits(1024), NoOption()] = 8 << 20
+    most_items: Annotated[int, "The most items in one request.", Limits(1), NoOption()] = 10_000
     most_connections: Annotated[int, "The most connections of one client.", Limits(1)] = 200
     most_per_second: Annotated[
         float, "The most requests of one client in a second.", Limits(above=0)

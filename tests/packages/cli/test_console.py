@@ -101,7 +101,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         "runs {dataset}",
         "measure --plan -w matmul-s -w sort-s -e speed --sets 2 -o {dataset}",
-        "measure --engines",
+        "doctor",
         "fit {dataset} -o {model} --method factorization --set steps=20",
         "predict {model} -w w01 -p p2 -c 0.5",
         "predict {model} --why -w w01 -p p2 -b w02 -c 0.5",
@@ -201,7 +201,7 @@ def test_settings_of_the_library_become_options(capsys: pytest.CaptureFixture[st
     _, (made, _) = reported(Annotated[dict, usual])
     assert made == {**vars(usual)}
     _, (made, _) = reported(Annotated[dict, Outer], "--runs", "2")
-    assert made == {"inner": Inner(), "rates": {}, "cores": None, "runs": 2}
+    assert made == {"inner": Inner(), "rates": {}, "cores": None, "depth": 3, "runs": 2}
     for wrong in (["--depth", "1"], ["--unnamed", "1"]):
         with pytest.raises(Exception, match="No such option"):
             reported(Outer, *wrong)

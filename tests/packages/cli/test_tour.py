@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +11,25 @@ import pytest
 
 import jostle
 from jostle.cli import exit_code as run
-from jostle.operations.tour import hold_out_sets
+from jostle.cli.start.tour_command import TourCommand, tour
+from jostle.operations.tour import TourPlan, hold_out_sets
 
 pytest.importorskip("wasmtime", reason="the tour measures with wasmtime (extra: measure)")
 
-SHORT = ["-w", "matmul-s", "-w", "stream-s", "-w", "sha256-s", "-e", "speed"]
-SHORT += ["--sets", "32", "--window", "0.02", "--budget", "40"]
+SHORT = TourPlan(
+    ("matmul-s", "stream-s", "sha256-s"),
+    ("speed",),
+    sets=32,
+    window_seconds=0.02,
+    time_budget_seconds=40,
+)
 
 
 def test_the_tour_measures_learns_and_checks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "jostle-tour"
-    assert run(["tour", "-o", str(folder), *SHORT]) == 0
-    printed = capsys.readouterr().out
+    printed = str(tour(TourCommand(output=folder), SHORT))
     for part in (
         "predicted",
         "bound 90%",
@@ -44,8 +49,7 @@ def test_the_tour_measures_learns_and_checks(
     # A second tour of the same folder goes on from the first; how it learns was tried by that one.
     quick = jostle.Bag("tree")
     monkeypatch.setattr("jostle.operations.tour._tour_steps.tour_method", lambda *_: quick)
-    assert run(["tour", "-o", str(folder), *SHORT, "--sets", "4", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = tour(TourCommand(output=folder), replace(SHORT, sets=4)).document
     assert document["schema"] == "tour/v1"
     more = jostle.read_runs(folder / "dataset")
     assert len(more) > len(runs)
@@ -69,7 +73,7 @@ def test_what_is_missing_is_said_before_anything_is_measured(
                 "find_spec",
                 lambda name, *rest, gone=module: None if name == gone else known(name, *rest),
             )
-            assert run(["tour", "-o", str(tmp_path / "tour"), *SHORT]) == 2
+            assert run(["tour", "-o", str(tmp_path / "tour")]) == 2
         printed = capsys.readouterr()
         assert f"needs {module}" in printed.err
         assert f"[{extra}]" in printed.err

@@ -231,7 +231,6 @@ def test_the_command_writes_a_dataset_and_says_so(tmp_path: Path, capsys) -> Non
 
     data = tmp_path / "data"
     words = ["trace", "-o", str(data), "-w", "a=edit-s*20", "-w", "sort-s*20", "--alone"]
-    words += ["--attempts", "1"]
     assert exit_code([*words, "--device", "here", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "trace/v1"

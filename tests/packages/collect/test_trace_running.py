@@ -41,7 +41,7 @@ def test_a_process_with_all_it_started(running, tmp_path: Path) -> None:
         "trace",
         "-o",
         str(tmp_path),
-        "--pid",
+        "--follow",
         str(running.pid),
         "--seconds",
         "0.2",

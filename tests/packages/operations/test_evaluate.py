@@ -186,12 +186,12 @@ def test_the_command_prints_and_writes_what_the_function_finds(
     expected = jostle.evaluate(folder, QUICK, leave_out="set").to_document()
     assert document == json.loads(json.dumps(expected))
     page = tmp_path / "page.html"
-    assert exit_code([*words, "--no-rules", "--html", str(page)]) == 0
+    assert exit_code([*words, "--html", str(page)]) == 0
     assert str(page) in capsys.readouterr().out
     text = page.read_text("utf-8")
     assert "fleet&lt;b&gt;" in text
     assert "<b>" not in text
     assert "http" not in text  # it opens without a network
-    assert exit_code([*words, "--html", str(tmp_path / "no" / "page.html"), "--no-rules"]) == 5
+    assert exit_code([*words, "--html", str(tmp_path / "no" / "page.html")]) == 5
     with pytest.raises(UsageError, match="magic"):
         jostle.evaluate(folder, "magic")

@@ -83,13 +83,6 @@ def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert re.search(r"P\(events > 12\)\s+0\.7[0-9]{3}", printed)
 
 
-def test_a_summary_of_few_atoms(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answered(capsys, str(folder), "-w", "a", "--at", "0.35", "--atoms", "1")
-    summary = found["answers"][0]["summary"]
-    assert summary["weights"] == [1.0]
-    assert summary["atoms"][0][0] == pytest.approx(2.0)
-
-
 def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = []
     for number in range(3):
@@ -121,8 +114,6 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         (["-w", "a", "-w", "b", "--at", "2"], 2, "a: 2 s lies outside"),
         (["-w", "a", "--at", "nan"], 2, "outside the data"),
         (["-w", "a", "--snapshots", "1"], 2, "--snapshots"),
-        (["-w", "a", "--eps", "much"], 2, "much"),
-        (["-w", "a", "--eps", "-1"], 2, "not above 0"),
         (["-w", "a", "--core", "5"], 4, "core 5 has no snapshots"),
         (["-w", "a", "--capacity", "events"], 2, "--capacity"),
         (["-w", "a", "--capacity", "events=nan"], 2, "NaN"),

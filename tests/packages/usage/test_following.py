@@ -89,7 +89,7 @@ def test_it_stops_where_the_recorded_runs_end(
 ) -> None:
     running = subprocess.Popen([sys.executable, "-S", "-c", BURN])
     try:
-        words = ["forecast", str(recorded), "--pid", str(running.pid), "--ran", "2.75"]
+        words = ["forecast", str(recorded), "--follow", str(running.pid), "--ran", "2.75"]
         assert exit_code([*words, "--ahead", "0.1"]) == 0
     finally:
         running.kill()
@@ -102,9 +102,9 @@ def test_odd_questions_are_refused(recorded: Path, tmp_path: Path) -> None:
     assert exit_code(words) == 2
     assert exit_code([*words, "--follow", "/no/such/program"]) == 2
     assert exit_code([*words, "--follow", "'"]) == 2
-    assert exit_code([*words, "--pid", "1", "--cgroup", "x"]) == 2
-    assert exit_code([*words, "--pid", "1", "--within", "1"]) == 2
-    assert exit_code([*words, "--cgroup", str(tmp_path / "no")]) != 0
+    assert exit_code([*words, "--follow", "1", "--within", "1"]) == 2
+    assert exit_code([*words, "--follow", "4194305"]) == 4
+    assert exit_code([*words, "--follow", str(tmp_path / "no")]) == 2
 
 
 def test_a_command_is_traced_from_its_start(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_command_is_traced_from_its_start(tmp_path: Path) -> None:
     for run in runs:
         assert (run.workload, run.core, run.corunners) == ("nap", 0, ())
         assert run.runtime_seconds > 0.25
-    assert exit_code([*words, "--pid", "1"]) == 2
+    assert exit_code([*words, "-w", "sort-s"]) == 2
     assert exit_code(["trace", "-o", str(tmp_path), "--follow", "/no/such/program"]) == 2
 
 

@@ -4,7 +4,7 @@ of several together."""
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,11 +46,7 @@ class ForecastCommand:
     capacity: Annotated[
         Mapping[str, float], "COUNTER=RATE: P(all workloads together > capacity); repeatable."
     ] = field(default_factory=dict)
-    atoms: Annotated[
-        int | None,
-        "Also the distribution as so many atoms (in --json and --save).",
-        Limits(1),
-    ] = None
+    windows: Annotated[bool, "Members traced side by side are the cores of one run."] = False
     given: Annotated[
         Path | None,
         "A folder with the trace so far of one run that goes on: forecast that run, given what it has shown.",
@@ -67,14 +63,9 @@ class ForecastCommand:
     snapshots: Annotated[int | None, "So many times to learn from.  [default: all]", Limits(2)] = (
         None
     )
-    snapshot_at: Annotated[
-        tuple[float, ...], "Learn from this time, in seconds; repeat for more."
-    ] = ()
 
     def check(self, is_followed: bool) -> None:
         """Before anything is read: raises UsageError for options that do not go together."""
-        if self.snapshot_at and self.snapshots is not None:
-            raise UsageError("--snapshots and --snapshot-at both say when", fix="Give one of them.")
         if not self.at and not is_followed:
             raise UsageError("no time to forecast", fix="Say --at SECONDS.")
         if self.given is not None and is_followed:
@@ -138,8 +129,9 @@ def forecast(
     """
     command.check(program.is_asked)
     program.check()
-    times = tuple(sorted(command.snapshot_at)) or command.snapshots
-    bridge = Bridge(**settings, snapshots=times)
+    runs = replace(runs, windows=command.windows)
+    settings["snapshots"] = command.snapshots
+    bridge = Bridge(**settings)
     fitted = runs.forecasts(command.dataset, bridge)
     command.check_of(fitted, shared.is_stated)
     if program.is_asked:
@@ -152,7 +144,7 @@ def forecast(
     elif not shared.moves:
         answers = [[_at(name, one, time, core) for time in command.at] for name, one in fitted]
     if shared.moves or len(fitted) > 1:
-        totals, how = shared.totals(fitted, command.at, command.capacity, core, seed)
+        totals, how = shared.totals(fitted, command.at, command.capacity, core, seed, runs.platform)
     elif command.capacity:
         totals = totals_of(answers[0], command.at, command.capacity)
     pictures: list[Path] = []
@@ -161,11 +153,11 @@ def forecast(
 
         pictures = draw_forecast(fitted[0][1], command.picture, core=core)
     if command.save is not None:
-        fitted[0][1].save(command.save, atoms=command.atoms)
+        fitted[0][1].save(command.save)
     answer = ForecastAnswer(
         fitted, core, answers, totals, command.limit, command.capacity, live, command.within
     )
-    return answer.report(command.dataset, how, command.atoms, pictures)
+    return answer.report(command.dataset, how, pictures)
 
 
 def _at(name: str, one: Forecast, time: float, core: int) -> Distribution:

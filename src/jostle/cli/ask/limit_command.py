@@ -58,9 +58,6 @@ class LimitCommand:
     model: Annotated[
         Path | None, "Of several workloads: a model that says how much they slow each other down."
     ] = None
-    model_platform: Annotated[
-        str | None, "The platform that the model is asked about.  [default: its only one]"
-    ] = None
     fits: Annotated[
         str | None, "Also how many more of this workload fit beside the others, below --over."
     ] = None
@@ -89,7 +86,7 @@ class LimitCommand:
             raise UsageError("--fits is beside others", fix="Say who is there already by -w.")
         ratios, error = (), 0.0
         if self.model is not None:
-            ratios, error = ModelledSlowdowns(self.model, self.model_platform).of(runs.workload)
+            ratios, error = ModelledSlowdowns(self.model, runs.platform).of(runs.workload)
         more = None if self.fits is None else known[self.fits]
         return Residents(residents, slowdowns=ratios, error=error, more=more)
 
@@ -113,8 +110,6 @@ def limit(
     program.check()
     if not has_traces(command.dataset):
         return _requested(command, requests)
-    if runs.windows:
-        raise UsageError("--windows is of forecasts", fix="Name each workload by -w.")
     traces = read_traces(command.dataset)
     names: list[str] = list(
         dict.fromkeys([*runs.workload, *([command.fits] if command.fits else [])])

@@ -50,10 +50,9 @@ class AboutFleet:
         tuple[str, ...], "Instead of a table: a workload, such as fft@20ms.", Short("-w")
     ] = ()
     column: Annotated[
-        Mapping[str, str] | None, "A column of the requests or of --table, NAME=THEIRS."
+        Mapping[str, str] | None,
+        "A column of the requests or of --table, NAME=THEIRS; of the fleet, fleet.NAME=THEIRS.",
     ] = None
-    fleet_column: Annotated[Mapping[str, str] | None, "A column of the fleet, NAME=THEIRS."] = None
-    gpu: Annotated[str | None, "With profiles: their device."] = None
     sharing: Annotated[
         tuple[str, ...],
         "With profiles: a way in which devices may be shared: concurrent, sequential, time-sliced, shares "
@@ -82,9 +81,9 @@ class AboutFleet:
         """Raises UsageError, and what reading raises."""
         if _has_profiles(self.model):
             return self._devices(standard)
-        if self.gpu or self.sharing or self.bounds:
+        if self.sharing or self.bounds:
             raise UsageError(
-                "--gpu, --sharing and --bounds go with a folder of solo profiles",
+                "--sharing and --bounds go with a folder of solo profiles",
                 where=str(self.model),
             )
         return self.placed(self._fleet(), standard)
@@ -98,7 +97,6 @@ class AboutFleet:
         return place_devices(
             self.model,
             self._fleet(),
-            gpu=self.gpu,
             sharing=self.sharing,
             **vars(standard),
             model=None if self.bounds is None else load(self.bounds),
@@ -112,7 +110,9 @@ class AboutFleet:
         if self.platform is None:
             if self.beside:
                 raise UsageError("--beside goes with --platform", fix="Name tenants in the fleet.")
-            return _all_used(Fleet.read(self.fleet, self.fleet_column, self.tenants), self.fleet)
+            return _all_used(
+                Fleet.read(self.fleet, self._columns(of_fleet=True), self.tenants), self.fleet
+            )
         try:
             beside = [Request.of_text(text) for text in self.beside]
         except ValueError as error:
@@ -123,6 +123,15 @@ class AboutFleet:
             return fleet
         return _all_used(fleet.with_tenants(self.tenants), self.platform)
 
+    def _columns(self, *, of_fleet: bool = False) -> dict[str, str] | None:
+        """Names of columns of the fleet, or of the requests."""
+        head = "fleet."
+        return {
+            name.removeprefix(head): theirs
+            for name, theirs in (self.column or {}).items()
+            if name.startswith(head) == of_fleet
+        } or None
+
     def items(self, *, required: bool = True) -> Requests:
         """Raises UsageError, and what reading raises."""
         from jostle.placement import Request, Requests
@@ -130,7 +139,7 @@ class AboutFleet:
         if self.requests is not None and self.workload:
             raise UsageError("say either --requests or --workload")
         if self.requests is not None:
-            return _all_used(Requests.read(self.requests, self.column), self.requests)
+            return _all_used(Requests.read(self.requests, self._columns()), self.requests)
         if not self.workload and required:
             raise UsageError("say --requests or --workload")
         try:

@@ -7,8 +7,9 @@ from jostle.cli.console._output import note as note
 from jostle.cli.console._output import print_error as print_error
 from jostle.cli.console._output import say as say
 from jostle.cli.console._output import show as show
+from jostle.cli.console._program_words import followed as followed
 from jostle.cli.console._program_words import program_of as program_of
-from jostle.cli.console._program_words import started as started
+from jostle.cli.console._program_words import running as running
 from jostle.cli.console._program_words import words_of as words_of
 from jostle.cli.console._progress_bars import fit_progress as fit_progress
 from jostle.cli.console._progress_bars import progress_bar as progress_bar

@@ -15,7 +15,6 @@ import typer
 from jostle._base.option_fields import (
     REQUIRED,
     Flag,
-    Group,
     Limits,
     NoOption,
     Option,
@@ -53,7 +52,6 @@ def command_of(
     flags = {name: _spelling(option) for name, option in options.items()}
 
     def command(**values: Any) -> None:
-        values.pop(_HELP_ALL.name, None)
         code, as_json = 0, values.get(JSON.name, False)
         try:
             objects = (record.value(values) for record in records)
@@ -76,8 +74,6 @@ def command_of(
     command.__doc__ = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
     # Required ones first: Python wants it so, and the order of options means nothing to the command line.
     own = [_parameter(option) for option in options.values()]
-    if any(_mark(option, Group) for option in options.values()):
-        own.append(_HELP_ALL)
     parameters = sorted(own, key=lambda p: p.default is not inspect.Parameter.empty)
     command.__signature__ = inspect.Signature(parameters)
     command.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -97,6 +93,7 @@ class _Record:
         for option in options_of(self.kind):
             if not isinstance(base, type):
                 option = replace(option, default=getattr(base, option.name))
+            if option.default is not REQUIRED:
                 self.rest[option.name] = option.default
             if _mark(option, NoOption) is not None:
                 continue
@@ -140,8 +137,6 @@ def _parameter(option: Option) -> inspect.Parameter:
     if place := _mark(option, Positional):
         annotation = Annotated[kind, typer.Argument(**{"metavar": place.metavar, **settings})]
     else:
-        if group := _mark(option, Group):
-            settings |= {"rich_help_panel": group.name, "hidden": True}
         annotation = Annotated[kind, typer.Option(*flags_of(option), **settings)]
     return inspect.Parameter(
         option.name,
@@ -149,26 +144,6 @@ def _parameter(option: Option) -> inspect.Parameter:
         default=inspect.Parameter.empty if required else default,
         annotation=annotation,
     )
-
-
-def _show_all(context: typer.Context, value: bool) -> None:
-    """The help with every group of options."""
-    if value:
-        for parameter in context.command.params:
-            vars(parameter)["hidden"] = False
-        typer.echo(context.get_help())
-        raise typer.Exit
-
-
-_HELP_ALL = inspect.Parameter(
-    "help_all",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[
-        bool,
-        typer.Option("--help-all", help="Show all options.", is_eager=True, callback=_show_all),
-    ],
-)
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:

@@ -1,4 +1,4 @@
-"""Command lines that a person gives: their words, and the process of one."""
+"""Command lines that a person gives: their words, and what they follow."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from jostle.errors import UsageError
@@ -29,16 +30,27 @@ def program_of(line: str) -> list[str]:
     return words
 
 
+def running(text: str) -> tuple[int | None, str | None]:
+    """(process, control group) of what is to be followed and runs already; neither for a command."""
+    if text.isdecimal():
+        return int(text), None
+    places = (Path(text), Path("/sys/fs/cgroup") / text.lstrip("/")) if text else ()
+    return None, text if any((one / "cgroup.procs").exists() for one in places) else None
+
+
 @contextmanager
-def started(line: str) -> Iterator[int]:
-    """The process of a command, which is ended with it. Raises UsageError."""
-    words = program_of(line)
+def followed(text: str) -> Iterator[tuple[int | None, str | None]]:
+    """(process, control group) to be followed; a command is started, and ended with it. Raises UsageError."""
+    if any(there := running(text)):
+        yield there
+        return
+    words = program_of(text)
     try:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     except OSError as error:
-        raise UsageError(f"the command cannot be started: {error}", where=line) from None
+        raise UsageError(f"the command cannot be started: {error}", where=text) from None
     try:
-        yield process.pid
+        yield process.pid, None
     finally:
         process.terminate()
         process.wait()

@@ -19,7 +19,7 @@ _JOB, _COMMAND = "job", "command"
 # Its texts, numbers and lists are TOML's, too.
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 _SAMPLES = {float: 60.0, int: 1}  # of numbers without a default
-_NOT_IN_FILES = ("plan", "lists_engines", "check", "opcodes", "words", "workload", _COMMAND)
+_NOT_IN_FILES = ("plan", "check", "opcodes", "words", "workload", _COMMAND)
 
 
 def campaign_lines(
@@ -119,8 +119,8 @@ def _taken(kind: type, document: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _value(option: Option, value: Any, where: str) -> Any:
-    if option.is_mapping and isinstance(value, dict):
-        return {str(name): str(one) for name, one in value.items()}
+    if option.is_mapping:
+        return {str(name): str(one) for name, one in _one(dict, value, where).items()}
     if option.is_many:
         values = value if isinstance(value, list) else [value]
         return tuple(_one(option.kind, one, where) for one in values)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from jostle._base.option_fields import Flag, Group, Limits, Positional, Short
+from jostle._base.option_fields import Limits, NoOption, Positional, Short
 from jostle._base.report import Report
 from jostle.cli.console import note, progress_bar, words_of
 from jostle.cli.data._campaign_file import campaign_lines, read_campaign
@@ -15,15 +15,11 @@ from jostle.collect import Campaign, JobSettings, MeasureOptions, Workload, sugg
 from jostle.errors import UsageError
 from jostle.operations import (
     check_report,
-    engines_report,
     fleet_report,
     opcodes_report,
     plan_report,
     summary_report,
 )
-
-_SETS, _MACHINE = Group("Which sets"), Group("The machine")
-_AROUND = Group("Around a command line")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,29 +31,23 @@ class MeasureCommand:
         Path | None,
         "Only the runs of this table (workload, platform, corunners), once each; `jostle suggest -o` writes "
         "such a one.",
-        _SETS,
     ] = None
-    smallest: Annotated[int, "Fewest members of a set.", Limits(2), _SETS] = 2
-    largest: Annotated[int, "Most members of a set.", Limits(2), _SETS] = 4
+    smallest: Annotated[int, "Fewest members of a set.", Limits(2), NoOption()] = 2
+    largest: Annotated[int, "Most members of a set.", Limits(2), NoOption()] = 4
     scheduler: Annotated[
         str | None,
         "Measure on all workers of this Dask scheduler (tcp://HOST:PORT) instead of here.",
-        _MACHINE,
     ] = None
     keep_apart: Annotated[
-        bool, "With --scheduler: machines that are alike are platforms each.", _MACHINE
+        bool, "With a scheduler: machines that are alike are platforms each.", NoOption()
     ] = False
     plan: Annotated[
         bool, "Print the campaign as a file, to be edited and measured, and measure nothing."
-    ] = False
-    lists_engines: Annotated[
-        bool, "List the engines, which work here and why not.", Flag("--engines"), _MACHINE
     ] = False
     check: Annotated[bool, "Say what disturbs this machine."] = False
     opcodes: Annotated[
         bool,
         "Count exactly what one WebAssembly --workload executes, and measure nothing.",
-        _MACHINE,
     ] = False
 
 
@@ -83,29 +73,31 @@ class Jobs:
         str | None,
         "What the command line after -- is called.  [default: its words]",
     ] = None
-    directory: Annotated[Path | None, "Where command lines run.  [default: here]", _AROUND] = None
+    directory: Annotated[Path | None, "Where command lines run.  [default: here]", NoOption()] = (
+        None
+    )
     fresh_folder: Annotated[
         bool,
-        "Run each execution in a new folder, removed afterwards; --input FILE implies it.",
-        _AROUND,
+        "Run each execution in a new folder, removed afterwards; `input` implies it.",
+        NoOption(),
     ] = False
     input: Annotated[
         tuple[Path, ...], "A file or folder copied to where they run; may be repeated."
     ] = ()
     stdin: Annotated[
-        Path | None, "A file that they read as standard input.  [default: none]", _AROUND
+        Path | None, "A file that they read as standard input.  [default: none]", NoOption()
     ] = None
     env: Annotated[
-        Mapping[str, str] | None, "A variable for them, NAME=VALUE; may be repeated.", _AROUND
+        Mapping[str, str] | None, "A variable for them, NAME=VALUE; may be repeated.", NoOption()
     ] = None
     before: Annotated[
         tuple[str, ...],
         "A command line before each execution, not counted; may be repeated.",
-        _AROUND,
+        NoOption(),
     ] = ()
-    after: Annotated[tuple[str, ...], "The same after each execution.", _AROUND] = ()
+    after: Annotated[tuple[str, ...], "The same after each execution.", NoOption()] = ()
     expect: Annotated[
-        Path | None, "A file that holds what they must write to standard output.", _AROUND
+        Path | None, "A file that holds what they must write to standard output.", NoOption()
     ] = None
 
     def workloads(self) -> list[str | Workload] | None:
@@ -162,8 +154,8 @@ def measure(
     """
     if command.opcodes:
         return opcodes_report(jobs.workload, options.timeout_seconds)
-    if command.lists_engines or command.check:
-        return engines_report() if command.lists_engines else check_report()
+    if command.check:
+        return check_report()
     all_jobs = [jobs]
     if len(jobs.words) == 1 and jobs.words[0].endswith(".toml"):
         values, all_jobs = read_campaign(

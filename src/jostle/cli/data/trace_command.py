@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle._base.option_fields import Limits, Short
 from jostle._base.report import Report
-from jostle.cli.console import note, started
-from jostle.cli.console._shared_options import DatasetOutput
+from jostle.cli.console import followed, note, running
+from jostle.cli.console._shared_options import DatasetOutput, Follow
 from jostle.collect import TraceOptions
 from jostle.errors import UsageError
 from jostle.operations import traces_report
@@ -31,14 +31,7 @@ class TraceCommand:
         "side by side.",
         Short("-w"),
     ] = ()
-    pid: Annotated[int | None, "Follow this process instead, with all it started."] = None
-    cgroup: Annotated[
-        str | None, "Follow all processes of this control group instead, such as a container's."
-    ] = None
-    follow: Annotated[
-        str | None,
-        "Start this command instead and follow it until it ends, as often as --runs says.",
-    ] = None
+    follow: Follow = None
     name: Annotated[str | None, "What is followed is called so.  [default: its own name]"] = None
     cut: Annotated[
         float | None,
@@ -60,29 +53,27 @@ def trace(
     from jostle.collect import trace_running
     from jostle.data import Traces, cut_traces, write_traces
 
-    is_running = command.pid is not None or command.cgroup is not None
-    if command.follow is not None:
+    is_running = any(running(command.follow or ""))
+    if command.follow is not None and not is_running:
         how["seconds"] = how["timeout_seconds"] = _WITHOUT_END_SECONDS
     if is_running:
         how["timeout_seconds"] = max(how["timeout_seconds"], how["seconds"])
     how["probes"] |= bool(how["stressors"])
     options, assessed = TraceOptions(**how), []
-    if is_running + bool(command.workload) + (command.follow is not None) > 1:
-        raise UsageError("either workloads to run, or a command, or what runs already")
+    if command.workload and command.follow is not None:
+        raise UsageError("either workloads to run, or what is followed")
     if command.follow is not None:
         runs: list[Trace] = []
-        for _ in range(options.runs):
-            with started(command.follow) as pid:
-                runs += trace_running(pid, options=options, name=command.name)
+        for _ in range(1 if is_running else options.runs):
+            with followed(command.follow) as there:
+                runs += trace_running(*there, options, name=command.name)
         traces = Traces.from_traces(runs)
-    elif is_running:
-        traces = trace_running(command.pid, command.cgroup, options, name=command.name)
     elif command.cut is not None:
-        raise UsageError("--cut is for what is followed", fix="Say --pid or --cgroup.")
+        raise UsageError("--cut is for what is followed", fix="Say --follow.")
     elif not command.workload:
         raise UsageError(
             "nothing to trace",
-            fix="Name a workload with -w, a command by --follow, or what runs already: --pid, --cgroup.",
+            fix="Name a workload with -w, or what to follow by --follow.",
         )
     else:
         traces = record(

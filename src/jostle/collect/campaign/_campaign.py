@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
-from jostle._base.option_fields import Flag, Group, Limits, Short, check_settings
+from jostle._base.option_fields import Flag, Limits, Short, check_settings
 from jostle.collect.host._facts import Cores, Device, chosen_cores, device_name, platform_name
 from jostle.collect.slots._available import can_run, engines_for, find_engines
 from jostle.collect.workloads._program import probe_workloads
@@ -71,7 +71,7 @@ class Campaign:
     engines: Annotated[
         Sequence[str] | None,
         "An engine; may be repeated. A limited machine is a device of its own: measure under nice, taskset "
-        "or systemd-run.  [default: all that work here; see --engines]",
+        "or systemd-run.  [default: all that work here; see jostle doctor]",
         Flag("--engine"),
         Short("-e"),
     ] = None
@@ -83,20 +83,18 @@ class Campaign:
     window_seconds: Annotated[
         float, "Seconds that count in one window.", Flag("--window"), Limits(0.02, 60)
     ] = 0.25
-    seed: Annotated[int, "Of the sets drawn and the order.", Group("Which sets")] = 0
+    seed: Annotated[int, "Of the sets drawn and the order."] = 0
     device: Device = None
     cores: Cores = None
     probes: Annotated[
         bool,
         "Also each workload beside each of four stressors, a window of each for each --solo (for jostle fit "
         "probes).",
-        Group("Which sets"),
     ] = False
     stressors: Annotated[
         Sequence[str],
         "Only these stressors, so much less to measure: cache, copy, scatter, stream, or core, where cores "
         "are shared; may be repeated.  [implies --probes]",
-        Group("Which sets"),
     ] = ()
     chosen: Sequence[tuple[str, Sequence[str]]] = ()
     # What the settings above mean here.

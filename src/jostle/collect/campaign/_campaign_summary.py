@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from jostle._base.option_fields import Flag, Group, Limits
+from jostle._base.option_fields import Flag, Limits, NoOption
 from jostle._base.report import percent
 
 
@@ -30,17 +30,16 @@ class MeasureOptions:
         "Share of its time that a run may lose to other processes before it is measured again; what is "
         "lost below that is measured and taken off.",
         Flag("--most-disturbed"),
-        Group("The machine"),
+        NoOption(),
         Limits(0, 1),
     ] = 1.0
     attempts: Annotated[
-        int, "Times a rejected window is measured at most.", Limits(1), Group("The machine")
+        int, "Times a rejected window is measured at most.", Limits(1), NoOption()
     ] = 3
     timeout_seconds: Annotated[
         float | None,
         "Seconds a set-up or a repetition may take.  [default: 10, of command lines a day]",
         Flag("--timeout"),
-        Group("The machine"),
         Limits(0.1),
     ] = None
 

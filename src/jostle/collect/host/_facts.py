@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from jostle._base.option_fields import Flag, Group
+from jostle._base.option_fields import Flag, NoOption
 from jostle.collect.host._proc import text_of
 from jostle.collect.kernels._engines import engine_setting, wasmtime_version
 from jostle.errors import NotPermitted, UsageError
@@ -23,12 +23,11 @@ Cores = Annotated[
     Sequence[int] | None,
     "A core to use; may be repeated.  [default: all allowed]",
     Flag("--core"),
-    Group("The machine"),
+    NoOption(),
 ]
 Device = Annotated[
     str | None,
     "What the platform is called after the engine.  [default: from the CPU]",
-    Group("The machine"),
 ]
 
 

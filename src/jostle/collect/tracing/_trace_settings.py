@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from jostle._base.option_fields import Flag, Limits, Short, check_settings
+from jostle._base.option_fields import Flag, Limits, NoOption, Short, check_settings
 from jostle.collect.host._facts import Cores, Device
 from jostle.collect.workloads._program import probe_workloads
 from jostle.errors import UsageError
@@ -50,12 +50,12 @@ class TraceOptions:
         float, "Seconds one window may take.", Flag("--timeout"), Limits(0.1)
     ] = 120.0
     attempts: Annotated[
-        int, "Times a window is recorded at most, if it is disturbed.", Limits(1)
+        int, "Times a window is recorded at most, if it is disturbed.", Limits(1), NoOption()
     ] = 1
     most_disturbed_ratio: Annotated[
         float | None,
         "Disturbed: members waited for their cores this share of the time.",
-        Flag("--most-disturbed"),
+        NoOption(),
         Limits(0, 1),
     ] = None
 

@@ -10,7 +10,14 @@ import numpy as np
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._base.documents import VerbAnswer
-from jostle._base.option_fields import Confidence, Flag, Limits, check_settings, settings_of_texts
+from jostle._base.option_fields import (
+    Confidence,
+    Flag,
+    Limits,
+    NoOption,
+    check_settings,
+    settings_of_texts,
+)
 from jostle._base.progress import Progress, share_of
 from jostle._base.report import Report, Table, percent
 from jostle.data import Runs
@@ -56,9 +63,7 @@ class EvaluateQuestion:
         "platforms; or all runs beside others of names of workloads.",
     ] = "row"
     share: Annotated[float, "How much of the rows, sets or names is left out."] = 0.25
-    rules: Annotated[bool, "Whether simple rules stand beside it.", Flag("--rules/--no-rules")] = (
-        True
-    )
+    rules: Annotated[bool, "Whether simple rules stand beside it.", NoOption()] = True
     draws: Annotated[int, "How often, each with a seed one higher; means are told.", Limits(1)] = 1
     confidence: Confidence = DEFAULT_CONFIDENCE
     seed: Annotated[int, "Of what is left out, and of the fits."] = 0

@@ -43,14 +43,10 @@ class ForecastAnswer:
     live: tuple[str, LiveForecast] | None = None
     within_seconds: float | None = None
 
-    def report(
-        self, datasets: Sequence[Path], dependence: str, atoms: int | None, figures: Sequence[Path]
-    ) -> Report:
-        """dependence: how workloads go together, in words. atoms: also each distribution as so many."""
+    def report(self, datasets: Sequence[Path], dependence: str, figures: Sequence[Path]) -> Report:
+        """dependence: how workloads go together, in words."""
         laws = self.answers or [()] * len(self.fitted)
-        each = [
-            self._workload(*one, row, atoms) for one, row in zip(self.fitted, laws, strict=True)
-        ]
+        each = [self._workload(*one, row) for one, row in zip(self.fitted, laws, strict=True)]
         document: dict[str, Any] = {
             "schema": "forecast/v2",
             "data": {"datasets": [str(folder) for folder in datasets]},
@@ -96,9 +92,7 @@ class ForecastAnswer:
             usual or every[:MOST_SHOWN]
         )
 
-    def _workload(
-        self, name: str, one: Forecast, laws: Sequence[Distribution], atoms: int | None
-    ) -> dict[str, Any]:
+    def _workload(self, name: str, one: Forecast, laws: Sequence[Distribution]) -> dict[str, Any]:
         return {
             "workload": name,
             "snapshots": len(one.snapshots),
@@ -109,11 +103,11 @@ class ForecastAnswer:
                 "seed": one.method.seed,
                 "eps": one.method.eps,
             },
-            "answers": [self._answer(law, atoms) for law in laws],
+            "answers": [self._answer(law) for law in laws],
         }
 
-    def _answer(self, law: Distribution, atoms: int | None) -> dict[str, Any]:
-        document = {
+    def _answer(self, law: Distribution) -> dict[str, Any]:
+        return {
             "time_seconds": law.time_seconds,
             "method": law.method,
             "atoms": len(law),
@@ -126,10 +120,6 @@ class ForecastAnswer:
             "details": dict(law.details),
             "warnings": list(law.warnings),
         }
-        if atoms is not None:
-            small = law.summary(atoms)
-            document["summary"] = {"atoms": small.atoms.tolist(), "weights": small.weights.tolist()}
-        return document
 
     def _lines(self, law: Distribution) -> list[list[str]]:
         lines = _use_lines(law, law.time_seconds, self._shown)

@@ -35,9 +35,6 @@ class SharedMachine:
     model: Annotated[
         Path | None, "A model that says how much they slow each other down, at each time."
     ] = None
-    model_platform: Annotated[
-        str | None, "The platform that the model is asked about.  [default: its only one]"
-    ] = None
 
     @property
     def is_stated(self) -> bool:
@@ -56,8 +53,10 @@ class SharedMachine:
         capacities: Mapping[str, float],
         core: int,
         seed: int,
+        platform: str | None = None,
     ) -> tuple[list[TotalUse], str]:
-        """The sum at each time, from draws, and how they go together, in words.
+        """The sum at each time, from draws, and how they go together, in words. platform: that the model is
+        asked about, None for its only one.
 
         Raises UsageError for a number of starts or slowdowns that is not that of the workloads.
         """
@@ -75,18 +74,20 @@ class SharedMachine:
         together = Together(
             [Joining(one, at, core) for (_, one), at in zip(fitted, starts, strict=True)],
             dependence=self.dependence,
-            slowdowns=self.slowdown or self._by_model([name for name, _ in fitted]),
+            slowdowns=self.slowdown or self._by_model([name for name, _ in fitted], platform),
             seed=seed,
         )
         is_measured = together.dependence == "measured"
         text = "as they were measured side by side" if is_measured else "as independent ones"
         return totals_of([together.at(time) for time in times], times, capacities), text
 
-    def _by_model(self, names: Sequence[str]) -> Callable[[Sequence[int]], Sequence[float]] | None:
+    def _by_model(
+        self, names: Sequence[str], platform: str | None
+    ) -> Callable[[Sequence[int]], Sequence[float]] | None:
         """What the model says of those that run: time beside the others over time alone."""
         if self.model is None:
             return None
-        known = ModelledSlowdowns(self.model, self.model_platform)
+        known = ModelledSlowdowns(self.model, platform)
         return lambda going: known.of([names[i] for i in going])[0]
 
 
@@ -102,7 +103,7 @@ class ModelledSlowdowns:
             known = tuple(self._model.predictor.platform_names)
             if len(known) != 1:
                 raise UsageError(
-                    f"the model knows {len(known)} platforms", fix="Name one by `model_platform`."
+                    f"the model knows {len(known)} platforms", fix="Name one by `platform`."
                 )
             platform = known[0]
         self._platform = platform

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jostle._base.option_fields import Flag, Short
+from jostle._base.option_fields import NoOption, Short
 from jostle.errors import BadData, UsageError, require_known
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class TracedRuns:
     windows: Annotated[
         bool,
         "Members traced side by side are the cores of one run.",
-        Flag("--windows/--no-windows"),
+        NoOption(),
     ] = False
 
     def forecasts(self, datasets: Sequence[Path], settings: Bridge) -> list[tuple[str, Forecast]]:

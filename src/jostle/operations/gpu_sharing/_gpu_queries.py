@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
-from jostle._base.option_fields import Confidence, Limits, Positional
+from jostle._base.option_fields import Confidence, Limits, NoOption, Positional
 from jostle._base.report import Report
 from jostle.data.tables import cells
 from jostle.errors import BadData, UsageError, require_known
@@ -186,9 +186,11 @@ class DeviceQuestion:
         "repeat for each way to try, of which the best counts.  [default: as learned; else concurrent]",
     ] = ()
     bus: Annotated[
-        str | None, "per_direction or shared.  [default: as learned; else per_direction]"
+        str | None,
+        "per_direction or shared.  [default: as learned; else per_direction]",
+        NoOption(),
     ] = None
-    placement: Annotated[str, "Blocks on PEs: pack or spread."] = "pack"
+    placement: Annotated[str, "Blocks on PEs: pack or spread.", NoOption()] = "pack"
     sm_share: Annotated[
         float | None, "Of the PEs, what each batch instance may use at most (MPS), 0 to 1."
     ] = None
@@ -196,8 +198,12 @@ class DeviceQuestion:
         str | None,
         "Of the device, such as 40GiB.  [default: what its name or the table of devices says]",
     ] = None
-    pinned: Annotated[bool, "Transfers that do not say were from pinned memory."] = False
-    memory_need: Annotated[float | None, "Bytes/s per PE of kernels whose profile has none."] = None
+    pinned: Annotated[bool, "Transfers that do not say were from pinned memory.", NoOption()] = (
+        False
+    )
+    memory_need: Annotated[float | None, "Bytes/s per PE of kernels without one.", NoOption()] = (
+        None
+    )
 
     def read(
         self,
@@ -257,7 +263,7 @@ class LoadQuestion:
     arrivals: Annotated[
         Path | None, "A file of times in seconds, one on a line, at which queries arrive."
     ] = None
-    seed: Annotated[int, "Of the arrivals."] = 0
+    seed: Annotated[int, "Of the arrivals.", NoOption()] = 0
 
     def times(self) -> np.ndarray | None:
         """Seconds at which they arrive by a file; None: back to back, or at the rate."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from jostle._base.documents import Unanswered
-from jostle._base.option_fields import Flag, Limits, check_settings
+from jostle._base.option_fields import Flag, Limits, NoOption, check_settings
 from jostle.operations._operation import verb
 from jostle.operations._request_reports import unread
 from jostle.placement import Assignment
@@ -34,7 +34,7 @@ class AssignQuestion:
     limit_seconds: Annotated[
         float, "Seconds for the program in whole numbers.", Flag("--limit"), Limits(0.01)
     ] = 2.0
-    seed: Annotated[int, "Of the search, where there are too many sets to list.", Limits(0)] = 0
+    seed: Annotated[int, "Of the search, where there are too many sets to list.", NoOption()] = 0
 
     def __post_init__(self) -> None:
         """Raises UsageError."""

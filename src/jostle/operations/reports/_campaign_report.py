@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from jostle.data import Runs
 
 
-def engines_report() -> Report:
-    """Every engine, whether it works here, and why not."""
-    from jostle.collect import engine_table
-
-    rows = engine_table()
-    engines = [{"engine": n, "what": w, "works": r is None, "reason": r} for n, w, r in rows]
-    lines = [
-        f"{name:12} {what}{'' if reason is None else f'  (not here: {reason})'}"
-        for name, what, reason in rows
-    ]
-    return Report({"schema": "measure-engines/v1", "engines": engines}, lines)
-
-
 def opcodes_report(names: Sequence[str], timeout_seconds: float | None) -> Report:
     """What one WebAssembly workload executes in a repetition, counted exactly."""
     from jostle.collect import count_opcodes, find_workloads
@@ -128,7 +115,7 @@ def summary_report(summary: Summary) -> Report:
         lines.append(summary.disturbance)
     if summary.given_up:
         lines.append(
-            f"{summary.given_up} were rejected every time; more --attempts tries them again"
+            f"{summary.given_up} were rejected every time; more attempts (in its file) try them again"
         )
     if summary.remaining:
         lines.append(f"{summary.remaining} remain; the same command goes on with them")

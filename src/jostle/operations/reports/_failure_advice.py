@@ -22,10 +22,10 @@ _ADVICE = (
     (
         "failed",
         "No such file|not found|FileNotFound|cannot open",
-        "Programs run where you stand, or in --directory: start there, or name files by whole paths. "
-        "With --fresh-folder they see only what --input copies.",
+        "Programs run where you stand, or in the `directory` of a campaign's file: start there, or name "
+        "files by whole paths. In a `fresh_folder` they see only what --input copies.",
     ),
-    ("failed", "standard output is not", "Compare what it prints with the file of --expect."),
+    ("failed", "standard output is not", "Compare what it prints with the file of `expect`."),
     ("failed", "the server|requests failed", "Start the server by hand and ask it at this rate."),
     ("failed", "repetitions are too short", "Give it more to do in one repetition."),
     (
@@ -47,7 +47,11 @@ _ADVICE = (
         "repetitions in the window",
         "The same command tries again with longer windows; --window SECONDS sets their length.",
     ),
-    ("contaminated", "", "The same command tries again; a larger --attempts tries more often."),
+    (
+        "contaminated",
+        "",
+        "The same command tries again; more attempts (in a campaign's file) try longer.",
+    ),
 )
 
 

@@ -32,10 +32,12 @@ class Bridge:
     eps: Annotated[
         float,
         "Blur of the bridge; inf is the independent coupling.",
+        NoOption(),
     ] = 0.1
     eps_unit: Annotated[
         Literal["spread", "median", "absolute"],
         "What eps is a multiple of: spread (within the snapshots), median (of the costs) or absolute.",
+        NoOption(),
     ] = "spread"
     time_scaled: Annotated[
         bool,
@@ -45,6 +47,7 @@ class Bridge:
     scale: Annotated[
         Mapping[str, float] | None,
         "COMPONENT=FACTOR in distances; none: 1 / the noise within snapshots.",
+        NoOption(),
     ] = None
     atoms: Annotated[int, "Draw at least so many atoms per forecast.", NoOption(), Limits(1)] = 500
     stopping: Annotated[Stopping, "When the solvers stop.", NoOption()] = field(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from jostle._base.option_fields import Limits, check_settings
+from jostle._base.option_fields import Limits, NoOption, check_settings
 from jostle.errors import UsageError
 
 
@@ -25,7 +25,7 @@ class RetryPolicy:
         Limits(0, 1),
     ] = 1.0
     gb_hour_price: Annotated[
-        float, "The price of a GB-hour that is held and not used.", Limits(above=0)
+        float, "The price of a GB-hour that is held and not used.", Limits(above=0), NoOption()
     ] = 1.0
     hour_price: Annotated[float, "The price of an hour that a failure loses.", Limits(0)] = 0.0
 
