@@ -32,7 +32,8 @@ class JostleError(Exception):
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
-        return f"{text.rstrip('.')}. {self.fix}" if self.fix else text
+        end = "" if text.endswith(("?", "!")) else "."
+        return f"{text.rstrip('.')}{end} {self.fix}" if self.fix else text
 
 
 def _remade(kind: type[JostleError], args: tuple[Any, ...], state: dict[str, Any]) -> JostleError:

@@ -114,7 +114,7 @@ class ImportOfKind(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], **rest: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         told = [after for word, after in pairwise(args) if word == "--kind"]
         told += [word.partition("=")[2] for word in args if word.startswith("--kind=")]
-        if kind := told[0] if told else (file := _file(args)) and kind_of(file):
+        if kind := told[0] if told else (file := _file(args)) and kind_of(file, _given(args)):
             return self.of_kind(kind).make_context(info_name, args, **rest)
         return super().make_context(info_name, args or ["--help"], **rest)
 
@@ -124,6 +124,12 @@ class ImportOfKind(TyperCommand):
         app = typer.Typer(add_completion=False)
         app.command()(command_of((importer_named(name), ImportCommand), _import))
         return get_command(app)
+
+
+def _given(args: Sequence[str]) -> set[str]:
+    """List the options of importers that are given, by their names in Python."""
+    words = {word[2:].partition("=")[0].replace("-", "_") for word in args if word.startswith("--")}
+    return words - {"output", "fix", "json", "help"}
 
 
 def _file(args: Sequence[str]) -> str:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import gzip
 import re
 import shlex
+import zlib
+from collections.abc import Collection
+from dataclasses import fields
 from pathlib import Path
 
 import pyarrow.parquet
 
-from jostle.data.read._importer import importer_names
+from jostle.data.read._importer import importer_named, importer_names
 from jostle.data.runs._schema import ARROW_ERRORS
-from jostle.errors import JostleError, UsageError
+from jostle.data.tables.lines import encoding_of
+from jostle.errors import JostleError, UnreadableFile, UsageError
 
 # The first name that fits, in this order; what no column fits is left for the user to say.
 _LIKE = {
@@ -28,6 +32,49 @@ _UNITS = (
 )
 _HEADER = 65_536
 _OF_JOBS = {"start", "end", "node", "job", "hostname", "complete", "state"}
+# Of the first bytes of what holds too little: what it is, and the command that prints enough.
+_INSTEAD = (
+    (rb"\A<(!DOCTYPE|html)", "a page for a browser", "curl with a token, or the address behind the login"),
+    (rb"\A\d+(_\d+)?\|[^\n]*\d\d\d\d-\d\d-\d\dT", "sacct without a header", "sacct -aDP, without -n"),
+    (rb"\A(sacct|slurm_\w+|kubectl|error|Error)\b[^|,\n]*:", "an error and no log", "the command again"),
+    (rb"\A(apiVersion:|kind:|items:)", "YAML", "kubectl get pods,events,nodes -A -o json"),
+    (
+        rb"\AName(space)?:|\A(NAMESPACE +)?NAME +(READY|STATUS)",
+        "a list of pods for people", "kubectl get pods,events,nodes -A -o json",
+    ),
+    (
+        rb"\A(NAMESPACE +|POD +)?NAME +CPU\(cores\)|\ACONTAINER ID +NAME",
+        "usage without times",
+        "docker stats --no-stream --format '{{.Name}},{{.CPUPerc}},{{.MemUsage}}' in a loop, after the time",
+    ),
+    (
+        rb"\A# (HELP|TYPE) |\A[a-z_:]+\{[^}\n]*\} [0-9.eE+-]+\s*$", "metrics of one moment",
+        "curl 'http://HOST:9090/api/v1/query_range?query=...&start=...&end=...&step=15s'",
+    ),
+    (
+        rb"(?m)^ *# +time +counts unit|Performance counter stats for"
+        rb"|\A(#[^\n]*\s+)?\d+,[^,\n]*,[\w:-]+,\d+,[\d.]+",
+        "perf stat without intervals for programs", "perf stat -I 100 -x, -o FILE -- PROGRAM",
+    ),
+    (rb"\ANSYSREP|\AQDREP", "a report of nsys", "nsys export --type sqlite REPORT.nsys-rep"),
+    (rb"\APERFETTO", "a trace of Perfetto", "rocpd convert --output-format csv"),
+    (
+        rb"\ATime ?\(%\)[^\n]*Instances|\A[^\n]*Total Time \(ns\)", "a summary of nsys",
+        "nsys stats --report cuda_gpu_trace --format csv REPORT.nsys-rep",
+    ),
+    (rb"\A-{40,}\s+Job <|\A\s*Job <\d", "a report for people", "cat lsb.acct, or bjobs -o with a delimiter"),
+    (
+        rb"\A0\d\d \(\d+\.\d+\.\d+\) ", "an event log of HTCondor, which names no program",
+        "condor_history -json -attributes ClusterId,ProcId,Owner,Cmd,LastRemoteHost,JobCurrentStartDate,"
+        "CompletionDate,JobStatus,ExitCode,MemoryUsage,RequestMemory",
+    ),
+    (
+        rb"\A# *gpu +pwr|\Aprocs -+memory", "a table for people",
+        "nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -l 1, or pidstat -hH",
+    ),
+)  # fmt: skip
+# Kinds that take files of the same looks, for the one whose options are given.
+_OTHERWISE = {"windows": ("prometheus",), "csv": ("jobs", "series", "pairs-csv"), "jobs": ("csv",)}
 # Of the first bytes, the first that fits.
 _SIGNS = (
     (
@@ -39,14 +86,15 @@ _SIGNS = (
         "windows",
         rb'(_bucket|time_to_first_token|request_duration|_latency|_summary_us)[^}]*\}.*"values"',
     ),
-    ("prometheus", rb'"resultType": ?"(matrix|vector)"'),
+    ("prometheus", rb'"resultType": ?"|"status": ?"error"'),
     ("perf", rb'(?m)^ *\d+[.,]\d{9}[,;]|"interval" ?:'),
     ("sacct", rb'(?im)^[^\n]*jobid[^\n]*nodelist|"slurm|"openapi/slurm'),
     ("jobs", rb'(?m)task_id\t|^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[SEQ];|"JOB_FINISH"|^([^:\n]*:){35}'),
     ("jobs", rb'(?m)^={20,}\r?\n|^ClusterId = |"(task_instances|ClusterId)"'),
     (
         "jobs",
-        rb"(?i)\A(?=[^\n]*\bstart)(?=[^\n]*(\bend|\bfinish|complete))(?=[^\n]*(node|host|machine))",
+        rb"(?i)\A(?=[^\n]*\b(start|end))(?=[^\n]*(\bend|\bfinish|complete|runtime|elapsed|duration))"
+        rb"(?=[^\n]*(node|host|machine))",
     ),
     (
         "pairs-csv",
@@ -57,27 +105,52 @@ _SIGNS = (
 )
 
 
-def kind_of(path: str) -> str:
-    """The importer that a file asks for by its first bytes. Raises UsageError where nothing tells."""
+def kind_of(path: str, options: Collection[str] = ()) -> str:
+    """The importer that a file asks for by its first bytes. options: names of those that are given: of kinds
+    that take such files the one that has them. Raises UnreadableFile for no file, an empty one, and one that
+    holds too little, UsageError where nothing tells."""
     if path.startswith(("http://", "https://")):
         return "prometheus"
+    head = b"PERFETTO" if path.endswith((".pftrace", ".perfetto-trace")) else _head(path)
+    if head.startswith(b"PAR1"):
+        names = {name.lower() for name in _header(Path(path))[0]}
+        return "jobs" if len(names & _OF_JOBS) > 2 else "parquet"
+    kind = next((kind for kind, pattern in _SIGNS if re.search(pattern, head)), "")
+    if kind in ("", "csv", "series"):
+        for pattern, what, command in _INSTEAD:
+            if re.search(pattern, head):
+                raise UnreadableFile(f"it is {what}", where=path, fix=f"Print it so: {command}.")
+    if not kind:
+        raise UsageError(
+            f"nothing tells what {path!r} is", fix=f"Say by `kind`: {', '.join(importer_names())}."
+        )
+
+    def lacks(one: str) -> int:
+        return len(set(options) - {field.name for field in fields(importer_named(one))})
+
+    return min((kind, *_OTHERWISE.get(kind, ())), key=lacks)
+
+
+def _head(path: str) -> bytes:
+    """The first bytes, unpacked, in UTF-8, without blank lines and comments. Raises UnreadableFile."""
     try:
         with open(path, "rb") as raw:
             head = raw.read(_HEADER)
         if head.startswith(b"\x1f\x8b"):
             with gzip.open(path) as file:
                 head = file.read(_HEADER)
-    except (OSError, EOFError, ValueError):
-        head = b""
-    if head.startswith(b"PAR1"):
-        names = {name.lower() for name in _header(Path(path))[0]}
-        return "jobs" if len(names & _OF_JOBS) > 2 else "parquet"
-    for kind, pattern in _SIGNS:
-        if re.search(pattern, head):
-            return kind
-    raise UsageError(
-        f"nothing tells what {path!r} is", fix=f"Say by `kind`: {', '.join(importer_names())}."
-    )
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UnreadableFile(
+            f"cannot be read: {reason}", where=path, fix="Check the name."
+        ) from None
+    if encoding_of(head) == "utf-16":
+        head = head.decode("utf-16", "replace").encode()
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    if not head.strip():
+        raise UnreadableFile("the file is empty", where=path, fix="Print or record it again.")
+    is_comment = re.match(rb"# (?!(HELP|TYPE|Elapsed|Time|gpu)\b)[^\n]*\n+(?=[\w\"])", head)
+    return head[is_comment.end() :] if is_comment else head
 
 
 def import_command(path: Path) -> str:

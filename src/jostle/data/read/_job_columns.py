@@ -16,6 +16,7 @@ from jostle.data.runs._name_columns import filled
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.moments import NO_TIME, times_of
 from jostle.data.tables.quantities import (
+    FAILED,
     OK,
     RUNNING,
     SECONDS,
@@ -142,7 +143,7 @@ class JobColumns:
             )
             apart = {
                 unit: float(np.median(np.abs(np.log(values[both] * unit * 1e6 / length[both]))))
-                for unit in (1.0, 1e-3, 1e-6, 60.0, 3600.0)
+                for unit in (1.0, 1e-3, 1e-6, 1e-9, 60.0, 3600.0)
             } if both.any() else dict[float, float]()  # fmt: skip
             if not apart:
                 raise BadData(
@@ -152,7 +153,9 @@ class JobColumns:
             self._took = min(apart, key=lambda unit: apart[unit])
         return np.where(plain, values * (self._took or 1.0), values) * 1e6
 
-    def outcomes(self, named: dict[str, Any], end: np.ndarray, told: dict[str, int]) -> np.ndarray:
+    def outcomes(
+        self, named: dict[str, Any], cells: dict[str, Any], end: np.ndarray, told: dict[str, int]
+    ) -> np.ndarray:
         """(n,). Numbers other than 0 in a column of states are asked about. Raises BadData."""
         if "state" not in named:
             return np.where(end == NO_TIME, RUNNING, OK)
@@ -177,6 +180,10 @@ class JobColumns:
             return OK if text == "0" else outcome_of(text)
 
         codes = np.array(by_value(named["state"], read), np.int64)
+        for name, column in cells.items():
+            if name.lower() in self.preset.exits:
+                is_other = filled(pc.match_substring_regex(column, r"^\s*-?0*[1-9]"), False)
+                codes = np.where((codes == OK) & is_other.astype(bool), FAILED, codes)
         empty = filled(
             pc.equal(pc.utf8_trim_whitespace(pc.fill_null(named["state"], "")), ""), True
         )

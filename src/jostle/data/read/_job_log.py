@@ -120,9 +120,10 @@ class ImportedLog:
         first, last = batch.bounds or (np.full(n, NO_TIME),) * 2
         is_told = (start != NO_TIME) | (first != NO_TIME)
         is_over = (end != NO_TIME) & (start != NO_TIME)
+        is_odd = np.any([*batch.odd.values(), np.zeros(n, bool)], axis=0)
         aside(
             "they never started",
-            (outcome == PENDING) | (~is_told & (end == NO_TIME)) | (~is_told & (outcome != OK)),
+            (outcome == PENDING) | (~is_told & ~is_odd & ((end == NO_TIME) | (outcome != OK))),
         )
         aside("they took no time", is_over & (end == start))
         odd = np.zeros(n, bool)

@@ -20,7 +20,8 @@ class JobPreset:
     whose columns are there. needs: columns that tell this source from others. took: seconds of a plain
     number, None where times tell. peak, requested: bytes of a plain number. base: of KB and its like. states:
     of its own. cutting: a rule that cuts names, as an example. is_part: whether `took` is only a part of what
-    lies between start and end. covariates: NAME=COLUMN, where no other is asked for."""
+    lies between start and end. exits: columns in which a number other than 0 says that a job failed.
+    covariates: NAME=COLUMN, where no other is asked for."""
 
     columns: Mapping[str, tuple[str, ...]]
     workload: tuple[str, ...]
@@ -33,6 +34,7 @@ class JobPreset:
     states: dict[str, int] = field(default_factory=dict[str, int])
     cutting: str = "{workload:^[a-z]+}"
     is_part: bool = False
+    exits: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
 
 
@@ -87,6 +89,7 @@ PRESETS: dict[str, JobPreset] = {
         "JobCurrentStartDate,CompletionDate,JobStatus,MemoryUsage,RequestMemory > jobs.json",
         peak=_MIB, requested=_MIB,
         states={"1": PENDING, "2": RUNNING, "3": FAILED, "4": OK, "5": FAILED, "7": RUNNING},
+        exits=("exitcode", "exitsignal"),
     ),
     "pbs": _preset(
         "job: id, node: exec_host, start: start, end: end, state: exit_status, user: user, "
@@ -106,14 +109,22 @@ PRESETS: dict[str, JobPreset] = {
         "job: {jobnumber}.{taskid} jobnumber, node: hostname, start: start_time, end: end_time, "
         "state: exit_status, took: ru_wallclock, user: owner, peak: maxvmem",
         "{owner}/{jobname}", "hostname jobnumber start_time", "qacct -j '*' > jobs.txt", took=1.0,
+        exits=("failed",),
     ),
     "lsf": _preset(
         "job: {jobid}[{idx}] jobid, node: exechosts exec_host, start: starttime start_time, "
         "end: eventtime finish_time, state: jstatus stat, user: username user, peak: maxrmem max_mem",
-        "{username}/{jobname} {user}/{job_name} {user}/{name}", "jobid starttime",
+        "{username}/{jobname}", "jobid starttime",
         "Give lsb.acct, or: bjobs -a -u all -o 'jobid user job_name exec_host start_time finish_time stat "
-        "max_mem delimiter=\",\"'",
-        peak=_KIB, states={"64": OK, "32": FAILED, "exit": FAILED},
+        "max_mem delimiter=\",\"', with LSB_DISPLAY_YEAR=Y",
+        peak=_KIB, states={"64": OK, "32": FAILED},
+    ),
+    "bjobs": _preset(
+        "job: jobid, node: exec_host, start: start_time, end: finish_time, state: stat, user: user, "
+        "peak: max_mem",
+        "{user}/{job_name} {user}/{name}", "jobid exec_host start_time",
+        "LSB_DISPLAY_YEAR=Y bjobs -a -u all -o 'jobid user job_name exec_host start_time finish_time stat "
+        "max_mem delimiter=\",\"' > jobs.csv",
     ),
     "airflow": _preset(
         "job: {dag_id}.{task_id}.{run_id}.{try_number} {dag_id}.{task_id}.{execution_date} "

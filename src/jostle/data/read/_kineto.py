@@ -113,7 +113,9 @@ class _Events:
     def add(self, event: dict[str, Any]) -> None:
         """Take in one event. Raises BadData."""
         category, name = str(event.get("cat", "")).lower(), str(event.get("name", ""))
-        if name.startswith(self.mark) and event.get("ph") == "X":
+        if not category and event.get("pid") == "CUDA functions":  # of the autograd profiler
+            category = "kernel"
+        if name.startswith(self.mark) and event.get("ph") in ("X", "B"):
             at = _seconds(event, self.where)[0]
             self._marks[category == "gpu_user_annotation"].append(at)
         if category == "cpu_instant_event" and name == "[memory]":
@@ -271,7 +273,7 @@ class _Json:
 
     def __init__(self, stream: Any, where: str) -> None:
         self.stream, self.where = stream, where
-        self.decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self.decode = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self.text, self.at, self.ended = "", 0, False
         self.parser = json.JSONDecoder()
 

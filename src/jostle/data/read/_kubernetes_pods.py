@@ -93,12 +93,11 @@ class KubernetesImport(JobsImport):
             raise UnreadableFile("it is no JSON", where=where, fix=f"Print it so: {_PRINT}")
         try:
             every: list[Row] = []
-            if any("data" in one for one in found if isinstance(one, Mapping)) or isinstance(
-                found[0], list
-            ):
+            parts = [one for part in found for one in (part if isinstance(part, list) else [part])]
+            if any("data" in one for one in parts):
                 every = _of_series(series_of(read_matrix(found, "", where, KINDS), where))
             else:
-                items = [item for one in found for item in one.get("items", [one])]
+                items = [item for one in parts for item in one.get("items", [one])]
                 pods = [one for one in items if one.get("kind", "Pod") == "Pod" and "spec" in one]
                 nodes = [one["metadata"] for one in items if one.get("kind") == "Node"]
                 if nodes and log.platform_of is None:

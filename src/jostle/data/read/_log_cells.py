@@ -106,9 +106,8 @@ class WorkloadRule:
         whole = pc.binary_join_element_wise(
             *pieces, "", null_handling="replace", null_replacement=""
         )
-        if len(pieces) == 1 and not empty:
-            return whole
-        return pc.if_else(pc.equal(pc.utf8_trim_whitespace(whole), ""), empty, whole)
+        whole = pc.utf8_trim_whitespace(whole)
+        return pc.if_else(pc.equal(whole, ""), empty, whole) if empty else whole
 
     def _cut(self, column: Any, pattern: re.Pattern[str] | None) -> Any:
         if pattern is None:

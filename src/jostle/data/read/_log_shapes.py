@@ -123,18 +123,22 @@ def _columns(rows: Iterator[dict[str, str]]) -> Columns:
 
 
 def _pbs(text: str) -> Iterator[dict[str, str]]:
-    """Of each end of a job its record; of those that have none yet that of their start."""
+    """Of each end of a job its record, be it run again (R) or aborted (A); of those that have none yet that
+    of their start."""
     started: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         match = _PBS.match(line)
-        if match is None or match[1] not in "SE" or not match[1]:
+        if match is None or match[1] not in "SERA":
             continue
-        row = {"id": match[2]} | {key: value.strip('"') for key, value in _PAIR.findall(match[3])}
+        pairs = _PAIR.findall(match[3])
+        row = {"id": match[2]} | {key.lower(): value.strip('"') for key, value in pairs}
         if match[1] == "S":
             started[match[2]] = row | {"exit_status": "running"}
-        else:
+        elif match[1] == "E":
             started.pop(match[2], None)
             yield row
+        elif match[2] in started or "start" in row:
+            yield started.pop(match[2], {}) | row | {"exit_status": "failed"}
     yield from started.values()
 
 

@@ -17,6 +17,8 @@ import pyarrow.parquet
 
 from jostle._base.untrusted import Unpacked, require_reason
 from jostle.data.read._log_shapes import shaped
+from jostle.data.tables._read_table import text_of
+from jostle.data.tables.lines import encoding_of
 from jostle.errors import UnreadableFile
 
 _BLOCK = 16 << 20  # bytes at a time
@@ -182,8 +184,12 @@ def _opened(file: Any) -> Iterator[Any]:
         yield sys.stdin.buffer if file == "-" else file
         return
     with open(file, "rb") as raw:
-        is_packed = raw.peek(2)[:2] == b"\x1f\x8b"
-        yield Unpacked(raw, os.fstat(raw.fileno()).st_size, str(file)) if is_packed else raw
+        head = raw.peek(2)[:2]
+        if encoding_of(head) == "utf-16":
+            yield io.BytesIO(text_of(raw.read(), str(file)).encode())
+        else:
+            is_packed = head == b"\x1f\x8b"
+            yield Unpacked(raw, os.fstat(raw.fileno()).st_size, str(file)) if is_packed else raw
 
 
 def _unreadable(error: Exception, where: str) -> UnreadableFile:
@@ -193,6 +199,13 @@ def _unreadable(error: Exception, where: str) -> UnreadableFile:
     return UnreadableFile(f"not a readable log: {text.splitlines()[0]}", where=where, fix=fix)
 
 
+def _text(column: Any) -> Any:
+    if pa.types.is_duration(column.type):
+        seconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+        return pa.array([None if one is None else f"{one / 1e6}s" for one in seconds.to_pylist()])
+    return column.cast(pa.string())
+
+
 def _parquet_cells(file: Any, where: str) -> Iterator[dict[str, Any]]:
     """Read columns of a Parquet file as text, a batch at a time. Raises UnreadableFile."""
     try:
@@ -200,7 +213,7 @@ def _parquet_cells(file: Any, where: str) -> Iterator[dict[str, Any]]:
         is_path = isinstance(file, (str, os.PathLike))
         require_reason(where, table, os.stat(file).st_size if is_path else file.seek(0, 2))
         for batch in table.iter_batches():
-            texts = [column.cast(pa.string()) for column in batch.columns]
+            texts = [_text(column) for column in batch.columns]
             yield dict(zip(batch.schema.names, texts, strict=True))
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(error, where) from None

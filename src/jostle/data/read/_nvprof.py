@@ -55,7 +55,7 @@ def read_gpu_trace(path: Path, recording: RecordedRun, tool: str) -> Profile:
     """tool: nvprof or nsys, which wrote it. Raises what `read` does."""
     where = str(path)
     rows = csv_lines(path)
-    needs = {"start", "duration", "name"} | ({"corrid"} if tool == "nsys" else set())
+    needs = {"start", "duration", "name"} | ({"corrid"} if tool == "nsys" else {"stream"})
     columns, units = next(
         (
             (columns, units)

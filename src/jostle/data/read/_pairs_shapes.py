@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from jostle.data.read._foreign_table import ForeignTable, read_csv
 from jostle.data.tables._read_table import json_or_lines, text_of
+from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in
 from jostle.errors import BadData
 
 _CORNER = re.compile(r"[\w ]*[\\/|][\w ]*|")
@@ -25,6 +26,9 @@ _WIDE = {
         "shared_seconds",
         "colocated",
         "together",
+        "time",
+        "seconds",
+        "runtime",
     ),
     "slowdown": ("slowdown",),
 }
@@ -60,7 +64,29 @@ def in_rows(content: bytes, where: str, options: Any) -> ForeignTable:
     for name, value in (given | {"unit": options.unit}).items():
         if value and name not in table.column_names:
             table = table.append_column(name, pa.array([value] * n, pa.string()))
-    return ForeignTable(table, numbers, where, foreign.unit, foreign.ragged)
+    return ForeignTable(_plain(table), numbers, where, foreign.unit, foreign.ragged)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Values as plain numbers where a whole column has decimal commas, or says its unit."""
+    for name in {"solo", "corun", "slowdown"} & set(table.column_names):
+        read = numbers_in(table.column(name).to_pylist())
+        if not isinstance(read, ColumnOfNumbers) or read.rule in (
+            "numbers",
+            "percentages",
+            "factors",
+        ):
+            continue
+        texts = ["" if np.isnan(value) else repr(float(value)) for value in read.values]
+        told = {name: pa.array(texts, pa.string())}
+        if read.unit == "seconds":
+            told["unit"] = pa.array(["s"] * table.num_rows, pa.string())
+        for one, column in told.items():
+            at = table.schema.get_field_index(one)
+            table = (
+                table.append_column(one, column) if at < 0 else table.set_column(at, one, column)
+            )
+    return table
 
 
 def _read(content: bytes, where: str) -> ForeignTable:
@@ -77,7 +103,7 @@ def _read(content: bytes, where: str) -> ForeignTable:
     first = content.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
     delimiter = "," if "," in first else max(";\t|", key=first.count)
     delimiter = delimiter if delimiter in first else ","
-    names = [name.strip(' "') for name in first.split(delimiter)]
+    names = [name.strip(' "\r') for name in first.split(delimiter)]
     return read_csv(content, where, names, delimiter)
 
 

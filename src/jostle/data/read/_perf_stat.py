@@ -62,12 +62,12 @@ def sniff(head: bytes, path: Path) -> bool:
 def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
     """One run, lines or JSON. separator: what perf was given with -x.
 
-    Per-core output (`-A`, `--per-core`, `--per-socket`) gives a trace for each, in their order.
+    Output by core (`-A`, `--per-core`, `--per-socket`) or cgroup gives a trace for each, in their order.
     Raises UnreadableFile, BadData naming the line that cannot be read, or without a platform.
     """
     lines = lines_of(path, separator)
     several = counted_several_ways(lines)
-    cores = sorted({line.core for line in lines}, key=natural)
+    cores = sorted({line.core for line in lines}, key=lambda core: (natural(core), core))
     return Traces.from_traces(
         [
             trace_of(
@@ -184,7 +184,9 @@ def _lines(text: str, where: str, separator: str) -> Iterator[PerfLine]:
             raise BadData(
                 f"not a line of perf stat -I: {line[:80]!r}",
                 where=place,
-                fix="Record with -I and -x, or -j; remove a line that was cut off.",
+                fix="Record with -I and -x; where numbers have decimal commas, in LC_ALL=C or with -x;"
+                if re.match(r"\d+,\d{9},", line)
+                else "Record with -I and -x, or -j; remove a line that was cut off.",
             ) from None
         if not (0 < one.seconds < float("inf")) or one.value < 0 or np.isinf(one.value):
             text = "a time or count is not a number from 0 up"
@@ -248,6 +250,8 @@ def _of_fields(fields: list[str]) -> PerfLine:
     of_thread = len(rest) > _FEWEST_FIELDS and _is_thread(rest[0]) and _is_count(rest[1])
     if of_thread:
         rest = rest[1:]
+    if len(rest) > 3 and re.search("[A-Za-z/]", rest[3]):  # counted of a cgroup
+        core = f"{core}{rest.pop(3)}"
     running = rest[4] if len(rest) > 4 else None
     return _perf_line(fields[0], core, rest[0], rest[1], rest[2], running, of_thread=of_thread)
 

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, ClassVar
 
@@ -19,7 +19,9 @@ import pyarrow as pa
 
 from jostle._base.option_fields import Positional
 from jostle._base.untrusted import understands
+from jostle.data.read._benchmark_tables import UNDERSTOOD, as_runs, is_benchmark
 from jostle.data.read._foreign_table import ForeignTable, read_csv, read_parquet
+from jostle.data.read._guess_import import import_command
 from jostle.data.read._imported_runs import Imported, rejected_rows
 from jostle.data.runs._row_rules import find_bad_rows
 from jostle.data.runs._runs import Runs
@@ -36,12 +38,14 @@ from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.cells import float_of
 from jostle.data.tables.moments import NO_TIME, times_of
 from jostle.data.tables.quantities import (
+    GROUPED,
     OUTCOMES,
     STATUS_OF,
     ColumnOfNumbers,
     is_nobody,
     numbers_in,
     outcome_of,
+    require_numbers,
 )
 from jostle.errors import BadData, UsageError, require_choice
 
@@ -54,6 +58,7 @@ UNITS = {
     "min": (60, 1),
     "ratio": (1, 1),
 }
+_OF_TIMES = ("numbers", GROUPED, "numbers with a decimal comma", "durations")
 _TEXTS = [name for name, (kind, _, _) in COLUMNS.items() if pa.types.is_string(kind)]
 
 
@@ -70,9 +75,9 @@ class _Table(ABC):
     """
 
     file: Annotated[str | os.PathLike[str] | BinaryIO, "The file.", Positional()]
-    workload: Annotated[str, "Column of the workload's name."]
-    runtime: Annotated[str, "Column of the measured runtime."]
-    unit: Annotated[str, "Unit of the runtime: s, ms, us, ns or min."]
+    workload: Annotated[str | None, "Column of the workload's name."] = None
+    runtime: Annotated[str | None, "Column of the measured runtime."] = None
+    unit: Annotated[str | None, "Unit of the runtime: s, ms, us, ns or min."] = None
     platform: Annotated[str | None, "Column of the platform's name."] = None
     platform_name: Annotated[str | None, "The platform of all rows, instead of a column."] = None
     corunners: Annotated[
@@ -101,8 +106,9 @@ class _Table(ABC):
     ] = False
 
     def __post_init__(self) -> None:
-        require_choice("unit", self.unit, UNITS)
-        if (self.platform is None) == (self.platform_name is None):
+        if self.unit is not None:
+            require_choice("unit", self.unit, UNITS)
+        if self.platform is not None and self.platform_name is not None:
             raise UsageError("give either a platform column or one platform name")
         if not self.separator:
             raise UsageError("the separator of co-runners is empty")
@@ -127,6 +133,35 @@ class _Table(ABC):
         drop_bad sets them aside."""
         content, where = file_bytes(self.file)
         foreign = self._read(content, where)
+        if is_benchmark(foreign.table) and not self.corunners:
+            foreign, usual = as_runs(foreign)
+            if self.platform is not None:
+                del usual["platform_name"]
+            usual = {name: value for name, value in usual.items() if not getattr(self, name)}
+            found = replace(self, **usual)._imported(foreign, content)
+            return replace(found, understood=(UNDERSTOOD,))
+        return self._imported(foreign, content)
+
+    def _require_told(self, where: str) -> None:
+        """Raises UsageError that says how to go on."""
+        told = {name: getattr(self, name) for name in ("workload", "runtime", "unit")}
+        lacks = [name for name, value in told.items() if value is None]
+        if self.platform is None and self.platform_name is None:
+            lacks.append("platform` or `platform_name")
+        if lacks:
+            is_file = isinstance(self.file, (str, os.PathLike)) and str(self.file) != "-"
+            such = f" Such as: {import_command(Path(self.file))}" if is_file else ""  # type: ignore[arg-type]
+            names = "`, `".join(lacks)
+            raise UsageError(
+                "a table of runs, but nothing says which column holds what",
+                where=where,
+                fix=f"Say by `{names}`.{such}",
+            )
+
+    def _imported(self, foreign: ForeignTable, content: bytes) -> Imported:
+        where = foreign.where
+        self._require_told(where)
+        assert self.workload is not None
         foreign.require([*self._columns, *self._covariates.values()])
         features = (
             _features(self.workload_features, "workload", self.workload),
@@ -160,6 +195,9 @@ class _Table(ABC):
         content: a hash of the file, from which run_ids are made.
         """
         table, n = foreign.table, foreign.table.num_rows
+        assert self.workload is not None
+        assert self.runtime is not None
+        assert self.unit is not None
         seconds, bad = _seconds(table.column(self.runtime), *UNITS[self.unit])
         columns: dict[str, Any] = {
             "workload": _names(table.column(self.workload)),
@@ -192,7 +230,11 @@ class _Table(ABC):
         if self.campaign is not None:
             columns["campaign"] = self.campaign
         for name in free:
-            columns[f"source_{name}" if name in COLUMNS else name] = table.column(name)
+            column = table.column(name)
+            if name.endswith("_memory_bytes") and pa.types.is_string(column.type):
+                read = require_numbers(column.to_pylist(), name, foreign.row_name, foreign.where)
+                column = pa.array(read.values, from_pandas=True)
+            columns[f"source_{name}" if name in COLUMNS else name] = column
         told = columns_table(**columns)
         for name, column in self._covariates.items():
             told = told.append_column(name, told.column(column)) if name != column else told
@@ -320,28 +362,24 @@ def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> p
 def _seconds(
     column: Any, multiplier: float, divisor: float
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells). Durations that
-    say their unit, and decimal commas, are read where all cells are so."""
-    if pa.types.is_string(column.type):
-        read = numbers_in(column.to_pylist())
-        if isinstance(read, ColumnOfNumbers) and read.rule in (
-            "durations",
-            "numbers with a decimal comma",
-        ):
-            factor = 1.0 if read.unit else multiplier / divisor
-            return pa.array(read.values * factor, from_pandas=True), []
-    values: list[float | None] = []
-    bad = []
-    for row, cell in enumerate(column.to_pylist()):
-        value: float | None = None
-        if cell is not None and (not isinstance(cell, str) or cell.strip()):
-            try:
-                value = float_of(cell) * multiplier / divisor
-            except (TypeError, ValueError):
-                bad.append((row, f"runtime {cell!r} is not a number"))
-                value = 1.0  # any good value, so that one reason is given and not two
-        values.append(value)
-    return pa.array(values, pa.float64(), from_pandas=False), bad
+    """((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells). Durations say
+    their unit themselves."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return pc.divide(pc.multiply(column.cast(pa.float64()), multiplier), divisor), []
+    cells = [None if cell is None else str(cell) for cell in column.to_pylist()]
+    read = numbers_in(cells, only=_OF_TIMES)
+    if isinstance(read, ColumnOfNumbers):
+        factor = (1, 1) if read.unit else (multiplier, divisor)
+        return pa.array(read.values * factor[0] / factor[1], from_pandas=True), []
+    why = read[1] if read[2] == 1.0 else ""
+    values, bad = np.full(len(cells), np.nan), []
+    for row, cell in enumerate(cells):
+        try:
+            values[row] = float_of(cell or "nan") * multiplier / divisor
+        except ValueError:
+            bad.append((row, f"runtime {cell!r} is not a number" + (f": {why}" if why else "")))
+            values[row] = 1.0  # any good value, so that one reason is given and not two
+    return pa.array(values, from_pandas=True), bad
 
 
 def _times(column: Any) -> tuple[pa.Array, list[tuple[int, str]]]:

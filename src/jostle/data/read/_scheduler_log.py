@@ -178,7 +178,7 @@ class JobsImport:
             end = np.where((start != NO_TIME) & is_told, start + length, end)
         if "start" not in named:
             start = np.where((end != NO_TIME) & is_told, end - length, start)
-        outcome = columns.outcomes(named, end, self._states)
+        outcome = columns.outcomes(named, cells, end, self._states)
         job = named["job"]
         is_step = np.zeros(n, bool)
         if columns.has_steps:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,38 +15,49 @@ import numpy as np
 from jostle._base.untrusted import printable
 from jostle.data.read._series import Kind, Series, usual_kind
 from jostle.data.read._series_times import Piece, in_line_order, pieces_of
-from jostle.data.tables._read_table import RAGGED, csv_rows, read_text
-from jostle.data.tables.moments import FINER, seconds_of
-from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in
-from jostle.errors import BadData, require_known
+from jostle.data.tables._read_table import RAGGED, csv_rows, json_or_lines, read_text
+from jostle.data.tables.moments import DAY_DIGITS, FINER, seconds_of
+from jostle.data.tables.quantities import (
+    SECONDS,
+    ColumnOfNumbers,
+    numbers_in,
+    size_of,
+)
+from jostle.errors import BadData, JostleError, require_known
 
 _TIMES = ("time", "timestamp", "datetime", "date", "ts", "epoch", "time_seconds", "_time")
 _BEGINS, _ENDS = ("begin", "start", *_TIMES), ("end", "stop", "finish")
-_NOTHING = ("", "nan", "null", "none", "na", "n/a", "-")
 _INSTANCES = ("index", "uuid", "gpu_uuid", "name", "container", "pid", "id", "instance", "pod")
 _TIMES = (*_TIMES, "elapsed time")
-_BYTES = {
-    "kib": 2.0**10,
-    "mib": 2.0**20,
-    "gib": 2.0**30,
-    "kb": 2.0**10,
-    "mb": 2.0**20,
-    "gb": 2.0**30,
+_MOSTLY = (
+    0.5  # share of a column's different cells that are numbers, from which on another is a fault
+)
+_PIDSTAT = {
+    "VSZ": "VSZ [KiB]",
+    "RSS": "RSS [KiB]",
+    "StkSize": "StkSize [KiB]",
+    "StkRef": "StkRef [KiB]",
 }
 
 
 def unit_of(column: str) -> tuple[str, float]:
-    """(name, factor) of a column whose name says a unit: `memory.used [MiB]`, `CPU (%)`."""
-    match = re.fullmatch(r"(.*?)\s*[\[(]\s*(%|[KMG]i?B)\s*[\])]", column, re.IGNORECASE)
-    if match is None:
-        return column, 1.0
-    if match[2] == "%":
-        return f"{match[1]}_ratio", 0.01
-    return f"{match[1]}_bytes", _BYTES[match[2].lower()]
+    """(name, factor) of a column whose name says a unit: `memory.used [MiB]`, `CPU (%)`, `%usr`, `x (ms)`."""
+    match = re.fullmatch(r"(.*?)\s*[\[(]\s*([%\w]+)\s*[\])]|%()(\w+)", column)
+    name, unit = (match[1] or match[4], match[2] or "%") if match else (column, "")
+    if unit == "%":
+        return f"{name}_ratio", 0.01
+    if unit in ("W", "watts"):
+        return f"{name}_watts", 1.0
+    if unit in SECONDS:
+        return f"{name}_seconds", SECONDS[unit]
+    if re.fullmatch("[KMGT]i?B|[kKMGT]?bytes|B", unit):
+        return f"{name}_bytes", size_of(f"1 {unit}", base=1024)
+    return column, 1.0
 
 
 def plain_csv(text: str) -> str:
-    """What psrecord, pidstat and dstat write as lines with commas below names; others as they are."""
+    """What psrecord, pidstat and dstat write, and lines of JSON, as lines with commas below names; others as
+    they are. Raises UnreadableFile, BadData."""
     lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     head = next(
         (n for n, line in enumerate(lines[:8]) if re.match(r"#\s+(Elapsed )?time\s", line, re.I)),
@@ -52,7 +65,7 @@ def plain_csv(text: str) -> str:
     )
     if head is not None:
         gap = r"\s{2,}" if "Elapsed" in lines[head] else r"\s+"
-        names = re.split(gap, lines[head].lstrip("# ").strip())
+        names = [_PIDSTAT.get(n, n) for n in re.split(gap, lines[head].lstrip("# ").strip())]
         rows = [line.split(None, len(names) - 1) for line in lines[head + 1 :] if line[0] != "#"]
         return (
             "\n".join(
@@ -60,6 +73,20 @@ def plain_csv(text: str) -> str:
             )
             + "\n"
         )
+    if lines and lines[0].startswith("Linux "):
+        raise BadData("it has no lines that begin with # and Time", fix="Print it so: pidstat -hH.")
+    if lines and lines[0][0] in "{[":
+        every = json_or_lines(text, "")
+        rows = every if isinstance(every, list) else [every]
+        if not all(isinstance(row, dict) for row in rows):
+            raise BadData(
+                "JSON, but not an object for each moment", fix="Give lines of JSON, or CSV."
+            )
+        out = io.StringIO()
+        writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        writer.writerows(rows)
+        return out.getvalue()
     if lines and "Dstat" in lines[0]:
         epoch = next(
             (n for n, line in enumerate(lines) if re.match(r'"?(epoch|time)"?,"?[a-z]{2,}', line)),
@@ -165,7 +192,11 @@ class _Table:
         where = str(path)
         if len(columns.separator) != 1:
             raise BadData(f"the separator {columns.separator!r} is not one character", where=where)
-        text = plain_csv(read_text(path))
+        try:
+            text = plain_csv(read_text(path))
+        except JostleError as error:
+            error.where = error.where or where
+            raise
         first = text.split("\n", 1)[0]
         is_comma = columns.separator == "," and "," not in first
         separator = next((one for one in ";\t" if is_comma and one in first), columns.separator)
@@ -199,14 +230,15 @@ class _Table:
         )
 
     def cells(self, column: str) -> list[str]:
-        return [printable(row[column]) for row in self.rows]
+        return [printable(row[column]).strip() for row in self.rows]
 
     def moments(self, column: str) -> tuple[np.ndarray, np.ndarray]:
         """(n,) seconds since 1970, or since the first line of a clock of its own, twice: in either pass of an
         hour that the zone has twice. Raises BadData."""
         cells = [row[column].strip() for row in self.rows]
         read = numbers_in(cells, only=("numbers",))
-        if isinstance(read, ColumnOfNumbers) and np.isfinite(read.values).all():
+        is_spelled = all(re.match(DAY_DIGITS, cell) for cell in cells)
+        if not is_spelled and isinstance(read, ColumnOfNumbers) and np.isfinite(read.values).all():
             size = float(np.abs(read.values).max(initial=0.0))
             seconds = read.values * next((unit for least, unit in FINER if size >= least), 1.0)
             return seconds, seconds
@@ -225,14 +257,13 @@ class _Table:
         cells = [row[column].strip() for row in self.rows]
         is_endless = [cell.lower().lstrip("+-") in ("inf", "infinity") for cell in cells]
         told = ["" if one else cell for cell, one in zip(cells, is_endless, strict=True)]
-        read = numbers_in([cell.removesuffix(" W") for cell in told])
+        read = numbers_in([re.sub(r" (W|MHz|RPM|C)$", "", cell) for cell in told])
         if isinstance(read, ColumnOfNumbers):
             return read.values * (1.0 if read.unit else unit_of(column)[1])
-        known = next((cell for cell in cells if cell.lower() not in _NOTHING), "")
-        if not is_named and isinstance(numbers_in([known]), tuple):
+        if not is_named and read[2] < _MOSTLY:
             return np.full(len(self.rows), np.nan)
         raise BadData(
-            f"{cells[read[0]][:40]!r} in line {self.lines[read[0]]} is not a number",
+            f"{column}: {cells[read[0]][:40]!r} in line {self.lines[read[0]]} is not a number: {read[1]}",
             where=self.where,
             fix="Leave a cell empty where nothing was read.",
         )

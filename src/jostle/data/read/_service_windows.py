@@ -25,7 +25,7 @@ from jostle.data.runs._runs import Runs
 from jostle.data.tables import cells
 from jostle.data.tables.cells import float_of
 from jostle.data.tables.distinct_series import distinct
-from jostle.data.tables.prometheus_json import Matrix, points_of, read_answers
+from jostle.data.tables.prometheus_json import RECORD, Matrix, points_of, read_answers
 from jostle.data.tables.quantities import SECONDS
 from jostle.errors import BadData, UsageError
 
@@ -125,6 +125,12 @@ class WindowsImport:
         used = {total, count, f"{metric}_bucket"}
         mine = [(labels, pairs) for labels, pairs in series if labels.get("__name__") in used]
         _check(mine, where)
+        if mine and all(len(pairs) < 2 for _, pairs in mine):
+            raise BadData(
+                "its series are of one moment (a vector), and no matrix over time",
+                where=where,
+                fix=RECORD,
+            )
         service = _label(self.service, _SERVICE, mine, where)
         device = _label(self.device, _NODE, mine, where)
         gauges = Gauges.of(series, length)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from jostle._base.untrusted import most_unpacked, require_reason
+from jostle._base.untrusted import Unpacked, most_unpacked, require_reason
+from jostle.data.tables.lines import encoding_of
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError, require_known
 
 RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
@@ -101,7 +102,8 @@ def _numbered(rows: list[dict[str, Any]], where: str = "the table", first: int =
 
 
 def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
-    """(content, name for errors) of a file, of `-` for standard input, or of an open binary file.
+    """(content, name for errors) of a file, of `-` for standard input, or of an open binary file; unpacked
+    where it is packed by gzip, and in UTF-8 where it is in UTF-16.
 
     Raises UnreadableFile.
     """
@@ -110,7 +112,13 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
     if source == "-":
         return sys.stdin.buffer.read(), "<stdin>"
     try:
-        return Path(source).read_bytes(), str(source)
+        content = Path(source).read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            packed = Unpacked(io.BytesIO(content), len(content), str(source))
+            content = b"".join(iter(lambda: packed.read(1 << 20), b""))
+        if encoding_of(content) == "utf-16":
+            content = text_of(content, str(source)).encode()
+        return content, str(source)
     except (OSError, ValueError) as error:  # a path may hold a null
         reason = getattr(error, "strerror", None) or error
         text = f"cannot be read: {reason}"
@@ -118,9 +126,10 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
 
 
 def text_of(content: bytes, where: str) -> str:
-    """The text of a file in UTF-8, without its mark of byte order. Raises UnreadableFile naming the line."""
+    """The text of a file in UTF-8, or in UTF-16 where its mark of byte order says so, without that mark.
+    Raises UnreadableFile naming the line."""
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode(encoding_of(content))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         reason = f"line {line}: not text in UTF-8: {error.reason}"

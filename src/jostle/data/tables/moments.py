@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from jostle.data.tables.arrow_compute import pc
+from jostle.data.tables.quantities import NOTHING
 from jostle.errors import UsageError
 
 NO_TIME = np.iinfo(np.int64).min
-_NONE = pa.array(["", "-", "Unknown", "None", "N/A", "n/a", "null", "NULL", "nan", "NaT", "<none>"])
+_NONE = pa.array(sorted(NOTHING))
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?"
 _DAY = rf"\d{{4}}-\d\d-\d\d([T ]{_CLOCK})?"
 _SLASHED = re.compile(
@@ -27,9 +28,13 @@ _SLASHED = re.compile(
 FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (0.0, 1.0))
 _NAMED = (
     "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S",
-    "%d-%b-%Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%b %d, %Y @ %H:%M:%S.%f", "%a, %d %b %Y %H:%M:%S %z",
-    "%d/%b/%Y:%H:%M:%S %z", "%b %d %H:%M:%S", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%SZ",
+    "%d-%b-%Y %H:%M:%S", "%b %d %H:%M %Y", "%b %d, %Y %H:%M:%S", "%b %d, %Y @ %H:%M:%S.%f",
+    "%a, %d %b %Y %H:%M:%S %z",
+    "%d/%b/%Y:%H:%M:%S %z", "%b %d %H:%M:%S", "%b %d %H:%M", "%Y%m%dT%H%M%SZ",
 )  # fmt: skip
+DAY_DIGITS = (
+    r"^(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(([01]\d|2[0-3])([0-5]\d){2})?$"  # 20260131235959
+)
 
 
 def zone_named(name: str) -> tzinfo:
@@ -48,9 +53,9 @@ def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
     """((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) the same in the second pass of
     an hour that the zone has twice; (n,) bool: cannot be read).
 
-    Cells are ISO 8601; numbers (seconds since 1970, or ms, us, ns by their size); days with slashes or dots
-    whose order the column tells; or as ctime, mails and web servers write them. One without an offset is in
-    the zone.
+    Cells are ISO 8601; numbers (seconds since 1970, or ms, us, ns by their size); days in eight digits, or
+    fourteen with the time, where all numbers are so; days with slashes or dots whose order the column tells;
+    or as ctime, mails and web servers write them. One without an offset is in the zone.
     """
     text = pc.fill_null(
         pc.utf8_trim_whitespace(pa.array(column) if isinstance(column, list) else column), ""
@@ -58,17 +63,19 @@ def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if isinstance(text, pa.ChunkedArray):
         text = text.combine_chunks()
     first, second = np.full(len(text), NO_TIME), np.full(len(text), NO_TIME)
-    left = ~_flags(pc.is_in(text, value_set=_NONE))
+    left = ~_flags(pc.is_in(pc.utf8_lower(text), value_set=_NONE))
 
     def in_zone(some: Any, ambiguous: str) -> Any:
         local = pc.replace_substring_regex(some, r"(\.\d{6})\d+$", r"\1").cast(pa.timestamp("us"))
         return pc.assume_timezone(local, zone, ambiguous=ambiguous, nonexistent="latest")
 
     def epoch(some: Any) -> Any:
-        numbers = np.asarray(some.cast(pa.float64()))
-        unit = next(unit for least, unit in FINER if float(np.median(np.abs(numbers))) >= least)
+        numbers = np.asarray(pc.replace_substring(some, ",", ".").cast(pa.float64()))
+        units = np.select([numbers >= least for least, _ in FINER], [unit for _, unit in FINER])
+        unit = np.median(units[numbers > 0]) if (numbers > 0).any() else 1.0
+        is_other = (numbers == 0) | (units != unit)
         return pa.array(
-            np.where(numbers == 0, NO_TIME, np.round(numbers * unit * 1e6)).astype(np.int64)
+            np.where(is_other, NO_TIME, np.round(numbers * unit * 1e6)).astype(np.int64)
         )
 
     def offset(some: Any) -> Any:
@@ -76,8 +83,16 @@ def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
             pa.timestamp("us", "UTC")
         )
 
-    ways: list[tuple[str, Callable[[Any], Any]]] = [
-        (r"^\d{1,19}(\.\d+)?$", epoch),
+    def digits(some: Any, ambiguous: str) -> Any:
+        spelled = pc.replace_substring_regex(some, r"^(....)(..)(..)$", r"\1-\2-\3")
+        form = r"^(....)(..)(..)(..)(..)(..)$", r"\1-\2-\3 \4:\5:\6"
+        return in_zone(pc.replace_substring_regex(spelled, *form), ambiguous)
+
+    numbers = pc.match_substring_regex(text, r"^\d+([.,]\d+)?$")
+    is_spelled = pc.all(pc.match_substring_regex(text.filter(numbers), DAY_DIGITS)).as_py()
+    ways: list[tuple[str, Callable[..., Any]]] = [
+        *([(DAY_DIGITS, partial(digits, ambiguous="earliest"))] if is_spelled else []),
+        (r"^\d{1,19}([.,]\d+)?([eE]\+?\d{1,2})?$", epoch),
         (f"^{_DAY}$", partial(in_zone, ambiguous="earliest")),
         (rf"^{_DAY} ?(Z|[+-]\d\d(:?\d\d)?)$", offset),
     ]
@@ -87,9 +102,9 @@ def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
             some = text.take(pa.array(at))
             first[at] = second[at] = _moments(some, read)
             if isinstance(read, partial) and zone != "UTC":
-                second[at] = _moments(some, partial(in_zone, ambiguous="latest"))
+                second[at] = _moments(some, partial(read.func, ambiguous="latest"))
             if read is epoch:  # 0 says that there is none
-                left[at] = False
+                left[at] = _flags(pc.match_substring_regex(some, "[1-9]"))
             left[at[first[at] != NO_TIME]] = False
     at = np.flatnonzero(left)
     if len(at):

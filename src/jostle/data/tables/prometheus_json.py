@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from jostle._base.untrusted import printable
+from jostle.data.tables._read_table import read_text
 from jostle.data.tables.cells import float_of
 from jostle.errors import BadData, UnreadableFile
 
-_RECORD = (
-    "Record it with: curl 'http://HOST:9090/api/v1/query_range?query=…&start=…&end=…&step=15s'"
-)
+RECORD = "Record it with: curl 'http://HOST:9090/api/v1/query_range?query=…&start=…&end=…&step=15s'"
 Matrix = list[tuple[str, dict[str, str], list[Any]]]
 """(name, labels, pairs) of each series; name: of those without one."""
 
@@ -35,7 +34,7 @@ def read_matrix(
     if isinstance(document, list):
         return [one for part in document for one in read_matrix(part, name, where, kinds)]
     if not isinstance(document, Mapping):
-        raise BadData("JSON, but not an answer of Prometheus", where=where, fix=_RECORD)
+        raise BadData("JSON, but not an answer of Prometheus", where=where, fix=RECORD)
     if document.get("status") == "error":
         reason = printable(str(document.get("error", "")))[:300]
         raise BadData(f"Prometheus answered with an error: {reason}", where=where)
@@ -43,9 +42,7 @@ def read_matrix(
     kind = data.get("resultType") if isinstance(data, Mapping) else None
     if kind not in kinds or not isinstance(data.get("result"), list):
         what = f"a {printable(str(kind))[:40]}" if kind else "no result"
-        raise BadData(
-            f"it holds {what}, not a matrix of series over time", where=where, fix=_RECORD
-        )
+        raise BadData(f"it holds {what}, not a matrix of series over time", where=where, fix=RECORD)
     matrix: Matrix = []
     for number, one in enumerate(data["result"]):
         series = one if isinstance(one, Mapping) else {}
@@ -60,11 +57,12 @@ def read_matrix(
 
 def read_answers(path: Path, kinds: Collection[str] = ("matrix",)) -> Matrix:
     """Of a file; series without a name are called as the file. Raises UnreadableFile, BadData."""
+    text = read_text(path)
     try:
-        document = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
         text = f"cannot be read as JSON: {error}"
-        raise UnreadableFile(text, where=str(path), fix=_RECORD) from None
+        raise UnreadableFile(text, where=str(path), fix=RECORD) from None
     return read_matrix(document, plain_name(path.stem), str(path), kinds)
 
 
@@ -76,7 +74,7 @@ def points_of(pairs: Sequence[Any], where: str) -> np.ndarray:
             points[row] = float_of(pair[0]), float_of(pair[1])
         except (TypeError, ValueError, IndexError, KeyError, OverflowError):
             text = f'value {row} is not [seconds, "number"]'
-            raise BadData(text, where=where, fix=_RECORD) from None
+            raise BadData(text, where=where, fix=RECORD) from None
         if not math.isfinite(points[row, 0]):
             raise BadData(f"the time of value {row} is not finite", where=where)
     points[~np.isfinite(points[:, 1]), 1] = np.nan

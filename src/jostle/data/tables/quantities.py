@@ -12,9 +12,9 @@ import numpy as np
 from jostle.errors import BadData
 
 _SPELLINGS = {
-    1e-9: "ns nsec nanosecond nanoseconds",
-    1e-6: "us µs μs usec microsecond microseconds",
-    1e-3: "ms msec millisecond milliseconds",
+    1e-9: "ns nsec nsecond nanosecond nanoseconds",
+    1e-6: "us µs μs usec usecond microsecond microseconds",
+    1e-3: "ms msec msecond millisecond milliseconds",
     1.0: "s sec secs second seconds",
     60.0: "m min mins minute minutes",
     3600.0: "h hr hrs hour hours",
@@ -22,23 +22,11 @@ _SPELLINGS = {
 }
 SECONDS = {name: factor for factor, names in _SPELLINGS.items() for name in names.split()}
 _POWERS = {letter: power for power, letter in enumerate("kmgtpe", 1)}
-_NOTHING = frozenset(
-    (
-        "",
-        "-",
-        "--",
-        "n/a",
-        "na",
-        "nan",
-        "none",
-        "null",
-        "nil",
-        "[n/a]",
-        "[not supported]",
-        "unknown",
-    )
+NOTHING = frozenset(
+    ("", *["-", "--", "n/a", "na", "nan", "nat", "none", "<none>", "null", "nil", "unknown"])
 )
-_NOBODY = (_NOTHING - {"unknown"}) | {"alone", "solo", "nobody", "nothing", "idle", "isolated"}
+_TOLD_WHY = re.compile(r"\[[a-z/ ]+\]")  # as nvidia-smi: [N/A], [Not Supported], [Unknown Error]
+_NOBODY = (NOTHING - {"unknown"}) | {"alone", "solo", "nobody", "nothing", "idle", "isolated"}
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _COMMA = re.compile(r"[-+]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]*),[0-9]+(?:[eE][-+]?[0-9]+)?")
 _GROUPED = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
@@ -53,7 +41,8 @@ _RATE = re.compile(r"(?:[A-Za-z]*/(?:s|sec|second)|[qrtfbi]ps|[A-Za-z]*ops|hz)",
 
 def is_nothing(cell: str) -> bool:
     """Whether a cell says that nothing is known."""
-    return cell.strip().lower() in _NOTHING
+    text = cell.strip().lower()
+    return text in NOTHING or _TOLD_WHY.fullmatch(text) is not None
 
 
 def is_nobody(name: str) -> bool:
@@ -124,10 +113,11 @@ def _grouped_of(text: str) -> float:
     return float(text.replace(",", ""))
 
 
+GROUPED = "numbers, parted by commas in threes"
 # In this order; the first that reads all cells is the rule of the column.
 _RULES: tuple[tuple[str, Callable[[str], float]], ...] = (
     ("numbers", number_of),
-    ("numbers, parted by commas in threes", _grouped_of),
+    (GROUPED, _grouped_of),
     ("numbers with a decimal comma", _comma_of),
     ("percentages", share_of),
     ("factors", factor_of),
@@ -152,11 +142,11 @@ def numbers_in(
     *,
     base: int = 1000,
     only: Sequence[str] = (),
-) -> ColumnOfNumbers | tuple[int, str]:
+) -> ColumnOfNumbers | tuple[int, str, float]:
     """Read a column by the one rule that fits all its cells; of two quantities (`1.9GiB / 12GiB`) the first.
 
-    base: of KB and its like. only: rules that may be. Gives (row, why) of the first cell that does not fit
-    the rule of most of them where none fits all.
+    base: of KB and its like. only: rules that may be. Where no rule fits all, gives (row, why, share): the
+    first cell that does not fit the rule of most of them, and which share of the different cells does.
     """
     texts = [(cell or "").strip() for cell in cells]
     known = [text for text in dict.fromkeys(texts) if not is_nothing(text)]
@@ -178,15 +168,15 @@ def numbers_in(
                     wrong = wrong or text
         if not wrong:
             array = np.array([values.get(text, math.nan) for text in texts], np.float64)
-            if rule == _RULES[1][0] and "." not in "".join(known) and _is_ambiguous(known):
-                return texts.index(next(t for t in known if "," in t)), "1,234 may be 1.234 or 1234"
+            if rule == GROUPED and "." not in "".join(known) and _is_ambiguous(known):
+                row = texts.index(next(t for t in known if "," in t))
+                return row, "1,234 may be 1.234 or 1234", 1.0
             return ColumnOfNumbers(array, rule, KINDS.get(rule, ""))
         if best is None or len(values) > best[0]:
             best = len(values), wrong, rule
     number, wrong, rule = best or (0, texts[0] if texts else "", "numbers")
-    return texts.index(
-        wrong
-    ) if wrong in texts else 0, f"{wrong[:60]!r} is not one of {rule}, as {number} are"
+    row = texts.index(wrong) if wrong in texts else 0
+    return row, f"{wrong[:60]!r} is not one of {rule}, as {number} are", number / len(known or [""])
 
 
 def _is_ambiguous(known: Sequence[str]) -> bool:
@@ -207,7 +197,7 @@ def require_numbers(
 
 OK, FAILED, TIMEOUT, RUNNING, OUT_OF_MEMORY, PENDING = range(6)
 _WORDS = {
-    OK: "completed complete succeeded success successful done finished ok cd passed cached",
+    OK: "completed complete succeeded success successful done finished ok cd passed cached true yes",
     TIMEOUT: "timeout timed_out to deadline walltime deadlineexceeded",
     RUNNING: "running suspended completing stopped signaling stage_out resizing r cg s started active",
     OUT_OF_MEMORY: "out_of_memory oom oomkilled outofmemory out_of_memory_error oome",
@@ -221,4 +211,7 @@ def outcome_of(state: str) -> int:
     """What a word of state says; what is none of those that are known failed in one way or another."""
     text = state.strip().lower()
     match = re.match(r"[a-z_]+", text.replace("-", "_"))
-    return OUTCOMES.get(match[0] if match else "", FAILED) if text else OK
+    word = match[0] if match else ""
+    if text == f"{word}+" and len(word) > 3:  # cut off, as a column of fixed width does
+        return next((OUTCOMES[one] for one in OUTCOMES if one.startswith(word)), FAILED)
+    return OUTCOMES.get(word, FAILED) if text else OK

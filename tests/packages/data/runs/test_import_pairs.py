@@ -100,12 +100,13 @@ def test_relative_values_are_enough(tmp_path: Path) -> None:
 
 
 def test_columns_of_numbers_and_empty_ones_are_read_as_they_stand(tmp_path: Path) -> None:
-    """As published: an empty column of configurations between the names, times to many digits."""
+    """As published: lines that end in CR and LF, an empty column of configurations, times to many digits."""
     file = tmp_path / "pairs.csv"
-    file.write_text(
+    text = (
         "dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown\n"
         "r1,gpu,a,,b,,process wall time,ms,3927.42,4486.75,1.142417\n"
         "r1,gpu,b,,a,,process wall time,ms,2061.01,2459.3,1.19325\n"
     )
+    file.write_bytes(text.replace("\n", "\r\n").encode())
     runs = PairsImport(file).read().runs
     assert sorted(runs.runtime_seconds.round(5)) == [2.06101, 2.4593, 3.92742, 4.48675]

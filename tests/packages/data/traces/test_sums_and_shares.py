@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jostle.data import PrometheusImport, SeriesImport, WindowsImport
-from jostle.errors import UsageError
+from jostle.errors import BadData, UsageError
 
 BEGIN = 1_764_230_400
 STEP = 15
@@ -165,8 +165,8 @@ SMI = "timestamp, index, utilization.gpu [%], memory.used [MiB]\n"
         (
             "Linux 5 (h)\n\n#      Time   PID    RSS  Command\n",
             " 17642304{:02d}  7  {}  a b",
-            "RSS",
-            1,
+            "RSS_bytes",
+            1024,
         ),
         (
             '"Dstat 0.7"\n"epoch","memory usage",\n"epoch","used","free"\n',
@@ -184,3 +184,34 @@ def test_what_other_tools_print_is_a_series(
     (trace,) = SeriesImport((path,), "w", "p").read()
     np.testing.assert_allclose(trace.counters[f"{name}_level"], factor * (10.0 + np.arange(1, 20)))
     np.testing.assert_allclose(np.diff(trace.time_seconds), 1.0)
+
+
+def test_cells_that_say_why_they_are_empty_and_units_in_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [f"{1764230400 + n}, {n}, {50 + n}.5 W, {n} ms\n" for n in range(5)]
+    rows[2] = "1764230402, 2, [Unknown Error], [N/A]\n"
+    path.write_text("timestamp, index, power.draw [W], wait (ms)\n" + "".join(rows))
+    (trace,) = SeriesImport((path,), "w", "p").read()
+    assert trace.counters["power.draw_watts_level"].tolist()[:1] == [51.5]
+    assert np.isnan(trace.counters["power.draw_watts_level"][1])
+    np.testing.assert_allclose(trace.counters["wait_seconds_level"][[0, 2]], [1e-3, 3e-3])
+
+
+def test_a_column_that_may_be_read_in_two_ways_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("time;ok;rss\n1764230400;1;1,200\n1764230401;2;1,300\n")
+    with pytest.raises(BadData, match=r"rss: '1,200' in line 2 .* may be 1.234 or 1234"):
+        SeriesImport((path,), "w", "p").read()
+
+
+def test_lines_of_json_and_times_in_digits_are_a_series(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        "".join(f'{{"time": "2026012708000{n}", "Mem": "{n}MiB / 9GiB"}}\n' for n in range(4))
+    )
+    (trace,) = SeriesImport((path,), "w", "p").read()
+    np.testing.assert_allclose(trace.counters["Mem_level"], 2**20 * np.arange(1.0, 4.0))
+    np.testing.assert_allclose(trace.interval_seconds, 1.0)
+    path.write_text("Linux 6 (h)\n\n08:00:01 AM  UID  PID  %usr\n08:00:02 AM  0  1  2\n")
+    with pytest.raises(BadData, match="pidstat -hH"):
+        SeriesImport((path,), "w", "p").read()
