@@ -1,4 +1,4 @@
-"""`python -m studies.data {pitot,gavel,magus} SOURCE -o DATASET`: published measurements as a dataset."""
+"""`python -m studies.data {pitot,gavel,magus} SOURCE -o DATASET`: published runs, profiles as a dataset."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from jostle.data import Runs, add_runs, has_runs, read_runs
+from jostle.data import Runs, add_runs, has_runs, read_runs, write_profiles
 from jostle.errors import BadData, JostleError
 from studies.data.gavel import CAMPAIGNS, read_gavel
-from studies.data.magus import read_magus
+from studies.data.magus import read_magus, read_magus_profiles
 from studies.data.pitot import read_pitot
 
 
@@ -32,11 +32,15 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             runs = {"pitot": read_pitot, "magus": read_magus}[asked.published](asked.source)
         _require_one_campaign(runs, asked.output, asked.published)
+        profiles = read_magus_profiles(asked.source) if asked.published == "magus" else {}
         add_runs(asked.output, runs, str(asked.source))
+        if profiles:
+            write_profiles(asked.output, [*profiles.values()])
     except JostleError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    print(f"{len(runs)} runs in {asked.output}")
+    also = f" and {len(profiles)} profiles" if profiles else ""
+    print(f"{len(runs)} runs{also} in {asked.output}")
     return 0
 
 

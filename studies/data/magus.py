@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from jostle.data import PairsImport, Runs
+from jostle.data import PairsImport, Profile, Runs, read_profile
 from jostle.errors import UnreadableFile
 
 # The profiles are named after the samples' folders, the pairs after what was typed.
@@ -55,13 +55,12 @@ def read_magus(folder: Path) -> Runs:
     source = "Magus, github.com/leimingyu/magus"
     runs = PairsImport(folder / "pairs.csv", published=source, licence="MIT").read().runs
     features: dict[str, dict[str, float]] = {n: {} for n in runs.colocations.workload_names}
-    for kind, subfolder, read in (
-        ("trace", "traces", _trace_features),
-        ("metrics", "metrics", _metric_features),
+    for read, files in (
+        (_trace_features, _files(folder / "traces", "_trace")),
+        (_metric_features, _files(folder / "metrics", "_metrics")),
     ):
-        for file in sorted((folder / subfolder).glob(f"*_{kind}.csv")):
-            stem = file.stem.removesuffix(f"_{kind}")
-            features.get(_ALIASES.get(stem, stem), {}).update(read(file))
+        for name, file in files.items():
+            features.get(name, {}).update(read(file))
     columns = sorted({column for row in features.values() for column in row})
     table = pa.table(
         {"workload": list(features)}
@@ -71,6 +70,18 @@ def read_magus(folder: Path) -> Runs:
         }
     )
     return Runs(runs.table, table, where=str(folder)) if columns else runs
+
+
+def read_magus_profiles(folder: Path) -> dict[str, Profile]:
+    """Read the trace of every program alone; returns them by workload. Raises UnreadableFile."""
+    files = _files(folder / "traces", "_trace")
+    return {name: read_profile(file, workload=name) for name, file in files.items()}
+
+
+def _files(folder: Path, ending: str) -> dict[str, Path]:
+    """Find the files of a profiler, by workload."""
+    stems = {file.stem.removesuffix(ending): file for file in sorted(folder.glob(f"*{ending}.csv"))}
+    return {_ALIASES.get(stem, stem): file for stem, file in stems.items()}
 
 
 def _trace_features(file: Path) -> dict[str, float]:

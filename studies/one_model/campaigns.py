@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from jostle import data as datasets
-from jostle.data import Profile, Runs, Traces, gpu_named, read_profiles, read_runs, read_traces
+from jostle.data import Profile, Runs, Traces, read_profiles, read_runs, read_traces
 from jostle.errors import UnknownName
 from jostle.learn import Data
 from studies.data import data_folder
 from studies.data.gavel import read_gavel
-from studies.data.magus import read_magus
+from studies.data.magus import read_magus, read_magus_profiles
 from studies.data.pitot import read_pitot
 from studies.worlds.campaigns import WORLDS
 
@@ -89,17 +89,8 @@ def _gavel(campaign: str) -> KnownData:
 
 
 def _magus() -> KnownData:
-    from dataclasses import replace
-
-    from studies.accelerator.magus import GPU, Magus
-
-    data = Magus.read(data_folder("magus13/pairs.csv").parent)
-    gpu = gpu_named(GPU)
-    profiles = {
-        name: replace(profile, gpus=dict.fromkeys(profile.gpus, gpu))
-        for name, profile in data.profiles.items()
-    }
-    return KnownData(data.runs.ok(), profiles)
+    folder = data_folder("magus13/pairs.csv").parent
+    return KnownData(read_magus(folder).ok(), read_magus_profiles(folder))
 
 
 def _on_a_gpu(folder: str) -> KnownData:

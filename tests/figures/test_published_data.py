@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.data import PairsImport, Runs, read_runs
+from jostle.data import PairsImport, Runs, read_profiles, read_runs
 from jostle.errors import BadData, BadRows, UnreadableFile
 from studies.data.__main__ import main
 from studies.data.gavel import read_gavel
@@ -158,6 +158,30 @@ def test_campaigns_that_measured_under_other_conditions_are_kept_apart(tmp_path:
     assert len(read_runs(tmp_path / "dataset")) == 5
     assert main([*words, "--campaign", "simulation"]) == BadData.exit_code
     assert len(read_runs(tmp_path / "dataset")) == 5
+
+
+def test_magus_brings_profiles_with_its_runs(tmp_path: Path) -> None:
+    """Bags and accelerators learn from the folder; the profile is named as the runs name it."""
+    source, dataset = tmp_path / "magus", tmp_path / "dataset"
+    (source / "traces").mkdir(parents=True)
+    heads = (
+        "dataset,platform,target,target_cfg,corunner,corunner_cfg,metric,unit,solo,corun,slowdown"
+    )
+    rows = ("r1,gpu,binopt,,scan,,time,ms,100,150,1.5", "r1,gpu,scan,,binopt,,time,ms,50,90,1.8")
+    (source / "pairs.csv").write_text("\n".join((heads, *rows)) + "\n")
+    columns = (
+        "Start,Duration,Grid X,Grid Y,Grid Z,Block X,Block Y,Block Z,Registers Per Thread,Static SMem,"
+        "Dynamic SMem,Size,Throughput,Device,Context,Stream,Name"
+    )
+    kernel = '0.1,2.5,8,1,1,64,1,1,16,0,0,,,"GeForce GTX 1080 Ti (0)",1,7,"work"'
+    for name in ("binomialOptions", "scan"):
+        text = f"==1== Profiling result:\n{columns}\ns,ms,,,,,,,,B,KB,MB,GB/s,,,,\n{kernel}\n"
+        (source / "traces" / f"{name}_trace.csv").write_text(text)
+    assert main(["magus", str(source), "-o", str(dataset)]) == 0
+    assert len(read_runs(dataset)) == 4
+    profiles = {one.workload: one for one in read_profiles(dataset).values()}
+    assert set(profiles) == set(read_runs(dataset).colocations.workload_names)
+    assert {str(one.gpus[0] and one.gpus[0].name) for one in profiles.values()} == {"GTX 1080 Ti"}
 
 
 @pytest.mark.data
