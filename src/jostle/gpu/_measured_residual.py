@@ -20,7 +20,7 @@ import numpy as np
 from jostle._base.confidence import exact_confidence
 from jostle.conformal import Bounds
 from jostle.data import Colocations
-from jostle.errors import UsageError
+from jostle.errors import UsageError, require_known
 from jostle.gpu._device import Device
 from jostle.gpu.applications._application import Application
 from jostle.gpu.simulator._latencies import latencies_together, queries_beside, spread_out
@@ -54,18 +54,30 @@ class LearnedRest:
 
     @classmethod
     def of(
-        cls, model: Any, device: Device, confidence: float, platform: str | None = None
+        cls,
+        model: Any,
+        device: Device,
+        confidence: float,
+        platform: str | None = None,
+        *,
+        way_to_share: Callable[[Any, str], tuple[str, str] | None],
     ) -> LearnedRest:
-        """Of a fitted model. platform: that of the runs, by default its only one. Raises UsageError."""
+        """Take a fitted model at its word.
+
+        platform: that of the runs, by default its only one.
+        way_to_share: of a predictor and a platform, how kernels and transfers share, as learned; None for the
+        usual way.
+        Raises UsageError, UnknownName.
+        """
         places = tuple(model.predictor.platform_names)
         if platform is None and len(places) != 1:
             raise UsageError(
                 f"the model of measured co-runs has {len(places)} platforms",
                 fix="Say `platform`: that of the runs on this device.",
             )
+        require_known("platform", platform, places)
         place = platform or places[0]
-        way = getattr(model.predictor, "way_to_share", None)
-        sharing, bus = way(place) if way else (USUAL_SHARING, device.bus)
+        sharing, bus = way_to_share(model.predictor, place) or (USUAL_SHARING, device.bus)
         whole = replace(device, partitions=(), bus=bus)
 
         def bound(asked: Colocations) -> Bounds:

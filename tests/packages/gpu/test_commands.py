@@ -13,6 +13,7 @@ from jostle.cli import exit_code
 from jostle.data import read_profiles, write_profiles
 from jostle.errors import BadData
 from jostle.gpu import applications_of
+from jostle.learn.learners.simulation import way_to_share
 from tests.packages.gpu.made_profiles import NAMES, profile_of
 from tests.packages.learn.simulation.learned_samples import simulated_seconds
 
@@ -144,9 +145,11 @@ def test_safe_answers_in_measured_seconds_as_the_model_predicts(
     assert queued == pytest.approx(1.5 * expected[0], rel=0.1)
 
 
-def test_safe_learns_from_the_runs_of_its_folder(
-    fleet: Path, model_folder: Path, tmp_path: Path, capsys
-) -> None:
+def test_safe_learns_from_the_runs_of_its_folder(fleet: Path, tmp_path: Path, capsys) -> None:
+    """It is what jostle fit learns from the folder by default."""
+    model_folder = tmp_path / "model"
+    assert exit_code(["fit", str(fleet), "-o", str(model_folder)]) == 0
+    capsys.readouterr()
     ask = ["safe", str(fleet), "--service", "asr", "--batch", "pf", "--most", "2", "--json"]
     documents = []
     for more in ([], ["--model", str(model_folder)], RAW):
@@ -172,6 +175,23 @@ def test_safe_learns_from_the_runs_of_its_folder(
     again = json.loads(capsys.readouterr().out)
     assert "no runs of these workloads side by side" in again["notes"][0]
     assert again["mixes"] == raw["mixes"]
+
+
+def test_of_runs_on_two_platforms_safe_asks_which(
+    fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A simulation alone would be an answer to another question."""
+    write_profiles(tmp_path, [profile_of(name) for name in NAMES])
+    runs = jostle.read_runs(fleet)
+    columns = runs.colocations.to_columns()
+    columns["platform"] = ["v100|mps" if n % 2 else "v100" for n in range(len(runs))]
+    both = jostle.Runs.from_columns(**columns, runtime_seconds=runs.runtime_seconds)
+    jostle.Dataset(tmp_path).write(both)
+    ask = ["safe", str(tmp_path), "--service", "asr", "--batch", "pf", "--most", "1"]
+    assert exit_code(ask) == 2
+    assert "--platform" in capsys.readouterr().err
+    assert exit_code([*ask, "--platform", "v100|mps"]) in (0, 1)
+    assert exit_code([*ask, *RAW]) in (0, 1)
 
 
 def test_safe_in_a_folder_with_profiles_of_two_devices(
@@ -252,7 +272,9 @@ def test_safe_with_measured_bounds(fleet: Path, model_folder: Path, capsys) -> N
     )  # far too few sets
     assert "guaranteed" in capsys.readouterr().out
     # What the measured runs say nothing of is simulated, in their seconds, and has no bound.
-    (way, _), one = jostle.load(model_folder).predictor.way_to_share("v100"), [*one, "--most", "2"]
+    shared = way_to_share(jostle.load(model_folder).predictor, "v100")
+    assert shared is not None
+    way, one = shared[0], [*one, "--most", "2"]
     one[one.index("1.5x")] = "9x"
     for odd in (
         ["--sm-share", "0.5"],

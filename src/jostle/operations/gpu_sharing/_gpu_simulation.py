@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jostle._base.report import duration
 
 if TYPE_CHECKING:
-    from jostle.data import Profile, Runs
+    from jostle.data import Profile
     from jostle.gpu import Device, LearnedRest
     from jostle.learn import Data
     from jostle.models import Model
@@ -21,7 +21,10 @@ _OVER = {
     "row": "runs not learned from",
 }
 NO_MODEL = "none"
-NOTHING_MEASURED = "the raw simulation, nothing learned"
+# By `python -m studies accelerator`: the median of what each recorded GPU was off by.
+NOTHING_MEASURED = (
+    "the raw simulation, nothing learned, which was off by 7 to 24% in the median on recorded GPUs"
+)
 
 
 @dataclass(frozen=True)
@@ -50,32 +53,31 @@ def measured_of(
     """(what a saved model says, or one learned from the folder's own runs of what was profiled; None with the
     reasons, where there are no such runs or `model` is none). Raises UsageError for an unknown platform, and
     what loading raises."""
-    from jostle.errors import JostleError, NotEnoughRuns
+    from jostle.errors import MissingExtra, NotEnoughRuns
     from jostle.gpu import LearnedRest
-    from jostle.models import load
+    from jostle.learn.learners.simulation import way_to_share
+    from jostle.models import fit, load
 
     if model == NO_MODEL:
         return None, [f"{NOTHING_MEASURED}, as was asked"]
+    notes: tuple[str, ...] = ()
     if model is not None:
         fitted = load(model)
-        rest = LearnedRest.of(fitted, device, confidence, platform)
-        return MeasuredRest(rest, _over(fitted)), []
-    try:
-        runs = _runs_of(data, {one.workload for one in profiles.values()}, platform)
-        if runs is None:
-            raise NotEnoughRuns("no runs of these workloads side by side in the folder")
-        fitted = _learned(runs, dict(profiles), gpu)
-        rest = LearnedRest.of(fitted, device, confidence, platform)
-    except JostleError as error:
-        if platform is not None:
-            raise
-        return None, [f"{NOTHING_MEASURED}: {error.what}"]
-    note = (
-        f"learned from {len(runs)} runs of the folder; `jostle fit --method accelerator` saves such a "
-        "model, and "
-        f"{NO_MODEL} as `model` simulates alone"
-    )
-    return MeasuredRest(rest, _over(fitted), (note,)), []
+    else:
+        platform = _platform_of(data, {one.workload for one in profiles.values()}, platform)
+        if platform is None:
+            return None, [
+                f"{NOTHING_MEASURED}: no runs of these workloads side by side in the folder"
+            ]
+        try:
+            fitted = fit(_on_device(data, profiles, gpu))
+        except (NotEnoughRuns, MissingExtra) as error:
+            return None, [f"{NOTHING_MEASURED}: {error.what}"]
+        learned = f"learned from {len(data.runs)} runs of the folder"
+        saves = f"`jostle fit` saves such a model, and {NO_MODEL} as `model` simulates alone"
+        notes = (f"{learned}; {saves}",)
+    rest = LearnedRest.of(fitted, device, confidence, platform, way_to_share=way_to_share)
+    return MeasuredRest(rest, _over(fitted), notes), []
 
 
 def _over(fitted: Model) -> str:
@@ -83,35 +85,42 @@ def _over(fitted: Model) -> str:
     return f"{over} (as fits without them say)" if fitted.calibration.is_crossed else over
 
 
-def _learned(runs: Runs, profiles: dict[str, Profile], gpu: str | None) -> Model:
+def _on_device(data: Data, profiles: Mapping[str, Profile], gpu: str | None) -> Data:
+    """Take these profiles, as of a device with this name where one is given, and all runs of the folder."""
+    from jostle.data import gpu_named
     from jostle.learn import Data
-    from jostle.learn.learners.simulation import Accelerator
-    from jostle.models import fit
 
-    return fit(Data(runs, profiles=profiles), Accelerator(gpu=gpu))
+    own = dict(profiles)
+    if gpu is not None:
+        own = {
+            run_id: replace(one, gpus=dict.fromkeys(one.gpus, gpu_named(gpu)))
+            for run_id, one in own.items()
+        }
+    return Data(data.runs, profiles=own, path=data.path)
 
 
-def _runs_of(data: Data, names: set[str], platform: str | None) -> Runs | None:
-    """The folder's runs of profiled workloads, on the platform where one is named; None where none is beside
-    others."""
-    import numpy as np
-
-    from jostle.errors import require_known
+def _platform_of(data: Data, names: set[str], platform: str | None) -> str | None:
+    """Find the platform on which workloads of these names ran side by side; None for none. Raises UnknownName
+    for a platform without runs, UsageError where none is named and there are several."""
+    from jostle.errors import NotEnoughRuns, UsageError, require_known
 
     if not data.has_runs:
         return None
-    runs = data.runs
-    places = runs.colocations.platform_names
-    require_known("platform", platform, places)
-    columns = runs.colocations.to_columns()
+    c = data.runs.colocations
+    require_known("platform", platform, c.platform_names)
+    columns = c.to_columns()
     every = zip(columns["workload"], columns["platform"], columns["corunners"], strict=True)
-    rows = [
-        n
-        for n, (one, place, others) in enumerate(every)
-        if names.issuperset((one, *others)) and platform in (None, place)
-    ]
-    mine = runs.take(np.array(rows, np.int64))
-    return mine if (mine.colocations.number_of_corunners > 0).any() else None
+    found = sorted(
+        {there for one, there, others in every if len(others) and names >= {one, *others}}
+    )
+    if platform is not None and platform not in found:
+        raise NotEnoughRuns(f"no runs of these workloads side by side on {platform}")
+    if platform is None and len(found) > 1:
+        raise UsageError(
+            f"these workloads ran side by side on {len(found)} platforms: {', '.join(found)}",
+            fix="Say `platform`: that of the runs on this device.",
+        )
+    return platform or next(iter(found), None)
 
 
 def time_text(seconds: float) -> str:

@@ -51,6 +51,7 @@ def place_devices(
     """
     from jostle.gpu import LearnedRest, applications_of
     from jostle.learn import Data
+    from jostle.learn.learners.simulation import way_to_share
 
     applications, device = applications_of(Data.of(data).profiles, gpu)
     standard = Standard(confidence, promise, campaign=campaign)
@@ -58,7 +59,9 @@ def place_devices(
         model = standard.about(model)
     elif campaign is not None:
         raise UsageError("a campaign is one of a model of measured co-runs", fix="Give `model`.")
-    rest = None if model is None else LearnedRest.of(model, device, confidence)
+    rest = None
+    if model is not None:
+        rest = LearnedRest.of(model, device, confidence, way_to_share=way_to_share)
     if rest is not None:
         device = replace(device, bus=rest.device.bus)
     modes = tuple(sharing) or (DEFAULT_MODES if rest is None else (rest.sharing,))

@@ -12,7 +12,7 @@ from jostle.data import GPUS, Colocations, Runs
 from jostle.errors import UnknownName
 from jostle.gpu import Application, Device, Task
 from jostle.learn import NEW_SET, Data, Ensemble, learn
-from jostle.learn.learners.simulation import Accelerator
+from jostle.learn.learners.simulation import Accelerator, way_to_share
 from jostle.learn.learners.simulation._coruns import CoRuns
 from jostle.learn.learners.simulation._covariance import CoRunPlaces
 from jostle.learn.learners.simulation._delays import Delays, Sharing
@@ -42,8 +42,10 @@ def test_the_way_to_share_is_found_and_beats_what_knows_no_simulation() -> None:
     fitted = learn(Accelerator(), Data(train, profiles=profiles()))
     error = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1).mean()
     assert error < 0.02
-    assert fitted.way_to_share("v100") == (WAY.sharing, WAY.bus)
+    assert way_to_share(fitted, "v100") == (WAY.sharing, WAY.bus)
     assert any(f"as if kernels shared {WAY.sharing}" in note for note in fitted.notes)
+    every = learn(Ensemble(), Data(train, profiles=profiles()))
+    assert way_to_share(every, "v100") == (WAY.sharing, WAY.bus)
     bare = learn(Accelerator(sharing="sequential"), Data(train, profiles=profiles()))
     assert error < np.abs(bare.predict(test.colocations) / test.runtime_seconds - 1).mean()
 
@@ -95,7 +97,7 @@ def test_without_a_run_beside_others_it_is_the_simulator() -> None:
     named = dict(zip(NAMES, applications(), strict=True))
     raw = [simulated_seconds(named, delays.device, "concurrent", one)[0] for one in (asked, free)]
     assert later < raw[0] - raw[1]
-    assert fitted.way_to_share("v100") == ("concurrent", "per_direction")
+    assert way_to_share(fitted, "v100") == ("concurrent", "per_direction")
     every = jostle.fit(Data(alone, profiles=profiles()))
     assert every.predict(asked) == pytest.approx(fitted.predict(asked))
 
@@ -110,7 +112,7 @@ def test_every_platform_learns_its_own_way() -> None:
     fitted = learn(Accelerator(), Data(train, profiles=profiles()))
     off = np.abs(fitted.predict(test.colocations) / test.runtime_seconds - 1)
     assert off.mean() < 0.03
-    assert fitted.way_to_share("alone") != fitted.way_to_share("mps")
+    assert way_to_share(fitted, "alone") != way_to_share(fitted, "mps")
 
 
 def test_names_without_a_profile_and_old_models_are_refused() -> None:
