@@ -1,1 +1,0 @@
-"""Cores that hang together: the paper's barycentric and series-parallel bridges, and forecasts by them."""
