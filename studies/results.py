@@ -33,6 +33,7 @@ class Entry:
     command: str
     minutes: float
     first: Sequence[str] = ()
+    needs: Sequence[str] = ()
     keep: bool = False
     pictures: Mapping[str, str] = field(default_factory=dict)
 
@@ -41,7 +42,9 @@ class Entry:
         """The folders of data that it needs."""
         words = " ".join((*self.first, self.command)).split()
         return tuple(
-            dict.fromkeys(word.split("/")[0] for word in words if word.split("/")[0] in DATA)
+            dict.fromkeys(
+                (*self.needs, *(word.split("/")[0] for word in words if word.split("/")[0] in DATA))
+            )
         )
 
     @property

@@ -16,16 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle._base.report import Table
+from jostle._base.report import Table, percent
 from jostle.data import gpu_named
 from jostle.errors import UnreadableFile
 from jostle.gpu import Application, Device, Task, Tenant, simulate
-from studies.accelerator.errors import AcceleratorEvaluation, errors_of
 
 L1_BYTES = 128 * 1024
 # Read from these rows; they are not counted as tested.
 CAPACITY_FROM = {"memory": 120, "l2": 2.0, "pipeline": 4}
-WITHIN = 0.05
 FITTED = "a capacity is read from it"
 
 
@@ -64,20 +62,13 @@ class KernelPair:
         return abs(seconds - self.row.seconds) / self.row.seconds
 
 
-def evaluate_accelerator_v100(folder: Path) -> AcceleratorEvaluation:
+def evaluate_accelerator_v100(folder: Path) -> Table:
     """Kernels of known launch shape, two at a time, on a V100. Raises UnreadableFile."""
     pairs = simulated_pairs(folder)
     described = [pair for pair in pairs if pair.remark in ("", FITTED)]
     tested = [pair for pair in described if not pair.remark]
-    measured = np.array([pair.row.seconds for pair in tested])
-    metrics = {
-        **errors_of(np.array([pair.predicted for pair in tested]), measured),
-        "sequential_error_mean_ratio": float(np.mean([p.error(p.sequential) for p in tested])),
-        "rows": float(len(pairs)),
-        "flagged_rows": float(len(pairs) - len(described)),
-        "fitted_rows": float(len(described) - len(tested)),
-        "within_5_percent_rows": float(sum(p.error(p.predicted) <= WITHIN for p in described)),
-    }
+    ours = np.mean([pair.error(pair.predicted) for pair in tested])
+    rival = np.mean([pair.error(pair.sequential) for pair in tested])
     cells = []
     for pair in pairs:
         row, known = pair.row, pair in described
@@ -85,8 +76,11 @@ def evaluate_accelerator_v100(folder: Path) -> AcceleratorEvaluation:
         error = f"{100 * pair.error(pair.predicted):.1f}%" if known else "–"
         name = f"{row.experiment}: {row.condition}"[:84]
         cells.append((name, f"{row.seconds * 1e3:.1f}", predicted, error, pair.remark))
-    columns = ("co-run", "measured ms", "predicted ms", "error", "")
-    return AcceleratorEvaluation(metrics, Table(columns, cells))
+    title = (
+        f"mean error {percent(float(ours))} over {len(tested)} conditions, of the sequential model "
+        f"{percent(float(rival))}; {len(pairs) - len(described)} of {len(pairs)} not predicted"
+    )
+    return Table(("co-run", "measured ms", "predicted ms", "error", ""), cells, title)
 
 
 def simulated_pairs(folder: Path) -> list[KernelPair]:

@@ -1,4 +1,4 @@
-"""The protocols of the accelerator: parts that can be checked without the published measurements."""
+"""The protocol of what was recorded on GPUs, by hand; and made devices, which do what their laws say."""
 
 from __future__ import annotations
 
@@ -8,79 +8,73 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.accelerator import cluster
-from studies.accelerator.decisions import Decision, tabulated
-from studies.accelerator.errors import Pairs, baselines
-from studies.accelerator.prophets import made_up
+from jostle.data import Runs
+from studies.accelerator.recorded_gpus import (
+    BOUNDED,
+    FIFTH,
+    FOLDS,
+    PROGRAM,
+    Answered,
+    bound_row,
+    decision_rows,
+    error_rows,
+    folds,
+)
+from studies.one_model.campaigns import KnownData
 from studies.worlds.made_devices import MADE, MadeDevice
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("JOSTLE_DATA", ROOT.parent / "shared" / "data"))
 
 
-def test_rules_on_what_they_are_right_about() -> None:
-    random = np.random.default_rng(0)
-    n = 8
-    solo, effects = random.uniform(0.5, 3, n), random.uniform(0, 0.5, (2, n))
-    i, j = np.nonzero(~np.eye(n, dtype=bool))
-    together = solo[i] + effects[0][i] + effects[1][j]
-    test = np.isin(np.minimum(i, j) * n + np.maximum(i, j), [1, 13, 30])
-    names = tuple(f"p{k}" for k in range(n))
-    known, left = (
-        Pairs(names, i[rows], j[rows], solo[i[rows]], together[rows]) for rows in (~test, test)
+def test_a_set_is_never_on_both_sides() -> None:
+    names = [f"w{k}" for k in range(5)]
+    pairs = [(a, b) for a in names for b in names if a < b] * 2
+    rows = [(a, []) for a in names] + [row for a, b in pairs for row in ((a, [b]), (b, [a]))]
+    runs = Runs.from_columns(
+        workload=[a for a, _ in rows],
+        platform=["gpu|mps"] * len(rows),
+        corunners=[b for _, b in rows],
+        runtime_seconds=np.ones(len(rows)),
     )
-    found = baselines(known, left)
-    off = {name: float(np.abs(s / left.corun - 1).mean()) for name, s in found.items()}
-    assert off["additive"] < 0.01 < off["constant"] < off["solo"]
+    members = [frozenset((a, *b)) for a, b in rows]
+    for way, share in ((FOLDS, 0.2), (FIFTH, 0.8), (PROGRAM, 0.4)):
+        seen = np.zeros(len(rows), int)
+        for known, asked in folds(KnownData(runs), way, 5, seed=0):
+            assert not {members[n] for n in known} & {members[n] for n in asked}
+            assert set(range(5)) <= set(known.tolist())
+            assert len(asked) == share * 40
+            seen[asked] += 1
+        assert (seen[5:] == {FOLDS: 1, FIFTH: 4, PROGRAM: 2}[way]).all()
 
 
-def test_safe_numbers_stop_at_the_first_unsafe_one() -> None:
-    slow = np.array([[[1.0, 1.1, 1.6, 1.2], [1.0, 1.0, 1.0, 1.0]]])
-    assert cluster.safe_instances(slow, 0.8).tolist() == [[1, 3]]
-
-
-def test_placing_keeps_to_gpus_and_instances() -> None:
-    fits = np.array([[15, 2, 0], [15, 0, 1]])
-    gpus = cluster.place(fits)
-    assert (gpus.sum(axis=1) <= cluster.GPUS_PER_SERVICE).all()
-    assert ((gpus * fits).sum(axis=0) <= cluster.INSTANCES_PER_BATCH).all()
-    # 66 GPUs take all 990 of the first that fit; the first service's others take the second, the other's
-    # the third: best is to give the scarce first to the service that has least else.
-    assert (gpus * fits).sum() == 990 + max(2 * 100 + 34, 2 * 34 + 100, 2 * 67 + 67)
-
-
-def test_assessing_counts_gpus() -> None:
-    gpus, fits = np.array([[3, 1]]), np.array([[2, 5]])
-    truth = {(0, 0, 2): np.array([1.0, 1.0]), (0, 1, 5): np.array([1.0, 1.3])}
-    found = cluster.assess("x", 0.8, gpus, fits, truth)
-    assert found.utilisation_ratio == pytest.approx(11 / 1500)
-    assert found.violations_ratio == pytest.approx(0.5 / 4)
-    assert found.worst_ratio == pytest.approx(1 - 1 / (1.3 * 0.8))
-
-
-def test_the_study_of_pairs_against_what_happens() -> None:
-    class World:
-        services = batches = (made_up("dig"), made_up("pos"))
-
-        def slowdowns(self, s: int, b: int, k: int) -> np.ndarray:
-            return np.array([1 + 0.2 * k, 1 + 0.2 * k])
-
-    predicted = np.ones((2, 2, 16)) + 0.14 * np.arange(16)
-    study = cluster.study_pairs(predicted, World())  # pyright: ignore[reportArgumentType]
-    assert study.oracle.tolist() == [[5, 5], [5, 5]]
-    assert study.fits.tolist() == [[7, 7], [7, 7]]
-    np.testing.assert_allclose(study.reached, 2.4 / 2)
-
-
-def test_wrong_is_of_what_is_called_safe_and_recall_of_what_is() -> None:
-    calls = [(True, True), (True, False), (True, True), (False, True), (False, False)]
-    decisions = [
-        Decision("here", 1.2, {"learned": says, "simulator": True}, true) for says, true in calls
-    ]
-    found = tabulated(decisions).metrics
-    assert found["learned_here_1.2_wrong_ratio"] == pytest.approx(1 / 3)
-    assert found["learned_here_1.2_recall_ratio"] == pytest.approx(2 / 3)
-    assert found["simulator_here_1.2_wrong_ratio"] == pytest.approx(2 / 5)
+def test_measures_by_hand() -> None:
+    """Two runs of one co-location, which is safe in the mean at 1.2, and one of another, which is not."""
+    n = np.array([0, 0, 1])
+    found = Answered(
+        where=np.array(["mps"] * 3),
+        seconds=np.array([1.0, 1.2, 2.0]),
+        solo=np.ones(3),
+        unit=n,
+        cell=n.astype(str),
+        predicted={
+            "right": np.array([1.1, 1.1, 2.0]),
+            "solo": np.ones(3),
+            "starved": np.array([1.0, 1.2, np.inf]),
+            BOUNDED: np.array([1.15, 1.15, np.inf]),
+        },
+    )
+    errors = {row[0]: row[1:] for row in error_rows(found, seed=0)}
+    assert errors["right"][0] == f"{100 * (0.1 + 0.1 / 1.2) / 3:.2f}%"
+    assert errors["starved"][0] == "333.33%"
+    assert BOUNDED not in errors
+    decisions = {row[0]: row[1:] for row in decision_rows(found)}
+    assert decisions["right"] == ["0.0%", "100.0%"] * 3
+    assert decisions["solo"] == ["50.0%", "100.0%"] * 3
+    assert decisions[BOUNDED] == ["–", "0.0%", "0.0%", "100.0%", "0.0%", "100.0%"]
+    kept, _, margin, none = bound_row(found)
+    assert (kept, none) == ("75.0%", "33.3%")
+    assert margin == "7.5%"
 
 
 def test_made_devices_do_what_their_laws_say() -> None:
@@ -102,7 +96,7 @@ def test_made_devices_do_what_their_laws_say() -> None:
 def test_v100_rows() -> None:
     from studies.accelerator.v100 import evaluate_accelerator_v100
 
-    metrics = evaluate_accelerator_v100(DATA / "v100_interference").metrics
-    assert metrics["rows"] == 23
-    assert metrics["flagged_rows"] == 8
-    assert metrics["within_5_percent_rows"] == 15
+    rows = evaluate_accelerator_v100(DATA / "v100_interference").rows
+    errors = [float(row[3].rstrip("%")) for row in rows if row[3] != "–"]
+    assert (len(rows), len(errors)) == (23, 15)
+    assert max(errors) <= 5

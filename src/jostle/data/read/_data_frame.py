@@ -71,7 +71,9 @@ def _unit_of(name: str, column: Any) -> str:
     """The unit that a column's name ends in, or that its cells say. Raises UsageError."""
     words = re.findall(r"[a-zµ]+", name.lower())
     factor = SECONDS.get(words[-1]) if words else None
-    units = [unit for unit, (multiplier, divisor) in UNITS.items() if multiplier / divisor == factor]
+    units = [
+        unit for unit, (multiplier, divisor) in UNITS.items() if multiplier / divisor == factor
+    ]
     if units or column is None:
         return (units or ["s"])[0]
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -244,9 +244,7 @@ def test_known_names_taken_as_new_ones_are_asked_about_runs_they_did_not_learn(
         float(np.abs(np.log(model.predict(asked.colocations) / asked.runtime_seconds)).mean())
         for model, asked in found
     ]
-    evidence = [
-        int(model.evidence(asked.colocations).workload.min()) for model, asked in found
-    ]
+    evidence = [int(model.evidence(asked.colocations).workload.min()) for model, asked in found]
     assert len(found) == 8
     assert evidence == [0, 1, 3, 6, *evidence[4:]]
     assert errors[3] < errors[1] < errors[0]
