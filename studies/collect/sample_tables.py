@@ -19,10 +19,25 @@ import numpy as np
 from jostle.data import Runs, read_runs, solo_seconds
 from jostle.models import fit
 from jostle.operations import error_measures
-from jostle.operations.tour import hold_out_sets, tour_method
+from jostle.operations.tour import tour_method
 
 FEWEST = 5
 SLOWED = 1.05
+
+
+def hold_out_sets(runs: Runs, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(held, rest) indices: a share of the distinct sets with co-runners, all runs of a set together."""
+    c = runs.colocations
+    names = c.to_columns()
+    key = [
+        (platform, tuple(sorted([workload, *beside]))) if beside else None
+        for workload, platform, beside in zip(*names.values(), strict=True)
+    ]
+    sets = sorted({k for k in key if k is not None})
+    places = np.random.default_rng(seed).permutation(len(sets))[: round(share * len(sets))]
+    held_sets = {sets[i] for i in places}
+    held = np.array([k in held_sets for k in key], bool)
+    return np.flatnonzero(held), np.flatnonzero(~held)
 
 
 def interference(runs: Runs, seed: int) -> list[tuple[str, str, str, float, float, float, int]]:

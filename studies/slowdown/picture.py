@@ -15,7 +15,7 @@ from pathlib import Path
 import jostle
 from jostle._base.figure_files import darkened
 from jostle._base.figure_style import plotting
-from jostle.operations.tour import hold_out_sets
+from studies.collect.sample_tables import hold_out_sets
 from studies.data.gavel import read_gavel
 
 

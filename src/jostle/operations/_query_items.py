@@ -128,18 +128,12 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
 
 
 def _covariates(given: Any, known: KnownNames) -> dict[str, float | str]:
-    """What an item says of its run. Raises TypeError for what is no object of numbers and texts, KeyError for
-    another name."""
-    if given is None:
-        return {}
-    if not isinstance(given, dict) or any(isinstance(v, bool) for v in given.values()):
-        raise TypeError
-    if not all(isinstance(value, (int, float, str)) for value in given.values()):
-        raise TypeError
-    if given.keys() - set(known.covariates):
+    """What an item says of its run. Raises KeyError where that cannot be."""
+    if _bad_covariates(given, known.covariates):
         raise KeyError
     return {
-        name: value if isinstance(value, str) else float(value) for name, value in given.items()
+        name: value if isinstance(value, str) else float(value)
+        for name, value in (given or {}).items()
     }
 
 

@@ -6,19 +6,18 @@ import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import jostle
 from jostle.cli import exit_code as run
 from jostle.cli.start.tour_command import TourCommand, tour
-from jostle.operations.tour import TourPlan, hold_out_sets
+from jostle.operations.tour import TourPlan
 
 pytest.importorskip("wasmtime", reason="the tour measures with wasmtime (extra: measure)")
 
 SHORT = TourPlan(
-    ("matmul-s", "stream-s", "sha256-s"),
-    ("speed",),
+    workloads=("matmul-s", "stream-s", "sha256-s"),
+    engines=("speed",),
     sets=32,
     window_seconds=0.02,
     time_budget_seconds=40,
@@ -79,20 +78,6 @@ def test_what_is_missing_is_said_before_anything_is_measured(
         assert f"[{extra}]" in printed.err
         assert "Measuring" not in printed.out + printed.err
         assert not (tmp_path / "tour").exists()
-
-
-def test_held_out_sets_are_whole_and_unseen() -> None:
-    runs = jostle.Runs.from_columns(
-        workload=["a", "b", "a", "b", "a", "a", "c", "a", "c"],
-        platform=["p"] * 9,
-        corunners=[["b"], ["a"], ["b"], ["a"], [], ["a"], ["a"], ["c"], []],
-        runtime_seconds=np.ones(9),
-    )
-    held, rest = hold_out_sets(runs, 0.34, seed=0)
-    assert sorted([*held, *rest]) == list(range(9))
-    assert {4, 8} <= set(rest)  # runs alone are never held out
-    groups = [{0, 1, 2, 3}, {5}, {6, 7}]
-    assert sum(set(held) == group for group in groups) == 1
 
 
 def test_few_runs_still_leave_enough_to_calibrate_on() -> None:

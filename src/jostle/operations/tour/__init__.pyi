@@ -6,7 +6,6 @@ from ._tour_report import tour_report as tour_report
 from ._tour_steps import HELD_OUT as HELD_OUT
 from ._tour_steps import Tour as Tour
 from ._tour_steps import check_tour as check_tour
-from ._tour_steps import hold_out_sets as hold_out_sets
 from ._tour_steps import learn_tour as learn_tour
 from ._tour_steps import measure_tour as measure_tour
 from ._tour_steps import tour_method as tour_method

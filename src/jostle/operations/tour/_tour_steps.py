@@ -23,6 +23,7 @@ from jostle.data import Runs, read_runs, solo_seconds
 from jostle.errors import MissingExtra, NotEnoughRuns, UnreadableFile
 from jostle.models import Model, fit
 from jostle.operations.evaluation._error_measures import error_measures, metrics_of
+from jostle.operations.evaluation._left_out_runs import left_out_runs
 from jostle.operations.tour._tour_plan import TourPlan
 
 HELD_OUT = 0.25
@@ -74,21 +75,6 @@ def measure_tour(
     return measured((before or plan.sets) + plan.sets) if is_old else summary
 
 
-def hold_out_sets(runs: Runs, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(held, rest) indices: a share of the distinct sets with co-runners, all runs of a set together."""
-    c = runs.colocations
-    names = c.to_columns()
-    key = [
-        (platform, tuple(sorted([workload, *beside]))) if beside else None
-        for workload, platform, beside in zip(*names.values(), strict=True)
-    ]
-    sets = sorted({k for k in key if k is not None})
-    places = np.random.default_rng(seed).permutation(len(sets))[: round(share * len(sets))]
-    held_sets = {sets[i] for i in places}
-    held = np.array([k in held_sets for k in key], bool)
-    return np.flatnonzero(held), np.flatnonzero(~held)
-
-
 @dataclass(frozen=True)
 class Tour:
     """Results of a tour. held: the held-out runs; predicted, bound, solo: (n,) seconds for each, solo
@@ -124,21 +110,21 @@ def learn_tour(
     it on that quarter. Raises NotEnoughRuns where too little could be measured."""
     dataset = folder / "dataset"
     runs = read_runs(dataset).ok()
-    held, rest = hold_out_sets(runs, HELD_OUT, plan.seed)
-    if len(held) == 0 or len(rest) < 10:
+    if (runs.colocations.number_of_corunners > 0).sum() < 10:
         raise NotEnoughRuns(
             f"only {len(runs)} runs could be measured",
             where=str(dataset),
             fix="Run the tour again; it goes on from here. `jostle runs` says why others did not come out.",
         )
+    rest, asked = left_out_runs(runs, "set", HELD_OUT, plan.seed)
     began = clock()
-    model = fit(runs.take(rest), tour_method(), seed=plan.seed, progress=progress)
+    model = fit(rest, tour_method(), seed=plan.seed, progress=progress)
     seconds = clock() - began
     model.save(folder / "model")
-    asked, confidence = runs.take(held), plan.confidence
+    confidence = plan.confidence
     predicted = model.predict(asked.colocations)
     bound = model.bound(asked.colocations, confidence).seconds
-    solo = solo_seconds(runs.take(rest), asked.colocations)
+    solo = solo_seconds(rest, asked.colocations)
     naive = {"solo": solo, "share": solo * (asked.colocations.number_of_corunners + 1)}
     actual, metrics = asked.runtime_seconds, metrics_of(asked, predicted, {confidence: bound})
     for name, guess in naive.items():
