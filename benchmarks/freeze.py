@@ -257,10 +257,10 @@ COMMANDS = {
     "score": "place safe model --table scored.parquet -o out.parquet",
     "safe devices": "safe devices --service md --batch pf --objective 1.5x",
     "safe devices all": "safe devices --service md --objective 1.5x",
-    "safe devices rate": "safe devices --service md --batch pf --objective 3x --rate 2 --seed 1",
+    "safe devices rate": "safe devices --service md --batch pf --objective 3x --rate 2",
     "place devices": "place rank devices --platform V100 -w md@1.5x -b asr@2x",
     "forecast": "forecast series --at 0.05 --at 0.11 --component instructions",
-    "evaluate": "evaluate fleet --no-rules",
+    "evaluate": "evaluate fleet",
 }
 
 
