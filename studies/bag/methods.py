@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jostle.learn import learn
+from jostle.learn import Ensemble, learn
 
 if TYPE_CHECKING:
     from jostle.data import Runs
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
 def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, Any]:
     """Every method of the tables by name: baselines, the paper's tree, trees on `target`, each feature group
-    alone and left out, and slowdown and the factorization, which see features but learn names."""
+    alone and left out, slowdown, and the default."""
     from jostle.learn.learners.bags import GROUPS, Bag
     from jostle.learn.learners.latent_factors import Slowdown
-    from jostle.learn.learners.network import Factorization
     from studies.rivals.solo_time import SoloTime
 
     def bag(*groups: str, **options: Any) -> Bag:
@@ -32,7 +31,7 @@ def bag_methods(runs: Runs, target: str, cpu_platform: str | None) -> dict[str, 
         "boosting": bag(rules=False),
         "bag": bag(),
         "slowdown": Slowdown(rank=4),
-        "factorization": Factorization(),
+        "default": Ensemble(),
     }
     fitted = learn(Bag(learner="tree", cpu_platform=cpu_platform), runs)
     there = [group for group in GROUPS if group in set(fitted.feature_groups)]

@@ -70,6 +70,13 @@ def test_pairs_of_gavel() -> None:
     )
 
 
+def test_the_trees_of_the_paper_on_bags_of_vision_kernels() -> None:
+    own = {row[0]: row[1] for row in TABLES.printed("bag-vision", "application")}
+    paper, constant = own["mix_cpu_fairness_tree_runtime"], own["solo_constant"]
+    assert abs(float(paper.rstrip("%")) - 9) < 0.5  # what the paper prints
+    assert f"buy nothing here: a constant errs by {constant}" in page("results/bag.md")
+
+
 @pytest.mark.parametrize("name", ["alignment.md", "results/index.md"])
 def test_alignment_on_the_simulator(name: str) -> None:
     own = rows("alignment-simulator", "run time, mean")
