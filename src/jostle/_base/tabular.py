@@ -11,6 +11,12 @@ import numpy as np
 from jostle.errors import UsageError
 
 
+def index_of(table: Any) -> Any:
+    """Return the index of a DataFrame; None for every other table."""
+    index = getattr(table, "index", None) if hasattr(table, "columns") else None
+    return None if callable(index) else index
+
+
 class Tabular(ABC):
     """Index, iterate and convert n rows that an Arrow table can hold."""
 

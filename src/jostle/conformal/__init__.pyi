@@ -5,6 +5,7 @@ from ._bounds import CROSS_VALIDATED as CROSS_VALIDATED
 from ._bounds import GUARANTEED as GUARANTEED
 from ._bounds import ON_THE_ACT as ON_THE_ACT
 from ._bounds import OUTCOMES as OUTCOMES
+from ._bounds import STATUSES as STATUSES
 from ._bounds import TIMELINE as TIMELINE
 from ._bounds import UNKNOWN_CAMPAIGN as UNKNOWN_CAMPAIGN
 from ._bounds import Bounds as Bounds

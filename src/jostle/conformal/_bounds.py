@@ -7,45 +7,71 @@ from typing import Any
 
 import numpy as np
 
+from jostle._base.confidence import exact_confidence
 from jostle._base.report import Glance, duration
 from jostle._base.tabular import Tabular
 from jostle.conformal._conformal_rank import conformal_rank, rank_by_weight, window_weights
 
+STATUSES = ("guaranteed", "calibrated", "extrapolated", "adapting", "none")
+# {code: (status, sentence)}. {share}: such as 90 of 100. {n}: calibration runs.
 OUTCOMES = {
-    "guaranteed": "holds with the stated confidence, over runs like those it was calibrated on: as many "
-    "co-runners, and drawn from the same mix, or from the one asked for",
-    "guaranteed_pooled": "too few runs like this were calibrated on, so the shape of errors is that of "
-    "others put to the size of these: no exact theorem",
-    "cross_validated": "calibrated on what was answered of runs by fits that had left out their whole set of "
-    "workloads, as all runs are needed to learn from: no exact theorem",
-    "changed_company": "calibrated on runs of which some changed company, each reckoned for its longest "
-    "stretch by the law of rates: no exact theorem",
-    "unknown_campaign": "campaigns of the runs differ, and the question names none: calibrated on runs as "
-    "long as they may take in one left out, by Student's law of how far others are apart: no exact theorem",
-    "timeline": "of a known timeline of company, at the bound of each: no exact theorem",
-    "on_the_act": "calibrated on what was told of earlier jobs of the log at such a moment, their company "
-    "known or to come as here: no exact theorem",
-    "held_out_names": "calibrated on names, or on workloads on a platform, that were left out of further "
-    "fits: valid over new ones as far as those resemble them and the fits this one; no exact theorem",
-    "larger_sets": "calibrated on the largest sets that ran, as answered by a fit that had left out all of "
-    "that size, and wider the more there are: for more co-runners than any run had, as far as costs go on "
-    "alike; no exact theorem",
-    "model_based": "beyond what its calibration runs can promise: from a generalised Pareto tail of their "
-    "scores; as good as that law, and no theorem",
-    "adapting": "a name has drifted, or seems to: the bound follows the runs since that was told, and "
-    "the stated share of them holds in the long run; no theorem stands behind a single one",
-    "too_few_runs": "too few calibration runs for this confidence: no finite bound is valid. Ask for a "
-    "lower confidence, or measure more",
-    "unseen_group": "no calibration run had this number of co-runners: measure some that have",
-    "new_name": "no run of the workload or of the platform was learned from, and none such was calibrated "
-    "on: measure it some twenty times, or fit for new names",
-    "new_on_platform": "the workload was never measured on the platform, or nothing beside others there, and "
-    "none such was calibrated on: measure it there",
-    "new_beside_others": "the workload, or a co-runner, was never measured beside others, and none such was "
-    "calibrated on: measure it beside others",
-    "outside_mix": "bounds were asked for over a mix of names that this one has no share of",
-    "disconnected": "the method has no answer: no chain of runs connects this workload with this platform, "
-    "or what it needs was not measured; calibration runs without an answer count for no other bound",
+    "guaranteed": ("guaranteed", "holds in at least {share} such answers ({n} held-out runs)"),
+    "guaranteed_pooled": (
+        "calibrated",
+        "holds in about {share} such answers ({n} runs, few of them of this kind)",
+    ),
+    "cross_validated": ("calibrated", "holds in about {share} such answers ({n} runs)"),
+    "changed_company": (
+        "calibrated",
+        "holds in about {share} such answers ({n} runs, some of which changed co-runners)",
+    ),
+    "unknown_campaign": (
+        "calibrated",
+        "holds in about {share} such answers ({n} runs), whichever campaign it is; naming it is narrower",
+    ),
+    "timeline": ("calibrated", "holds in about {share} such answers, over this timeline"),
+    "on_the_act": (
+        "calibrated",
+        "holds in about {share} such answers ({n} jobs of the log at such a moment)",
+    ),
+    "held_out_names": (
+        "extrapolated",
+        "holds in about {share} such answers ({n} runs) if new names are like the known ones",
+    ),
+    "larger_sets": (
+        "extrapolated",
+        "holds in about {share} such answers ({n} runs) if more co-runners cost as fewer did",
+    ),
+    "model_based": (
+        "extrapolated",
+        "holds in about {share} such answers if rare errors follow the law of the largest of {n}",
+    ),
+    "adapting": (
+        "adapting",
+        "something drifts: about {share} such answers hold in the long run, none by a theorem",
+    ),
+    "too_few_runs": (
+        "none",
+        "too few calibration runs for this confidence: ask for a lower one, or measure more",
+    ),
+    "unseen_group": ("none", "no run had this number of co-runners: measure some that have"),
+    "new_name": (
+        "none",
+        "no run of the workload or the platform was learned from: measure some twenty, or fit for new names",
+    ),
+    "new_on_platform": (
+        "none",
+        "the workload, or any co-runner, was never measured on this platform: measure it there",
+    ),
+    "new_beside_others": (
+        "none",
+        "the workload, or a co-runner, was never measured beside others: measure it so",
+    ),
+    "outside_mix": ("none", "the mix that bounds were asked for has no share of this name"),
+    "disconnected": (
+        "none",
+        "no chain of runs connects this workload with this platform, or its inputs were not measured",
+    ),
 }
 LARGER_SETS = "larger_sets"
 HELD_OUT_NAMES = "held_out_names"
@@ -66,8 +92,8 @@ CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_CAM
 class Bounds(Tabular, Glance):
     """Upper bounds for n co-locations.
 
-    seconds: (n,) float64, +inf where none is valid. outcome: (n,) text, a key of OUTCOMES.
-    pool: (n,) text, the calibration pool used. n, rank: (n,) int64, the pool's calibration runs and
+    seconds: (n,) float64, +inf where none is valid. outcome: (n,) text, the code of the reason, a key of
+    OUTCOMES. pool: (n,) text, the calibration pool used. n, rank: (n,) int64, the pool's calibration runs and
     the rank of the score used among them (above n: none). evidence: (n,) text, how much was measured of
     the names. index: of the DataFrame that was asked about, which `to_pandas` keeps.
     """
@@ -101,9 +127,8 @@ class Bounds(Tabular, Glance):
     def _facts(self) -> list[tuple[str, str]]:
         """How many there are, how they came out, and how long they are."""
         facts = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
-        outcomes, times = np.unique(self.outcome, return_counts=True)
-        order = np.argsort(-times, kind="stable")
-        facts += [(str(outcomes[i]), f"{times[i]}") for i in order]
+        status = self.status.tolist()
+        facts += [(one, f"{status.count(one)}") for one in STATUSES if one in status]
         valid = self.seconds[self.is_valid]
         if len(valid):
             facts.append(("median", duration(float(np.median(valid)))))
@@ -115,6 +140,8 @@ class Bounds(Tabular, Glance):
 
         columns = {
             "bound_seconds": self.seconds,
+            "status": self.status.tolist(),
+            "reason": self.reason,
             "outcome": self.outcome.tolist(),
             "pool": self.pool.tolist(),
             "calibration_runs": self.n,
@@ -122,6 +149,22 @@ class Bounds(Tabular, Glance):
             "evidence": self.evidence.tolist(),
         }
         return pa.table(columns)
+
+    @property
+    def status(self) -> np.ndarray:
+        """(n,) text, each one of STATUSES."""
+        return np.array([OUTCOMES.get(c, ("none",))[0] for c in self.outcome.tolist()], "<U12")
+
+    @property
+    def reason(self) -> list[str]:
+        """Say in n sentences what stands behind each bound, or why there is none."""
+        share = share_in_words(self.confidence)
+        pairs = list(zip(self.outcome.tolist(), self.n.tolist(), strict=True))
+        texts = {
+            (code, n): OUTCOMES.get(code, ("", code))[1].format(share=share, n=n)
+            for code, n in set(pairs)
+        }
+        return [texts[pair] for pair in pairs]
 
     @property
     def is_valid(self) -> np.ndarray:
@@ -142,6 +185,15 @@ class Bounds(Tabular, Glance):
 
 
 _BY_ROW = ("seconds", "outcome", "pool", "n", "rank", "evidence")
+
+
+def share_in_words(confidence: float) -> str:
+    """Write a confidence as a count: 90 of 100, or 999 of 1000."""
+    share = exact_confidence(confidence)
+    whole = 100
+    while (share * whole).denominator > 1 and whole < 10**9:
+        whole *= 10
+    return f"{float(share * whole):.9g} of {whole}"
 
 
 def margin(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:

@@ -12,16 +12,15 @@ import pyarrow as pa
 
 from jostle._base.confidence import exact_confidence
 from jostle._base.report import Glance
-from jostle._base.tabular import Tabular
-from jostle.conformal import OUTCOMES
+from jostle._base.tabular import Tabular, index_of
+from jostle.conformal import STATUSES
 from jostle.data import RAGGED, Colocations, read_rows, write_table
 from jostle.data.tables import cells
 from jostle.errors import BadRows, JostleError, UnknownName, UsageError
 
 ASKED = ("workload", "platform", "corunners")
-# Status of a row: answered with a valid bound; answered, but no bound is valid; a name that the model does
-# not know; a row that asks nothing.
-OK, NO_BOUND, UNKNOWN, BAD = "ok", "no_bound", "unknown_name", "bad_row"
+# Outcomes of a row without an answer: a name that the model does not know, a row that asks nothing.
+UNKNOWN, BAD = "unknown_name", "bad_row"
 _TEXTS = ("outcome", "pool", "evidence", "status", "reason")
 _ANSWERED = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
 
@@ -33,8 +32,8 @@ class AnsweredTable(Tabular, Glance):
     asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
     stands in it. ignored: the other columns. corunners: n lists, None for a bad row. seconds,
     bound_seconds: (n,), NaN where there is no answer, infinite where no bound is valid. outcome: (n,) of
-    jostle.conformal.OUTCOMES, or empty. calibration_runs, rank: (n,), of the score that is the bound. status:
-    (n,) `ok`, `no_bound`, `unknown_name` or `bad_row`. reason: (n,) sentences, empty where all is well.
+    jostle.conformal.OUTCOMES, `unknown_name` or `bad_row`: the code of the reason. calibration_runs, rank:
+    (n,), of the score that is the bound. status: (n,) of jostle.conformal.STATUSES. reason: (n,) sentences.
     """
 
     asked: list[dict[str, Any]]
@@ -60,13 +59,13 @@ class AnsweredTable(Tabular, Glance):
     def _facts(self) -> list[tuple[str, str]]:
         """How many rows, and what became of them."""
         facts = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
-        names, times = np.unique(self.status.astype(str), return_counts=True)
-        return facts + [(str(name), f"{count}") for name, count in zip(names, times, strict=True)]
+        status = self.status.tolist()
+        return facts + [(one, f"{status.count(one)}") for one in STATUSES if one in status]
 
     @property
     def is_answered(self) -> np.ndarray:
         """(n,) bool: whether there is a prediction."""
-        return np.isin(self.status, (OK, NO_BOUND))
+        return ~np.isin(self.outcome, (UNKNOWN, BAD))
 
     def columns(self) -> dict[str, list[Any]]:
         """The rows' own columns, then the answers. A column of the rows that is called as an answer is
@@ -125,7 +124,7 @@ def answers(
     rows_read = read_rows(table, (*ASKED, *known.covariates), columns, others=_kept_as)
     parsed = [known.parsed(row, separator) for row in rows_read.rows]
     n = len(parsed)
-    blank = {name: np.full(n, "", object) for name in ("outcome", "pool", "evidence")}
+    blank = {name: np.full(n, "", object) for name in ("pool", "evidence")}
     table_of_answers = AnsweredTable(
         asked=[{k: v for k, v in row.items() if k != RAGGED} for row in rows_read.rows],
         where=rows_read.where,
@@ -135,14 +134,15 @@ def answers(
         bound_seconds=np.full(n, np.nan),
         calibration_runs=np.zeros(n, np.int64),
         rank=np.zeros(n, np.int64),
-        status=np.array([one.status for one in parsed], object),
+        outcome=np.array([one.outcome for one in parsed], object),
+        status=np.full(n, "none", object),
         reason=np.array([one.reason for one in parsed], object),
         confidence=confidence,
         ignored=rows_read.ignored,
-        index=getattr(table, "index", None),
+        index=index_of(table),
         **blank,
     )
-    good = [i for i in range(n) if parsed[i].status == OK]
+    good = [i for i in range(n) if not parsed[i].outcome]
     rows = [parsed[i].row for i in good]
     if mix_by is not None and rows:
         model = model.for_mix(_colocations(rows), mix_by)
@@ -171,7 +171,7 @@ class _Parsed:
     """row: workload, platform, co-runners, covariates."""
 
     row: Asked | None
-    status: str = OK
+    outcome: str = ""
     reason: str = ""
 
 
@@ -214,8 +214,8 @@ class _Known:
             *(("workload", name, "co-runner") for name in names[2]),
         ):
             if name not in self.sets[kind] and not any_name:
-                status = OK if self.answers_new else UNKNOWN
-                return _Parsed(names, status, self._unknown(kind, name, column))
+                outcome = "" if self.answers_new else UNKNOWN
+                return _Parsed(names, outcome, self._unknown(kind, name, column))
         return _Parsed(names)
 
     def _unknown(self, kind: str, name: str, column: str) -> str:
@@ -236,7 +236,7 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
         raise
     except JostleError as error:
         if len(rows) == 1:
-            made.status[at], made.reason[at] = BAD, str(error)
+            made.outcome[at], made.reason[at] = BAD, str(error)
             return
         half = len(rows) // 2
         _fill(model, made, rows[:half], at[:half], tail)
@@ -246,11 +246,10 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
     made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool
     made.evidence[at], made.calibration_runs[at] = bounds.evidence, bounds.n
     made.rank[at] = bounds.rank
-    none = at[~bounds.is_valid]
-    made.status[none] = NO_BOUND
-    why = [OUTCOMES[outcome] for outcome in bounds.outcome[~bounds.is_valid]]
-    made.reason[none] = [
-        f"{one}; {more}" if one else more for one, more in zip(made.reason[none], why, strict=True)
+    made.status[at] = bounds.status
+    made.reason[at] = [
+        f"{one}; {more}" if one else more
+        for one, more in zip(made.reason[at], bounds.reason, strict=True)
     ]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE
 from jostle._base.report import Glance
+from jostle._base.tabular import index_of
 from jostle._base.tensors import read_document, write_document
 from jostle._base.untrusted import understood
 from jostle.conformal import Bounds, Calibration, NameMix, uncertainty_of
@@ -223,7 +224,7 @@ class Model(Glance):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
-        index, colocations = getattr(colocations, "index", None), self._asked(colocations)
+        index, colocations = index_of(colocations), self._asked(colocations)
         if hasattr(colocations, "elapsed_seconds"):
             return self.predict_and_bound(colocations, confidence)[1]
         bounds, _ = self._bound_as_fitted(colocations, confidence, tail)

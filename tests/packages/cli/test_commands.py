@@ -98,7 +98,7 @@ def test_no_valid_bound_is_null_and_ends_with_3(
     assert one["bound_seconds"] is None
     assert one["outcome"] == "too_few_runs"
     assert run(answer(model, *["-b", "w02"] * 5)) == 3
-    assert "unseen_group" in capsys.readouterr().out
+    assert "none: no run had this number of co-runners" in capsys.readouterr().out
 
 
 def test_without_a_bound_the_confidence_that_has_one_is_named(
@@ -168,7 +168,7 @@ def test_many_at_once_from_a_file(
     assert (
         "1 of 2 rows cannot be read as a question; the first, row 2: the row has no platform" in err
     )
-    assert pq.read_table(written).column("status").to_pylist() == ["bad_row", "ok"]
+    assert pq.read_table(written).column("outcome").to_pylist()[0] == "bad_row"
     assert run(["predict", str(model), "-i", str(file)]) == 4
     assert "the row has no workload" in capsys.readouterr().out
     assert run([*asked[:-6], "--column", "platform"]) == 2
@@ -220,3 +220,18 @@ def test_a_reader_that_goes_away_is_no_error(model: Path) -> None:
     shell = ["bash", "-o", "pipefail", "-c", command]
     done = subprocess.run(shell, capture_output=True, text=True, check=False, env=dict(os.environ))
     assert "Traceback" not in done.stderr
+
+
+def test_fit_prints_four_rows_and_all_with_full(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["fit", str(dataset), "-o", str(tmp_path / "model"), "--method", "slowdown"]
+    heads = ("solo", "1 co-runner", "2 co-runners", "3 or more co-runners")
+    assert run(command) == 0
+    printed = capsys.readouterr().out.splitlines()
+    at = next(n for n, line in enumerate(printed) if line.startswith("question"))
+    rows = printed[at + 1 : at + 5]
+    assert all(row.startswith(head) for row, head in zip(rows, heads, strict=True))
+    assert printed[at + 5].startswith("--full shows")
+    assert run([*command, "--full"]) == 0
+    assert "--full shows" not in capsys.readouterr().out

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jostle.conformal import (
     OUTCOMES,
+    STATUSES,
     Bounds,
     Calibration,
     LeftOutRuns,
@@ -123,8 +124,27 @@ def test_no_evidence_is_infinite_with_a_reason() -> None:
     assert list(np.isinf(bounds.seconds)) == [True, False, False, True]
     assert list(bounds.is_guaranteed) == [False, True, False, False]
     assert set(bounds.outcome) <= set(OUTCOMES)
+    assert bounds.status.tolist() == ["none", "guaranteed", "calibrated", "none"]
+    assert bounds.reason[1] == "holds in at least 90 of 100 such answers (30 held-out runs)"
+    assert "measure" in bounds.reason[0]
+    assert "measure" in bounds.reason[3]
     none = Calibration.fit(Noisy(), runs.take([]), runs.take([]))
     assert np.isinf(none.bound(Noisy(), asked(0, 1), 0.5).seconds).all()
+
+
+def test_every_outcome_is_one_of_five_statuses_with_a_short_sentence() -> None:
+    assert {status for status, _ in OUTCOMES.values()} == set(STATUSES)
+    for confidence, share in ((0.9, "90 of 100"), (0.995, "995 of 1000"), (0.5, "50 of 100")):
+        n = len(OUTCOMES)
+        zeros = np.zeros(n, np.int64)
+        bounds = Bounds(
+            *(np.ones(n), np.array(list(OUTCOMES)), zeros.astype(str), zeros + 7, zeros),
+            *(confidence, zeros.astype(str)),
+        )
+        for status, reason in zip(bounds.status, bounds.reason, strict=True):
+            assert len(reason.split()) <= 20
+            assert "{" not in reason
+            assert (share in reason) == (status != "none")
 
 
 def test_what_is_said_of_the_spread_makes_bounds_narrower() -> None:

@@ -45,6 +45,8 @@ def test_any_table_is_answered_in_its_order(model: Model, runs: Runs) -> None:
         np.testing.assert_array_equal(
             model.bound(table).seconds, model.bound(runs.colocations[:3]).seconds
         )
+        for found in (model.bound(table), model.answer(table)):
+            assert found.to_pandas().index.tolist() == ([7, 3, 5] if table is frame else [0, 1, 2])
     for row in (frame.iloc[0], frame.to_dict("records")[0], frame.iloc[:1]):
         assert model.predict(row).tolist() == [seconds[0]]
         assert model.explain(row).seconds == seconds[0]
@@ -64,7 +66,8 @@ def test_results_become_data_frames_with_the_index_of_what_was_asked(
     answers = model.answer(frame.assign(workload=["w00", "nobody knows it", "w01"]))
     table = answers.to_pandas()
     assert table.index.tolist() == [7, 3, 5]
-    assert table["status"].tolist()[1] == "unknown_name"
+    assert table["outcome"].tolist()[1] == "unknown_name"
+    assert table["status"].tolist()[1] == "none"
     assert answers[1]["workload"] == "nobody knows it"
     assert answers[1:].to_pandas().index.tolist() == [3, 5]
 

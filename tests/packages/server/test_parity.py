@@ -25,13 +25,11 @@ PYTHON, SHELL, HTTP = 1, 2, 3
 ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
 OF_THEMSELVES = {
     "predict_and_bound",
-    "facts",
     "notes",
     "kept",
     "standard",
     "close",
     "answering",
-    "following",
     "as_fitted",
     "calibration_model",
     "ask",

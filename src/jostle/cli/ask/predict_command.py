@@ -170,12 +170,12 @@ def _remarks(table: AnsweredTable) -> None:
             f"{table.where}: no co-runners in it, so all rows are asked about alone; if one of its columns "
             f"({', '.join(table.ignored)}) holds them, say --column corunners=NAME"
         )
-    for status, words in (
-        ("unknown_name", "name what the model does not know"),
-        ("bad_row", "cannot be read as a question"),
-        ("no_bound", "have no valid bound"),
+    for rows, words in (
+        (table.outcome == "unknown_name", "name what the model does not know"),
+        (table.outcome == "bad_row", "cannot be read as a question"),
+        (table.is_answered & (table.status == "none"), "have no valid bound"),
     ):
-        at = np.flatnonzero(table.status == status)
+        at = np.flatnonzero(rows)
         if len(at):
             first = f"the first, row {table.numbers[at[0]]}: {table.reason[at[0]]}"
             note(f"{table.where}: {len(at)} of {len(table)} rows {words}; {first}")

@@ -25,6 +25,7 @@ from jostle.errors import UsageError
 from jostle.learn import Data, default_method, method_named, method_names
 
 if TYPE_CHECKING:
+    from jostle.conformal import CategorySummary
     from jostle.models import Model
 
 USEFUL = 0.99
@@ -66,6 +67,10 @@ class FitCommand:
         "Hold bounds within each platform, workload or value of a feature (such as device), not only over "
         "all of them. Takes some nine calibration runs in each for 0.9, ninety-nine for 0.99.",
     ] = None
+    full: Annotated[
+        bool,
+        "Also print up to which confidence names and platforms that were hardly measured are bounded.",
+    ] = False
     seed: Annotated[int, "Of the held-out runs and the training."] = 0
 
 
@@ -144,8 +149,9 @@ def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
         "calibration": [vars(one) for one in categories],
         "notes": list(notes),
     }
+    shown = categories if command.full else _by_corunners(categories)
     cells = {
-        "question": "category",
+        "question": lambda one: "solo" if one.category == "alone" else one.category,
         **({command.by: "name_group"} if command.by else {}),
         "calibration runs": "n",
         "of so many sets": "groups",
@@ -154,9 +160,11 @@ def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
     lines = [
         f"{command.output}: fitted on {counts['fitted']} runs, calibrated on {counts['calibration']}. "
         "A bound is given up to these confidences:",
-        Table.of(categories, cells),
+        Table.of(shown, cells),
     ]
-    if any(one.highest < USEFUL for one in categories):
+    if not command.full:
+        lines.append("--full shows the same for names and platforms that were hardly measured.")
+    if any(one.highest < USEFUL for one in shown):
         lines.append(
             f"Under {USEFUL:.0%} there are too few like these: measure more of them, or ask for a lower "
             "confidence."
@@ -164,6 +172,19 @@ def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
     return Report(document, lines, notes=[f"note: {text}" for text in notes])
 
 
+def _by_corunners(categories: Sequence[CategorySummary]) -> list[CategorySummary]:
+    """Select the categories of known names, by the number of co-runners; one without runs has no bound."""
+    from jostle.conformal import CATEGORIES, KNOWN, CategorySummary
+
+    shown: list[CategorySummary] = []
+    for name in (CATEGORIES[code] for code in KNOWN):
+        mine = [one for one in categories if one.category == name]
+        shown += mine or [CategorySummary(name, "", "", 0, 0, 0.0)]
+    return shown
+
+
 def _percent(confidence: float) -> str:
     """Rounded down, so that what is printed can be asked for."""
+    if confidence <= 0:
+        return "no bound"
     return f"{math.floor(confidence * 1000) / 10:g}%"

@@ -45,7 +45,7 @@ class ExplainQuestion(CampaignQuestion):
 
 @dataclass(frozen=True)
 class ExplainedBound(Record):
-    """seconds: None where no bound is valid. rank: of the score in its pool. meaning: of the outcome."""
+    """seconds: None where no bound is valid. rank: of the score in its pool. outcome: the code of reason."""
 
     confidence: float
     seconds: float | None
@@ -54,13 +54,12 @@ class ExplainedBound(Record):
     calibration_runs: int
     rank: int
     evidence: str
-    meaning: str
+    status: str
+    reason: str
 
     @classmethod
     def of(cls, bounds: Bounds) -> ExplainedBound:
         """The first of them."""
-        from jostle.conformal import OUTCOMES
-
         seconds, outcome = float(bounds.seconds[0]), str(bounds.outcome[0])
         return cls(
             bounds.confidence,
@@ -70,7 +69,8 @@ class ExplainedBound(Record):
             int(bounds.n[0]),
             int(bounds.rank[0]),
             str(bounds.evidence[0]),
-            OUTCOMES[outcome],
+            str(bounds.status[0]),
+            bounds.reason[0],
         )
 
     @property
@@ -82,7 +82,7 @@ class ExplainedBound(Record):
             pool = f"pool {self.pool!r}, score {self.rank} of {self.calibration_runs}"
         return [
             f"{at_most} with confidence {self.confidence:g} ({pool})",
-            f"{self.outcome}: {self.meaning}",
+            f"{self.status}: {self.reason}",
             f"measured: {self.evidence}",
         ]
 

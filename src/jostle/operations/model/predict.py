@@ -86,6 +86,7 @@ def _shares(option: str, entries: tuple[str, ...]) -> dict[str, float]:
     return shares
 
 
+Status = Literal["guaranteed", "calibrated", "extrapolated", "adapting", "none"]
 Over = Literal["throughout", "timeline", "future"]
 _OVER = {
     "throughout": "",
@@ -98,11 +99,11 @@ _OVER = {
 class Prediction(Record):
     """Of one co-location, or of a timeline, whose corunners are those of now. over: of which company it
     speaks, this one `throughout`, this `timeline`, or whatever may come (`future`). runtime_seconds: from
-    start to end, None where there is no answer. bound_seconds: None where no bound
-    is valid, for the reason that `outcome` is. pool: of calibration runs, of which the bound is the `rank`-th
-    score. evidence: how many runs tell of it."""
+    start to end, None where there is no answer. bound_seconds: None where no bound is valid. status: of
+    the bound. reason: a sentence, of which `outcome` is the code. pool: of calibration runs, of which the
+    bound is the `rank`-th score. evidence: how many runs tell of it."""
 
-    status: Literal["ok"] = field(default="ok", kw_only=True)
+    status: Status = field(default="none", kw_only=True)
     workload: str
     platform: str
     corunners: Sequence[str]
@@ -114,6 +115,7 @@ class Prediction(Record):
     rank: int
     evidence: str
     over: Over = "throughout"
+    reason: str = ""
 
     def to_document(self) -> dict[str, Any]:
         # Its fields are what JSON has already: thousands are answered at once.
@@ -152,7 +154,11 @@ class Predictions(VerbAnswer):
             about = (row["workload"], row["platform"], row["corunners"], row["runtime_seconds"])
             behind = (row["outcome"], row["pool"], row["calibration_runs"], int(rank))
             bound = None if bound == float("inf") else bound
-            items.append(Prediction(*about, bound, *behind, row["evidence"]))
+            items.append(
+                Prediction(
+                    *(*about, bound, *behind, row["evidence"]), reason=reason, status=row["status"]
+                )
+            )
         return cls(tuple(items), table.confidence, label)
 
     @property
@@ -196,7 +202,7 @@ class Predictions(VerbAnswer):
             return Report(
                 self.to_document(), self._sentences(self.items[0]), notes=self.campaign_notes
             )
-        heads = ["workload", "platform", "beside", "predicted", "bound", "outcome", "measured"]
+        heads = ["workload", "platform", "beside", "predicted", "bound", "status", "measured"]
         rows = []
         for item in self.items:
             if isinstance(item, Unanswered):
@@ -206,20 +212,15 @@ class Predictions(VerbAnswer):
             beside = " + ".join(item.corunners) or "alone"
             seconds = [_cell(item.runtime_seconds), _cell(item.bound_seconds)]
             rows.append(
-                [item.workload, item.platform, beside, *seconds, item.outcome, item.evidence]
+                [item.workload, item.platform, beside, *seconds, item.status, item.evidence]
             )
         return Report(self.to_document(), [Table(heads, rows)], notes=self.campaign_notes)
 
     def _sentences(self, item: Prediction) -> list[Table | str]:
-        from jostle.conformal import OUTCOMES
-
         text = item.text
         if item.bound_seconds is not None:
             text += f", at most {duration(item.bound_seconds)} with confidence {self.confidence:g}"
-        reason = OUTCOMES[item.outcome]
-        if item.calibration_runs and item.bound_seconds is not None:
-            reason += f" ({item.calibration_runs} in pool {item.pool!r})"
-        return [text, f"{item.outcome}: {reason}", f"measured: {item.evidence}"]
+        return [text, f"{item.status}: {item.reason}", f"measured: {item.evidence}"]
 
 
 def _cell(seconds: float | None) -> str:
@@ -302,4 +303,8 @@ def with_bounds(colocations: Colocations, seconds: np.ndarray, bounds: Bounds) -
     )
     columns = colocations.to_columns()
     names = (columns[name] for name in ("workload", "platform", "corunners"))
-    return [Prediction(*row) for row in zip(*names, *values, strict=True)]
+    behind = zip(bounds.status.tolist(), bounds.reason, strict=True)
+    return [
+        Prediction(*row, status=status, reason=reason)
+        for row, (status, reason) in zip(zip(*names, *values, strict=True), behind, strict=True)
+    ]

@@ -22,22 +22,10 @@ export function duration(seconds) {
   }
 }
 
-const OUTCOMES = {
-  guaranteed: ["good", "guaranteed"],
-  guaranteed_pooled: ["good", "guaranteed, over a wider pool"],
-  held_out_names: ["none", "calibrated on what was left out"],
-  larger_sets: ["none", "calibrated on fewer co-runners"],
-  new_name: ["bad", "never measured"],
-  new_beside_others: ["bad", "never measured beside others"],
-  new_on_platform: ["bad", "never measured on the platform"],
-  disconnected: ["bad", "not connected by any run"],
-  unseen_group: ["bad", "never measured with so many co-runners"],
-  too_few_runs: ["none", "too few runs for this confidence"],
-};
+const BADGES = { guaranteed: "good", calibrated: "good", none: "bad" };
 
-export function badge(outcome) {
-  const [kind, text] = OUTCOMES[outcome] || ["none", outcome];
-  return make("span", { class: `badge ${kind}` }, text);
+export function badge(status) {
+  return make("span", { class: `badge ${BADGES[status] || "none"}` }, status);
 }
 
 export function bars(predicted, bound, longest) {

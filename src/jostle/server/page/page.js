@@ -85,7 +85,7 @@ async function ask() {
     make("td", { class: "number" }, duration(one.runtime_seconds)),
     make("td", { class: "number" }, duration(one.bound_seconds)),
     make("td", {}, bars(one.runtime_seconds, one.bound_seconds, longest)),
-    make("td", {}, badge(one.outcome), make("div", { class: "quiet" }, one.evidence || "")),
+    make("td", {}, badge(one.status), make("div", { class: "quiet" }, one.reason || one.error || "")),
     make("td", {}, make("button", { type: "button", "aria-label": `Why, on ${one.platform}`,
       onclick: () => guarded(() => why({ workload, platform: one.platform, ...company }, confidence)) }, "Why")))));
   $("more").textContent = found.length > shown.length ? `and ${found.length - shown.length} more platforms` : "";
