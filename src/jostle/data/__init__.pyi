@@ -38,6 +38,7 @@ from .runs._colocations import places_of as places_of
 from .runs._feature_tables import merge_features as merge_features
 from .runs._rate_law import PlainLaw as PlainLaw
 from .runs._rate_law import stands_for_longest as stands_for_longest
+from .runs._rate_law import time_blocks as time_blocks
 from .runs._runs import Runs as Runs
 from .runs._runs_plots import RunsPlots as RunsPlots
 from .runs._schema import Origin as Origin

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle.data import ImportedLog, RecordedRun
-from jostle.errors import BadData, JostleError
+from jostle.data import CsvImport, ImportedLog, JobsImport, RecordedRun, Runs, SeriesImport, Traces
+from jostle.errors import BadData, JostleError, UsageError
 from tests.hostile.readers import recordings, samples
 from tests.hostile.readers.mutation import (
     ODD,
@@ -25,6 +25,7 @@ from tests.hostile.readers.mutation import (
     json_text,
 )
 from tests.packages.data.runs.import_contract_samples import EXAMPLES
+from tests.packages.data.runs.log_sources_samples import EDGES, SHAPES, made_jobs
 
 Make = Callable[[random.Random, Path], bytes]
 
@@ -47,11 +48,13 @@ class Target:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         try:
-            self.read(path)
+            found = self.read(path)
         except JostleError as error:
-            if not isinstance(error, BadData) or not error.what:
+            if not isinstance(error, BadData | UsageError) or not error.what:
                 raise AssertionError(f"refused with {type(error).__name__}: {error}") from error
             return error
+        found = getattr(found, "runs", found)
+        assert not isinstance(found, Runs | Traces) or len(found), "nothing was read, in silence"
         return None
 
 
@@ -214,6 +217,43 @@ def _as_in_the_contract(name: str) -> Target:
     return Target(example.file, make, read)
 
 
+def _log(shape: str) -> Target:
+    """A log as its source writes it, in which lines and cells are changed, or values of its JSON."""
+    made, options, _ = SHAPES[shape]
+    text = made(made_jobs(3))
+    mark = next((mark for mark in ("|", "\t", ";", ":", ",") if mark in text.splitlines()[-1]), " ")
+
+    def make(rng: random.Random, _: Path) -> bytes:
+        if text[0] in "[{" and rng.randrange(2):
+            return json_text(json_changed(rng, json.loads(text)))
+        if rng.randrange(2):
+            return bytes_changed(rng, text.encode())
+        return cells_changed(rng, text.encode(), mark)
+
+    return Target("log.txt", make, lambda path: JobsImport(path, **EDGES | options).read().runs())
+
+
+_SMI = b"timestamp, index, power.draw [W], memory.used [MiB]\n" + b"".join(
+    b"2026/01/27 08:00:0%d.5, %d, %d.5 W, %d MiB\n" % (n, n % 2, n, 900 + n) for n in range(8)
+)
+_PSRECORD = b"# Elapsed time   CPU (%%)   Real (MB)\n" + b"".join(
+    b" %d.500   %d.1   %d.5\n" % (n, n, n) for n in range(8)
+)
+_PIDSTAT = b"Linux 6 (h)\n\n# Time  PID  %usr  RSS  Command\n" + b"".join(
+    b" 176423040%d  7  %d.0  %d  a b\n" % (n, n, n) for n in range(8)
+)
+_DOCKER = b"".join(
+    b'{"time": "2026-01-27T08:00:0%dZ", "Mem": "%d.5MiB / 9GiB", "CPU": "%d%%"}\n' % (n, n, n)
+    for n in range(8)
+)
+_BENCHMARK = b"rule\ts\th:m:s\tmax_rss\tthreads\na\t1.5\t0:00:01\t20.5\t2\nb\t90\t0:01:30\t-\t1\n"
+_TABLES_OF_SERIES = {"smi": _SMI, "psrecord": _PSRECORD, "pidstat": _PIDSTAT, "docker": _DOCKER}
+
+
+def _series_table(path: Path) -> object:
+    return SeriesImport((path,), "w", "p").read()
+
+
 def _journal(path: Path) -> object:
     from jostle.collect import recover
 
@@ -286,6 +326,14 @@ def _sysinfo_rest(folder: Path) -> None:
 _SHARED = ("jobs", "sacct", "kubernetes", "windows")
 TARGETS: dict[str, Target] = {
     **{name: _as_in_the_contract(name) for name in (*_SHARED, "prometheus", "series")},
+    **{f"log-{shape}": _log(shape) for shape in SHAPES},
+    **{
+        f"series-{name}": Target("a.csv", _text(text), _series_table)
+        for name, text in _TABLES_OF_SERIES.items()
+    },
+    "benchmark": Target(
+        "a.tsv", _text(_BENCHMARK), lambda path: CsvImport(path, drop_bad=True).read()
+    ),
     "kineto": Target("a.json", _json(samples.KINETO), _profile("kineto")),
     "kineto_packed": Target("a.json.gz", _json(samples.KINETO, True), _profile("kineto")),
     "nvprof": Target("a.csv", _text(samples.NVPROF_TEXT), _profile("nvprof")),

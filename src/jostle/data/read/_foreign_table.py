@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,16 @@ def read_parquet(content: bytes, where: str) -> ForeignTable:
     return ForeignTable(
         table.replace_schema_metadata(None), np.arange(table.num_rows), where, "row"
     )
+
+
+def delimiter_of(line: str) -> str:
+    """Tell what parts the cells of a table by its first line: a comma where it has one."""
+    return "," if "," in line else max(";\t|", key=line.count) if re.search("[;\t|]", line) else ","
+
+
+def first_line(content: bytes) -> str:
+    """The first line of a table that holds something, without its mark of byte order."""
+    return content.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
 
 
 def read_csv(

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.data.tables.lines import SECONDS, Line, csv_lines, plain, table_lines
+from jostle.data.tables.lines import Line, csv_lines, plain, table_lines
+from jostle.data.tables.quantities import SECONDS
 from jostle.data.traces._profile_tasks import Profile
 from jostle.errors import UnreadableFile
 
 SATURATED = 0.7  # of the peak, from which a need is called a lower bound
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_TIMES = SECONDS | {"nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3, "second": 1.0}
 _SIZE = re.compile(r"([kmgt]?)i?b(?:ytes?)?(?:/(?:s|second|sec))?", re.IGNORECASE)
 _BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum", "dram__bytes.sum")
 _RATES = tuple(f"{name}.per_second" for name in _BYTES)
@@ -159,7 +159,7 @@ def _number(text: str, unit: str, line: Line) -> float:
     match = re.fullmatch(r"([0-9.eE+-]+)\s*([A-Za-z/%]*)", text.strip().replace(",", ""))
     unit = (match[2] if match else "") or unit.strip()
     size = _SIZE.fullmatch(unit)
-    scale = _PREFIXES[size[1].lower()] if size else _TIMES.get(unit, math.nan if unit else 1.0)
+    scale = _PREFIXES[size[1].lower()] if size else SECONDS.get(unit, math.nan if unit else 1.0)
     try:
         value = float(match[1]) * scale if match else math.nan
     except ValueError:

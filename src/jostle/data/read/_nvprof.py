@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.data.read._trace_readers import RecordedRun, text_of
-from jostle.data.tables.lines import SECONDS, Line, csv_lines, plain, table_lines
+from jostle.data.tables.lines import Line, csv_lines, plain, table_lines
+from jostle.data.tables.quantities import SECONDS
 from jostle.data.traces._gpus import Gpu, known_gpu
 from jostle.data.traces._profile_tasks import COPIES, Profile, TaskBuilder, volume
 from jostle.errors import UnreadableFile

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle.data.read._foreign_table import ForeignTable, read_csv
+from jostle.data.read._foreign_table import ForeignTable, delimiter_of, first_line, read_csv
 from jostle.data.tables._read_table import json_or_lines, text_of
 from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in
 from jostle.errors import BadData
@@ -100,9 +100,8 @@ def _read(content: bytes, where: str) -> ForeignTable:
         cells = {n: ["" if row.get(n) is None else str(row[n]) for row in rows] for n in names}
         table = pa.table({n: pa.array(values, pa.string()) for n, values in cells.items()})
         return ForeignTable(table, np.arange(len(rows)) + 1, where, "line")
-    first = content.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
-    delimiter = "," if "," in first else max(";\t|", key=first.count)
-    delimiter = delimiter if delimiter in first else ","
+    first = first_line(content)
+    delimiter = delimiter_of(first)
     names = [name.strip(' "\r') for name in first.split(delimiter)]
     return read_csv(content, where, names, delimiter)
 

@@ -20,7 +20,13 @@ import pyarrow as pa
 from jostle._base.option_fields import Positional
 from jostle._base.untrusted import understands
 from jostle.data.read._benchmark_tables import UNDERSTOOD, as_runs, is_benchmark
-from jostle.data.read._foreign_table import ForeignTable, read_csv, read_parquet
+from jostle.data.read._foreign_table import (
+    ForeignTable,
+    delimiter_of,
+    first_line,
+    read_csv,
+    read_parquet,
+)
 from jostle.data.read._guess_import import import_command
 from jostle.data.read._imported_runs import Imported, rejected_rows
 from jostle.data.runs._row_rules import find_bad_rows
@@ -260,9 +266,7 @@ class CsvImport(_Table):
 
     def _read(self, content: bytes, where: str) -> ForeignTable:
         # Names are text, also 007; so is the runtime, for a bad cell to be a bad row and no more.
-        first = content.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
-        found = "," if "," in first else max(";\t|", key=first.count)
-        delimiter = self.delimiter or (found if found in first else ",")
+        delimiter = self.delimiter or delimiter_of(first_line(content))
         return read_csv(content, where, [*self._columns, *_TEXTS], delimiter)
 
 

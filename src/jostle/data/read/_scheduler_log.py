@@ -172,7 +172,7 @@ class JobsImport:
         if columns.preset.is_part and {"start", "end"} <= named.keys():
             took = np.full(n, np.nan)  # staging lies between start and end, too
         start, end, odd, unsure = in_one_pass(starts, ends, took)
-        is_told = np.isfinite(took)
+        is_told = np.abs(took) < 2.0**62
         length = np.where(is_told, took, 0).astype(np.int64)
         if "end" not in named:
             end = np.where((start != NO_TIME) & is_told, start + length, end)

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta, tzinfo
 import numpy as np
 
 from jostle.data.tables.moments import moment_of
+from jostle.data.tables.quantities import duration_of
 from jostle.data.traces._traces import Trace, Traces
 from jostle.errors import BadData, UsageError
 
-_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MOST_PIECES = 1_000_000
 
 
@@ -45,8 +45,10 @@ def query_moment(text: str, zone: tzinfo, now_seconds: float) -> float:
 
 def length_of(text: str) -> float:
     """Seconds of a length: 15, 15s, 5m, 6h, 7d. Raises UsageError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)", text.strip())
-    seconds = float(match[1]) * _UNITS[match[2] or "s"] if match else 0.0
+    try:
+        seconds = duration_of(f"{text.strip()}s" if text.strip()[-1:].isdigit() else text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds < float("inf"):
         raise UsageError(f"{text!r} is no length of time", fix="Give such as 15s, 5m, 6h or 7d.")
     return seconds

@@ -127,13 +127,19 @@ class PlainLaw:
         return weights
 
 
+def time_blocks(runs: Runs, blocks: int) -> np.ndarray:
+    """Number the parts of a log by the time at which runs began, each part with as many runs. blocks: how
+    many parts; runs without a time are first. Returns (n,) int64."""
+    start = runs.table.column("measured_at").cast("int64").fill_null(0).to_numpy()
+    rank = np.argsort(np.argsort(start, kind="stable"), kind="stable")
+    return rank * blocks // max(len(runs), 1)
+
+
 def _share_believed(runs: Runs) -> float:
     """All of what the law says that co-runners cost, or none: all where that is closest about runs of other
     times, each over the median of its workload. What is closest when half of it is believed is no law of
     rates, but that some co-runners and some sizes of work come at the same time."""
-    start = runs.table.column("measured_at").cast("int64").fill_null(0).to_numpy()
-    rank = np.argsort(np.argsort(start, kind="stable"), kind="stable")
-    half = rank * TIME_BLOCKS // max(len(runs), 1) % 2
+    half = time_blocks(runs, TIME_BLOCKS) % 2
     error = np.full((len(SHARES), len(runs)), np.nan)
     for one in (0, 1):
         known, asked = np.flatnonzero(half != one), np.flatnonzero(half == one)

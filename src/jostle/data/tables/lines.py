@@ -10,7 +10,6 @@ from pathlib import Path
 
 from jostle.errors import BadRows, UnreadableFile
 
-SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ns": 1e-9}
 MOST_DIGITS = 18  # of a number: no stream, queue or count has more, and Python refuses thousands
 
 
