@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jostle._base.untrusted import require_reason, require_regular
+from jostle._base.untrusted import parquet_file, require_regular
 from jostle.errors import NotPermitted, UnreadableFile
 
 _NAME = re.compile(r"(\d{8,})-([0-9a-f]{16})\.parquet")
@@ -192,8 +192,7 @@ def read_parquet(
         # Threads for small files cost more than they save, and Arrow may abort a process that ends just
         # when they start.
         threads = len(data) >= _THREADS_FROM
-        file = pq.ParquetFile(pa.BufferReader(data))
-        require_reason(path, file, len(data))
+        file = parquet_file(path, pa.BufferReader(data), len(data))
         table = file.read(columns, use_threads=threads)
         if not _NAME.fullmatch(path.name):  # others wrote it: texts may be no UTF-8
             table.validate(full=True)

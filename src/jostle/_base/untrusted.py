@@ -10,12 +10,15 @@ import errno
 import gzip
 import stat
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, Any, TypeVar
+
+import numpy as np
 
 from jostle.errors import JostleError, UnreadableFile
 
@@ -71,23 +74,87 @@ def most_unpacked(size: int) -> int:
     return max(_ALWAYS_ALLOWED_BYTES, _MOST_TIMES_LARGER * size)
 
 
-def require_reason(where: str | PathLike[str], file: Any, size: int, cell_bytes: int = 0) -> None:
-    """Refuse a Parquet file that unpacks beyond reason, before it is unpacked: by the footer, or by its rows,
-    of which repeats take no room at all.
-
-    size: bytes of the file.
-    cell_bytes: what a cell takes at least where it becomes an object of Python.
-    Raises UnreadableFile.
-    """
-    groups = (file.metadata.row_group(n) for n in range(file.metadata.num_row_groups))
-    rows = file.metadata.num_rows * max(8, file.metadata.num_columns * cell_bytes)
-    unpacked = max(sum(group.total_byte_size for group in groups), rows)
+def require_reason(where: object, unpacked: int, size: int) -> None:
+    """Refuse what unpacks to so many bytes from a file of that size. Raises UnreadableFile."""
     if unpacked > most_unpacked(size):
         raise UnreadableFile(
             f"unpacks to {unpacked} bytes of {size}, which no table does",
-            where=fspath(where),
+            where=str(where),
             fix="Write it anew in parts if you trust it.",
         )
+
+
+def parquet_file(where: object, source: Any, size: int, cell_bytes: int = 8) -> Any:
+    """A Parquet file, opened, that is known to unpack within reason: by its footer, by its cells, of which
+    repeats take no room at all, and by its texts, each of which may stand for many.
+
+    source: a path, or a file that can be read twice. size: its bytes.
+    cell_bytes: what a cell takes at most once it is read, texts aside.
+    Raises UnreadableFile, and what pyarrow does.
+    """
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(source)
+    footer, texts, cells = file.metadata, Counter[str](), 0
+    groups = [footer.row_group(n) for n in range(footer.num_row_groups)]
+    for group in groups:
+        for n in range(group.num_columns):
+            column, width = group.column(n), cell_bytes
+            if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+                width += file.schema.column(n).length
+            elif column.physical_type == "BYTE_ARRAY":
+                most = column.num_values * column.total_uncompressed_size
+                texts[column.path_in_schema] += most
+            cells += column.num_values * width
+    require_reason(where, max(cells, sum(group.total_byte_size for group in groups)), size)
+    for path, most in texts.items():
+        if most > most_unpacked(size):  # a text for each cell, as long as all of them: it may be
+            column = pq.ParquetFile(source, read_dictionary=[path]).read([path]).column(0)
+            cells += sum(map(text_bytes, column.chunks))
+    require_reason(where, cells, size)
+    return file
+
+
+def text_bytes(array: Any) -> int:
+    """Bytes of an Arrow array once each of its cells stands for itself, told without unpacking any.
+
+    array: what the format allows (as `validate(full=True)` has it).
+    Raises UnreadableFile for types that repeat in other ways than by words and views of texts.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return text_bytes(array.storage)
+    if types.is_struct(kind):
+        return sum(map(text_bytes, array.flatten()))
+    if isinstance(array, (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)):
+        return text_bytes(array.flatten())
+    if types.is_dictionary(kind) and types.is_primitive(kind.value_type):
+        return array.nbytes
+    if types.is_dictionary(kind) and not types.is_nested(kind.value_type):
+        codes = array.indices.drop_null().to_numpy(zero_copy_only=False)
+        return int(_lengths(array.dictionary)[codes].sum())
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return int(_lengths(array).sum())
+    if types.is_nested(kind) or types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        raise UnreadableFile(
+            f"holds cells of {kind}", where="the table", fix="Write texts and numbers."
+        )
+    return array.nbytes
+
+
+def _lengths(texts: Any) -> np.ndarray:
+    """(n,) int64, bytes of each text."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    if types.is_string_view(texts.type) or types.is_binary_view(texts.type):  # no kernel takes one
+        heads = np.frombuffer(texts.buffers()[1], np.int32)[::4].astype(np.int64)
+        there = texts.is_valid().to_numpy(zero_copy_only=False)
+        return heads[texts.offset : texts.offset + len(texts)] * there
+    return pc.fill_null(pc.call_function("binary_length", [texts]), 0).to_numpy().astype(np.int64)
 
 
 def require_regular(path: Path) -> None:

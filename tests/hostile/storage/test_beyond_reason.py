@@ -19,15 +19,39 @@ from jostle.placement import Fleet, Requests
 from tests.command_line import jostle
 from tests.small_world import make_world
 
-ROWS = 100_000_000
+ROWS = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def bomb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some kilobytes of one row that is repeated for ever."""
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bombs may be small, too."""
+    monkeypatch.setattr("jostle._base.untrusted._ALWAYS_ALLOWED_BYTES", 1 << 20)
+    monkeypatch.setattr("jostle._base.untrusted._MOST_TIMES_LARGER", 20)
+
+
+def a_long_word(rows: int) -> pa.DictionaryArray:
+    """A word of a megabyte for each row, written once."""
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), ["x" * 10**6])
+
+
+def all_in_one_row(cells: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(cells)]), cells)
+
+
+BOMBS = {
+    "rows": {"name": pa.repeat(pa.scalar(0, pa.int8()), ROWS)},
+    "columns": dict.fromkeys(map(str, range(100)), pa.repeat(pa.scalar(0.0), ROWS // 100)),
+    "words": {"name": a_long_word(100)},
+    "a cell": {"name": all_in_one_row(a_long_word(100))},
+}
+
+
+@pytest.fixture(scope="module", params=BOMBS)
+def bomb(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Some kilobytes that repeat for ever."""
     path = tmp_path_factory.mktemp("bomb") / "bomb.parquet"
-    pq.write_table(pa.table({"name": pa.repeat(pa.scalar(0, pa.int8()), ROWS)}), path)
-    assert path.stat().st_size < 1 << 19
+    pq.write_table(pa.table(BOMBS[request.param]), path, store_schema=False, compression="zstd")
+    assert path.stat().st_size < 1 << 16
     return path
 
 
@@ -37,25 +61,43 @@ def test_tables_of_fleets_and_requests(bomb: Path) -> None:
             read(bomb)
 
 
+VIEWS = pa.array(["x" * 10**4, "y"], pa.string_view()).buffers()
+PACKED: dict[str, Any] = {
+    "rows": pa.repeat(pa.scalar(0, pa.int8()), ROWS),
+    "a text": pa.array(["x" * (1 << 24)]),
+    "words": a_long_word(100),
+    "a cell": all_in_one_row(a_long_word(100)),
+    "views": pa.Array.from_buffers(
+        pa.string_view(), 1000, [None, pa.py_buffer(VIEWS[1].to_pybytes()[:16] * 1000), VIEWS[2]]
+    ),
+}
+
+
 @pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_arrow_that_is_packed(tmp_path: Path, new: Any) -> None:
+@pytest.mark.parametrize("kind", PACKED)
+def test_arrow_that_is_packed(tmp_path: Path, kind: str, new: Any) -> None:
     path = tmp_path / "bomb.arrow"
-    table = pa.table({"name": pa.repeat(pa.scalar(0, pa.int8()), ROWS // 10)})
+    table = pa.table({"name": PACKED[kind]})
     with new(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as sink:
         sink.write_table(table)
-    assert path.stat().st_size < 1 << 19
-    for read in (Fleet.read, Requests.read):
-        with pytest.raises(UnreadableFile, match="which no table does"):
-            read(path)
+    assert path.stat().st_size < 1 << 16
+    kept = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(kept)
+    pa.set_memory_pool(pool)
+    try:
+        for read in (Fleet.read, Requests.read):
+            with pytest.raises(UnreadableFile, match="which no table does"):
+                read(path)
+    finally:
+        pa.set_memory_pool(kept)
+    assert pool.max_memory() < 1 << 22
 
 
 JOB = b"1,a,n1,2026-01-01T00:00:00,2026-01-01T01:00:00,COMPLETED\n"
 
 
 @pytest.mark.parametrize("end", [b"a", JOB])
-def test_a_packed_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
-    monkeypatch.setattr("jostle._base.untrusted._ALWAYS_ALLOWED_BYTES", 1 << 20)
-    monkeypatch.setattr("jostle._base.untrusted._MOST_TIMES_LARGER", 20)
+def test_a_packed_log(tmp_path: Path, end: bytes) -> None:
     path = tmp_path / "jobs.csv.gz"
     head = b"JobID,JobName,NodeList,Start,End,State\n"
     path.write_bytes(gzip.compress(head + end * ((1 << 24) // len(end))))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from jostle._base.untrusted import require_reason
+from jostle._base.untrusted import parquet_file
 from jostle.data.tables._read_table import text_of
 from jostle.errors import BadData, UnreadableFile, require_known
 
@@ -47,9 +47,7 @@ class ForeignTable:
 def read_parquet(content: bytes, where: str) -> ForeignTable:
     """Raises UnreadableFile."""
     try:
-        file = pyarrow.parquet.ParquetFile(pa.BufferReader(content))
-        require_reason(where, file, len(content))
-        table = file.read()
+        table = parquet_file(where, pa.BufferReader(content), len(content)).read()
         table.validate(full=True)  # texts may be no UTF-8
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         text = f"not a readable Parquet file: {_first_line(error)}"

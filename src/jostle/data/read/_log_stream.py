@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from jostle._base.untrusted import Unpacked, require_reason
+from jostle._base.untrusted import Unpacked, parquet_file
 from jostle.data.read._log_shapes import shaped
 from jostle.data.tables._read_table import text_of
 from jostle.data.tables.lines import encoding_of
@@ -209,9 +209,9 @@ def _text(column: Any) -> Any:
 def _parquet_cells(file: Any, where: str) -> Iterator[dict[str, Any]]:
     """Read columns of a Parquet file as text, a batch at a time. Raises UnreadableFile."""
     try:
-        table = pyarrow.parquet.ParquetFile(file)
         is_path = isinstance(file, (str, os.PathLike))
-        require_reason(where, table, os.stat(file).st_size if is_path else file.seek(0, 2))
+        size = os.stat(file).st_size if is_path else file.seek(0, 2)
+        table = parquet_file(where, file, size)
         for batch in table.iter_batches():
             texts = [_text(column) for column in batch.columns]
             yield dict(zip(batch.schema.names, texts, strict=True))

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from jostle._base.untrusted import Unpacked, most_unpacked, require_reason
+from jostle._base.untrusted import Unpacked
+from jostle.data.tables.arrow_rows import arrow_rows
 from jostle.data.tables.lines import encoding_of
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError, require_known
 
 RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
 _ROW_KEYS = {"workload", "platform", "name"}  # an object with one of them is a row itself
 _ARROW = (".arrow", ".arrows", ".feather", ".ipc")
-_CELL_BYTES = 64  # that a cell of a table takes at least as an object
 _STREAM = b"\xff\xff\xff\xff"  # how a stream of Arrow begins
 _ALIKE = 0.8  # how alike a column's name must be to one that is known to be taken for a slip
 
@@ -148,42 +148,13 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 def _parsed(content: bytes, where: str) -> TableRows:
     if content[:4] == b"PAR1" or where.endswith((".parquet", ".pq")):
-        return _numbered(_arrow(content, where, is_parquet=True), where)
+        return _numbered(arrow_rows(content, where, is_parquet=True), where)
     if content[:4] == _STREAM or content[:6] == b"ARROW1" or where.endswith(_ARROW):
-        return _numbered(_arrow(content, where), where)
+        return _numbered(arrow_rows(content, where), where)
     decoded = text_of(content, where)
     if where.endswith((".json", ".jsonl", ".ndjson")) or decoded.lstrip()[:1] in ("[", "{"):
         return _json(decoded, where)
     return csv_rows(decoded, where)
-
-
-def _arrow(content: bytes, where: str, *, is_parquet: bool = False) -> list[dict[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    source = pa.BufferReader(content)
-    try:
-        if is_parquet:
-            file = pq.ParquetFile(source)
-            require_reason(where, file, len(content), _CELL_BYTES)
-            return file.read().to_pylist()
-        is_file = content[:6] == b"ARROW1"
-        reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
-        batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
-        rows, left = [], most_unpacked(len(content))
-        for batch in batches:
-            left -= max(batch.nbytes, batch.num_rows * max(8, batch.num_columns * _CELL_BYTES))
-            if left < 0:
-                raise UnreadableFile(
-                    f"unpacks to more than {most_unpacked(len(content))} bytes, which no table does",
-                    where=where,
-                    fix="Write it anew in parts if you trust it.",
-                )
-            rows += batch.to_pylist()
-        return rows
-    except (OSError, pa.ArrowException) as error:
-        kind = "a readable Parquet" if is_parquet else "a readable Arrow"
-        raise UnreadableFile(f"not {kind} file: {error}", where=where) from None
 
 
 def _json(decoded: str, where: str) -> TableRows:
