@@ -36,7 +36,7 @@ MEANING = (
     "a workload that was never measured alone on the platform",
     "a workload that was never measured on the platform, or nothing was measured beside others there",
     "more co-runners than were measured",
-    "a workload, a co-runner or a platform that was never measured at all",
+    "a workload or a platform that was never measured at all",
     "a name that joined after the calibration runs were drawn",
 )
 KNOWN = (SOLO, ONE, TWO, THREE_OR_MORE)
@@ -79,9 +79,6 @@ def category_of(predictor: Any, asked: Any, most: int | None = None) -> np.ndarr
     out[beside & ((e.there == 0) | (e.platform_beside == 0))] = NEW_CELL
     out[~beside & (e.alone_there == 0)] = NEW_CELL_SOLO
     out[(e.workload == 0) | (e.platform == 0)] = NEW_NAME
-    names = [getattr(predictor, f"{kind}_names", None) for kind in ("workload", "platform")]
-    if None not in names:  # a co-runner may be as new
-        out[~asked.known_in(*names)] = NEW_NAME
     return out
 
 

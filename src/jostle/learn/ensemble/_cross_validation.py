@@ -117,8 +117,10 @@ class Tried:
             self.is_narrowed = True
             kept = promising(labels, tried, self.seed, PLAIN)
             ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
-            if not ran_alone.all() and "network" in self.wanted:
-                kept.add("network")  # what was measured beside others alone is asked in every fold
+            if not ran_alone.all() and "network" in self.wanted and campaign.size[0] > 1:
+                kept.add(
+                    "network"
+                )  # of what ran beside others alone other platforms tell in every fold
             self._keep(kept)
 
     def _keep(self, kept: set[str]) -> None:
@@ -188,7 +190,8 @@ class Tried:
     @property
     def guesses_alone(self) -> bool:
         """Whether the network says how long what never ran on a platform takes alone."""
-        return not self.campaign.all_ran_alone and "network" in self.wanted
+        several = self.campaign.size[0] > 1
+        return several and not self.campaign.all_ran_alone and "network" in self.wanted
 
     def trial(self) -> Trial:
         """All of them, of the labels that are left."""

@@ -48,6 +48,7 @@ from jostle.learn.ensemble._stacked_model import (
 from jostle.learn.ensemble._stacking import (
     KNOWN_NAMES,
     Trial,
+    interference_of,
     is_of_nothing,
     usual_weights,
     weights_of,
@@ -56,7 +57,6 @@ from jostle.learn.ensemble._training_data import CanonicalRuns, campaign_of
 from jostle.learn.ensemble._transfer_share import carried_there, share_carried
 from jostle.learn.rules._cpu_sharing import turns_on_cores
 from jostle.learn.rules._degree_extrapolation import Answer, LargerSets, fit_extrapolation
-from jostle.learn.rules._interference_tests import chance_of_identity, chance_of_shift, either
 from jostle.learn.rules._set_residuals import fit_memory, variance_of_repeats
 from jostle.learn.rules._solo_baseline import closest_times
 
@@ -124,15 +124,11 @@ def fit(
         tick()
     labels, trial, share = tried.labels, tried.trial(), tried.share()
     most = int(campaign.degree.max(initial=0))
-    shown = campaign.take(~campaign.is_input)
-    of_shift = shown.cell, shown.log_runtime, shown.beside
-    chance = either(
-        chance_of_shift(*of_shift, seed),
-        chance_of_identity(campaign.rows, campaign.sets(True)[campaign.is_learned], seed),
-    )
     weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
-    if has_rows and len(trial):
-        weight = weights_of(labels, trial, most, chance, seed, tried.prior, tried.is_closed)
+    if has_rows:
+        chance, is_noise = interference_of(campaign, seed)
+        how = seed, tried.prior, tried.is_closed, is_noise
+        weight = weights_of(labels, trial, most, chance, *how)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     is_nothing = is_of_nothing(used)
@@ -283,7 +279,8 @@ class Learned:
     @property
     def needs_network(self) -> bool:
         """Whether some workload never ran alone on some platform."""
-        return not self.campaign.all_ran_alone and self.share > 0
+        several = self.campaign.size[0] > 1
+        return several and not self.campaign.all_ran_alone and self.share > 0
 
     def ensemble(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> FittedEnsemble:
         """Without memory and larger sets."""

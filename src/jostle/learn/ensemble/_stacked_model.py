@@ -271,6 +271,8 @@ class FittedEnsemble:
             alone = alone + prior.log_covariates(asked)
             workload, platform, _ = asked.recode(self.workload_names, self.platform_names)
             new = (workload < 0) | (platform < 0)
+            if self.answers_new_names:  # nothing else tells of what was only met beside others
+                new |= ~np.isfinite(alone)
         if prior is not None and new.any():
             some = asked.take(np.flatnonzero(new))
             alone[new], slowdown[new] = prior.log_seconds(some), prior.log_company(some)

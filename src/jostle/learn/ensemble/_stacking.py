@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.learn.ensemble._folds import FEW_SETS, KINDS, NEW_NAME, NEW_SET
 from jostle.learn.ensemble._rules_learner import TURNS_ALONE
-from jostle.learn.rules._interference_tests import tells_nothing
+from jostle.learn.rules._interference_tests import (
+    chance_of_identity,
+    chance_of_shift,
+    either,
+    is_within_noise,
+    tells_nothing,
+)
 from jostle.learn.rules._shrunk_weights import (
     FEWEST_TO_WEIGH,
     LEAST_WEIGHT,
@@ -20,6 +27,9 @@ from jostle.learn.rules._shrunk_weights import (
     without_light,
 )
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN
+
+if TYPE_CHECKING:
+    from jostle.learn.ensemble._training_data import CanonicalRuns
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
 # Where too few sets are there to weigh anything by: the first of these of which any is there.
@@ -115,6 +125,21 @@ def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
     return usual / usual.sum() if usual.any() else np.full(len(labels), 1 / max(len(labels), 1))
 
 
+def interference_of(campaign: CanonicalRuns, seed: int) -> tuple[float, bool]:
+    """(how often chance alone makes what is asked about differ so much from runs alone, or by who is beside;
+    whether all runs, those beside stressors, too, are as runs alone scatter)."""
+    shown = campaign.take(~campaign.is_input)
+    chance = either(
+        chance_of_shift(shown.cell, shown.log_runtime, shown.beside, seed),
+        chance_of_identity(campaign.rows, campaign.sets(True)[campaign.is_learned], seed),
+    )
+    alone, rows = campaign.degree == 0, campaign.every_row
+    of_all = chance_of_shift(campaign.cell, campaign.log_runtime, ~alone, seed)
+    some = rows.take(~alone & np.isfinite(rows.log_slowdown))
+    of_alone = campaign.cell[alone], campaign.log_runtime[alone]
+    return chance, is_within_noise(some, *of_alone, either(chance, of_all))
+
+
 def weights_of(
     labels: tuple[str, ...],
     trial: Trial,
@@ -123,14 +148,18 @@ def weights_of(
     seed: int,
     prior: np.ndarray | float = 1.0,
     is_closed: bool = False,
+    is_noise: bool = False,
 ) -> np.ndarray:
-    """(kinds, most + 1, k) weights of sum 1. chance: of chance_of_shift. prior: (k,) how far each is believed
+    """(kinds, most + 1, k) weights of sum 1. is_noise: of is_within_noise, believed where few sets are known.
+    chance: of chance_of_shift. prior: (k,) how far each is believed
     before any set was left out. is_closed: whether some experts left out in closed form, of all that they
     learned at one set of strengths, so that few units tell answers apart."""
     nothing = np.array([float(label == of_nothing(labels)) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
     how = seed, prior, is_closed
+    if is_noise and nothing.any() and known.units < FEWEST_TO_WEIGH:
+        return np.tile(nothing, (len(KINDS), most + 1, 1))
     pooled = every.weights_beside(usual_weights(labels), 1.0, *how)
     if known.units >= FEWEST_TO_WEIGH:
         weight, gain = known.weighed(*how)

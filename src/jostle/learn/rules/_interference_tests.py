@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.learn.rules._set_residuals import keys_of
+from jostle.learn.rules._set_residuals import keys_of, variance_of_repeats
 from jostle.learn.rules._shrunk_weights import nothing_but_noise, plainly_another_time
 from jostle.learn.rules._slowdown_rows import SlowdownRows
 
@@ -43,6 +43,29 @@ def chance_of_shift(
     statistics = np.stack([np.abs(sums.sum(1)), (scale * sums**2).sum(1)])
     exceeded = (statistics >= statistics[:, :1] * (1 - 1e-12)).mean(1)
     return float(min(1.0, 2 * exceeded.min()))
+
+
+def is_within_noise(
+    rows: SlowdownRows, alone: np.ndarray, log_alone: np.ndarray, chance: float
+) -> bool:
+    """Tell whether all runs beside others are alone's, as far as repeated runs alone tell how these scatter.
+
+    rows: all runs beside others, those with stressors, too.
+    alone, log_alone: (m,) what ran where alone, and its log time.
+    chance: of chance_of_shift, of all of them.
+    Where few sets are known nothing can be left out to see what rules are worth; a shuffle of few runs finds
+    nothing whatever they cost, so their spread must not be plainly more than of runs alone (F test), too.
+    """
+    from scipy.special import fdtrc
+
+    noise = variance_of_repeats(alone, log_alone)
+    if not (chance > FAINT and noise > 0 and len(rows)):
+        return False
+    count = np.bincount(alone, minlength=int(rows.target.max()) + 1)[rows.target]
+    expected = noise * (1 + 1 / np.maximum(count, 1))
+    free = len(alone) - len(np.unique(alone))
+    ratio = float(np.mean(rows.log_slowdown**2 / expected))
+    return bool(fdtrc(len(rows), free, ratio) > PLAIN)
 
 
 def chance_of_identity(rows: SlowdownRows, together: np.ndarray, seed: int) -> float:

@@ -8,6 +8,7 @@ come up in a step are asked for in one call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,7 @@ class Rates:
         self.fitted = fitted
         self._predict = getattr(known, "quick_seconds", fitted.predict)
         self.names = tuple(known.workload_names), tuple(known.platform_names)
-        self._seconds: dict[bytes, float] = {}
+        self._seconds: dict[bytes, np.ndarray] = {}
 
     def seconds(self, asked: Colocations, unknown: float = np.inf) -> np.ndarray:
         """(n,) of co-locations; `unknown` for one with a name that it does not know."""
@@ -111,31 +112,31 @@ class Rates:
 
     def of(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(s, k) seconds; infinite for nobody. platform: (s,) codes. members: (s, k) codes, -1 for nobody."""
-        s, k = members.shape
-        row, column = np.nonzero(members >= 0)
-        beside = np.sort(
-            np.take_along_axis(
-                members[row],
-                np.argsort(np.arange(k)[None, :] == column[:, None], axis=1, kind="stable"),
-                1,
-            )[:, :-1],
-            axis=1,
-        )
-        keys = np.column_stack([platform[row], members[row, column], beside]).astype(np.int32)
+        order = np.argsort(members, axis=1)
+        keys = np.column_stack([platform, np.take_along_axis(members, order, 1)]).astype(np.int32)
         kinds, inverse = np.unique(keys, axis=0, return_inverse=True)
         texts = [key[key >= 0].tobytes() for key in kinds]
         new = np.array([n for n, key in enumerate(texts) if key not in self._seconds], np.int64)
         if len(new):
-            some = kinds[new]
-            present = some[:, 2:] >= 0
-            offsets = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int64)
-            asked = Colocations(*self.names, some[:, 1], some[:, 0], offsets, some[:, 2:][present])
-            seconds = self._predict(asked)
-            self._seconds.update(zip((texts[n] for n in new), seconds.tolist(), strict=True))
-        out = np.full((s, k), np.inf)
-        each = np.array([self._seconds[key] for key in texts])
-        out[row, column] = each[inverse.reshape(-1)]
+            self._ask(kinds[new, 0], kinds[new, 1:], [texts[n] for n in new])
+        seconds = np.full((len(kinds), members.shape[1]), np.inf)
+        seconds[kinds[:, 1:] >= 0] = np.concatenate([self._seconds[key] for key in texts])
+        out = np.empty(members.shape)
+        np.put_along_axis(out, order, seconds[inverse.reshape(-1)], 1)
         return out
+
+    def _ask(self, platform: np.ndarray, sets: np.ndarray, texts: Sequence[bytes]) -> None:
+        """Remember what is predicted for all members (s, k), ascending, of sets on platforms (s,)."""
+        present = sets >= 0
+        size = present.sum(axis=1)
+        row, column = np.nonzero(present)
+        others = present[row]
+        others[np.arange(len(row)), column] = False
+        offsets = np.concatenate([[0], np.cumsum(others.sum(axis=1))]).astype(np.int64)
+        asked = sets[row, column], platform[row], offsets, sets[row][others]
+        seconds = self._predict(Colocations(*self.names, *asked))
+        each = np.split(seconds, np.cumsum(size)[:-1])
+        self._seconds.update(zip(texts, each, strict=True))
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,19 @@ MOST_ROWS = 20_000  # that are learned from
 
 @dataclass(frozen=True)
 class FittedEffects(Serializable):
-    """labels: of the answers. offset: (k, cells) log runtime by names over the time alone that was taken.
-    company: effects of co-runners, None where only names are asked."""
+    """labels: of the answers. log_runtime: (k, cells) by names. log_unit: () of the extra time that counts as
+    1. company: effects of co-runners, None where only names are asked."""
 
     labels: tuple[str, ...]
-    offset: np.ndarray
+    log_runtime: np.ndarray
+    log_unit: np.ndarray
     company: MixedEffects | None
 
     def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
         """(k, n) log slowdowns."""
-        out = self.offset[:, rows.target].copy()
+        # Whatever time alone the rows are over, the runtime is the same.
+        log_alone = self.log_unit - np.log(rows.scale)
+        out = self.log_runtime[:, rows.target] - log_alone
         if self.company is not None:
             w = ground.workloads
             codes = rows.target % w, rows.corunner % w
@@ -71,14 +74,14 @@ class NameEffects(Restores):
         company = company_design(part.degree, workload, corunner, w)
         every = np.arange(p * w)
         grid = names_design(every % w, every // w, w, p)
-        labels, offsets, learned = [], [], None
+        labels, tables, learned = [], [], None
         for label in (ALONE, TOGETHER):
             if label not in wanted:
                 continue
             own = names | company if label == TOGETHER else names
             effects = fit_mixed_effects(own, y, fixed=FIXED)
-            table = effects.predict(grid, p * w)
             labels.append(label)
-            offsets.append(table - np.nan_to_num(campaign.log_alone.ravel()))
+            tables.append(effects.predict(grid, p * w))
             learned = effects if label == TOGETHER else learned
-        return FittedEffects(tuple(labels), np.reshape(offsets, (-1, p * w)), learned)
+        unit = np.log(np.array(campaign.unit_seconds))
+        return FittedEffects(tuple(labels), np.reshape(tables, (-1, p * w)), unit, learned)
