@@ -64,11 +64,6 @@ _INSTEAD = (
     ),
     (rb"\A-{40,}\s+Job <|\A\s*Job <\d", "a report for people", "cat lsb.acct, or bjobs -o with a delimiter"),
     (
-        rb"\A0\d\d \(\d+\.\d+\.\d+\) ", "an event log of HTCondor, which names no program",
-        "condor_history -json -attributes ClusterId,ProcId,Owner,Cmd,LastRemoteHost,JobCurrentStartDate,"
-        "CompletionDate,JobStatus,ExitCode,MemoryUsage,RequestMemory",
-    ),
-    (
         rb"\A# *gpu +pwr|\Aprocs -+memory", "a table for people",
         "nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -l 1, or pidstat -hH",
     ),
@@ -90,7 +85,10 @@ _SIGNS = (
     ("perf", rb'(?m)^ *\d+[.,]\d{9}[,;]|"interval" ?:'),
     ("sacct", rb'(?im)^[^\n]*jobid[^\n]*nodelist|"slurm|"openapi/slurm'),
     ("jobs", rb'(?m)task_id\t|^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[SEQ];|"JOB_FINISH"|^([^:\n]*:){35}'),
-    ("jobs", rb'(?m)^={20,}\r?\n|^ClusterId = |"(task_instances|ClusterId)"'),
+    (
+        "jobs",
+        rb'(?m)^={20,}\r?\n|^ClusterId = |^Job Id: |\A0\d\d \(\d|"(task_instances|ClusterId|Jobs)"',
+    ),
     (
         "jobs",
         rb"(?i)\A(?=[^\n]*\b(start|end))(?=[^\n]*(\bend|\bfinish|complete|runtime|elapsed|duration))"

@@ -245,9 +245,13 @@ class JobColumns:
             log.notes.append(
                 f"{self.workload.not_matched} cells do not match the rule of workloads, and count whole"
             )
-        if log.users == 1 and not options.all_jobs:
+        is_own = self.preset.is_own and "user" not in self.rules
+        if (log.users == 1 or is_own) and not options.all_jobs:
             log.is_partial = True
+            name = f", {printable(log.a_user)[:40]!r}" if log.users else ""
             log.notes.append(
-                f"all jobs are of one user, {printable(log.a_user)[:40]!r}: printed without -a or -A? Who "
-                "else ran beside them is not known (print the log of all users, or say `all_jobs`)"
+                f"all jobs are of one user{name}: printed without -a or -A? Who else ran beside them is not "
+                "known (print the log of all users, or say `all_jobs`)"
             )
+        if self.workload.columns == ("DAGNodeName",):
+            log.notes.append("no program is named: a node of DAGMan, or a cluster, counts as one")

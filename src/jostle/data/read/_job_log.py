@@ -21,6 +21,7 @@ from jostle.data.store._dataset import Dataset
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.moments import NO_TIME, times_of
 from jostle.data.tables.quantities import (
+    CACHED,
     OK,
     OUT_OF_MEMORY,
     PENDING,
@@ -117,6 +118,7 @@ class ImportedLog:
 
         for reason, rows in batch.bad.items():
             aside(reason, rows)
+        aside("they were not run again (cached)", outcome == CACHED)
         first, last = batch.bounds or (np.full(n, NO_TIME),) * 2
         is_told = (start != NO_TIME) | (first != NO_TIME)
         is_over = (end != NO_TIME) & (start != NO_TIME)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from jostle.data.tables.quantities import FAILED, OK, OUT_OF_MEMORY, PENDING, RUNNING, TIMEOUT
+from jostle.data.tables.quantities import (
+    CACHED,
+    FAILED,
+    OK,
+    OUT_OF_MEMORY,
+    PENDING,
+    RUNNING,
+    TIMEOUT,
+)
 from jostle.errors import require_choice
 
 _KIB, _MIB = 1024.0, 1024.0**2
@@ -21,7 +29,8 @@ class JobPreset:
     number, None where times tell. peak, requested: bytes of a plain number. base: of KB and its like. states:
     of its own. cutting: a rule that cuts names, as an example. is_part: whether `took` is only a part of what
     lies between start and end. exits: columns in which a number other than 0 says that a job failed.
-    covariates: NAME=COLUMN, where no other is asked for."""
+    covariates: NAME=COLUMN, where no other is asked for. is_own: whether it holds
+    the jobs of one user where no column names users."""
 
     columns: Mapping[str, tuple[str, ...]]
     workload: tuple[str, ...]
@@ -36,6 +45,7 @@ class JobPreset:
     is_part: bool = False
     exits: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
+    is_own: bool = False
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -76,7 +86,7 @@ PRESETS: dict[str, JobPreset] = {
         "{process} {name:^[^\\s(]+}", "task_id realtime",
         "Ask Nextflow for more: trace.fields = 'task_id,process,name,status,hostname,attempt,submit,start,"
         "complete,realtime,memory,peak_rss,rchar' in nextflow.config, and nextflow run -with-trace",
-        took=1e-3, states={"cached": PENDING}, cutting="{process:[^:]+$}", is_part=True,
+        took=1e-3, states={"cached": CACHED}, cutting="{process:[^:]+$}", is_part=True,
         covariates=("input_bytes=rchar",),
     ),
     "htcondor": _preset(
@@ -84,12 +94,20 @@ PRESETS: dict[str, JobPreset] = {
         "start: jobcurrentstartdate jobstartdate, end: completiondate enteredcurrentstatus, "
         "state: jobstatus, took: remotewallclocktime, user: owner user, peak: memoryusage, "
         "requested: requestmemory",
-        "{Owner}/{Cmd:[^/]+$}", "clusterid procid",
+        "{Owner}/{Cmd:[^/]+$} {DAGNodeName}", "clusterid procid",
         "Print it so: condor_history -json -attributes ClusterId,ProcId,Owner,Cmd,LastRemoteHost,"
         "JobCurrentStartDate,CompletionDate,JobStatus,MemoryUsage,RequestMemory > jobs.json",
         peak=_MIB, requested=_MIB,
         states={"1": PENDING, "2": RUNNING, "3": FAILED, "4": OK, "5": FAILED, "7": RUNNING},
-        exits=("exitcode", "exitsignal"),
+        exits=("exitcode", "exitsignal"), is_own=True,
+    ),
+    "qstat": _preset(
+        "job: id, node: exec_host, start: stime, end: obittime, state: job_state, "
+        "took: resources_used.walltime, user: {Job_Owner:^[^@]+}, peak: resources_used.mem, "
+        "requested: resource_list.mem",
+        "{Job_Owner:^[^@]+}/{Job_Name}", "id exec_host job_state", "qstat -x -f -F json > jobs.json",
+        took=1.0, states={"f": OK, "r": RUNNING, "e": RUNNING, "q": PENDING, "h": PENDING},
+        exits=("exit_status",), cutting="{Job_Name:^[a-z]+}",
     ),
     "pbs": _preset(
         "job: id, node: exec_host, start: start, end: end, state: exit_status, user: user, "

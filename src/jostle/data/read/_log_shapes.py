@@ -17,6 +17,12 @@ Columns = dict[str, list[str]]
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Z]);([^;]*);(.*)")
 _PAIR = re.compile(r"(\S+?)=(\"[^\"]*\"|\([^)]*\)|\S*)")
 _LSF_AFTER = ("jstatus", "hostfactor", "jobname", "command")
+_EVENT = re.compile(r"(0\d\d) \((\d+)\.(\d+)\.\d+\) (\S+ [\d:.]+|\d{4}\S+)")
+_OF_EVENTS = {  # of HTCondor: what they say of a job
+    "DAGNodeName": r"DAG Node: (\S+)",
+    "MemoryUsage": r"\s([\d.]+)\s+-\s+MemoryUsage|Memory \(MB\) *: *([\d.]+) +[\d.]+ +[\d.]+",
+    "RequestMemory": r"(?m)Memory \(MB\) *:.*?([\d.]+) +[\d.]+ *$",
+}
 _DEPTH = 4
 
 
@@ -35,7 +41,9 @@ def shaped(text: str, where: str) -> tuple[str, Columns] | None:
         return "accounting records of LSF", _columns(_lsf(text, where))
     if lines and lines[0].count(":") > 35 and "\t" not in lines[0]:
         return "accounting of Grid Engine", _columns(_sge(text))
-    if lines and (set(lines[0].strip()) == {"="} or re.match(r"\w+ = ", lines[0])):
+    if lines and _EVENT.match(lines[0]):
+        return "events of HTCondor", _columns(_events(text))
+    if lines and (set(lines[0].strip()) == {"="} or re.match(r"\w+ = |Job Id: ", lines[0])):
         return "blocks of names and values", _columns(_blocks(text))
     whole = text.splitlines()
     for at, line in enumerate(whole[1:20], 1):
@@ -73,6 +81,8 @@ def _rows(found: list[Any], where: str) -> Iterator[Mapping[str, Any]]:
                 and all(isinstance(one, Mapping) for one in value)
             ]
             rows = max(lists, key=len) if lists and "job_id" not in document else [document]
+            if isinstance(jobs := document.get("Jobs"), Mapping):  # of qstat, by their names
+                rows = [{"id": key, **job} for key, job in jobs.items() if isinstance(job, Mapping)]
         else:
             rows = document if isinstance(document, list) else [document]
         for row in rows:
@@ -153,16 +163,58 @@ def _sge(text: str) -> Iterator[dict[str, str]]:
 
 
 def _blocks(text: str) -> Iterator[dict[str, str]]:
-    """qacct -j and condor_history -long: a name and a value a line."""
+    """qacct -j, condor_history -long and qstat -f: a name and a value a line."""
     row: dict[str, str] = {}
+    name = ""
     for line in itertools.chain(text.splitlines(), [""]):
         if not line.strip() or set(line.strip()) == {"="}:
             if row:
                 yield row
             row = {}
             continue
+        if line.startswith("\t") and " = " not in line and name:
+            row[name] += line.strip()
+            continue
+        line = line.replace("Job Id: ", "id = ", 1) if line.startswith("Job Id: ") else line
         name, _, value = line.partition(" = ") if " = " in line else line.partition(" ")
-        row[name.strip()] = value.strip().strip('"')
+        name = name.strip()
+        row[name] = value.strip().strip('"')
+
+
+def _events(text: str) -> Iterator[dict[str, str]]:
+    """Read HTCondor's log of a user's jobs: a row for each time that one ran, as of condor_history."""
+    names = ("LastRemoteHost", "JobCurrentStartDate", "CompletionDate", "JobStatus")
+    known: dict[str, dict[str, str]] = {}
+    for event in re.split(r"(?m)^\.\.\.\s*$", text):
+        if not (match := _EVENT.match(event.strip())):
+            continue
+        number, cluster, process, moment = match.groups()
+        start = {"ClusterId": cluster, "ProcId": process, "DAGNodeName": cluster} | dict.fromkeys(
+            names, ""
+        )
+        row = known.setdefault(f"{cluster}.{process}", start)
+        if number == "001":
+            named = (
+                re.search(rf"{one}([^\s&:>]+)", event)
+                for one in ("SlotName: ", "alias=", "host: <")
+            )
+            row |= {"LastRemoteHost": next((one[1] for one in named if one), ""), "MemoryUsage": ""}
+            row |= {"JobCurrentStartDate": moment, "JobStatus": "2"}
+        for name, pattern in _OF_EVENTS.items():
+            if found := re.search(pattern, event):
+                row[name] = next(filter(None, found.groups()))
+        if number in ("004", "005", "009", "012", "022") and row["JobStatus"] == "2":
+            is_ok = number == "005" and "(return value 0)" in event
+            died = "memory usage exceed" in event.lower()
+            yield row | {
+                "CompletionDate": moment,
+                "JobStatus": "4" if is_ok else "3",
+                "died": str(+died),
+            }
+            row["JobStatus"] = "1"
+    yield from (
+        row for row in known.values() if not row["JobCurrentStartDate"] or row["JobStatus"] == "2"
+    )
 
 
 def _lsf(text: str, where: str) -> Iterator[dict[str, str]]:

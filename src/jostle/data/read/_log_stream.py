@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -136,7 +137,7 @@ def _is_no_table(head: bytes) -> bool:
         first[:1] in (b"{", b"[", b"#", b"=")
         or dashes
         or b" = " in first
-        or first.startswith(b'"JOB_')
+        or re.match(rb'"JOB_|Job Id: |0\d\d \(\d', first) is not None
         or (first[2:3] == b"/" and first[19:20] == b";")
         or (parts == 0 and first.count(b":") > 20)
     )

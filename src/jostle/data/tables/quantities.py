@@ -195,7 +195,7 @@ def require_numbers(
     return read
 
 
-OK, FAILED, TIMEOUT, RUNNING, OUT_OF_MEMORY, PENDING = range(6)
+OK, FAILED, TIMEOUT, RUNNING, OUT_OF_MEMORY, PENDING, CACHED = range(7)
 _WORDS = {
     OK: "completed complete succeeded success successful done finished ok cd passed cached true yes",
     TIMEOUT: "timeout timed_out to deadline walltime deadlineexceeded",
@@ -203,7 +203,15 @@ _WORDS = {
     OUT_OF_MEMORY: "out_of_memory oom oomkilled outofmemory out_of_memory_error oome",
     PENDING: "pending queued scheduled submitted skipped new pd up_for_retry up_for_reschedule deferred",
 }
-STATUS_OF = ("ok", "failed", "timeout", "failed", "out_of_memory", "failed")  # of a run, by outcome
+STATUS_OF = (
+    "ok",
+    "failed",
+    "timeout",
+    "failed",
+    "out_of_memory",
+    "failed",
+    "ok",
+)  # of a run, by outcome
 OUTCOMES = {word: outcome for outcome, words in _WORDS.items() for word in words.split()}
 
 

@@ -110,7 +110,6 @@ def test_packed_tables_do_not_unpack_without_end(tmp_path: Path, monkeypatch: An
         ("# started on Thu\n\n104,,instructions,20,100.00,1.25,insn\n", r"perf stat -I"),
         ("NSYSREP\0\0", r"nsys export"),
         ('Time (%),Total Time (ns),Instances,Name\n9,3,2,"a"\n', r"cuda_gpu_trace"),
-        ("000 (12.000.000) 2026-01-27 08:00:00 Job submitted\n", r"condor_history"),
         ("NAME   CPU(cores)   MEMORY(bytes)\na   1m   9Mi\n", r"docker stats"),
     ],
 )
@@ -177,6 +176,106 @@ def test_what_bjobs_prints_and_what_ran_again_under_pbs(tmp_path: Path) -> None:
         ("failed", None),
         ("ok", 240.0),
     ]
+
+
+EVENTS = """000 (7.000.000) 2026-01-27 07:59:00 Job submitted from host: <10.0.0.1:9618?alias=login>
+    DAG Node: align_s1
+...
+001 (7.000.000) 2026-01-27 08:00:00 Job executing on host: <10.0.0.5:9618?addrs=x&alias=n1.site&noUDP>
+\tSlotName: slot1_2@n1.site
+...
+006 (7.000.000) 2026-01-27 08:01:00 Image size of job updated: 900
+\t12  -  MemoryUsage of job (MB)
+...
+005 (7.000.000) 2026-01-27 08:10:00 Job terminated.
+\t(1) Normal termination (return value 0)
+\tPartitionable Resources :    Usage  Request Allocated
+\t   Memory (MB)          :       40       64       128
+...
+000 (8.000.000) 2026-01-27 08:00:00 Job submitted from host: <10.0.0.1:9618>
+...
+001 (8.000.000) 2026-01-27 08:00:00 Job executing on host: <10.0.0.6:9618>
+...
+012 (8.000.000) 2026-01-27 08:05:00 Job was held.
+\tError from slot1@n2: memory usage exceeded request_memory
+...
+000 (9.000.000) 2026-01-27 08:00:00 Job submitted from host: <10.0.0.1:9618>
+"""
+
+
+def test_events_of_htcondor(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(EVENTS)
+    assert kind_of(str(path)) == "jobs"
+    log = JobsImport(path, **EDGES).read()
+    one, two = sorted(log.runs().table.to_pylist(), key=lambda run: str(run["platform"]))[::-1]
+    assert (one["platform"], one["workload"], one["runtime_seconds"]) == (
+        "n1.site",
+        "align_s1",
+        600.0,
+    )
+    assert (one["peak_memory_bytes"], one["requested_memory_bytes"]) == (40 * 2**20, 64 * 2**20)
+    assert (two["platform"], two["status"]) == ("10.0.0.6", "out_of_memory")
+    assert log.runs().unknown_corunners.all()
+    assert log.left_aside["they never started"] == 1
+    path.write_text(EVENTS.replace("    DAG Node: align_s1\n", ""))
+    log = JobsImport(path, **EDGES).read()
+    assert set(log.runs().table.column("workload").to_pylist()) == {"7", "8"}
+    assert any("no program is named" in note for note in log.notes)
+
+
+def test_what_qstat_prints(tmp_path: Path) -> None:
+    about = {
+        "Job_Name": "align", "Job_Owner": "ada@login", "job_state": "F", "exec_host": "n1/0*4",
+        "resources_used": {"mem": "2048kb", "walltime": "00:10:00"}, "Exit_status": 0,
+        "Resource_List": {"mem": "4gb"}, "stime": "Tue Jan 27 08:00:00 2026",
+    }  # fmt: skip
+    rows = {
+        "1.s": about,
+        "2.s": about | {"Exit_status": 271, "Job_Owner": "bo@login"},
+        "3.s": {key: value for key, value in about.items() if key != "Exit_status"}
+        | {"job_state": "R"},
+    }
+    (tmp_path / "q.json").write_text(json.dumps({"timestamp": 1, "pbs_version": "x", "Jobs": rows}))
+    lines = "".join(
+        f"Job Id: {job}\n"
+        + "".join(
+            f"    {name} = {value}\n"
+            for key, told in row.items()
+            for name, value in (
+                [(f"{key}.{part}", v) for part, v in told.items()]
+                if isinstance(told, dict)
+                else [(key, told)]
+            )
+        )
+        + "    Variable_List = PBS_O_HOME=/home/ada,\n\tPBS_O_LANG=C\n\n"
+        for job, row in rows.items()
+    )
+    (tmp_path / "q.txt").write_text(lines)
+    for path in (tmp_path / "q.json", tmp_path / "q.txt"):
+        assert kind_of(str(path)) == "jobs"
+        log = JobsImport(path, **EDGES).read()
+        one, two = sorted(log.runs().table.to_pylist(), key=lambda run: str(run["workload"]))
+        assert (one["workload"], one["platform"], one["runtime_seconds"]) == (
+            "ada/align",
+            "n1",
+            600.0,
+        )
+        assert (one["peak_memory_bytes"], one["requested_memory_bytes"]) == (2**21, 2**32)
+        assert (two["workload"], two["status"]) == ("bo/align", "failed")
+
+
+def test_cached_tasks_are_told_to_be_so(tmp_path: Path) -> None:
+    head = "task_id\tprocess\tname\tstatus\thostname\tstart\tcomplete\trealtime\n"
+    row = f"A\tA (1)\t{{}}\tn1\t{START}000\t{START + 60}000\t60000\n"
+    (tmp_path / "t.txt").write_text(
+        head + f"1\t{row.format('COMPLETED')}" + f"2\t{row.format('CACHED')}"
+    )
+    log = JobsImport(tmp_path / "t.txt", **EDGES).read()
+    assert len(log.runs()) == 1
+    assert {why: n for why, n in log.left_aside.items() if n} == {
+        "they were not run again (cached)": 1
+    }
 
 
 def test_durations_in_parquet_know_their_unit(tmp_path: Path) -> None:

@@ -183,3 +183,15 @@ def test_gauges_of_dcgm_say_whose_pods_share_a_gpu(tmp_path: Path) -> None:
             one["metric"]["GPU_I_ID"] = "3"
     apart = read(written(tmp_path / "c.json", *series)).runs.colocations
     assert not apart.number_of_corunners.any()
+
+
+@pytest.mark.parametrize("kind", ["vector", "matrix"])
+def test_readings_of_one_moment_are_no_windows(kind: str, tmp_path: Path) -> None:
+    series = histogram("chat", "0", [4], [0.1])
+    for one in series:
+        first = one.pop("values")[0]
+        one |= {"value": first} if kind == "vector" else {"values": [first]}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"data": {"resultType": kind, "result": series}}))
+    with pytest.raises(BadData, match=r"vector.*\n?.*query_range"):
+        read(path)

@@ -57,6 +57,19 @@ def test_cores_in_their_order(tmp_path: Path, text: str) -> None:
     np.testing.assert_array_equal(found.of("run", 1)["perf_page_faults"], [2927, 7])
 
 
+def test_cgroups_are_told_apart(tmp_path: Path) -> None:
+    rows = [("0.1", "a", 5), ("0.1", "b", 7), ("0.2", "a", 6), ("0.2", "b", 8)]
+    text = "".join(f"{t},{n},,instructions,{group}.slice,9,100.00,,\n" for t, group, n in rows)
+    found = read(tmp_path, text)
+    counts = [found.of("run", core)["perf_instructions"].tolist() for core in (0, 1)]
+    assert counts == [[5, 6], [7, 8]]
+
+
+def test_decimal_commas_between_commas_are_told(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match="LC_ALL=C or with -x;"):
+        read(tmp_path, "0,100000000,100,,instructions,100,100,00,1,25,insn per cycle\n")
+
+
 def test_json_says_the_same_as_lines(tmp_path: Path) -> None:
     objects_text = []
     for line in LINES.splitlines()[2:]:

@@ -20,6 +20,7 @@ from jostle.data import (
     Profile,
     ProfileImport,
     gpu_named,
+    read_any,
     read_profile,
     read_profiles,
     tasks_from_rows,
@@ -154,6 +155,16 @@ def test_nvprof(tmp_path: Path) -> None:
     assert (kernel["blocks"], kernel["shared_bytes"]) == (8192, 8 * 1024 + 256)
     assert kernel["occupancy_ratio"] == 1.0
     assert memset["kind"] == "memset"
+
+
+def test_an_api_trace_of_nvprof_is_no_trace_of_the_gpu(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "==1== NVPROF is profiling process 1\n==1== Profiling result:\n"
+        '"Start","Duration","Name","Correlation_ID"\ns,us,,\n0.5,10.0,"cudaMalloc",1\n'
+    )
+    with pytest.raises(UnreadableFile, match="print-gpu-trace"):
+        read_profile(path)
 
 
 def test_rocprof_counts_work_items(tmp_path: Path) -> None:
@@ -338,3 +349,23 @@ def test_an_event_in_two_halves_is_one_and_one_without_a_length_is_refused(tmp_p
     assert two.equals(one)
     with pytest.raises(BadData, match="'k' has no duration"):
         read_profile(files[2], workload="w")
+
+
+def test_kineto_of_older_tools(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    host = {"name": "mm", "ph": "X", "ts": 0.0, "dur": 9.0, "tid": 1, "pid": "CPU functions"}
+    path.write_text(json.dumps([host, host | {"pid": "CUDA functions", "ts": 5.0}]))
+    (task,) = read_profile(path).tasks.to_pylist()
+    assert (task["kind"], task["start_seconds"]) == ("kernel", pytest.approx(5e-6))
+    mark = {"ph": "B", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 1.0}
+    ends = {"ph": "E", "pid": 1, "tid": 1, "ts": 1900.0}
+    path.write_text(
+        json.dumps(kineto(mark, KERNEL, ends, mark | {"ts": 2000.0}, KERNEL | {"ts": 2001.0}))
+    )
+    found = read_any(path)
+    assert isinstance(found, Profile)
+    assert found.marks == pytest.approx((1e-6, 2e-3))
+    path.write_bytes(
+        json.dumps(kineto(KERNEL | {"name": "gémm"}), ensure_ascii=False).encode("latin-1")
+    )
+    assert len(read_profile(path)) == 1
