@@ -39,6 +39,11 @@ class Short:
 
 # A field of what is asked about one bound.
 Confidence = typing.Annotated[float, "How sure the bound is, under 1.", Short("-c")]
+Throughout = typing.Annotated[
+    bool,
+    "These co-runners to the end.  [default: on a model of a log they end in their turn, and others come as "
+    "lately seen]",
+]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from jostle.conformal import STATUSES
 from jostle.data import RAGGED, Colocations, read_rows, write_table
 from jostle.data.tables import cells
 from jostle.errors import BadRows, JostleError, UnknownName, UsageError
+from jostle.models.timelines._timeline_predict import over_time
 
 ASKED = ("workload", "platform", "corunners")
 # Outcomes of a row without an answer: a name that the model does not know, a row that asks nothing.
@@ -117,6 +118,7 @@ def answers(
     *,
     tail: bool = False,
     mix_by: str | None = None,
+    throughout: bool = False,
 ) -> AnsweredTable:
     """What Model.answer gives."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
@@ -146,7 +148,7 @@ def answers(
     rows = [parsed[i].row for i in good]
     if mix_by is not None and rows:
         model = model.for_mix(_colocations(rows), mix_by)
-    _fill(model, table_of_answers, rows, np.array(good, np.int64), tail)
+    _fill(model, table_of_answers, rows, np.array(good, np.int64), tail, throughout)
     return table_of_answers
 
 
@@ -225,11 +227,18 @@ class _Known:
         return self.reasons[key]
 
 
-def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, tail: bool) -> None:
+def _fill(
+    model: Any,
+    made: AnsweredTable,
+    rows: Sequence[Any],
+    at: np.ndarray,
+    tail: bool,
+    throughout: bool,
+) -> None:
     """Fill in the model's answers; a co-location that it refuses does not stop the others."""
     if not len(rows):
         return
-    query = _colocations(rows)
+    query = over_time(model, _colocations(rows), throughout=throughout or tail)
     try:
         seconds, bounds = model.predict_and_bound(query, made.confidence, tail=tail)
     except UsageError:
@@ -239,8 +248,8 @@ def _fill(model: Any, made: AnsweredTable, rows: Sequence[Any], at: np.ndarray, 
             made.outcome[at], made.reason[at] = BAD, str(error)
             return
         half = len(rows) // 2
-        _fill(model, made, rows[:half], at[:half], tail)
-        _fill(model, made, rows[half:], at[half:], tail)
+        _fill(model, made, rows[:half], at[:half], tail, throughout)
+        _fill(model, made, rows[half:], at[half:], tail, throughout)
         return
     made.seconds[at], made.bound_seconds[at] = seconds, bounds.seconds
     made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool

@@ -28,6 +28,7 @@ from jostle.errors import (
     require_whole,
 )
 from jostle.learn import method_named
+from jostle.models._questions_of import questions_of
 from jostle.models.timelines._timeline_calibration import Acts
 
 if TYPE_CHECKING:
@@ -132,11 +133,11 @@ class Model(Glance):
         """The same model, but bounds that hold over another mix of names than was measured.
 
         mix: how often each platform (or workload) will be asked about, as shares of any sum, or co-locations
-        that have it, then each category of questions by itself; a name without a share has
-        no bound (outcome `outside_mix`). measured: how often each
-        was drawn when runs were measured, where that is known; bounds are narrower then, most so where names
-        have few calibration runs. by: `platform` or `workload`. Within a name runs must be drawn as they
-        were. It is not saved. Raises UsageError, UnknownName.
+        that have it, then each category of questions by itself; a name without a share has no bound (outcome
+        `outside_mix`). measured: how often each was drawn when runs were measured, where that is known;
+        bounds are narrower then, most so where names have few calibration runs. by: `platform` or
+        `workload`. Within a name runs must be drawn as they were. All is of these co-runners throughout. It
+        is not saved. Raises UsageError, UnknownName.
         """
         if isinstance(mix, Mapping):
             name_mix = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
@@ -145,7 +146,7 @@ class Model(Glance):
             category = self.calibration.categories(self.predictor, mix)
             name_mix = NameMix.like(by, mix, category)
         model = copy(self)
-        model.calibration = self.calibration.over(name_mix)
+        model.calibration, model.acts = self.calibration.over(name_mix), None
         return model
 
     def for_campaign(self, name: str) -> Model:
@@ -195,12 +196,13 @@ class Model(Glance):
     def predict(self, colocations: Any) -> np.ndarray:
         """(n,) seconds, aligned with the input; NaN where there is no answer.
 
-        colocations: Colocations, or a table (no file) as of `answer`, all of whose rows ask something;
-        columns called as the model's covariates count. Of Timelines, from the start of each run to its end.
-        Raises UnknownName for a name that the model has never met and cannot answer, UsageError for what may
-        come where it learned from no log.
+        colocations: Colocations, which are there throughout, or a table (no file) as of `answer`, all of
+        whose rows ask something; columns called as the model's covariates count: over_time says of which
+        company those speak. Of Timelines, from the start of each run to its end. Raises UnknownName for a
+        name that the model has never met and cannot answer, UsageError for what may come where it learned
+        from no log.
         """
-        colocations = self._asked(colocations)
+        colocations = questions_of(self, colocations)
         if hasattr(colocations, "elapsed_seconds"):
             from jostle.models.timelines._timeline_predict import told
 
@@ -224,7 +226,7 @@ class Model(Glance):
         tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
         law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
         """
-        index, colocations = index_of(colocations), self._asked(colocations)
+        index, colocations = index_of(colocations), questions_of(self, colocations, throughout=tail)
         if hasattr(colocations, "elapsed_seconds"):
             return self.predict_and_bound(colocations, confidence)[1]
         bounds, _ = self._bound_as_fitted(colocations, confidence, tail)
@@ -239,7 +241,7 @@ class Model(Glance):
         tail: bool = False,
     ) -> tuple[np.ndarray, Bounds]:
         """What `predict` and `bound` say, for less than both of them take."""
-        colocations = self._asked(colocations)
+        colocations = questions_of(self, colocations, throughout=tail)
         if hasattr(colocations, "elapsed_seconds"):
             from jostle.models.timelines._timeline_predict import bounded
 
@@ -251,19 +253,6 @@ class Model(Glance):
             return seconds, bounds
         seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
         return seconds, self.moved.bounded(self, colocations, bounds)
-
-    def _asked(self, given: Any) -> Any:
-        """Co-locations or timelines as they are; of a table, or a row of one, those of its rows."""
-        if hasattr(given, "to_dict") and not hasattr(given, "columns"):  # a row of pandas
-            given = given.to_dict()
-        row: Any = given
-        if isinstance(given, Mapping) and isinstance(row.get("workload"), str):
-            row = [row]
-        if not _is_table(row):
-            return row
-        from jostle.models._answered_table import colocations_of
-
-        return colocations_of(self, row)
 
     def _bound_as_fitted(
         self, colocations: Colocations, confidence: float, tail: bool
@@ -289,6 +278,7 @@ class Model(Glance):
         separator: str = ";",
         tail: bool = False,
         mix_by: str | None = None,
+        throughout: bool = False,
     ) -> AnsweredTable:
         """Every row of a table answered, or with the reason why it is not: one bad row spoils no other.
 
@@ -296,13 +286,23 @@ class Model(Glance):
         list of mappings; with the columns workload, platform (may be left out where the model knows one)
         and corunners (a list, or names parted by `separator`; none: alone). columns: what they are called
         there, such as {"workload": "job"}. Other columns are kept. tail: as of `bound`. mix_by: `platform` or
-        `workload`, for bounds that hold over the mix that the answered rows have (see for_mix). Raises
+        `workload`, for bounds that hold over the mix that the answered rows have (see for_mix). throughout:
+        see over_time; so it is with `tail` and `mix_by`. Raises
         UnreadableFile, BadData and UnknownName for what is wrong with the table as a whole, UsageError for
         the confidence.
         """
         from jostle.models._answered_table import answers
 
-        return answers(self, table, confidence, columns, separator, tail=tail, mix_by=mix_by)
+        return answers(
+            self,
+            table,
+            confidence,
+            columns,
+            separator,
+            tail=tail,
+            mix_by=mix_by,
+            throughout=throughout,
+        )
 
     def explain(
         self,
@@ -319,7 +319,7 @@ class Model(Glance):
         """
         from jostle.models._explanation import why
 
-        colocation = self._asked(colocation)
+        colocation = questions_of(self, colocation)
         if not hasattr(colocation, "elapsed_seconds"):
             require_colocations(colocation)
         if runs is not None:
@@ -457,14 +457,6 @@ def load(path: str | os.PathLike[str]) -> Model:
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
         model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)
     return model
-
-
-def _is_table(given: Any) -> bool:
-    """Whether it is a table of questions, or rows of one, and no questions as such."""
-    if hasattr(given, "number_of_corunners") or hasattr(given, "elapsed_seconds"):
-        return False
-    rows: list[Any] = given[:1] if hasattr(given, "append") else [given]
-    return bool(rows) and all(isinstance(one, Mapping) or hasattr(one, "columns") for one in rows)
 
 
 def _ends(predictor: Any) -> Colocations:

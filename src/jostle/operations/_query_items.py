@@ -142,9 +142,12 @@ def is_timed(item: Any) -> bool:
     return isinstance(item, dict) and not TIMED.isdisjoint(item)
 
 
-def read_timeline(item: dict[str, Any], known: KnownNames) -> Timelines:
-    """Of an item whose company changes. Raises UsageError."""
-    from jostle.models import Timelines
+def read_timeline(
+    model: Any, item: dict[str, Any], known: KnownNames, throughout: bool
+) -> Timelines:
+    """Of an item that says something of time. throughout: see over_time, of one without `future`. Raises
+    UsageError."""
+    from jostle.models import Timelines, over_time
 
     rest = {key: value for key, value in item.items() if key not in TIMED}
     parts = item.get("stretches")
@@ -168,17 +171,19 @@ def read_timeline(item: dict[str, Any], known: KnownNames) -> Timelines:
         stretches.append(
             (_finite(part.get("start_seconds"), "start_seconds"), one["corunners"] or [])
         )
-    if not isinstance(item.get("future", False), bool):
+    future = item.get("future")
+    if not isinstance(future, (bool, type(None))):
         raise UsageError("`future` is neither true nor false")
     elapsed, done = item.get("elapsed_seconds"), item.get("done_ratio")
-    return Timelines.from_columns(
+    asked = Timelines.from_columns(
         workload=[item["workload"]],
         platform=[platform],
         stretches=[stretches],
         elapsed_seconds=[0.0 if elapsed is None else _finite(elapsed, "elapsed_seconds")],
         done_ratio=[None if done is None else _finite(done, "done_ratio")],
-        future=item.get("future", False),
+        future=future or False,
     )
+    return over_time(model, asked, throughout=throughout or future is not None)
 
 
 def _finite(value: Any, name: str) -> float:

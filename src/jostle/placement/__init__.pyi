@@ -26,6 +26,7 @@ from .queries._fleet import Node as Node
 from .queries._requests import Request as Request
 from .queries._requests import Requests as Requests
 from .sets._end_times import ends_at as ends_at
+from .sets._end_times import newcomer_bounds as newcomer_bounds
 from .sets._fleet_bounds import Assessed as Assessed
 from .sets._fleet_bounds import FleetBounds as FleetBounds
 from .sets._set_bounds import SetBounds as SetBounds

@@ -129,7 +129,8 @@ class Client:
     ) -> np.ndarray:
         """(n,) seconds, NaN where there is no answer. campaign: as of `bound`. Raises BadRows for names the
         model has never met."""
-        return self._predictions(colocations, PredictQuestion(campaign=campaign)).seconds
+        question = PredictQuestion(throughout=True, campaign=campaign)
+        return self._predictions(colocations, question).seconds
 
     def bound(
         self,
@@ -140,7 +141,8 @@ class Client:
     ) -> Bounds:
         """Upper bounds, each with its outcome. campaign: the one asked about, of the campaigns of the model's
         runs. Raises BadRows for names that the model has never met."""
-        return self._predictions(colocations, PredictQuestion(confidence, campaign=campaign)).bounds
+        question = PredictQuestion(confidence, throughout=True, campaign=campaign)
+        return self._predictions(colocations, question).bounds
 
     def _predictions(self, colocations: Any, question: PredictQuestion) -> Predictions:
         return self.ask(load_verb("model", "predict"), colocations, question)

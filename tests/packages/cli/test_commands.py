@@ -47,6 +47,11 @@ def answer(model: Path, *more: str) -> list[str]:
 class Names:
     workload_names: tuple[str, ...] = ("a", "b", "b,c")
     platform_names: tuple[str, ...] = ("p",)
+    acts: None = None
+
+    @property
+    def predictor(self) -> Names:
+        return self
 
 
 def test_options_over_time_are_read() -> None:

@@ -226,7 +226,7 @@ def test_what_was_saved_of_a_log_tells_the_same(model: jostle.Model) -> None:
 
 def test_objects_with_stretches_are_answered_and_bad_ones_told(model: jostle.Model) -> None:
     from jostle.operations.model.explain import explain
-    from jostle.operations.model.predict import predict
+    from jostle.operations.model.predict import PredictQuestion, predict
 
     base = {"workload": "w1", "platform": "p"}
     items = [
@@ -249,8 +249,9 @@ def test_objects_with_stretches_are_answered_and_bad_ones_told(model: jostle.Mod
         assert "no list of 1 to" in answers[3].error
         assert "nobody" in answers[4].error
         assert "start_seconds" in answers[5].error
-    over = [one.over for one in predict.of(model, items).items[:3]]
-    assert over == ["timeline", "throughout", "future"]
+    for throughout, plain in ((False, "future"), (True, "throughout")):
+        answers = predict.of(model, items, PredictQuestion(throughout=throughout))
+        assert [one.over for one in answers.items[:3]] == ["timeline", plain, "future"]
 
 
 def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log: Runs) -> None:

@@ -117,10 +117,11 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
             Request("w01", **columns)
 
 
-def test_who_has_a_limit_is_told_over_who_is_there_and_others_over_what_may_come() -> None:
+def test_a_limit_that_is_kept_beside_who_is_there_bounds_who_has_it() -> None:
     model = jostle.fit(node_log(300, seed=2), Lookup(), seed=0)
     tenants = (
         Request("w1", "a", elapsed_seconds=4.0, deadline_seconds=1e3),
+        Request("w3", "d", elapsed_seconds=1.0, deadline_seconds=1e-3),
         Request("w2", "b", elapsed_seconds=2.0),
         Request("w1", "c", slowdown=9.0),
     )
@@ -129,17 +130,24 @@ def test_who_has_a_limit_is_told_over_who_is_there_and_others_over_what_may_come
         answer = place(of, [Node("n", "p", tenants=people)], confidence=0.8).at()
         return {one.name: one for one in answer.residents}
 
-    here = told(model, tenants)
     closed = copy(model)
     closed.acts = None
     free = tuple(replace(one, deadline_seconds=None, slowdown=None) for one in tenants)
-    among, open_ = told(closed, tenants), told(model, free)
-    assert {name: one.over for name, one in open_.items()} == dict.fromkeys("abc", "future")
-    assert here["b"].over == "future"
-    assert {here["a"].over, here["c"].over} == {"throughout", "timeline"}
-    assert here["a"].runtime_seconds == pytest.approx(among["a"].runtime_seconds)
-    assert here["c"].runtime_seconds == pytest.approx(among["c"].runtime_seconds)
-    assert here["a"].outcome == "on_the_act"
-    # A draw of futures is one among others, so those of all are near those of one, no more.
-    assert here["b"].runtime_seconds == pytest.approx(open_["b"].runtime_seconds, rel=0.2)
-    assert here["b"].runtime_seconds > here["b"].elapsed_seconds + 0.5 * here["b"].end_seconds
+    here, open_ = told(model, tenants), told(model, free)
+    assert {one.over for one in here.values()} == {"future"}
+    for name, one in open_.items():
+        assert here[name].runtime_seconds == one.runtime_seconds
+        most = (
+            one.bound_seconds if name != "c" else min(one.bound_seconds, here[name].limit_seconds)
+        )
+        assert here[name].bound_seconds == most
+        assert one.runtime_seconds > one.elapsed_seconds + 0.5 * one.end_seconds
+    assert [here[name].is_kept for name in "abcd"] == [True, True, True, False]
+    # Between what those who are there take at most and what may come takes, the limit is what holds.
+    among = told(closed, tuple(replace(one, deadline_seconds=1e9) for one in free))["b"]
+    assert among.bound_seconds < open_["b"].bound_seconds
+    limit = (among.bound_seconds + open_["b"].bound_seconds) / 2
+    tight = replace(tenants[2], deadline_seconds=limit)
+    held = told(model, (*tenants[:2], tight, tenants[3]))["b"]
+    assert held.is_kept
+    assert held.bound_seconds == limit < open_["b"].bound_seconds

@@ -43,7 +43,7 @@ class AboutOne:
     ] = None
     future: Annotated[
         bool,
-        "After that those beside it end in their turn, and others come as lately seen in the log.",
+        "Those beside it end in their turn, and others come: refused where no log tells of them.",
     ] = False
 
     @property
@@ -52,11 +52,16 @@ class AboutOne:
         return bool(self.then or self.future or self.elapsed is not None or self.done is not None)
 
 
-def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations | Timelines:
-    """Raises UsageError."""
+def one_question(
+    about: AboutOne, of: Any, workload: str, *, throughout: bool = False
+) -> Colocations | Timelines:
+    """of: the model. throughout: see over_time. Raises UsageError."""
     from jostle.data.tables import cells
-    from jostle.models import Timelines
+    from jostle.models import Timelines, over_time
 
+    if about.future and throughout:
+        raise UsageError("say either --future or --throughout")
+    predictor = of.predictor
     one = one_colocation(predictor, workload, about.platform, about.beside)
     covariates = _covariates(predictor, about.set_ or {})
     one = replace(one, covariates=covariates)
@@ -88,7 +93,8 @@ def one_question(about: AboutOne, predictor: Any, workload: str) -> Colocations 
         future=about.future,
     )
     every = {name: one.repeat(len(timed.colocations)) for name, one in covariates.items()}
-    return replace(timed, colocations=replace(timed.colocations, covariates=every))
+    timed = replace(timed, colocations=replace(timed.colocations, covariates=every))
+    return over_time(of, timed, throughout=throughout)
 
 
 def _covariates(predictor: Any, given: Mapping[str, str]) -> dict[str, np.ndarray]:

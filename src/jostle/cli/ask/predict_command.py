@@ -87,7 +87,7 @@ def predict(about: AboutMany, question: PredictQuestion) -> PredictedReport | Ex
     workload = about.workload or ""
     if about.why:
         return _explained(about, workload, model, question)
-    one = one_question(about, model.predictor, workload)
+    one = one_question(about, model, workload, throughout=question.throughout)
     _assumed(about, model, workload)
     answer = load_verb("model", "predict").of(model, one, question)
     lines = ()
@@ -134,9 +134,13 @@ def _explained(
 ) -> Explanations:
     shared = {field.name: getattr(question, field.name) for field in fields(CampaignQuestion)}
     asked = ExplainQuestion(
-        **shared, confidence=question.confidence, dataset=about.dataset, full=about.full
+        **shared,
+        confidence=question.confidence,
+        throughout=question.throughout,
+        dataset=about.dataset,
+        full=about.full,
     )
-    one = one_question(about, model.answering, workload)
+    one = one_question(about, model, workload, throughout=question.throughout)
     return load_verb("model", "explain").of(model, one, asked)
 
 
@@ -150,6 +154,7 @@ def _many(
         columns=about.column,
         separator=about.separator,
         tail=question.tail,
+        throughout=question.throughout,
         mix_by=None if question.share else question.mix_by,
     )
     if about.output is not None:

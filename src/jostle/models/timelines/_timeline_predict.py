@@ -1,4 +1,4 @@
-"""What a model says of questions whose company changes."""
+"""What a model says of questions whose company changes, and which it takes for such."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ from jostle.models.timelines._timeline_calibration import QUARTERS, asked_codes,
 from jostle.models.timelines._timelines import THROUGHOUT, Timelines
 
 
+def over_time(model: Any, asked: Any, *, throughout: bool = False) -> Any:
+    """Timelines or Colocations that do not say of which company they speak, as they are meant: to a model of
+    a log, whatever may come from now on; to another, or `throughout`, those who are named. So it is where the
+    last of them is still to come, and of names that the model does not know."""
+    if throughout or model.acts is None:
+        return asked
+    timed = asked if isinstance(asked, Timelines) else Timelines.of_colocations(asked)
+    is_open = timed.start_seconds[timed.last] <= timed.elapsed_seconds
+    is_open[timed.row[~timed.colocations.known_in(*Rates(model).names)]] = False
+    return replace(timed, is_open=is_open) if is_open.any() else asked
+
+
 def told(model: Any, asked: Timelines) -> np.ndarray:
     """(n,) seconds from start to end. Raises UnknownName, UsageError."""
     newcomers = None if model.acts is None else model.acts.newcomers
@@ -25,8 +37,8 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
     bounds of each of its companies. Raises UnknownName, UsageError."""
     seconds = told(model, asked)
     apart = model.calibration_model
-    rates = Rates(apart)
-    own = seconds if apart is model else told(apart, asked)
+    rates, fitted = Rates(apart), apart.as_fitted
+    own = seconds if fitted is model else told(fitted, asked)
     if model.acts is None or not len(model.acts.score):
         bounds = outlived_bound(apart, asked, confidence, np.ones(len(asked), bool))
     else:
@@ -34,6 +46,8 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
         quarter = np.floor(QUARTERS * np.nan_to_num(asked.progress(log_times)[0])).astype(int)
         codes = asked_codes(rates, asked)
         on_act = model.acts.bound(own, asked, np.minimum(quarter, QUARTERS - 1), codes, confidence)
+        if model.moved is not None:
+            on_act = model.moved.bounded(model, asked.colocations.take(asked.last), on_act)
         is_plain = np.array([o == THROUGHOUT for o in asked.over]) & (asked.elapsed_seconds == 0)
         # What the replay is too short for keeps the bound of its companies, where those are known.
         own_way = is_plain | (~on_act.is_valid & ~asked.is_open)

@@ -51,6 +51,13 @@ class Timelines:
     beside_done: np.ndarray | None = None
 
     @classmethod
+    def of_colocations(cls, colocations: Colocations) -> Timelines:
+        """Of runs that begin now, in this company throughout."""
+        n = len(colocations)
+        zero, none = np.zeros(n), np.full(n, np.nan)
+        return cls(np.arange(n), zero, colocations, zero, none, np.zeros(n, bool))
+
+    @classmethod
     def from_columns(
         cls,
         *,
@@ -172,6 +179,20 @@ class Timelines:
             "done_ratio": [one if one == one else None for one in self.done_ratio.tolist()],
             "future": self.is_open.tolist(),
         }
+
+    def begun_part(self) -> Timelines:
+        """The same as far as stretches have begun: the one of now goes on."""
+        first = np.flatnonzero(self.start_seconds <= self.elapsed_seconds[self.row])
+        offsets, beside = self.colocations.corunner_offsets, self.beside_done
+        if beside is not None:
+            beside = np.concatenate([beside[offsets[n] : offsets[n + 1]] for n in first])
+        return replace(
+            self,
+            row=self.row[first],
+            start_seconds=self.start_seconds[first],
+            colocations=self.colocations.take(first),
+            beside_done=beside,
+        )
 
     def without(self, name: str) -> Timelines:
         """The same, but for one co-runner of that name in each stretch that has it."""

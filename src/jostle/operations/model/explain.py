@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._base.documents import Record, Unanswered, VerbAnswer
-from jostle._base.option_fields import Confidence, Short
+from jostle._base.option_fields import Confidence, Short, Throughout
 from jostle._base.report import Report, Table, duration
 from jostle.errors import JostleError, UsageError
 from jostle.models import CampaignQuestion
@@ -29,6 +29,7 @@ class ExplainQuestion(CampaignQuestion):
     would remove it; with --full what its method makes it of, and what is near."""
 
     confidence: Confidence = DEFAULT_CONFIDENCE
+    throughout: Throughout = False
     dataset: Annotated[
         Path | None,
         "The runs it was fitted on, to find what was measured most like it.",
@@ -149,7 +150,8 @@ def _of_item(
 ) -> ExplainedItem:
     """Raises JostleError."""
     if is_timed(item):
-        return _explained(model, read_timeline(item, known), question, None)
+        asked = read_timeline(model, item, known, question.throughout)
+        return _explained(model, asked, question, None)
     read = read_items([item], known)
     if read.errors:
         raise UsageError(read.errors[0])
@@ -160,8 +162,10 @@ def _explained(
     model: Model, one: Colocations | Timelines, question: ExplainQuestion, runs: Runs | None
 ) -> ExplainedItem:
     from jostle.learn import Explains
-    from jostle.models import Timelines
+    from jostle.models import Timelines, over_time
 
+    if not isinstance(one, Timelines):
+        one = over_time(model, one, throughout=question.throughout)
     why = model.explain(one, question.confidence, runs=runs)
     bound, predictor, document = ExplainedBound.of(why.bounds), model.answering, None
     parts: list[str | Table] = [*why.report().tables, ""]

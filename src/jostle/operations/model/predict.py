@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE, exact_confidence
 from jostle._base.documents import Record, Unanswered, VerbAnswer, answered
-from jostle._base.option_fields import Confidence
+from jostle._base.option_fields import Confidence, Throughout
 from jostle._base.report import Report, Table, duration, finite
 from jostle.errors import JostleError, UsageError
 from jostle.models import CampaignQuestion
@@ -34,16 +34,17 @@ class PredictQuestion(CampaignQuestion):
     """
 
     confidence: Confidence = DEFAULT_CONFIDENCE
+    throughout: Throughout = False
     tail: Annotated[
         bool,
         "Beyond what calibration runs can promise, read a bound from the law of their largest errors "
-        "(model_based: no guarantee).",
+        "(model_based: no guarantee); of these co-runners throughout.",
         Local(),
     ] = False
     mix_by: Annotated[
         Literal["platform", "workload"] | None,
         "Hold the bounds over another mix than was measured: over the platforms (or workloads) as the table "
-        "has them, or as `share` says.",
+        "has them, or as `share` says; of these co-runners throughout.",
         Local(),
     ] = None
     share: Annotated[
@@ -236,7 +237,11 @@ def predict(model: Model, items: Any, question: PredictQuestion, progress: Progr
 
     model = question.about(model)
     if isinstance(items, Colocations):
-        answers = tuple(predictions(model, items, question.confidence, question.tail))
+        answers = tuple(
+            predictions(
+                model, items, question.confidence, question.tail, throughout=question.throughout
+            )
+        )
     elif hasattr(items, "elapsed_seconds"):
         answers = tuple(timed_predictions(model, items, question.confidence))
     else:
@@ -245,10 +250,18 @@ def predict(model: Model, items: Any, question: PredictQuestion, progress: Progr
         def plain(some: Sequence[Any]) -> tuple[Any, ...]:
             read = read_items(some, known)
             return read.listed(
-                predictions(model, read.colocations, question.confidence, question.tail)
+                predictions(
+                    model,
+                    read.colocations,
+                    question.confidence,
+                    question.tail,
+                    throughout=question.throughout,
+                )
             )
 
-        answers = with_timelines(model, items, known, question.confidence, plain)
+        answers = with_timelines(
+            model, items, known, question.confidence, plain, question.throughout
+        )
     return Predictions(answers, question.confidence, model.label)
 
 
@@ -258,8 +271,10 @@ def with_timelines(
     known: KnownNames,
     confidence: float,
     plain: Callable[[Sequence[Any]], tuple[Any, ...]],
+    throughout: bool,
 ) -> tuple[Any, ...]:
-    """Of each its prediction, or why not. plain: what answers those of one company."""
+    """Of each its prediction, or why not. plain: what answers those that say nothing of time. throughout: see
+    over_time."""
     timed = [place for place, item in enumerate(items) if is_timed(item)]
     if not timed:
         return plain(items)
@@ -269,7 +284,7 @@ def with_timelines(
         answers[place] = replace(one, row=place) if isinstance(one, Unanswered) else one
     for place in timed:
         try:
-            asked = read_timeline(items[place], known)
+            asked = read_timeline(model, items[place], known, throughout)
             (answers[place],) = timed_predictions(model, asked, confidence)
         except JostleError as error:
             answers[place] = Unanswered(str(error), place)
@@ -285,11 +300,21 @@ def timed_predictions(model: Model, asked: Timelines, confidence: float) -> list
 
 
 def predictions(
-    model: Model, colocations: Colocations, confidence: float, tail: bool = False
+    model: Model,
+    colocations: Colocations,
+    confidence: float,
+    tail: bool = False,
+    *,
+    throughout: bool = False,
 ) -> list[Prediction]:
-    """Of each, at one confidence."""
+    """Of each, at one confidence. throughout: see over_time."""
+    from jostle.models import over_time
+
     if not len(colocations):
         return []
+    asked = over_time(model, colocations, throughout=throughout or tail)
+    if asked is not colocations:
+        return timed_predictions(model, asked, confidence)
     return with_bounds(colocations, *model.predict_and_bound(colocations, confidence, tail=tail))
 
 

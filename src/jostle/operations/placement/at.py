@@ -32,8 +32,9 @@ class AtQuestion:
 class End(Record):
     """Of one on a node. end_seconds: from now, if nobody comes. runtime_seconds, bound_seconds: from its
     start to its end, over what `over` says: a known `timeline` of who is there, or the `future`, with
-    newcomers as lately seen in the log. limit_seconds: what was promised to it, None where nothing was; who
-    has one is told over the timeline, as later ones are let in only where it is kept."""
+    newcomers as lately seen in the log. limit_seconds: what was promised to it, None where nothing was; one
+    that is kept over who is there is the bound where that is less, as later ones are let in only where it is
+    kept."""
 
     name: str
     workload: str
@@ -107,10 +108,13 @@ class Ends(VerbAnswer):
             return Report(self.to_document(), [f"Nothing is told: {why}."], notes=self.notes)
         parts: list[Table | str] = [
             Table.of(sorted(listed, key=lambda one: one.node), cells),
-            "Ends are if nobody else comes; so is what each takes in all that has a limit.",
+            "Ends are if nobody else comes.",
         ]
         if any(one.over == "future" for one in listed):
-            parts.append("What others take in all is with newcomers as lately seen in the log.")
+            parts.append(
+                "What each takes in all is with newcomers as lately seen in the log; a limit that is kept "
+                "holds, as nobody is let in who breaks it."
+            )
         return Report(self.to_document(), parts, notes=self.notes)
 
 

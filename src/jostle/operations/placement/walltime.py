@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._base.documents import Record, Unanswered, VerbAnswer, answered
-from jostle._base.option_fields import Flag, Limits
+from jostle._base.option_fields import Flag, Limits, Throughout
 from jostle._base.report import Report, Table
 from jostle.errors import UsageError
 from jostle.operations._operation import verb
 from jostle.operations._request_reports import because, each
+from jostle.operations.model.predict import Over
 from jostle.placement import Standard
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from jostle.placement import FleetBounds, Placement, Request, Requests
 
 _ELSEWHERE = ("pinned_elsewhere", "not_allowed", "labels")
+_OPEN = ("ok", "tenant_late", "no_ground")  # where a bound may be
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class WalltimeQuestion:
     step_seconds: Annotated[
         float, "Seconds, to whose multiple the time is rounded up.", Flag("--step"), Limits(1)
     ] = 1.0
+    throughout: Throughout = False
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
@@ -46,7 +50,7 @@ class WalltimeQuestion:
 class Walltime(Record):
     """What to ask for. seconds: whole seconds that hold on every node that could be bounded, None where none
     could. covered, considered: nodes with a valid bound, of those that the request may go to. ruled_out:
-    {reason: nodes} of the others."""
+    {reason: nodes} of the others. over: of which company it speaks, as of Prediction."""
 
     request: str
     workload: str
@@ -57,6 +61,7 @@ class Walltime(Record):
     considered: int
     ruled_out: Mapping[str, int]
     used_predictions: bool = False
+    over: Over = "throughout"
     status: Literal["ok"] = "ok"
 
     also: ClassVar[tuple[str, ...]] = ("text",)
@@ -114,7 +119,9 @@ class Walltimes(VerbAnswer):
                 "; ".join(f"{n} {because(why)}" for why, n in row.ruled_out.items()) or "–"
             ),
         }
-        parts = [Table.of(self.rows, cells), self.promise]
+        parts: list[Table | str] = [Table.of(self.rows, cells), self.promise]
+        if any(row.over == "future" for row in self.rows):
+            parts.append("Times hold whoever comes, as newcomers lately came in the log.")
         return Report(self.to_document(), parts, notes=self.notes)
 
 
@@ -124,27 +131,36 @@ def walltime(
 ) -> Walltimes:
     """Raises UnknownName for a node that is not in the fleet."""
     fleet = placement.bounds_on(question.on)
-    items = each(requests, lambda one: _walltime(one, fleet, question.step_seconds), progress)
+    items = each(requests, lambda one: _walltime(one, fleet, question), progress)
     return Walltimes(items, placement.standard, placement.label)
 
 
-def _walltime(request: Request, fleet: FleetBounds, step_seconds: float) -> Walltime:
+def _walltime(request: Request, fleet: FleetBounds, question: WalltimeQuestion) -> Walltime:
     import numpy as np
 
-    from jostle.placement import REASONS
+    from jostle.placement import REASONS, newcomer_bounds
 
     # Its own limit does not matter here: the batch system gets one that holds.
-    assessed = fleet.assess(replace(request, deadline_seconds=None, slowdown=None))
-    words = [tuple(REASONS)[int(code)] for code in assessed.reason]
-    considered = np.array([word not in _ELSEWHERE for word in words], bool)
-    good = considered & np.isfinite(assessed.bound_seconds)
-    outside = ("ok", "tenant_late", *_ELSEWHERE)
-    ruled_out = {word: words.count(word) for word in sorted(set(words)) if word not in outside}
+    request = replace(request, deadline_seconds=None, slowdown=None)
+    over: Over = "throughout"
+    assessed = fleet.assess(request)
+    words = np.array([tuple(REASONS)[int(code)] for code in assessed.reason], object)
+    bounds, predicted = assessed.bound_seconds, assessed.predicted
+    if not question.throughout and getattr(fleet.sets.model, "acts", None) is not None:
+        over, open_ = "future", np.flatnonzero(np.isin(words, _OPEN))
+        bounds, predicted = np.full(len(words), np.inf), np.zeros(len(words), bool)
+        bounds[open_], predicted[open_] = newcomer_bounds(
+            fleet.sets, [fleet.nodes[place] for place in open_], request
+        )
+        words[open_] = np.where(np.isfinite(bounds[open_]), "ok", "no_ground")
+    considered = ~np.isin(words, _ELSEWHERE)
+    good = considered & np.isfinite(bounds)
+    ruled_out = Counter(sorted(words[~np.isin(words, ("ok", "tenant_late", *_ELSEWHERE))]))
     about, n = (request.name, request.workload), int(considered.sum())
     if not good.any():
         return Walltime(*about, None, None, None, 0, n, ruled_out)
-    widest = int(np.argmax(np.where(good, assessed.bound_seconds, -np.inf)))
-    bound = float(assessed.bound_seconds[widest])
-    seconds = float(math.ceil(bound / step_seconds) * step_seconds)
-    name, guessed = fleet.nodes[widest].name, bool(assessed.predicted[good].any())
-    return Walltime(*about, seconds, bound, name, int(good.sum()), n, ruled_out, guessed)
+    widest = int(np.argmax(np.where(good, bounds, -np.inf)))
+    bound = float(bounds[widest])
+    seconds = float(math.ceil(bound / question.step_seconds) * question.step_seconds)
+    name, guessed = fleet.nodes[widest].name, bool(predicted[good].any())
+    return Walltime(*about, seconds, bound, name, int(good.sum()), n, ruled_out, guessed, over)

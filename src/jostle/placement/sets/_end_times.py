@@ -8,26 +8,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle.models import BusyNodes, Rates, Timelines, done_and_pace, ends, no_newcomers
+from jostle.models import (
+    BusyNodes,
+    Rates,
+    Timelines,
+    done_and_pace,
+    ends,
+    no_newcomers,
+    over_time,
+)
 from jostle.placement.queries._fleet import Node
 from jostle.placement.queries._requests import Request
 
 if TYPE_CHECKING:
+    from jostle.conformal import Bounds
     from jostle.placement.sets._set_bounds import SetBounds
 
 
-def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tuple[Any, ...]]:
+def newcomer_bounds(
+    sets: SetBounds, nodes: Sequence[Node], request: Request
+) -> tuple[np.ndarray, np.ndarray]:
+    """((n,) seconds at most of a request that begins now on each of these nodes, infinite where nothing
+    tells, (n,) whether a prediction stands in), over what ends_at says."""
+    kinds = [
+        (one.platform, *((t.workload, t.elapsed_seconds, t.done_ratio) for t in one.tenants))
+        for one in nodes
+    ]
+    first = {kind: place for place, kind in reversed(list(enumerate(kinds)))}
+    some = [nodes[place] for place in first.values()]
+    people = [(node, one) for node in some for one in (*node.tenants, request)]
+    mine = [place for place, (_, one) in enumerate(people) if one is request]
+    told = ends_at(sets, people, mine)
+    bound = {kind: one[3] for kind, one in zip(first, told, strict=True)}
+    guess = {kind: one[2] for kind, one in zip(first, told, strict=True)}
+    seconds = np.array([bound[kind] for kind in kinds], float)
+    predicted = np.isnan(seconds) & sets.standard.takes_predictions
+    seconds = np.where(predicted, np.array([guess[kind] for kind in kinds], float), seconds)
+    return np.where(np.isnan(seconds), np.inf, seconds), predicted
+
+
+def ends_at(
+    sets: SetBounds, people: Sequence[tuple[Node, Request]], of: Sequence[int] | None = None
+) -> list[tuple[Any, ...]]:
     """Of each, those of a node one after the other: (elapsed seconds, seconds from now to its end if nobody
     comes, seconds from start to end, their bound, its outcome, over what, its limit); None where there is
-    none.
+    none. of: places of those who are asked about, of all by default.
 
-    Its company until now is not known: what it has done by the time is as if these had been there. Who has a
-    limit is told over the timeline of those who are there: later ones are let in only where it is kept.
-    Anybody else, over whatever may come, where the model learned from a log.
+    Its company until now is not known: what it has done by the time is as if these had been there. A model of
+    a log tells over whatever may come; but later ones are let in only where limits are kept, so a limit that
+    is kept over the timeline of those who are there bounds who has it.
     """
     if not people:
         return []
-    model, standard = sets.model, sets.standard
+    model, asked_of = sets.model, np.arange(len(people)) if of is None else np.array(of)
     node, count = np.unique([one.name for one, _ in people], return_counts=True)
     place = {name: row for row, name in enumerate(node.tolist())}
     width = int(count.max())
@@ -52,49 +85,67 @@ def ends_at(sets: SetBounds, people: Sequence[tuple[Node, Request]]) -> list[tup
     out = ends(rates, nodes, no_newcomers(), watched=width)
     at = np.array([sets.platform_code[one.platform] for one, _ in people])
     limit = sets.limits([one for _, one in people], at[None, :]).diagonal()
-    is_open = np.isinf(limit) & (model.acts is not None)
-    asked = _timelines(people, seat, elapsed, done, left, out, is_open)
-    told, bounds = model.predict_and_bound(asked, standard.confidence)
+    count = (members >= 0).sum(axis=1)
+    level = np.array([
+        sets.standard.of_each(one.confidence, int(count[row]))
+        for (row, _), (_, one) in zip(seat, people, strict=True)
+    ])  # fmt: skip
+    here = _timelines(people, seat, elapsed, done, left, out)
+    asked = over_time(model, here.begun_part()) if model.acts is not None else here
+    asked, level, limit = asked.take(asked_of), level[asked_of], limit[asked_of]
+    told, bounds = _bounded(model, asked, level)
+    limited = np.flatnonzero(np.isfinite(limit) & asked.is_open)
+    if len(limited):
+        _, among = _bounded(model, here.take(asked_of[limited]), level[limited])
+        most = limit[limited]
+        holds = (among.seconds <= most) & (bounds.seconds[limited] > most)
+        kept = replace(among.take(np.flatnonzero(holds)), seconds=most[holds])
+        bounds = bounds.put(limited[holds], kept)
     return [
-        (float(elapsed[s]), *map(_or_none, (out[s], told[n], bounds.seconds[n])),
+        (float(elapsed[seat[at]]), *map(_or_none, (out[seat[at]], told[n], bounds.seconds[n])),
          str(bounds.outcome[n]), over, _or_none(limit[n]))
-        for n, (s, over) in enumerate(zip(seat, asked.over, strict=True))
+        for n, (at, over) in enumerate(zip(asked_of.tolist(), asked.over, strict=True))
     ]  # fmt: skip
+
+
+def _bounded(model: Any, asked: Timelines, level: np.ndarray) -> tuple[np.ndarray, Bounds]:
+    """(seconds, bounds), each at its own confidence."""
+    told, bounds = model.predict_and_bound(asked, float(level.max()))
+    for one in np.unique(level[level < level.max()]).tolist():
+        rows = np.flatnonzero(level == one)
+        bounds = bounds.put(rows, model.predict_and_bound(asked.take(rows), one)[1])
+    return told, bounds
 
 
 def _or_none(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _in_order(people: Any, seat: Any, row: int, column: int) -> list[int]:
-    """Columns of all others on the node, in the order that co-locations have them: by name."""
-    others = [
-        (one.workload, c)
-        for (r, c), (_, one) in zip(seat, people, strict=True)
-        if r == row and c != column
-    ]
-    return [c for _, c in sorted(others)]
-
-
 def _timelines(
-    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, left: np.ndarray, out: np.ndarray,
-    is_open: np.ndarray,
-) -> Timelines:  # fmt: skip
-    """Of each: these beside it until now, and, where it is not open, then until each of them ends."""
+    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, left: np.ndarray, out: np.ndarray
+) -> Timelines:
+    """Of each: these beside it until now, and then until each of them ends. What a tenant has done that tells
+    nothing of it is not known."""
+    there: dict[int, list[tuple[int, str, float]]] = {}
+    for (row, column), (node, one) in zip(seat, people, strict=True):
+        is_told = one.elapsed_seconds is not None or one.done_ratio is not None
+        is_new = not any(one is tenant for tenant in node.tenants)
+        by_now = float(1 - left[row, column]) if is_told or is_new else np.nan
+        there.setdefault(row, []).append((column, one.workload, by_now))
     stretches, beside_done = [], []
-    for (row, column), open_ in zip(seat, is_open.tolist(), strict=True):
-        here = _in_order(people, seat, row, column)
-        who = {c: one.workload for (r, c), (_, one) in zip(seat, people, strict=True) if r == row}
+    for row, column in seat:
+        # In the order that co-locations have them: by name.
+        here = sorted((who, c, by_now) for c, who, by_now in there[row] if c != column)
         parts = [(0.0, here)]
-        for c in () if open_ else sorted(here, key=lambda c: (out[row, c], c)):
+        for _, c, _ in sorted(here, key=lambda one: (out[row, one[1]], one[1])):
             if out[row, c] < out[row, column]:
-                here = [other for other in here if other != c]
+                here = [other for other in here if other[1] != c]
                 start = float(elapsed[row, column] + out[row, c])
                 if start <= parts[-1][0]:
                     parts.pop()
                 parts.append((start, here))
-        stretches.append([(start, [who[c] for c in there]) for start, there in parts])
-        beside_done += [1 - left[row, c] for _, there in parts for c in there]
+        stretches.append([(start, [who for who, _, _ in beside]) for start, beside in parts])
+        beside_done += [by_now for _, beside in parts for _, _, by_now in beside]
     ratio = [done[s] for s in seat]
     asked = Timelines.from_columns(
         workload=[one.workload for _, one in people],
@@ -102,6 +153,5 @@ def _timelines(
         stretches=stretches,
         elapsed_seconds=[elapsed[s] for s in seat],
         done_ratio=[None if np.isnan(one) else float(one) for one in ratio],
-        future=is_open,
     )
     return replace(asked, beside_done=np.array(beside_done, float))

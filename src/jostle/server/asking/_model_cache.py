@@ -10,28 +10,35 @@ from jostle.operations import predictions, read_items, with_timelines
 from jostle.server.state._served_model import Served
 
 
-def predict_items(served: Served, items: Sequence[Any], confidence: float) -> tuple[Any, ...]:
-    """A Prediction for each, or why there is none."""
+def predict_items(
+    served: Served, items: Sequence[Any], confidence: float, throughout: bool = False
+) -> tuple[Any, ...]:
+    """A Prediction for each, or why there is none. throughout: see jostle.models.over_time."""
     return with_timelines(
         served.model,
         items,
         served.known,
         confidence,
-        lambda some: _plain_items(served, some, confidence),
+        lambda some: _plain_items(served, some, confidence, throughout),
+        throughout,
     )
 
 
-def _plain_items(served: Served, items: Sequence[Any], confidence: float) -> tuple[Any, ...]:
+def _plain_items(
+    served: Served, items: Sequence[Any], confidence: float, throughout: bool
+) -> tuple[Any, ...]:
     read, lately = read_items(items, served.known), served.bounds_lately
-    answers = [lately.get((confidence, key)) for key in read.keys]
+    how = confidence, throughout
+    answers = [lately.get((how, key)) for key in read.keys]
     missing = [row for row, one in enumerate(answers) if one is None]
     if missing:
         every = len(missing) == len(answers)
         some = read.colocations if every else read.colocations.take(missing)
         is_moved = served.model.moved is not None
-        for row, one in zip(missing, predictions(served.model, some, confidence), strict=True):
+        good = predictions(served.model, some, confidence, throughout=throughout)
+        for row, one in zip(missing, good, strict=True):
             answers[row] = one
             # What has drifted changes with every run; without a bound it cannot be told whether it has.
             if one.outcome != ADAPTING and not (is_moved and one.bound_seconds is None):
-                lately.put((confidence, read.keys[row]), one)
+                lately.put((how, read.keys[row]), one)
     return read.listed(answers)

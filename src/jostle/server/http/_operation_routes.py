@@ -57,8 +57,9 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
         values = {key: body.get(key) for key in names} | {"confidence": level}
         question = question_of(verb.question, values)
         for_campaign = getattr(question, "campaign", None) is not None
-        if verb.name != "predict" or for_campaign or len(items) > MOST_GATHERED:
-            # Many take a while: in a thread, so that nobody else waits for them.
+        is_plain = verb.name == "predict" and not for_campaign and served.model.acts is None
+        if not is_plain or len(items) > MOST_GATHERED:
+            # These take a while: in a thread, so that nobody else waits for them.
             until = _until(settings)
             content, outcomes = await service.answers.ask(
                 lambda: _content(verb, served, items, question, until), settings.most_seconds
@@ -76,7 +77,8 @@ def _content(verb: Verb, served: Served, items: list[Any], question: Any, until:
     """(what is sent, the outcome of each item)."""
     if verb.name == "predict" and question.campaign is None:
         level = question.confidence
-        return _predicted(served, predict_items(served, items, level), level)
+        found = predict_items(served, items, level, question.throughout)
+        return _predicted(served, found, level)
     document = verb.of(served.model, items, question, progress=until).to_document()
     return orjson.dumps(document), Counter(one["status"] for one in document["items"])
 

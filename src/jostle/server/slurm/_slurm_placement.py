@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -15,7 +15,17 @@ from jostle._base.confidence import exact_confidence
 from jostle._base.option_fields import Limits
 from jostle._base.report import duration, finite
 from jostle.errors import UsageError
-from jostle.placement import REASONS, Fleet, Placement, Request, Requests, Standard, level_of_chosen
+from jostle.placement import (
+    REASONS,
+    Fleet,
+    Node,
+    Placement,
+    Request,
+    Requests,
+    SetBounds,
+    Standard,
+    level_of_chosen,
+)
 from jostle.server.asking._fleet_queries import CONFIDENCE, LIMIT, NULL, VISIBLE
 from jostle.server.operations import Question, StateAnswer
 from jostle.server.state._live_placements import LivePlaces, NoPlace, WantedPlacement
@@ -110,6 +120,7 @@ def place_job(
         if safe:
             node, bound = next(iter(safe.items()))
             minutes, wish = _limited(job, request, list(safe), places, served)
+            bound = _at_most(request, list(safe), places, served, standard) or bound
             about = f"at most {duration(bound)}"
             answer = JobAnswer(True, about, node, bound, time_limit_minutes=minutes)
         elif found := places.unpromised(request, reasons, id, served, standard):
@@ -123,7 +134,9 @@ def place_job(
         sets, here = places.sets(served, standard), Fleet((places.fleet.nodes[node],))
         (told,) = Placement(here, sets).safe([request]).answers
         outcome = next((one.outcome for one in told.members if one.is_newcomer), reasons[node])
-        require = "safe" if safe else "slot"
+        # A limit that holds whoever comes may be under the bound beside those who are there to the end.
+        own = wish == job.row or served.model.acts is None
+        require = ("safe" if own else "others") if safe else "slot"
         try:
             places.put(WantedPlacement(id, node, wish, stay, require), served, standard)
         except NoPlace:  # another replica was faster
@@ -184,17 +197,32 @@ def _remarks(job: JobQuestion, minutes: int | None, wish: dict[str, Any]) -> str
     return text
 
 
+def _at_most(
+    request: Request, safe: list[str], places: LivePlaces, served: Served, standard: Standard
+) -> float | None:
+    """Seconds on the node that was chosen, as `at` tells them where newcomers count. safe: see _limited."""
+    nodes = [places.fleet.nodes[name] for name in safe]
+    here = Placement(Fleet((nodes[0],)), _sure(places.sets(served, standard), request, nodes))
+    told = here.at([request]).items[0]
+    return told.bound_seconds if getattr(told, "over", "") == "future" else None
+
+
+def _sure(sets: SetBounds, request: Request, nodes: Sequence[Node]) -> SetBounds:
+    """With bounds as sure as it takes that the least of many holds, where that can be told."""
+    if len(nodes) == 1:
+        return sets
+    return sets.by(level_of_chosen(sets, [request], nodes, is_least=True), None)
+
+
 def _limited(
     job: JobQuestion, request: Request, safe: list[str], places: LivePlaces, served: Served
 ) -> tuple[int | None, dict[str, Any]]:
     """(time limit in whole minutes, None where no bound is valid at that confidence; what is kept for the
     job). A job past its limit is killed, so the limit that is handed out is an objective that later
     placements keep; but where its own deadline is sooner than so sure a bound, that is kept alone. safe: the
-    nodes that it may go to, the one that was chosen first: of a bound that is the least of many, as sure as
-    it takes that the choice holds, where that can be told."""
+    nodes that it may go to, the one that was chosen first."""
     nodes, wish = [places.fleet.nodes[name] for name in safe], Request(job.workload)
-    sets = places.sets(served, Standard(job.limit_confidence))
-    sets = sets.by(level_of_chosen(sets, [wish], nodes, is_least=True), None)
+    sets = _sure(places.sets(served, Standard(job.limit_confidence)), wish, nodes)
     (row,) = Placement(Fleet((nodes[0],)), sets).walltime([wish]).rows
     if row.bound_seconds is None:
         return None, job.row

@@ -50,7 +50,8 @@ class NoPlace(JostleError):
 @dataclass(frozen=True)
 class WantedPlacement:
     """What is to be on a node. request: its row, as in a table of requests. require: `slot`, that one is free
-    there; `safe`, that everybody keeps the limit, too; `nothing`, for what runs there already."""
+    there; `safe`, that everybody keeps the limit, too; `others`, that all others do; `nothing`, for what runs
+    there already."""
 
     id: str
     node: str
@@ -202,6 +203,8 @@ class LivePlaces:
             if full or node.free_bytes < request.memory_bytes:
                 return "no_slot" if full else "no_memory"
             return "ok" if node.status == "ok" else "bad_node"
+        if require == "others":
+            request = replace(request, deadline_seconds=None, slowdown=None)
         here = Placement(Fleet((node,)), self.sets(served, standard))
         return list(REASONS)[int(here.bounds.assess(request).reason[0])]
 
