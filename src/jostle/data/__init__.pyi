@@ -50,6 +50,7 @@ from .runs._solo_times import solo_medians as solo_medians
 from .runs._solo_times import solo_seconds as solo_seconds
 from .runs._solo_times import split_rows as split_rows
 from .runs._solo_times import windows_of as windows_of
+from .runs._workload_groups import group_names as group_names
 from .shipped._shipped_datasets import SHARED_CORE_CPU as SHARED_CORE_CPU
 from .shipped._shipped_datasets import VISION_CPU as VISION_CPU
 from .shipped._shipped_datasets import sample as sample

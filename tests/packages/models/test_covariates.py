@@ -11,7 +11,7 @@ import pytest
 
 import jostle
 from jostle.cli import exit_code
-from jostle.errors import BadRows
+from jostle.errors import BadRows, UsageError
 from jostle.learn import Ensemble
 from jostle.operations import PredictQuestion
 from jostle.operations.model.predict import predict
@@ -208,3 +208,35 @@ def test_commands_and_operations_take_them(
     answers = predict.of(model, items, PredictQuestion()).items
     assert answers[0].runtime_seconds == item["runtime_seconds"]
     assert ["covariate" in answer.error for answer in answers[1:]] == [True] * 3
+
+
+def test_a_new_name_is_answered_from_its_group(tmp_path: Path) -> None:
+    """Versions of a program are alike, programs are not: the answer for a new version is within what versions
+    differ by."""
+    random = np.random.default_rng(0)
+    program, version = (each.ravel() for each in np.mgrid[:10, :5].repeat(8, axis=2))
+    level = 3 + 1.5 * random.normal(size=10)[:, None] + 0.05 * random.normal(size=(10, 5))
+    seconds = np.exp(level[program, version] + 0.02 * random.normal(size=len(program)))
+    columns = {
+        "workload": [f"p{a}:v{b}" for a, b in zip(program, version, strict=True)],
+        "platform": [f"host{n % 2}" for n in range(len(program))],
+        "corunners": [f"p{n % 10}:v0" if n % 3 == 0 else "" for n in range(len(program))],
+        "runtime_seconds": seconds,
+    }
+    old = version < 4
+    learned, asked = (
+        {name: np.array(column)[part].tolist() for name, column in columns.items()}
+        for part in (old, ~old)
+    )
+    runs = jostle.Runs.from_table(learned, group="^[^:]+")
+    jostle.Dataset(tmp_path / "d").write(runs)
+    runs = jostle.read_runs(tmp_path / "d")
+    assert runs.groups == runs[np.arange(len(runs))].groups == ("^[^:]+",)
+    model = jostle.fit(runs, METHOD, seed=0)
+    assert off(model, asked) < 0.15
+    assert off(jostle.fit(jostle.Runs.from_table(learned), METHOD, seed=0), asked) > 0.5
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(jostle.load(tmp_path / "m").predict(asked), model.predict(asked))
+    assert np.mean(seconds[~old] <= model.bound(asked, 0.9).seconds) >= share_limits(10, 0.9)[0]
+    with pytest.raises(UsageError, match="no regular expression"):
+        jostle.Runs.from_table(learned, group="(")

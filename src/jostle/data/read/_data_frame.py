@@ -34,8 +34,8 @@ def from_table(
     name of the column ends in it (runtime_seconds, ms) or its cells say it (durations, "20 ms"). options:
     those of ParquetImport: workload, platform and corunners say what columns are called (by default so),
     platform_name stands instead of a column, separator parts co-runners in a cell, and window, run_id,
-    campaign, drop_bad. covariates: columns of what is known before a run starts, as NAME or NAME=COLUMN.
-    Other columns are kept. workload_features, platform_features: tables of any kind. Raises UsageError if the
+    campaign, group, drop_bad. covariates: columns known before a run starts, as NAME or NAME=COLUMN. Other
+    columns are kept. workload_features, platform_features: tables of any kind. Raises UsageError if the
     unit is not known, UnknownName for a column that is missing, BadRows with every bad row and the reason.
     """
     arrow = arrow_of(table)

@@ -17,6 +17,7 @@ from jostle.data.read._log_cells import nodes_of
 from jostle.data.read._log_sweep import Stays, companies
 from jostle.data.runs._name_columns import filled, number_text
 from jostle.data.runs._runs import Runs
+from jostle.data.runs._workload_groups import with_group
 from jostle.data.store._dataset import Dataset
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.moments import NO_TIME, times_of
@@ -79,6 +80,7 @@ class ImportedLog:
     ) -> None:
         self.source, self.campaign, self.platform_of = source, campaign, platform_of
         self._since, self._until = since, until
+        self.group: str | None = None  # an expression that tells groups of workloads
         self.rule = "{name:^[a-z]+}"  # one that cuts names, as an example
         self._parts: list[tuple[Any, ...]] = []
         self._texts: list[dict[str, Any]] = []  # covariates
@@ -328,10 +330,10 @@ class ImportedLog:
         for company in companies(stays):
             batch.append(table_of(about, company, job, stays.node, tally))
             if len(batch) == _SLICES_OF_A_FILE:
-                yield pa.concat_tables(batch)
+                yield with_group(pa.concat_tables(batch), self.group)
                 batch = []
         if batch:
-            yield pa.concat_tables(batch)
+            yield with_group(pa.concat_tables(batch), self.group)
         made.unknown_corunners = tally.unknown
         left["their company changed too often"] += made.runs - tally.runs
         made.runs = tally.runs

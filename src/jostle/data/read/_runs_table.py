@@ -39,6 +39,7 @@ from jostle.data.runs._schema import (
     conform_features,
     with_covariates,
 )
+from jostle.data.runs._workload_groups import require_pattern, with_group
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.cells import float_of
@@ -101,6 +102,11 @@ class _Table(ABC):
         tuple[str, ...],
         "Column of numbers or texts known before a run starts, as NAME or NAME=COLUMN; may be repeated.",
     ] = ()
+    group: Annotated[
+        str | None,
+        "A regular expression on names of workloads: what it finds is a group, whose runs answer for a name "
+        "never met, such as [^:]+$.",
+    ] = None
     workload_features: Annotated[
         Path | None, "CSV or Parquet file with a column 'workload' and features."
     ] = None
@@ -116,6 +122,7 @@ class _Table(ABC):
             require_choice("unit", self.unit, UNITS)
         if self.platform is not None and self.platform_name is not None:
             raise UsageError("give either a platform column or one platform name")
+        require_pattern(self.group)
         if not self.separator:
             raise UsageError("the separator of co-runners is empty")
 
@@ -190,6 +197,7 @@ class _Table(ABC):
         rejected = rejected_rows(foreign, bad, self.drop_bad and bool(good.any()))
         if not good.any():
             raise BadData("the table has no rows", where=where)
+        table = with_group(table, self.group)
         runs = Runs(table.filter(pa.array(good)), *features, where=where)
         return Imported(runs, where, bad, rejected)
 

@@ -27,6 +27,7 @@ from jostle.data.read._job_presets import (
 from jostle.data.read._log_cells import WorkloadRule, in_one_pass
 from jostle.data.read._log_stream import LogStream
 from jostle.data.runs._name_columns import filled
+from jostle.data.runs._workload_groups import require_pattern
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.moments import NO_TIME, times_of, zone_named
@@ -74,6 +75,11 @@ class JobsImport:
         tuple[str, ...],
         "Column of what is known before a job starts, as NAME or NAME=COLUMN; may be repeated.",
     ] = ()
+    group: Annotated[
+        str | None,
+        "A regular expression on names of workloads: what it finds is a group, whose runs answer for a name "
+        "never met, such as [^:]+$.",
+    ] = None
     node: Annotated[str | None, "A rule for nodes, as `workload` is for workloads."] = None
     state: Annotated[
         tuple[str, ...],
@@ -95,6 +101,7 @@ class JobsImport:
     def __post_init__(self) -> None:
         """Raises UsageError."""
         zone_named(self.timezone)
+        require_pattern(self.group)
         for rule in filter(None, (self.workload, self.node)):
             WorkloadRule(rule)
         if self.preset is not None:
@@ -131,6 +138,7 @@ class JobsImport:
         log = ImportedLog(
             where, self.campaign, self._platforms(), self._edge("since"), self._edge("until")
         )
+        log.group = self.group
         columns: JobColumns | None = None
         for cells in self._cells(log, where):
             if columns is None:

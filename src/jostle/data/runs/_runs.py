@@ -44,6 +44,7 @@ from jostle.data.runs._segments import (
     stretch_names,
     stretches_of,
 )
+from jostle.data.runs._workload_groups import groups_of
 from jostle.data.tables.arrow_compute import pc, with_column
 from jostle.errors import BadData, UsageError
 
@@ -269,6 +270,11 @@ class Runs(Tabular, Glance):
             )
             for name, column in columns.items()
         }
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Regular expressions that say the group of a workload by its name."""
+        return groups_of(self.table.schema)
 
     @cached_property
     def peak_memory_bytes(self) -> np.ndarray:

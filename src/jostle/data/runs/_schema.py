@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from jostle.data.runs._name_columns import repeated, sorted_inside_lists
 from jostle.data.runs._segments import STRETCHES, STRETCHES_TYPE, conform_stretches, has_stretches
+from jostle.data.runs._workload_groups import GROUPS, groups_of
 from jostle.data.tables.arrow_compute import pc
 from jostle.errors import BadData
 
@@ -88,12 +89,16 @@ def says_text(kind: pa.DataType) -> bool:
 
 
 def kept_metadata(schemas: Sequence[pa.Schema]) -> dict[Any, Any]:
-    """The entries of the metadata that tables made of these keep: every origin and covariate once."""
+    """The entries of the metadata that tables made of these keep: every origin, covariate and group once."""
     origins = {origin for schema in schemas for origin in origins_of(schema)}
     covariates = sorted({name for schema in schemas for name in covariates_of(schema)})
-    return (_metadata(sorted(origins, key=_order)) if origins else {}) | (
-        {_COVARIATES: json.dumps(covariates).encode()} if covariates else {}
-    )
+    groups = sorted({pattern for schema in schemas for pattern in groups_of(schema)})
+    lists = {
+        key: json.dumps(some).encode()
+        for key, some in ((_COVARIATES, covariates), (GROUPS, groups))
+        if some
+    }
+    return (_metadata(sorted(origins, key=_order)) if origins else {}) | lists
 
 
 def _metadata(origins: Sequence[Origin]) -> dict[bytes, bytes]:

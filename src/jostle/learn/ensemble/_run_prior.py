@@ -1,10 +1,11 @@
 """What is expected of a run by its names and by what is known before it starts, co-runners aside.
 
-    log runtime = platform + workload + cell + co-runners + slope * log covariate + noise
+    log runtime = platform + group + workload + cell + co-runners + slope * log covariate + noise
 
 Covariates (input bytes, threads, a class) act log-linearly, with a slope of each workload that is shrunk to
-the common one. Names that were never measured are answered from the rest: a workload by its covariates and
-its platform, a platform by its workload. All of it is one fit of mixed effects.
+the common one. Names that were never measured are answered from the rest: a workload by its group, where
+groups are given, its covariates and its platform, a platform by its workload. All of it is one fit of mixed
+effects.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
 from jostle._base.tensors import Serializable
+from jostle.data import group_names
 from jostle.learn.rules._shrunk_weights import nothing_but_noise, relative_error
 
 if TYPE_CHECKING:
@@ -107,6 +109,8 @@ class RunPrior(Serializable):
         Codes of the workload whose slowdown, and of the co-runner whose pressure, is the median; -1 for none.
     hidden : ndarray of int
         Codes of workloads that are answered as if they had never been met.
+    groups, group_names : tuple of str
+        Expressions that say the group of a name, and the groups of those that were met.
     """
 
     workload_names: tuple[str, ...]
@@ -115,6 +119,8 @@ class RunPrior(Serializable):
     effects: MixedEffects
     typical: np.ndarray
     hidden: np.ndarray
+    groups: tuple[str, ...] = ()
+    group_names: tuple[str, ...] = ()
 
     def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(workload, platform, co-runner), -1 for those that were never met."""
@@ -127,6 +133,7 @@ class RunPrior(Serializable):
         """(n,) log seconds alone, of names that may be unknown, at the workload's usual covariates."""
         w, p, _ = self._codes(asked)
         design = names_design(w, p, len(self.workload_names), len(self.platform_names))
+        design |= _group_design(asked, self.groups, self.group_names)
         log = self.effects.predict(design, len(asked)) + self.effects.effect["degree"][0]
         # Of a workload that is not known its usual covariates are not, either.
         return log + np.where(w < 0, self._log_covariates(asked, w), 0.0)
@@ -197,6 +204,9 @@ def fit_prior(
     base = names_design(w, p, len(names[0]), len(names[1])) | company_design(
         c.number_of_corunners, w, k, len(names[0])
     )
+    groups = runs.groups if like is None else like.groups
+    known = like.group_names if like else sorted({*group_names(c.workload_names, groups)} - {""})
+    base |= _group_design(c, groups, known)
     for name in (
         "degree",
         "beside",
@@ -218,7 +228,18 @@ def fit_prior(
         for of, codes in (("beside", w[c.number_of_corunners > 0]), ("corunner", k))
     ]
     about = tuple(names[0]), tuple(names[1]), forms, effects, np.array(typical)
-    return RunPrior(*about, np.array(gone, np.int64))
+    return RunPrior(*about, np.array(gone, np.int64), groups, tuple(known))
+
+
+def _group_design(
+    asked: Colocations, groups: Sequence[str], known: Sequence[str]
+) -> dict[str, Block]:
+    """A block of the workload's group, by its name, where two groups are known."""
+    if len(known) < 2:
+        return {}
+    place = {name: code for code, name in enumerate(known)}
+    codes = [place.get(name, -1) for name in group_names(asked.workload_names, groups)]
+    return {"group": Block.of(np.array(codes, np.int64)[asked.workload], len(known))}
 
 
 def _tells(values: np.ndarray) -> bool:

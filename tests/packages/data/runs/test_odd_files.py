@@ -13,7 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jostle.data import CsvImport, JobsImport, KubernetesImport, PairsImport, kind_of
+from jostle.data import (
+    CsvImport,
+    JobsImport,
+    KubernetesImport,
+    PairsImport,
+    group_names,
+    kind_of,
+    read_runs,
+)
 from jostle.errors import BadData, UnreadableFile, UsageError
 from tests.command_line import assert_fails
 from tests.command_line import jostle as run
@@ -263,6 +271,19 @@ def test_what_qstat_prints(tmp_path: Path) -> None:
         )
         assert (one["peak_memory_bytes"], one["requested_memory_bytes"]) == (2**21, 2**32)
         assert (two["workload"], two["status"]) == ("bo/align", "failed")
+
+
+def test_groups_of_names_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(SACCT)
+    log = JobsImport(tmp_path / "a.txt", **EDGES, group="^[^/]+").read()
+    assert log.runs().groups == ("^[^/]+",)
+    log.write(tmp_path / "d")
+    JobsImport(tmp_path / "a.txt", **EDGES, campaign="b", group="[^/]+$").read().write(
+        tmp_path / "d"
+    )
+    assert read_runs(tmp_path / "d").groups == ("[^/]+$", "^[^/]+")
+    names = ("ada/align", "none", "")
+    assert group_names(names, ("^([^/]+)/", "^n")) == ["ada", "n", ""]
 
 
 def test_cached_tasks_are_told_to_be_so(tmp_path: Path) -> None:
