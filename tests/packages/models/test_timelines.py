@@ -187,6 +187,27 @@ def test_newcomers_are_counted_from_what_joined(log: Runs, model: jostle.Model) 
     assert told == pytest.approx(joined)
 
 
+def test_scores_are_what_runs_took_by_what_was_told_as_they_began(
+    log: Runs, model: jostle.Model
+) -> None:
+    rows = np.arange(0, len(log), 2)
+    told = model.predict(past_and_future(log, rows, np.zeros(len(rows)), is_open=False))
+    every = np.sort(log.runtime_seconds[rows] / told - 1)
+    assert model.acts is not None
+    mine = model.acts.score[(model.acts.kind == 0) & (model.acts.quarter == 0)]
+    assert len(mine) > 20
+    near = np.searchsorted(every, mine - 1e-6)
+    assert np.abs(every[np.minimum(near, len(every) - 1)] - mine).max() < 2e-6
+
+
+def test_a_run_that_is_overdue_has_a_little_left() -> None:
+    late = Timelines.from_columns(
+        workload=["w1"], platform=["p"], stretches=[[(0.0, [])]], elapsed_seconds=[3 * SOLO[1]]
+    )
+    (told,) = late.runtime(np.log(times(late.colocations)))
+    assert 3 * SOLO[1] < told < 3.2 * SOLO[1]
+
+
 def test_what_may_come_needs_a_log(log: Runs) -> None:
     steady = log.with_one_company(log.runtime_seconds)
     model = jostle.fit(steady.take(np.arange(200)), Lookup(), seed=1)

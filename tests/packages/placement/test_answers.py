@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def test_assigned_by_predictions_is_said(model: Model) -> None:
 def test_unknown_names_are_a_no_with_a_reason(model: Model) -> None:
     fleet = Fleet(
         (
-            Node("good", "p0"),
+            Node("good", "p0", memory_bytes=2e9),
             Node("mars", "mars"),
             Node("odd", "p0", tenants=(Request("nobody"),)),
             Node("full", "p0", slots=1, tenants=(Request("w01"),)),
@@ -172,9 +173,24 @@ def test_who_would_be_hurt_and_what_would_help(model: Model) -> None:
     assert "wider limits: strict" in text
     assert "without strict" in text
     assert "another node: free" in text
+    (table,) = [part for part in found.report().tables if not isinstance(part, str)]
+    assert [row[table.columns.index("keeps it")] for row in table.rows] == ["no", "yes"]
     wider = answer.hurt[0].bound_seconds
     there = Node("here", "p0", tenants=(Request("w01", "strict", deadline_seconds=wider),))
     assert place(model, there).safe(Request("w02", slowdown=20.0)).is_safe
+
+
+def test_a_bound_is_never_below_that_of_fewer_tenants(model: Model) -> None:
+    names = ("w01", "w02", "w03", "w04")
+    some = [c for k in range(3) for c in combinations(names, k)]
+    nodes = [Node("+".join(c) or "-", "p0", tenants=tuple(map(Request, c))) for c in some]
+    for asked in ("w00", "w05", "w06", "w07"):
+        answers = place(model, nodes).safe(Request(asked)).answers
+        bound = {
+            frozenset(c): next(m.bound_seconds for m in one.members if m.is_newcomer)
+            for c, one in zip(some, answers, strict=True)
+        }
+        assert all(b >= bound[few] for c, b in bound.items() for few in bound if few < c)
 
 
 def test_together_is_each_beside_the_others(model: Model) -> None:
@@ -278,6 +294,8 @@ def test_walltime_holds_on_every_node_it_covers(model: Model) -> None:
     assert row.seconds is not None
     assert row.seconds >= worst
     assert row.seconds % 60 == 0
+    long = replace(row, seconds=2 * 86_400 + 3 * 3600 + 4 * 60 + 5)
+    assert (long.text, replace(row, seconds=86_399.0).text) == ("2-03:04:05", "23:59:59")
     assert (row.covered, row.considered, row.ruled_out) == (6, 7, {"unknown_platform": 1})
     assert place(model, nodes).walltime(Request("w00"), on="mars").rows[0].text is None
     with pytest.raises(UnknownName):

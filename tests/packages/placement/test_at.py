@@ -29,7 +29,7 @@ def seconds_of(model: Model, names: list[str]) -> list[float]:
 
 def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
     tenants = (
-        Request("w01", "a", elapsed_seconds=0.5, done_ratio=0.25),
+        Request("w01", "a", elapsed_seconds=0.5, done_ratio=0.25, deadline_seconds=1e9),
         Request("w02", "b", elapsed_seconds=1.0, done_ratio=0.5, deadline_seconds=1e9),
     )
     here = place(model, [Node("n", "p1", tenants=tenants)], confidence=0.5)
@@ -58,13 +58,16 @@ def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
     kept = {one.workload: one.is_kept for one in (*answer.residents, *answer.items)}
     assert kept["w01"]
     assert not kept["w03"]
-    promised = next(one for one in answer.residents if one.workload == "w02")
-    assert promised.runtime_seconds == pytest.approx(1.0 + promised.end_seconds)
+    elapsed = {"w01": 0.5, "w02": 1.0}
+    for one in answer.residents:
+        assert one.runtime_seconds == pytest.approx(elapsed[one.workload] + one.end_seconds)
     assert answer.exit_code == 1
     (one,) = answer.items
     assert one.over == "timeline"
     assert one.bound_seconds is None or one.bound_seconds >= one.runtime_seconds
     assert one.runtime_seconds == pytest.approx(one.end_seconds)
+    table = next(part for part in answer.report().tables if not isinstance(part, str))
+    assert [str(row[2]) for row in table.rows] == ["500 ms", "1 s", "begins"]
 
 
 def test_who_is_alone_takes_what_it_takes_alone(model: Model) -> None:

@@ -252,8 +252,11 @@ def test_pods_that_ended_are_runs_with_stretches(
     plain = {"metadata": {"name": "plain", "namespace": "default", "uid": "u"}}
     failed = ran(service, pod("failed"), "east", 2, 6)
     failed["status"]["phase"] = "Failed"
+    again = ran(service, pod("again", "fft"), "west", 4, 6)
+    again["status"]["containerStatuses"][0]["restartCount"] = 1
     api.there["nodes"] = [{"metadata": {"name": name}} for name in NODES]
     api.there["pods"] = [
+        again,
         ran(service, pod("a", "fft"), "east", 0, 10),
         ran(service, web, "east", 4),
         failed,

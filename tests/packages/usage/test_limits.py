@@ -195,6 +195,7 @@ def test_the_probability_to_go_over_is_enclosed() -> None:
     assert over_limits(peaks, nobody(9), 7.5) == (0.2, pytest.approx(0.3))
     assert over_limits(peaks, nobody(9), 100.0) == (0.0, pytest.approx(0.1))
     assert over_limits(peaks, peaks == 1, 7.5) == (0.2, pytest.approx(0.4))
+    assert over_limits(peaks, peaks == 7, 7.0) == (0.2, pytest.approx(0.4))
     assert over_limits(np.zeros(0), nobody(0), 1.0) == (0.0, 1.0)
 
 
@@ -365,7 +366,14 @@ def test_residents_at_their_places_on_the_clock() -> None:
     assert Residents([ramp, flat], slowdowns=[1.0, 2.0]).ranked(0.5).value == pytest.approx(14)
     wide = Residents([ramp, flat], slowdowns=[1.0, 1.0], error=0.5).ranked(0.9).value
     assert 12 < wide <= 14 + 1e-9
-    assert Residents([ramp, flat], more=flat).fits(45.0, 0.9) == 3
+    # Three more of 10 each come to 42 and no more; a spike of a sample counts whatever the clock's steps.
+    assert Residents([ramp, flat], more=flat).fits(42.0, 0.9) == 3
+    quick = {"times_seconds": [0.25, 0.5, 0.75, 1.0]}
+    spike, base = (
+        [{"values": v, **quick}] * 8 for v in ([1.0, 9.0, 1.0, 1.0], [9.0, 1.0, 1.0, 1.0])
+    )
+    both = Residents([Peaks.from_items(spike), Peaks.from_items(base)])
+    assert both.ranked(0.5).value == pytest.approx(10)
     assert Residents([ramp, flat], more=flat).fits(5.0, 0.9) == 0
     with pytest.raises(NotEnoughRuns, match="1 run"):
         Residents([ramp, Peaks.from_items([{"values": [1.0]}])])

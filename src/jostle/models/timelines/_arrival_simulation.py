@@ -61,7 +61,6 @@ class Newcomers(Serializable):
         joins = np.bincount(at[follows], into[follows], most + 1)
         seconds = np.bincount(number, parts.seconds, most + 1)
         rate = joins / np.maximum(seconds, 1e-9 * max(float(seconds.sum()), 1e-300))
-        rate[most] = 0.0
         platform = c.recode(workloads, platforms)[1]
         known = {name: code for code, name in enumerate(workloads)}
         own = np.array([known.get(name, -1) for name in c.workload_names])
