@@ -47,7 +47,10 @@ class JobColumns:
                     self.rules[role] = rule
                     break
         if options.node is not None:
-            self.rules["node"] = WorkloadRule(options.node)
+            node, of = options.node, self.rules.get("node")
+            if of is not None and "{" not in node and node.lower() not in known:
+                node = f"{{{of.columns[0]}:{node}}}"  # an expression alone
+            self.rules["node"] = WorkloadRule(node)
         for role in told:
             if role not in self.rules:
                 WorkloadRule(told[role]).names(

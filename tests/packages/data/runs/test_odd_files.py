@@ -273,6 +273,13 @@ def test_what_qstat_prints(tmp_path: Path) -> None:
         assert (two["workload"], two["status"]) == ("bo/align", "failed")
 
 
+def test_a_rule_of_nodes_may_be_an_expression_alone(tmp_path: Path) -> None:
+    text = jobs(START, START + 600).replace("1,n1", "1,slot1@n1")
+    for rule in ("[^@]+$", "{node:[^@]+$}"):
+        (one,) = runs_of(tmp_path / "a.csv", text, node=rule)
+        assert one["platform"] == "n1"
+
+
 def test_groups_of_names_are_kept(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(SACCT)
     log = JobsImport(tmp_path / "a.txt", **EDGES, group="^[^/]+").read()
