@@ -11,12 +11,13 @@ import math
 import types
 import typing
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from jostle._base.report import Report, Reported, finite
+from jostle.errors import UnknownName
 
 MOST_NOTES = 20
 LONGEST = 300  # characters of a sentence
@@ -64,8 +65,10 @@ class VerbAnswer(AnswerDocument, Reported):
 
     @property
     def notes(self) -> list[str]:
-        """That, and why others of its items have no answer."""
-        return [*notes_on(getattr(self, "items", ())), *self.campaign_notes]
+        """List why items have no answer, names that are not known with those they are like, and the cost of
+        no campaign."""
+        unknown = getattr(self, "unknown_names", ())[:MOST_NOTES]
+        return [*notes_on(getattr(self, "items", ())), *unknown, *self.campaign_notes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +99,16 @@ def notes_on(items: Sequence[Any]) -> list[str]:
     notes = [f"no answer to row {item.row}: {item.error}" for item in bad[:MOST_NOTES]]
     more = len(bad) - MOST_NOTES
     return notes + ([f"and {more} more rows"] if more > 0 else [])
+
+
+def unknown_sentences(kind: str, names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Say of each name that is not known, once, which known ones it is like.
+
+    kind: `workload` or `platform`.
+    Returns at most MOST_NOTES sentences.
+    """
+    odd = [name for name in dict.fromkeys(names) if name not in known][:MOST_NOTES]
+    return tuple(shortened(str(UnknownName(kind, name, tuple(known)))) for name in odd)
 
 
 def from_document(kind: Any, document: Any) -> Any:
@@ -134,26 +147,38 @@ def _alternative(parts: tuple[Any, ...], document: Any) -> Any:
     return rest[0]
 
 
-def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a record's document; further keys may come in later versions."""
+def schema_of(kind: Any, shared: dict[str, Any]) -> dict[str, Any]:
+    """Describe what an annotation becomes in a document; further keys may come in later versions.
+
+    kind: a record's class, or the annotation of a field.
+    shared: {class: schema} of OpenAPI's `components/schemas`; every record is added here, once.
+    Returns the JSON schema, in which a record is a reference to its own.
+    """
     if _is_record(kind):
-        hints, keys = _hints(kind), _keys(kind)
-        properties = {key: schema_of(hints.get(name, Any)) for name, key in keys}
-        if issubclass(kind, AnswerDocument):  # pyright: ignore[reportArgumentType]
-            properties = {"schema": {"const": kind.schema}, **properties, "model": {}}
-        return {"type": "object", "properties": properties, "required": list(properties)}
+        if kind.__name__ not in shared:
+            shared[kind.__name__] = {}  # before its fields, one of which may be such a record
+            shared[kind.__name__] = _schema_of_record(kind, shared)
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [schema_of(part) for part in parts]}
+        return {"anyOf": [schema_of(part, shared) for part in parts]}
     if origin is typing.Literal:
         return {"enum": list(parts)}
     if origin is tuple and parts[-1] is not ...:
-        return {"type": "array", "prefixItems": [schema_of(part) for part in parts]}
+        return {"type": "array", "prefixItems": [schema_of(part, shared) for part in parts]}
     if kind in _TYPES:
         return _TYPES[kind]
     if origin in (dict, Mapping):
         return {"type": "object"}
-    return {} if origin is None else {"type": "array", "items": schema_of(parts[0])}
+    return {} if origin is None else {"type": "array", "items": schema_of(parts[0], shared)}
+
+
+def _schema_of_record(kind: Any, shared: dict[str, Any]) -> dict[str, Any]:
+    hints = _hints(kind)
+    properties = {key: schema_of(hints.get(name, Any), shared) for name, key in _keys(kind)}
+    if issubclass(kind, AnswerDocument):
+        properties = {"schema": {"const": kind.schema}, **properties, "model": {}}
+    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 _TYPES: dict[Any, dict[str, Any]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE
@@ -98,7 +99,11 @@ class Placement(Glance):
 
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
         """What a verb (see jostle.operations) says of these requests here."""
-        return verb(self, Requests.of(requests), question, progress)
+        requests = Requests.of(requests)
+        answer = verb(self, requests, question, progress)
+        if not hasattr(answer, "unknown_names"):
+            return answer
+        return replace(answer, unknown_names=self.sets.unknown_names(requests.good, self.fleet))
 
     def _nodes(self, on: str | Sequence[str] | None) -> list[Node]:
         if on is None:

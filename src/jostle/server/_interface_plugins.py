@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 class Door(Protocol):
     """operations: {(method, path): handler}. schemas: {path: (JSON schema of the body, of the answer)}, None
-    where there is no body."""
+    where there is no body; an answer may also be the class of its record."""
 
     operations: Mapping[tuple[str, str], Any]
-    schemas: Mapping[str, tuple[dict[str, Any] | None, dict[str, Any]]]
+    schemas: Mapping[str, tuple[dict[str, Any] | None, Any]]
 
     async def watch(self) -> None:
         """What goes on beside the answers until it is cancelled; may end at once."""

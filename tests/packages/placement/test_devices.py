@@ -118,6 +118,8 @@ def test_memory_names_and_rules_count() -> None:
     only = Request("half", allowed=("A100",))
     assert placed(fleet).safe(only, on="small").answers[0].reason == "not_allowed"
     assert placed(fleet).safe(Request("nobody")).answers[0].reason == "unknown_workload"
+    (typo,) = placed(fleet).safe(Request("hal", rate_per_second=2.0)).unknown_names
+    assert typo == "unknown workload 'hal'. Did you mean half?"
 
 
 def test_memory_counts_where_only_the_profile_and_the_device_know_it() -> None:

@@ -110,6 +110,7 @@ class Rankings(VerbAnswer):
     by: str
     standard: Standard
     model: dict[str, Any] | None = None
+    unknown_names: tuple[str, ...] = ()
 
     schema: ClassVar[str] = "place_rank/v3"
 

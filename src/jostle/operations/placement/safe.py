@@ -76,6 +76,7 @@ class SafeAnswers(VerbAnswer):
     items: tuple[SafeRequest | Unanswered, ...]
     standard: Standard
     model: dict[str, Any] | None = None
+    unknown_names: tuple[str, ...] = ()
 
     schema: ClassVar[str] = "place_safe/v3"
     also: ClassVar[tuple[str, ...]] = ("is_safe", "promise")

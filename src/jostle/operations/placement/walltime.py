@@ -84,6 +84,7 @@ class Walltimes(VerbAnswer):
     items: tuple[Walltime | Unanswered, ...]
     standard: Standard
     model: dict[str, Any] | None = None
+    unknown_names: tuple[str, ...] = ()
 
     schema: ClassVar[str] = "place_walltime/v3"
     also: ClassVar[tuple[str, ...]] = ("is_answered", "promise")

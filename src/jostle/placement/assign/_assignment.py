@@ -66,6 +66,7 @@ class Assignment(VerbAnswer):
     promise: str = ""
     arrangements: Mapping[str, str] = field(default_factory=dict)
     model: dict[str, Any] | None = None
+    unknown_names: tuple[str, ...] = ()
 
     schema: ClassVar[str] = "place_assign/v4"
     also: ClassVar[tuple[str, ...]] = ("is_complete", "gap_ratio")

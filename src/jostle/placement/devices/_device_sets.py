@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle._base.documents import unknown_sentences
 from jostle.conformal import CALIBRATED
 from jostle.data import Colocations, gpu_named
 from jostle.errors import UnknownName, UsageError
@@ -33,7 +34,7 @@ from jostle.gpu import (
 )
 from jostle.models import Model
 from jostle.placement._promise import Standard
-from jostle.placement.queries._fleet import Node
+from jostle.placement.queries._fleet import Fleet, Node
 from jostle.placement.queries._requests import Request
 from jostle.placement.sets._set_bounds import SetBounds
 
@@ -157,6 +158,11 @@ class SimulatedSets(SetBounds):
                 assert device is not None
                 check_mode(device, mode)
         self._forget(standard)
+
+    def unknown_names(self, requests: Sequence[Request], fleet: Fleet) -> tuple[str, ...]:
+        """List workloads without a profile, by their own names, which are spelled out elsewhere here."""
+        names = (one.workload for one in self.configs)
+        return unknown_sentences("workload", names, self.hardware.applications)
 
     @property
     def most_members(self) -> float:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jostle._base.documents import MOST_NOTES, unknown_sentences
 from jostle.conformal import ADAPTING
 from jostle.data import Colocations, solo_medians
 from jostle.learn import HasInputPlatforms
 from jostle.placement._promise import JOINT, Promise, Standard
-from jostle.placement.queries._requests import Request
+from jostle.placement.queries._fleet import Fleet
+from jostle.placement.queries._requests import OK, Request
 from jostle.placement.sets._set_parts import Parts, resized
 
 if TYPE_CHECKING:
@@ -80,6 +82,18 @@ class SetBounds:
         if runs is not None:
             self._measured = np.exp(solo_medians(runs, self.workload_names, self.platform_names))
         self._forget(standard)
+
+    def unknown_names(self, requests: Sequence[Request], fleet: Fleet) -> tuple[str, ...]:
+        """List workloads of requests and tenants, and platforms of nodes, that are not known here.
+
+        Returns a sentence for each, with the known names that it is like, at most MOST_NOTES.
+        """
+        nodes = [node for node in fleet.nodes if node.status == OK]
+        asked = [*requests, *(tenant for node in nodes for tenant in node.tenants)]
+        return (
+            *unknown_sentences("workload", (one.workload for one in asked), self.workload_code),
+            *unknown_sentences("platform", (one.platform for one in nodes), self.platform_code),
+        )[:MOST_NOTES]
 
     def _forget(self, standard: Standard) -> None:
         self.standard, self.rows = standard, 0

@@ -14,7 +14,7 @@ from jostle.server.http._problems import problem
 from jostle.server.http._running_service import Serving
 
 _ALIVE = {"/healthz", "/readyz"}  # at any rate, where a connection begins with it
-_OPEN = {"/", *_ALIVE}  # without a key
+_OPEN = {"/", "/docs", *_ALIVE}  # without a key
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,8 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] | None = None) 
     for door in doors.values():
         handlers |= door.operations
         schemas |= door.schemas
-    described = orjson.dumps(openapi(handlers, schemas))
+    document = openapi(handlers, schemas)
+    described = orjson.dumps(document)
 
     async def openapi_json(_: Request) -> Response:
         return Response(described, media_type=JSON)
@@ -79,7 +80,7 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] | None = None) 
     for (method, path), handler in handlers.items():
         by_path.setdefault(path, {})[method] = handler
     routes = [_route(path, of) for path, of in by_path.items()]
-    for path, handler in page_handlers().items():
+    for path, handler in page_handlers(document).items():
         routes.append(Route(path, handler, include_in_schema=False))
     explained = dict.fromkeys((JostleError, HttpProblem, RecursionError, Exception), _explained)
     reads, administers = {f"/v1/{verb}" for verb in verbs}, {"/v1/models/back"}

@@ -42,6 +42,11 @@ def list_of(of: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": of}
 
 
+def reference(name: str) -> dict[str, Any]:
+    """Refer to a schema of `components/schemas`."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
 def maybe(of: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [of, NULL]}
 
@@ -55,7 +60,7 @@ _COLOCATION = object_of(
     platform=_NAME,
     corunners=list_of(_NAME),
     covariates={"type": "object", "additionalProperties": {"type": ["number", "string"]}},
-    stretches=list_of(_STRETCH),
+    stretches=list_of(reference("Stretch")),
     elapsed_seconds={"type": "number", "minimum": 0},
     done_ratio={"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     future={"type": "boolean"},
@@ -75,16 +80,15 @@ _ABOUT: dict[str, dict[str, Any]] = {
     "model": {},
     "forecasts": {"component": maybe(TEXT)},
     "placement": {
-        "fleet": maybe(list_of(_NODE)),
-        "tenants": maybe(list_of(_TENANT)),
+        "fleet": maybe(list_of(reference("Node"))),
+        "tenants": maybe(list_of(reference("Tenant"))),
         **question_schema(Standard),
     },
 }
 # Items are checked one by one, so anything is taken for one.
 _ITEMS = {
-    "model": list_of({"anyOf": [_COLOCATION, {}]}),
-    "placement": list_of({"anyOf": [request_schema(), {}]}),
-    "forecasts": list_of({"anyOf": [_USE, {}]}),
+    kind: list_of({"anyOf": [reference(name), {}]})
+    for kind, name in {"model": "Colocation", "placement": "Request", "forecasts": "Use"}.items()
 }
 DOCUMENT = object_of(["schema"], True, schema=TEXT)
 _STATUS = object_of(["status"], True, status=TEXT)
@@ -95,10 +99,44 @@ _PROBLEM = object_of(
 )
 
 
+# What the operations ask for; what they answer is added by the class of each record.
+_SHARED = {
+    "Colocation": _COLOCATION,
+    "Stretch": _STRETCH,
+    "Request": request_schema(),
+    "Tenant": _TENANT,
+    "Node": _NODE,
+    "Use": _USE,
+    "Status": _STATUS,
+    "Problem": _PROBLEM,
+}
+_COLOCATIONS = {"items": [{"workload": "sort", "platform": "box", "corunners": ["fft"]}]}
+_REQUESTS = {"items": [{"workload": "sort", "deadline": "90s"}, {"workload": "fft"}]}
+_RUN = {"id": "run-1", "workload": "sort", "platform": "box", "runtime_seconds": 12.5}
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "/v1/predict": _COLOCATIONS,
+    "/v1/bound": _COLOCATIONS | {"confidence": 0.95},
+    "/v1/explain": _COLOCATIONS,
+    "/v1/safe": _REQUESTS,
+    "/v1/rank": _REQUESTS | {"by": "cost", "top": 3},
+    "/v1/assign": _REQUESTS,
+    "/v1/walltime": _REQUESTS,
+    "/v1/at": {"items": [{"workload": "sort", "node": "east"}]},
+    "/v1/limit": {"items": [{"values": [5e8, 7e8]}] * 20, "confidence": 0.9},
+    "/v1/runs": {"items": [_RUN | {"corunners": ["fft"]}]},
+    "/v1/placements/{id}": {"workload": "sort", "node": "east", "ttl_seconds": 600},
+    "/v1/models/back": {"version": "1"},
+}
+
+
 def openapi(paths: Iterable[tuple[str, str]], doors: Mapping[str, Any]) -> dict[str, Any]:
-    """The document. paths: (method, path) of every operation. doors: {path: (schema of the body, of the
-    answer)} of plug-ins."""
+    """Make the document that /openapi.json sends.
+
+    paths: (method, path) of every operation.
+    doors: {path: (schema of the body, of the answer)} of plug-ins; an answer may be a record's class.
+    """
     about: dict[tuple[str, str], Any] = {}
+    shared: dict[str, Any] = {}
     for kind, more in _ABOUT.items():
         for verb in served_verbs(kind):
             level = {"confidence": maybe({**CONFIDENCE, "description": "How sure bounds are."})}
@@ -107,26 +145,31 @@ def openapi(paths: Iterable[tuple[str, str]], doors: Mapping[str, Any]) -> dict[
             for name in (verb.name, *verb.also):
                 # What follows the first paragraph is about the command's exit code.
                 help = verb.help.partition("\n\n")[0]
-                about["POST", f"/v1/{name}"] = body, schema_of(verb.answer), help
+                about["POST", f"/v1/{name}"] = body, verb.answer, help
     for one in OPERATIONS.values():
         required, fields = one.question.schema()
         help = (one.act.__doc__ or "").partition("\n\n")[0]
-        about[one.method, one.path] = object_of(required, **fields), schema_of(one.answer), help
+        about[one.method, one.path] = object_of(required, **fields), one.answer, help
     for path in ("/healthz", "/readyz"):
-        about["GET", path] = None, _STATUS, ""
+        about["GET", path] = None, reference("Status"), ""
     documents: dict[str, Any] = {}
     for method, path in paths:
         body, answer, help = about.get((method, path)) or (*doors.get(path, (None, DOCUMENT)), "")
+        answer = schema_of(answer, shared) if isinstance(answer, type) else answer
         described = _described(method, path, body, answer)
         described |= {"summary": " ".join(help.split())} if help else {}
         documents.setdefault(path, {})[method.lower()] = described
     description = "How long a workload takes, and at most how long, beside others."
-    info = {"title": "Jostle", "version": VERSION, "description": description}
-    return {"openapi": "3.1.0", "info": info, "paths": documents}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Jostle", "version": VERSION, "description": description},
+        "paths": documents,
+        "components": {"schemas": dict(sorted((shared | _SHARED).items()))},
+    }
 
 
 def _described(method: str, path: str, body: Any, answer: dict[str, Any]) -> dict[str, Any]:
-    problem = {"application/problem+json": {"schema": _PROBLEM}}
+    problem = {"application/problem+json": {"schema": reference("Problem")}}
     kind, answer = ("text/plain", TEXT) if path == "/metrics" else ("application/json", answer)
     responses: dict[str, Any] = {
         "200": {"description": "The answer.", "content": {kind: {"schema": answer}}},
@@ -144,6 +187,7 @@ def _described(method: str, path: str, body: Any, answer: dict[str, Any]) -> dic
             "properties": {k: v for k, v in fields.items() if k not in named},
             "required": [name for name in body.get("required", ()) if name not in named],
         }
-        content = {"application/json": {"schema": body | rest}}
-        operation["requestBody"] = {"required": True, "content": content}
+        content = {"schema": body | rest}
+        content |= {"example": EXAMPLES[path]} if path in EXAMPLES else {}
+        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
     return operation

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+
+from jostle.server.page._docs_page import docs_html
 
 PARTS = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -27,13 +30,17 @@ HEADERS = {
 }
 
 
-def page_handlers() -> dict[str, Callable[[Request], Awaitable[Response]]]:
-    """{path: handler}."""
-    return {path: _handler(name, kind) for path, (name, kind) in PARTS.items()}
+def page_handlers(openapi: dict[str, Any]) -> dict[str, Callable[[Request], Awaitable[Response]]]:
+    """Serve the page's parts and, at /docs, the OpenAPI document as a page.
+
+    Returns {path: handler}.
+    """
+    folder = files("jostle.server.page")
+    parts = {p: _handler((folder / name).read_bytes(), kind) for p, (name, kind) in PARTS.items()}
+    return parts | {"/docs": _handler(docs_html(openapi).encode(), "text/html; charset=utf-8")}
 
 
-def _handler(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    content = (files("jostle.server.page") / name).read_bytes()
+def _handler(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
     async def handle(_: Request) -> Response:
         return Response(content, headers=HEADERS, media_type=kind)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from jostle._base.documents import schema_of
 from jostle.placement import Standard
 from jostle.server.http._routes import handler_of
 from jostle.server.http._running_service import Serving
@@ -31,7 +30,7 @@ class SlurmDoor:
         for question, answer, act in asked:
             path = f"/v1/slurm/{act.__name__}"
             required, fields = question.schema()
-            self.schemas[path] = object_of(required, **fields), schema_of(answer)
+            self.schemas[path] = object_of(required, **fields), answer
             one = Operation("POST", path, question, answer, act, list)
             self.operations["POST", path] = handler_of(one, service)
 
