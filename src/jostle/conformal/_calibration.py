@@ -38,8 +38,10 @@ from jostle.conformal._categories import (
     KNOWN,
     MEANING,
     MORE_CORUNNERS,
+    NEVER_MET,
     NEW_CELL,
     NEW_CELL_SOLO,
+    NEW_CORUNNER,
     NEW_NAME,
     NEW_WORKLOAD,
     SOLO,
@@ -65,6 +67,7 @@ ROUNDING = 2.0**-30
 NO_ANSWER = "no answer"
 NEVER_MEASURED = {  # outcomes of categories without calibration runs
     NEW_WORKLOAD: "new_beside_others",
+    NEW_CORUNNER: "new_beside_others",
     NEW_CELL_SOLO: "new_on_platform",
     NEW_CELL: "new_on_platform",
     MORE_CORUNNERS: "unseen_group",
@@ -172,8 +175,7 @@ class Calibration(Serializable):
         """Calibrate on the answers of fits that left the runs out (cross-conformal, Vovk 2015): all runs are
         learned from, and there is no exact theorem. most: co-runners of the runs; options: as the fields."""
         rows, residual = left_out.residuals.rows, left_out.residuals.undisturbed()
-        # Errors about names that were never met are of another kind: they tell nothing of the others.
-        met = np.flatnonzero(left_out.runs.category != NEW_NAME)
+        met = np.flatnonzero(~np.isin(left_out.runs.category, NEVER_MET))
         some = rows.take(met), residual[met], names, left_out.runs.group[met]
         scale, crossed = ResidualScale.fit(*some)
         used = scale(rows)
@@ -308,7 +310,7 @@ class Calibration(Serializable):
         if not self.is_crossed:
             return out
         for is_alone in (False, True):
-            known = (np.isin(r.category, ALONE) == is_alone) | (r.category == NEW_NAME)
+            known = (np.isin(r.category, ALONE) == is_alone) | np.isin(r.category, NEVER_MET)
             here = np.isin(category, ALONE) == is_alone
             if known.any():
                 out[here] = max(float(r.residual[known].max()), 0.0)
@@ -393,7 +395,7 @@ class Calibration(Serializable):
         like = [
             c
             for c in range(len(CATEGORIES))
-            if (c in ALONE) == (category in ALONE) and (c != NEW_NAME or category == NEW_NAME)
+            if (c in ALONE) == (category in ALONE) and (c not in NEVER_MET or c == category)
         ]
         pools = [pool for c in like if len(pool := self._pool(c, name_group))]
         return pools, CalibrationRuns.concatenate(pools or [self.runs.take(np.zeros(0, int))])

@@ -15,6 +15,7 @@ import numpy as np
 
 SOLO, ONE, TWO, THREE_OR_MORE = range(4)  # co-runners, all names known
 NEW_WORKLOAD, NEW_CELL_SOLO, NEW_CELL, MORE_CORUNNERS, NEW_NAME, FEW_RUNS = range(4, 10)
+NEW_CORUNNER = 10
 CATEGORIES = (
     "alone",
     "1 co-runner",
@@ -26,6 +27,7 @@ CATEGORIES = (
     "more co-runners",
     "new name",
     "name with few runs",
+    "new co-runner",
 )
 MEANING = (
     "workload and platform measured together, alone",
@@ -38,8 +40,13 @@ MEANING = (
     "more co-runners than were measured",
     "a workload or a platform that was never measured at all",
     "a name that joined after the calibration runs were drawn",
+    "a known workload beside one that was never measured at all",
 )
 KNOWN = (SOLO, ONE, TWO, THREE_OR_MORE)
+NEVER_MET = (
+    NEW_NAME,
+    NEW_CORUNNER,
+)  # their errors are of another kind: they tell nothing of the others
 ALONE = (SOLO, NEW_CELL_SOLO)  # the others lend each other the shape of their errors
 
 
@@ -78,6 +85,9 @@ def category_of(predictor: Any, asked: Any, most: int | None = None) -> np.ndarr
     # Counts of pairs are below 0 where there were too many to count.
     out[beside & ((e.there == 0) | (e.platform_beside == 0))] = NEW_CELL
     out[~beside & (e.alone_there == 0)] = NEW_CELL_SOLO
+    names = [getattr(predictor, f"{kind}_names", None) for kind in ("workload", "platform")]
+    if None not in names:
+        out[~asked.known_in(*names)] = NEW_CORUNNER
     out[(e.workload == 0) | (e.platform == 0)] = NEW_NAME
     return out
 
