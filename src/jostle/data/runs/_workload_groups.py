@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from jostle.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GROUPS = b"groups"
 

@@ -136,7 +136,7 @@ def test_it_is_evaluated_like_the_others(
     Dataset(tmp_path / "d").write(runs)
     found = jostle(
         environment, "evaluate", tmp_path / "d", "--method", "factor",
-        "--set", "power=0.9", "--share", 0.5, "--no-rules", "--json",
+        "--set", "power=0.9", "--share", 0.5, "--json",
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     document = json.loads(found.stdout)
