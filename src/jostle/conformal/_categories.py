@@ -43,10 +43,8 @@ MEANING = (
     "a known workload beside one that was never measured at all",
 )
 KNOWN = (SOLO, ONE, TWO, THREE_OR_MORE)
-NEVER_MET = (
-    NEW_NAME,
-    NEW_CORUNNER,
-)  # their errors are of another kind: they tell nothing of the others
+# Their errors are of another kind: they tell nothing of the others.
+NEVER_MET = (NEW_NAME, NEW_CORUNNER)
 ALONE = (SOLO, NEW_CELL_SOLO)  # the others lend each other the shape of their errors
 
 

@@ -29,14 +29,8 @@ LEAST_EFFECT = 0.003  # mean relative error of who takes all campaigns for one, 
 FARTHEST = 30.0  # log factor of a campaign that was never met
 FOLDS = 5  # by which it is tested whether campaigns differ
 EVIDENCE = 1.5  # standard errors by which answers must be closer with campaigns
-PRIOR_RUNS = (
-    0.1,
-    0.5,
-    2.0,
-    8.0,
-    32.0,
-    1e6,
-)  # of the whole mix of campaigns beside a name's own, tried
+# Of the whole mix of campaigns beside a name's own, tried.
+PRIOR_RUNS = (0.1, 0.5, 2.0, 8.0, 32.0, 1e6)
 SHIFTS = 81  # tried between the least and the greatest effect
 NODES = np.array([-1.28, -0.52, 0.0, 0.52, 1.28])  # of the noise, in standard deviations
 
@@ -122,16 +116,12 @@ class CampaignEffects(Serializable):
         """The same effects, the shares of campaigns told by these runs."""
         if not self.tell:
             return self
-        known = {name: at for at, name in enumerate(self.names)}
-        label = part.runs.table.column("campaign").to_pylist()
-        code = np.array([known.get(name or "", -1) for name in label], np.int64)
+        code = _codes(part.runs, self.names)
         return replace(self, **_told(part, code, self.prior_runs, len(self.names)))
 
     def removed(self, runs: Runs, platform: np.ndarray) -> Runs:
         """The same runs, as long as they would have taken in the usual campaign. platform: (n,) codes."""
-        place = {name: at for at, name in enumerate(self.names)}
-        labels = runs.table.column("campaign").to_pylist()
-        campaign = np.array([place.get(name or "", -1) for name in labels], np.int64)
+        campaign = _codes(runs, self.names)
         log = self.of(platform, campaign, runs.colocations.number_of_corunners > 0)
         # Of a campaign never met nothing is known.
         log = np.where(campaign < 0, 0.0, log)
@@ -154,8 +144,7 @@ class CampaignEffects(Serializable):
 
 def fit_campaign_effects(training: CanonicalRuns, seed: int) -> CampaignEffects | None:
     """Learn the effects; None where all runs are of one campaign."""
-    labels = [name or "" for name in training.runs.table.column("campaign").to_pylist()]
-    names = tuple(sorted(set(labels)))
+    names = tuple(sorted(set(_labels(training.runs))))
     if len(names) < 2:
         return None
     platforms, c = training.size[0], len(names)
@@ -163,8 +152,7 @@ def fit_campaign_effects(training: CanonicalRuns, seed: int) -> CampaignEffects 
     random = np.random.default_rng([seed, 47])
     known = np.sort(random.permutation(known)[:MAX_ROWS])
     part = training.take(np.isin(np.arange(len(training)), known))
-    place = {name: at for at, name in enumerate(names)}
-    code = np.array([place[labels[at]] for at in known], np.int64)
+    code = _codes(training.runs, names)[known]
     zero = np.array(0.0)
     none = CampaignEffects(
         names, np.zeros((2, platforms, c)), zero, zero, np.zeros(2), np.array(1.0), np.zeros(4)
@@ -213,6 +201,17 @@ def fit_campaign_effects(training: CanonicalRuns, seed: int) -> CampaignEffects 
     own = fitted.of(platform, code, corun)
     cost = np.array(relative_error(shift - own).mean())
     return none if relative_error(own).mean() < LEAST_EFFECT else replace(fitted, cost=cost)
+
+
+def _labels(runs: Runs) -> list[str]:
+    """Name the campaign of each run, the one without a name as ""."""
+    return [name or "" for name in runs.table.column("campaign").to_pylist()]
+
+
+def _codes(runs: Runs, names: Sequence[str]) -> np.ndarray:
+    """Find each run's campaign (n,) among names, -1 for one that is not there."""
+    place = {name: code for code, name in enumerate(names)}
+    return np.array([place.get(label, -1) for label in _labels(runs)], np.int64)
 
 
 def _design(part: CanonicalRuns, campaign: np.ndarray, campaigns: int) -> dict[str, Block]:
@@ -301,12 +300,17 @@ def _log_ratios(
     return np.log(share / mix)
 
 
+def _mix(campaign: np.ndarray, campaigns: int) -> np.ndarray:
+    """Share (c,) of each campaign in all runs, one more counted of each."""
+    count = np.bincount(campaign[campaign >= 0], minlength=campaigns) + 1.0
+    return count / count.sum()
+
+
 def _told(
     part: CanonicalRuns, campaign: np.ndarray, prior_runs: np.ndarray, campaigns: int
 ) -> dict[str, np.ndarray]:
     """The fields of CampaignEffects that say how likely each campaign is. campaign: (n,), below 0 unknown."""
-    mix = np.bincount(campaign[campaign >= 0], minlength=campaigns) + 1.0
-    mix /= mix.sum()
+    mix = _mix(campaign, campaigns)
     out = {"mix": np.log(mix)}
     for prior, (name, (code, row, size)) in zip(prior_runs, _clues_of(part).items(), strict=True):
         known = campaign[row] >= 0
@@ -318,8 +322,7 @@ def _prior_runs(
     part: CanonicalRuns, campaign: np.ndarray, campaigns: int, fold: np.ndarray
 ) -> np.ndarray:
     """For each kind of clue that of PRIOR_RUNS by which it tells the campaigns of runs left out best."""
-    mix = np.bincount(campaign, minlength=campaigns) + 1.0
-    mix /= mix.sum()
+    mix = _mix(campaign, campaigns)
     likely = []
     for code, row, size in _clues_of(part).values():
         own = np.zeros(len(PRIOR_RUNS))

@@ -118,9 +118,8 @@ class Tried:
             kept = promising(labels, tried, self.seed, PLAIN)
             ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
             if not ran_alone.all() and "network" in self.wanted and campaign.size[0] > 1:
-                kept.add(
-                    "network"
-                )  # of what ran beside others alone other platforms tell in every fold
+                # Of what ran beside others alone other platforms tell in every fold.
+                kept.add("network")
             self._keep(kept)
 
     def _keep(self, kept: set[str]) -> None:
@@ -190,8 +189,7 @@ class Tried:
     @property
     def guesses_alone(self) -> bool:
         """Whether the network says how long what never ran on a platform takes alone."""
-        several = self.campaign.size[0] > 1
-        return several and not self.campaign.all_ran_alone and "network" in self.wanted
+        return self.campaign.asks_elsewhere and "network" in self.wanted
 
     def trial(self) -> Trial:
         """All of them, of the labels that are left."""

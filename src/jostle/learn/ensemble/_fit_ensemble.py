@@ -279,8 +279,7 @@ class Learned:
     @property
     def needs_network(self) -> bool:
         """Whether some workload never ran alone on some platform."""
-        several = self.campaign.size[0] > 1
-        return several and not self.campaign.all_ran_alone and self.share > 0
+        return self.campaign.asks_elsewhere and self.share > 0
 
     def ensemble(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> FittedEnsemble:
         """Without memory and larger sets."""

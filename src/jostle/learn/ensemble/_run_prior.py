@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 20_000  # that effects are learned from
 MOST_CELLS = 3_000  # workloads on platforms, that have effects of their own
 MOST_DEGREE = 6  # numbers of co-runners with a level of their own
-BEYOND = (
-    1.0  # log units outside what was seen of a workload, up to which the common slope is believed
-)
+# Log units outside what was seen of a workload, up to which the common slope is believed.
+BEYOND = 1.0
 FOLDS = 5
 EVIDENCE = 2.0  # standard errors by which answers must be closer with covariates
 FIXED = ("intercept", "slope")
@@ -207,11 +206,8 @@ def fit_prior(
     groups = runs.groups if like is None else like.groups
     known = like.group_names if like else sorted({*group_names(c.workload_names, groups)} - {""})
     base |= _group_design(c, groups, known)
-    for name in (
-        "degree",
-        "beside",
-        "corunner",
-    ):  # of who was there nothing is known
+    for name in ("degree", "beside", "corunner"):
+        # Of who was there nothing is known.
         block = base[name]
         base[name] = replace(block, level=np.where(unknown[block.row], -1, block.level))
     variances = None if like is None else like.effects

@@ -87,6 +87,11 @@ class CanonicalRuns:
         """Whether every workload ran alone on every platform, or a trace alone tells of it."""
         return bool((self.ran_alone | self.is_traced).all())
 
+    @property
+    def asks_elsewhere(self) -> bool:
+        """Whether some workload never ran alone on a platform, of which others may tell."""
+        return self.size[0] > 1 and not self.all_ran_alone
+
     @cached_property
     def log_runtime(self) -> np.ndarray:
         return np.log(self.runs.runtime_seconds)
@@ -122,9 +127,9 @@ class CanonicalRuns:
         table = self.runs.table
         if "node" not in table.column_names or table.column("measured_at").null_count:
             return None
-        start = table.column("measured_at").cast("int64").to_numpy()
-        rank = np.argsort(np.argsort(start, kind="stable"), kind="stable")
-        return rank * TIME_BLOCKS // max(len(self), 1)
+        from jostle.data import time_blocks
+
+        return time_blocks(self.runs, TIME_BLOCKS)
 
     @cached_property
     def error_of_guesses(self) -> float:
