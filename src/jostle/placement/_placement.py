@@ -90,12 +90,7 @@ class Placement(Glance):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Count the nodes, and name the confidence and the promise."""
-        standard = self.standard
-        return [
-            ("nodes", f"{len(self.fleet)}"),
-            ("confidence", f"{standard.confidence:g}"),
-            ("promise", str(standard.promise)),
-        ]
+        return [("nodes", f"{len(self.fleet)}"), *self.standard.facts]
 
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
         """What a verb (see jostle.operations) says of these requests here."""

@@ -88,6 +88,11 @@ class Standard(CampaignQuestion):
         return _of_each(confidence or self.confidence, members if self.promise == JOINT else 1)
 
     @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Name the confidence and the promise."""
+        return [("confidence", f"{self.confidence:g}"), ("promise", str(self.promise))]
+
+    @property
     def miss(self) -> str:
         """The share that may be late, as a percentage."""
         return f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"

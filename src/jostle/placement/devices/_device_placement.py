@@ -83,12 +83,7 @@ class DevicePlacement(Glance):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Count the nodes, and name the confidence and the promise."""
-        standard = self.standard
-        return [
-            ("nodes", f"{len(self.fleet)}"),
-            ("confidence", f"{standard.confidence:g}"),
-            ("promise", str(standard.promise)),
-        ]
+        return [("nodes", f"{len(self.fleet)}"), *self.standard.facts]
 
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
         """What a verb says, with names spelled out. Nodes that a question brings are spelled, too."""
