@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import click
+import pytest
 from typer.main import get_command
 
 import studies
@@ -176,3 +181,28 @@ def test_pages_stay_short() -> None:
     """As `wc -w docs/*.md docs/*/*.md` counts."""
     pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*/*.md")]
     assert sum(len(page.read_text("utf-8").split()) for page in pages) <= 30_000
+
+
+@pytest.mark.slow
+def test_the_built_site_has_no_raw_markdown_and_no_dead_link(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", site]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run(build, cwd=ROOT, check=True, env=environment, capture_output=True)
+    pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
+    assert len(pages) > 30
+    wrong: list[str] = []
+    for path, html in pages.items():
+        prose = re.sub(r"<(pre|code|script)\b.*?</\1>", "", html, flags=re.S)
+        raw = re.findall(r"```.*|(?:<p>|\n)(?:- |\d+\. |\|).*|<p>#+ .*", prose)
+        wrong += [f"{path.name}: {text.strip()[:80]}" for text in raw]
+        for link in re.findall(r'\b(?:href|src)="([^"]*)"', html):
+            target, _, anchor = link.partition("#")
+            if re.match(r"[a-z]+:", link) or target.startswith("/"):
+                continue  # elsewhere, and what the page of missing pages names from the root
+            there = (path.parent / unquote(target)).resolve() if target else path
+            is_page = bool(anchor) and there in pages
+            has_anchor = not is_page or f'id="{unquote(anchor)}"' in pages[there]
+            if not there.exists() or not has_anchor:
+                wrong.append(f"{path.name}: {link}")
+    assert not wrong, "\n".join(wrong)

@@ -81,7 +81,7 @@ NO_NAMES = {"jostle.env"} | {
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code of a page. name: of the file that it holds, in a block of csv or json."""
+    """A block of code of a page. name: its title, the file that it holds."""
 
     page: Path
     line: int
@@ -96,9 +96,9 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     text, listed = page.read_text("utf-8"), []
     for match in re.finditer(r"^```([^\n]*)\n(.*?)^```$", text, re.M | re.S):
-        language, _, name = match[1].partition(" ")
+        language, _, title = match[1].partition(" title=")
         line = text.count("\n", 0, match.start()) + 1
-        listed.append(Block(page, line, language, name, match[2]))
+        listed.append(Block(page, line, language, title.strip('"'), match[2]))
     return listed
 
 

@@ -25,7 +25,7 @@ TOUR = ("matmul-m", "fft-m", "sort-m", "bfs-m", "chase-m", "stream-l", "copy-l",
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as the tour leaves it, with the tables of the page."""
     home = tmp_path_factory.mktemp("tour")
-    for name, content in re.findall(r"^```csv (\S+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL):
+    for name, content in re.findall(r'^```csv title="(\S+)"\n(.*?)^```', TEXT, re.M | re.S):
         (home / name).write_text(content)
     runs = sample().ok()
     columns = runs.colocations.to_columns()
