@@ -1,4 +1,5 @@
 from ._bounds import ADAPTING as ADAPTING
+from ._bounds import BEHIND as BEHIND
 from ._bounds import CALIBRATED as CALIBRATED
 from ._bounds import CHANGED_COMPANY as CHANGED_COMPANY
 from ._bounds import CROSS_VALIDATED as CROSS_VALIDATED

@@ -34,6 +34,10 @@ OUTCOMES = {
         "calibrated",
         "holds in about {share} such answers ({n} jobs of the log at such a moment)",
     ),
+    "behind": (
+        "calibrated",
+        "it lasts longer than predicted: holds in about {share} such answers ({n} that lasted as long)",
+    ),
     "held_out_names": (
         "extrapolated",
         "holds in about {share} such answers ({n} runs) if new names are like the known ones",
@@ -83,6 +87,7 @@ CHANGED_COMPANY = "changed_company"
 UNKNOWN_CAMPAIGN = "unknown_campaign"
 TIMELINE = "timeline"
 ON_THE_ACT = "on_the_act"
+BEHIND = "behind"
 GUARANTEED = ("guaranteed",)  # outcomes that a theorem stands behind
 # Those of runs like the one asked about that were not learned from.
 CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_CAMPAIGN)
@@ -181,7 +186,7 @@ class Bounds(Tabular, Glance):
         """(n,) bool: whether the bound is finite and rests on runs like the one asked about that were not
         learned from: it is guaranteed, cross-validated, reckoned for one company or for a campaign that is
         not known, or told on the act."""
-        return self.is_valid & np.isin(self.outcome, (*CALIBRATED, ON_THE_ACT))
+        return self.is_valid & np.isin(self.outcome, (*CALIBRATED, ON_THE_ACT, BEHIND))
 
 
 _BY_ROW = ("seconds", "outcome", "pool", "n", "rank", "evidence")

@@ -152,9 +152,9 @@ def test_what_leaves_runs_out_learns_from_all_of_a_log_and_bounds_by_what_was_le
     # Each run is asked about as it began and later, of a known timeline and of what may come.
     assert model.acts is not None
     assert counts["calibration"] > 0.8 * len(runs)
-    assert (model.acts.quarter == 0).sum() > 1.6 * min(len(runs), counts["calibration"])
+    assert (model.acts.moment == 0).sum() > 1.6 * min(len(runs), counts["calibration"])
     loaded = type(model.acts).from_arrays(*model.acts.to_arrays())
-    assert loaded.score.tolist() == model.acts.score.tolist()
+    assert loaded.error.tolist() == model.acts.error.tolist()
 
 
 def test_runs_left_out_are_what_was_learned_without_them_says() -> None:

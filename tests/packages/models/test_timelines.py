@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import jostle
-from jostle.conformal import ON_THE_ACT
+from jostle.conformal import BEHIND, ON_THE_ACT, conformal_rank
 from jostle.data import Colocations, Runs
 from jostle.errors import BadRows, UsageError
 from jostle.learn import Ensemble
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
+from jostle.models.timelines._timeline_calibration import Acts
 from tests.limits import assert_covers, mean_limits
 from tests.packages.models.over_time_samples import NAMES, SOLO, Lookup, times
 from tests.packages.models.timelines_samples import Known, node_log
@@ -187,14 +189,14 @@ def test_newcomers_are_counted_from_what_joined(log: Runs, model: jostle.Model) 
     assert told == pytest.approx(joined)
 
 
-def test_scores_are_what_runs_took_by_what_was_told_as_they_began(
+def test_errors_are_what_runs_took_by_what_was_told_as_they_began(
     log: Runs, model: jostle.Model
 ) -> None:
     rows = np.arange(0, len(log), 2)
     told = model.predict(past_and_future(log, rows, np.zeros(len(rows)), is_open=False))
-    every = np.sort(log.runtime_seconds[rows] / told - 1)
+    every = np.sort(np.log(log.runtime_seconds[rows] / told))
     assert model.acts is not None
-    mine = model.acts.score[(model.acts.kind == 0) & (model.acts.quarter == 0)]
+    mine = model.acts.error[(model.acts.kind == 0) & (model.acts.moment == 0)]
     assert len(mine) > 20
     near = np.searchsorted(every, mine - 1e-6)
     assert np.abs(every[np.minimum(near, len(every) - 1)] - mine).max() < 2e-6
@@ -296,9 +298,9 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert model.acts is not None
     assert now.acts is not None
     before = type(model.acts).of(model, new, np.arange(len(new)), 0)
-    assert now.acts.score.tolist() == [*model.acts.score.tolist(), *before.score.tolist()]
+    assert now.acts.error.tolist() == [*model.acts.error.tolist(), *before.error.tolist()]
     names = [model.predictor.workload_names[code] for code in before.workload.tolist()]
-    added = now.acts.workload[len(model.acts.score) :].tolist()
+    added = now.acts.workload[len(model.acts.error) :].tolist()
     assert [now.predictor.workload_names[code] for code in added] == names
     asked = Timelines.from_columns(
         workload=["w5"], platform=["p"], stretches=[[(0.0, ["w2"])]], future=True
@@ -307,12 +309,72 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     # Runs that were chosen are no sample, and those of one company bring nobody new.
     chosen = model.update(new, chosen=True).acts
     assert chosen is not None
-    assert chosen.score.tolist() == model.acts.score.tolist()
+    assert chosen.error.tolist() == model.acts.error.tolist()
     steady = new.with_one_company(new.runtime_seconds)
     kept = model.update(steady).acts
     assert kept is not None
     assert kept.newcomers.rate_per_second.tolist() == model.acts.newcomers.rate_per_second.tolist()
     assert kept.newcomers.share.sum() == pytest.approx(1)
+
+
+def _beginning(names: list[str], **columns: Any) -> Timelines:
+    """Runs beside w2, and whatever may come."""
+    n = len(names)
+    beside = [[(0.0, ["w2"])]] * n
+    made = {"workload": names, "platform": ["p"] * n, "stretches": beside, "future": True}
+    return Timelines.from_columns(**made, **columns)
+
+
+def acts_of(error: np.ndarray, workload: np.ndarray) -> Acts:
+    """As if known timelines, and what may come, had these errors as runs began."""
+    kind, none = np.repeat([0, 1], len(error)), np.zeros(2 * len(error), int)
+    return Acts(no_newcomers(), kind, none, np.tile(workload, 2), np.tile(error, 2))
+
+
+def test_names_that_repeat_have_narrow_bounds_and_those_that_vary_keep_theirs() -> None:
+    spread = np.array([0.01, 0.03, 0.1, 0.3, 0.6, 0.05])
+    shares, narrow = [], []
+    for seed in range(30):
+        draw = np.random.default_rng(seed)
+        code = np.repeat(np.arange(6), 40)
+        acts = acts_of(draw.normal(size=240) * spread[code], code)
+        asked = _beginning(NAMES)
+        told = np.ones(6)
+        logs, names = np.zeros(6), np.arange(6)
+        bounds = acts.bound(told, asked, logs, names, 0.9)
+        assert set(bounds.outcome.tolist()) == {ON_THE_ACT}
+        shares.append(norm.cdf(np.log(bounds.seconds) / spread))
+        narrow.append(bounds.seconds[0])
+    # As one they would all be at some 1.35, of which the first needs 1.013 and the fifth 2.16.
+    assert max(narrow) < 1.1
+    assert mean_limits([one.mean() for one in shares])[1] >= 0.9
+    assert np.mean(shares, axis=0).min() > 0.8
+
+
+def test_what_lasts_longer_than_predicted_is_bounded_by_those_that_did() -> None:
+    error = np.linspace(-1, 1, 199)
+    acts = acts_of(error, np.zeros(199, int))
+    told, code, logs = np.full(4, 1.0), np.zeros(4, int), np.zeros(4)
+    asked = _beginning(["w0"] * 4, elapsed_seconds=[0.0, 0.8, 1.5, 2.7])
+    bounds = acts.bound(told, asked, logs, code, 0.9)
+    assert bounds.outcome.tolist() == [ON_THE_ACT, ON_THE_ACT, BEHIND, "too_few_runs"]
+    # Until it is overdue the bound of its beginning stays, if nobody came.
+    assert bounds.seconds[0] == bounds.seconds[1] < bounds.seconds[2]
+    longer = error[np.exp(error) > 1.5]
+    rank = conformal_rank(len(longer), 0.9)
+    assert (bounds.n[2], bounds.rank[2]) == (len(longer), rank)
+    assert bounds.seconds[2] == pytest.approx(np.exp(longer[rank - 1]), rel=0.02)
+    assert bounds.is_calibrated.tolist() == [True, True, True, False]
+
+
+def test_a_count_of_its_own_bounds_the_time_that_is_left(model: jostle.Model) -> None:
+    asked = _beginning(["w1"] * 3, elapsed_seconds=[0.0, 10.0, 18.0])
+    told = replace(asked, done_ratio=np.array([np.nan, 0.5, 0.92]))
+    seconds, bounds = model.predict_and_bound(told, 0.8)
+    assert bounds.is_valid.all()
+    over = bounds.seconds - seconds
+    assert over[0] > over[1] > over[2] >= 0
+    assert (bounds.seconds > asked.elapsed_seconds).all()
 
 
 @pytest.mark.parametrize("late", [0.3, 0.8, 1.0, 1.15, 1.3])

@@ -1,21 +1,23 @@
 """Bounds of what was told over time, calibrated on the act: earlier jobs of the log are asked about as they
-began, and at each further quarter of their work, with what could be known then.
+began, and at further moments of their work, with what could be known then.
 
-Scores are (actual - told) / told of whole runtimes, by what was known (all company of the run, or what had
-been until then) and by quarter. The conformal rank is taken among runs of the same workload where they are
-enough, else among all. Progress is told from the time; a run's own heartbeat can only tell more.
+Errors are logarithms of actual over told: of whole runtimes where progress is told from the time, of the time
+that is left where the run itself tells, as each run's own count would. Scores are errors over the usual size
+of the name's, shrunk towards that of all, and without the run itself; the conformal rank is taken among those
+of all names (by what was known: all company of the run, or what had been until then; and by moment). A run
+that lasts longer than predicted, whoever came, is bounded by those that lasted as many times longer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle._base.tensors import Serializable
-from jostle.conformal import ON_THE_ACT, Bounds, conformal_rank
+from jostle.conformal import BEHIND, ON_THE_ACT, Bounds, conformal_rank
 from jostle.errors import UsageError
 from jostle.models.timelines._arrival_simulation import (
     DRAWS,
@@ -30,23 +32,29 @@ from jostle.models.timelines._timelines import FUTURE, TIMELINE, Timelines, past
 if TYPE_CHECKING:
     from jostle.data import Runs
 
-QUARTERS = 4
+MOMENTS = (0.0, 0.4, 0.7, 0.9)  # shares of the work that are done
 KINDS = (TIMELINE, FUTURE)
-_FEWEST = 40  # runs of one workload that it is bounded by alone
-MOST = 400  # runs that are asked about anew
-_LATELY = 20_000  # answers that are kept
+MOST = 1600  # runs that are asked about anew as they began
+_LATER = 4  # times fewer at each later moment
+_SHRUNK = 5.0  # runs of a name, with which half of its width is that of all
+_LEAST = 0.1  # of the usual error, that is added to that of each name
+_LATELY = 40_000  # answers that are kept
 
 
 @dataclass(frozen=True)
 class Acts(Serializable):
-    """newcomers: as lately seen. kind, quarter, workload: (n,) int64 of each score; workload by the codes of
-    the model. score: (n,) float64."""
+    """newcomers: as lately seen. kind, moment, workload: (n,) int64 of each error; kind: of KINDS, and so
+    many more where the run itself told how far it had come; workload by the codes of the model. error: (n,)
+    float64, log actual over told."""
 
     newcomers: Newcomers
     kind: np.ndarray
-    quarter: np.ndarray
+    moment: np.ndarray
     workload: np.ndarray
-    score: np.ndarray
+    error: np.ndarray
+    _scores: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -60,29 +68,21 @@ class Acts(Serializable):
         known = np.ones(len(calibration), bool)
         known[parts.row[~parts.colocations.known_in(*rates.names)]] = False
         rows = np.asarray(calibration)[known]
-        if len(rows) > most:
-            rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+        rows = np.random.default_rng(seed).permutation(rows)[:most]
         if not len(rows):
             none = np.zeros(0, np.int64)
             return cls(newcomers, none, none, none, np.zeros(0))
-        actual, age = runs.runtime_seconds[rows], Ages.of(runs, rates)
-        workload, _, _ = runs.colocations.take(rows).recode(*rates.names)
-        found: list[tuple[np.ndarray, ...]] = []
-        for quarter in range(QUARTERS):
-            elapsed = age.when_done(rows, quarter / QUARTERS) if quarter else np.zeros(len(rows))
-            on = np.flatnonzero(elapsed < actual)
-            for kind, name in enumerate(KINDS):
-                asked = past_and_future(runs, rows[on], elapsed[on], is_open=name == FUTURE)
-                if name == FUTURE:
-                    asked = age.with_residents(asked, rows[on])
-                told = told_by(rates, asked, newcomers, seed)
-                good = np.isfinite(told) & (told > 0)
-                score = actual[on][good] / told[good] - 1
-                n = len(score)
-                found.append((np.full(n, kind), np.full(n, quarter), workload[on][good], score))
+        age = Ages.of(runs, rates)
+        found = [
+            _errors(
+                age, rows[: most // _LATER] if moment else rows, moment, is_told, newcomers, seed
+            )
+            for moment in range(len(MOMENTS))
+            for is_told in ((False, True) if moment else (False,))
+        ]
         columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-        kind, quarter, workload = (column.astype(np.int64) for column in columns[:3])
-        return cls(newcomers, kind, quarter, workload, columns[3])
+        kind, moment, workload = (column.astype(np.int64) for column in columns[:3])
+        return cls(newcomers, kind, moment, workload, columns[3])
 
     @classmethod
     def updated(cls, model: Any, now: Any, runs: Runs, seed: int, chosen: bool) -> Acts | None:
@@ -108,9 +108,9 @@ class Acts(Serializable):
         return cls(
             newcomers,
             both.kind[lately],
-            both.quarter[lately],
+            both.moment[lately],
             code_of[both.workload[lately]],
-            both.score[lately],
+            both.error[lately],
         )
 
     @classmethod
@@ -118,44 +118,97 @@ class Acts(Serializable):
         """One after the other, of the same names; newcomers are those of the first."""
         columns = (
             np.concatenate([getattr(one, name) for one in parts])
-            for name in ("kind", "quarter", "workload", "score")
+            for name in ("kind", "moment", "workload", "error")
         )
         return cls(parts[0].newcomers, *columns)
 
     def bound(
-        self, told: np.ndarray, asked: Timelines, quarter: np.ndarray, workload: np.ndarray,
+        self, told: np.ndarray, asked: Timelines, log_times: np.ndarray, workload: np.ndarray,
         confidence: float,
     ) -> Bounds:  # fmt: skip
-        """told: (n,) seconds. quarter: (n,) of its work that each is in. workload: (n,) codes."""
-        n = len(asked)
-        seconds, outcome = np.full(n, np.inf), np.full(n, "too_few_runs", "<U20")
-        pool = np.full(n, "", "<U20")
-        number, ranks = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        """told: (n,) seconds. log_times: as of asked.progress. workload: (n,) codes."""
+        n, elapsed = len(asked), asked.elapsed_seconds
+        done = np.nan_to_num(asked.progress(log_times)[0])
+        moment = np.searchsorted(MOMENTS, done, "right") - 1
         kind = np.array([int(over == FUTURE) for over in asked.over])
-        keys, inverse = np.unique(
-            np.column_stack([kind, quarter, workload]), axis=0, return_inverse=True
+        is_told = np.isfinite(asked.done_ratio) & (elapsed > 0)
+        kind[is_told & (moment > 0)] += len(KINDS)
+        # When what has been until now would have let it end.
+        begun = {"elapsed_seconds": np.zeros(n), "done_ratio": np.full(n, np.nan)}
+        due = replace(asked, is_open=np.zeros(n, bool), **begun).runtime(log_times)
+        behind = ~is_told & (elapsed > 0) & (due <= elapsed)
+        kind[behind], moment[behind] = KINDS.index(TIMELINE), 0
+        for one, at in np.unique(np.column_stack([kind, moment]), axis=0).tolist():
+            number = len(self._scored(one, at)[0])
+            if conformal_rank(number, confidence) > number:  # what was told as runs began holds on
+                mine = (kind == one) & (moment == at)
+                kind[mine], moment[mine] = one % len(KINDS), 0
+        past = np.where(is_told, elapsed, 0.0)
+        base = np.where(behind, due, told) - past
+        bounds, number, ranks = (
+            np.full(n, fill, t) for fill, t in ((np.inf, float), (0, int), (0, int))
         )
-        for place, (one, at, who) in enumerate(keys.tolist()):
-            mine = inverse.reshape(-1) == place
-            there = (self.kind == one) & (self.quarter == at)
-            own = there & (self.workload == who)
-            is_own = own.sum() >= max(_FEWEST, _enough(confidence))
-            scores = np.sort(self.score[own if is_own else there])
-            rank = conformal_rank(len(scores), confidence)
-            number[mine], ranks[mine] = len(scores), rank
-            pool[mine] = f"quarter {at + 1}{', by name' if is_own else ''}"
-            if rank <= len(scores):
-                seconds[mine] = told[mine] * (1 + scores[rank - 1])
-                outcome[mine] = ON_THE_ACT
-        seconds = np.where(np.isfinite(told), np.maximum(seconds, asked.elapsed_seconds), np.inf)
-        rest = f"{len(self.score)} answers to earlier jobs"
-        evidence = np.full(n, rest, "<U160")
-        return Bounds(seconds, outcome, pool, number, ranks, confidence, evidence)
+        for one, at in np.unique(np.column_stack([kind, moment]), axis=0).tolist():
+            mine = np.flatnonzero((kind == one) & (moment == at))
+            scores, width = self._scored(one, at)
+            width = width[np.minimum(workload[mine], len(width) - 1)]
+            with np.errstate(divide="ignore"):
+                so_far = np.where(behind[mine], np.log(elapsed[mine] / base[mine]) / width, -np.inf)
+            over = np.searchsorted(scores, so_far, "right")
+            number[mine] = len(scores) - over
+            ranks[mine] = [conformal_rank(int(k), confidence) for k in number[mine]]
+            place = over + ranks[mine] - 1
+            offset = np.append(scores, np.inf)[np.minimum(place, len(scores))]
+            with np.errstate(over="ignore"):
+                bounds[mine] = past[mine] + base[mine] * np.exp(offset * width)
+        bounds = np.where(np.isfinite(told), np.maximum(bounds, elapsed), np.inf)
+        outcome = np.where(behind, BEHIND, ON_THE_ACT).astype("<U20")
+        outcome[~np.isfinite(bounds)] = "too_few_runs"
+        pool = np.array([f"{one:.0%} done" for one in MOMENTS], "<U20")[moment]
+        evidence = np.full(n, f"{len(self.error)} answers to earlier jobs", "<U160")
+        return Bounds(bounds, outcome, pool, number, ranks, confidence, evidence)
+
+    def _scored(self, kind: int, moment: int) -> tuple[np.ndarray, np.ndarray]:
+        """(scores in their order, the width of each name; the last of those without any)."""
+        if (kind, moment) not in self._scores:
+            there = (self.kind == kind) & (self.moment == moment)
+            error, name = self.error[there], self.workload[there]
+            size = np.abs(error)
+            usual = max(float(size.mean()) if len(size) else 0.0, 1e-9)
+            number, whole = (np.append(np.bincount(name, weights), 0.0) for weights in (None, size))
+            without = (whole[name] - size + _SHRUNK * usual) / (number[name] - 1 + _SHRUNK)
+            width = (whole + _SHRUNK * usual) / (number + _SHRUNK)
+            scores = np.sort(error / (without + _LEAST * usual))
+            self._scores[kind, moment] = scores, width + _LEAST * usual
+        return self._scores[kind, moment]
 
 
-def _enough(confidence: float) -> int:
-    """So many runs that a bound by them is none of the largest few."""
-    return int(np.ceil(4 / max(1 - confidence, 1e-9)))
+def _errors(
+    age: Ages, rows: np.ndarray, moment: int, is_told: bool, newcomers: Newcomers, seed: int
+) -> tuple[np.ndarray, ...]:
+    """(kinds, moments, workloads, errors) of runs of the log that are asked about at one of the moments of
+    their work, by the law or, is_told, by their own count."""
+    share = MOMENTS[moment]
+    elapsed = age.when_done(rows, share, is_told) if moment else np.zeros(len(rows))
+    on = np.flatnonzero(elapsed < age.runs.runtime_seconds[rows])
+    rows, elapsed = rows[on], elapsed[on]
+    actual = age.runs.runtime_seconds[rows]
+    workload, _, _ = age.runs.colocations.take(rows).recode(*age.rates.names)
+    found: list[tuple[np.ndarray, ...]] = []
+    for kind, name in enumerate(KINDS):
+        asked = past_and_future(age.runs, rows, elapsed, is_open=name == FUTURE)
+        if is_told:
+            asked = replace(asked, done_ratio=np.full(len(rows), share))
+        if name == FUTURE:
+            asked = age.with_residents(asked, rows)
+        past = elapsed if is_told else 0.0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            told = told_by(age.rates, asked, newcomers, seed)
+            error = np.log((actual - past) / (told - past))
+        good = np.isfinite(error)
+        n, code = int(good.sum()), kind + len(KINDS) * is_told
+        found.append((np.full(n, code), np.full(n, moment), workload[good], error[good]))
+    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
 
 
 def told_by(
@@ -237,15 +290,17 @@ class Ages:
         end[asked.last] = self.runs.runtime_seconds[rows]
         return asked, (end - asked.start_seconds) / seconds, seconds
 
-    def when_done(self, rows: np.ndarray, share: float) -> np.ndarray:
-        """(k,) seconds after their start when the law says that so much was done; infinite where never."""
+    def when_done(self, rows: np.ndarray, share: float, of_own: bool = False) -> np.ndarray:
+        """(k,) seconds after their start when the law says that so much was done (of_own: of what it says of
+        the whole run); infinite where never."""
         asked, work, seconds = self._work(rows)
+        done = share * (np.bincount(asked.row, work) if of_own else np.ones(len(rows)))[asked.row]
         total = np.concatenate([[0.0], np.cumsum(work)])
         first = asked.last + 1 - np.bincount(asked.row, minlength=len(rows))
         before = total[:-1] - total[first][asked.row]
-        there = (before < share) & (before + work >= share)
+        there = (before < done) & (before + work >= done)
         out = np.full(len(rows), np.inf)
-        out[asked.row[there]] = (asked.start_seconds + (share - before) * seconds)[there]
+        out[asked.row[there]] = (asked.start_seconds + (done - before) * seconds)[there]
         return out
 
     def with_residents(self, asked: Timelines, rows: np.ndarray) -> Timelines:

@@ -10,7 +10,7 @@ import numpy as np
 from jostle.conformal import Bounds
 from jostle.models.timelines._arrival_simulation import Rates
 from jostle.models.timelines._survival import outlived_bound
-from jostle.models.timelines._timeline_calibration import QUARTERS, asked_codes, told_by
+from jostle.models.timelines._timeline_calibration import asked_codes, told_by
 from jostle.models.timelines._timelines import THROUGHOUT, Timelines
 
 
@@ -39,13 +39,12 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
     apart = model.calibration_model
     rates, fitted = Rates(apart), apart.as_fitted
     own = seconds if fitted is model else told(fitted, asked)
-    if model.acts is None or not len(model.acts.score):
+    if model.acts is None or not len(model.acts.error):
         bounds = outlived_bound(apart, asked, confidence, np.ones(len(asked), bool))
     else:
         log_times = np.log(apart.predict(asked.colocations))
-        quarter = np.floor(QUARTERS * np.nan_to_num(asked.progress(log_times)[0])).astype(int)
         codes = asked_codes(rates, asked)
-        on_act = model.acts.bound(own, asked, np.minimum(quarter, QUARTERS - 1), codes, confidence)
+        on_act = model.acts.bound(own, asked, log_times, codes, confidence)
         if model.moved is not None:
             on_act = model.moved.bounded(model, asked.colocations.take(asked.last), on_act)
         is_plain = np.array([o == THROUGHOUT for o in asked.over]) & (asked.elapsed_seconds == 0)

@@ -227,12 +227,16 @@ class Timelines:
     def progress(self, log_times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """((n,) the share of the work that is done by now, (n,) the pace: how many times faster than the law
         says the run has been). log_times: (m,) natural log of the seconds of each company throughout."""
+        return done_and_pace(self.done_ratio, self.lawful(log_times))
+
+    def lawful(self, log_times: np.ndarray) -> np.ndarray:
+        """(n,) the share of the work that should be done by now, over 1 of what is overdue. log_times: as of
+        progress."""
         end = np.append(self.start_seconds[1:], np.inf)
         end[self.last] = np.inf
         elapsed = self.elapsed_seconds[self.row]
         past = np.maximum(np.minimum(end, elapsed) - self.start_seconds, 0)
-        lawful = np.bincount(self.row, past * np.exp(-log_times), len(self))
-        return done_and_pace(self.done_ratio, lawful)
+        return np.bincount(self.row, past * np.exp(-log_times), len(self))
 
     def runtime(self, log_times: np.ndarray) -> np.ndarray:
         """(n,) seconds from start to end, the last company staying to the end; NaN where a rate that counts
