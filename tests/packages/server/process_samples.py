@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+KEYS = "see read reader-key\ndo write writer-key\nall administer admin-key\n"
+
 
 @contextmanager
 def serving(model: Path, state: Path, *more: str) -> Iterator[tuple[str, Any]]:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-import shutil
 import socket
-import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,14 +18,9 @@ from typing import Any
 
 import pytest
 
-import jostle
-from jostle.errors import NotPermitted, UsageError
-from jostle.server import ServeSettings
-from jostle.server.http._callers import Callers
 from tests.packages.server.conftest import FLEET, Running, Start
-from tests.packages.server.process_samples import answer_of, connected, serving
+from tests.packages.server.process_samples import KEYS, answer_of, connected, serving
 
-KEYS = "see read reader-key\ndo write writer-key\nall administer admin-key\n"
 PATIENCE_SECONDS = 30
 
 
@@ -101,6 +93,40 @@ def test_silent_connections_by_the_thousand(address: str) -> None:
         for made in silent:
             made.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_requests_that_never_end(model_folders: tuple[Path, Path], tmp_path: Path) -> None:
+    head = b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n"
+    with serving(model_folders[0], tmp_path / "s", "--most-connections", "20") as (where, _):
+        slow = []
+        with watched(where):
+            for _ in range(60):
+                slow.append(connected(where))
+                slow[-1].sendall(head)
+        for made in slow:
+            made.close()
+
+
+def test_who_comes_is_heard_before_those_who_had_an_answer() -> None:
+    pytest.importorskip("uvicorn")
+    from jostle.server.http._protocol import Turns
+
+    later, heard, turns = list[Any](), list[str](), Turns()
+
+    class Connection:
+        loop = SimpleNamespace(call_soon=later.append)
+
+        def __init__(self, name: str, cycle: object) -> None:
+            self.name, self.cycle = name, cycle
+
+        def parse_part(self) -> None:
+            heard.append(self.name)
+
+    for one in (Connection("old", 1), Connection("older", 2), Connection("new", None)):
+        turns.wait_for(one)  # type: ignore[arg-type]
+    for take in later:
+        take()
+    assert heard[0] == "new"
 
 
 def test_answers_that_nobody_reads(address: str) -> None:
@@ -227,12 +253,12 @@ def test_one_connection_has_few_requests_under_way() -> None:
     assert most <= 16
 
 
-def test_a_request_of_millions_of_parts_is_not_parsed(start: Start) -> None:
-    service = start()
-    for part in ("{}", "[]", '{"a":[]}'):
-        asked = f'{{"items":[{",".join([part] * 300_000)}]}}'
+def test_a_request_of_millions_of_parts_is_not_parsed(service: Running) -> None:
+    keys = ",".join(f'"{n:x}":0' for n in range(300_000))
+    parts = [",".join([one] * 300_000) for one in ("{}", "[]", '{"a":[]}')] + [f"{{{keys}}}"]
+    for asked in [f'{{"items":[{part}]}}' for part in parts] + [f"{{{keys}}}"]:
         found = service.http.post("/v1/predict", content=asked)
-        assert (found.status_code, "objects and lists" in found.text) == (413, True)
+        assert (found.status_code, "objects, lists and names" in found.text) == (413, True)
 
 
 def test_large_requests_cost_their_bytes(start: Start) -> None:
@@ -240,6 +266,11 @@ def test_large_requests_cost_their_bytes(start: Start) -> None:
     asked = {"items": [{"workload": "w00", "platform": "p0", "corunners": []}] * 2000}
     assert service.http.post("/v1/predict", json=asked).status_code == 200
     assert service.http.post("/v1/predict", json=asked).status_code == 429
+    # Who asks in few words for much pays for the answer.
+    service = start(most_per_second=20.0)
+    found = [service.http.get("/openapi.json").status_code for _ in range(9)]
+    assert found[0] == 200
+    assert found[-1] == 429
 
 
 SMUGGLED = (
@@ -304,74 +335,6 @@ def test_bodies_of_one_client_are_bounded(start: Start) -> None:
     assert not receiving
 
 
-def test_roles(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text(KEYS)
-    service = start(keys=tmp_path / "keys")
-
-    def status(key: str, method: str, path: str, body: Any = None) -> int:
-        head = {"Authorization": f"Bearer {key}"}
-        return service.http.request(method, path, json=body, headers=head).status_code
-
-    put = ("PUT", "/v1/placements/a", {"workload": "w00", "node": "east"})
-    asked = ("POST", "/v1/rank", {"items": [{"workload": "w00"}]})
-    assert [status("reader-key", *one) for one in (put, asked)] == [403, 200]
-    assert [status("writer-key", *one) for one in (put, asked)] == [200, 200]
-    assert status("reader-key", "DELETE", "/v1/placements/a") == 403
-    for hold in ("prioritize", "filter"):  # what reserves a slot is a write
-        pod = {"Pod": {"metadata": {"labels": {"jostle/workload": "w00"}}}, "NodeNames": ["east"]}
-        assert status("reader-key", "POST", f"/v1/kubernetes/{hold}", pod) == 403
-        assert status("writer-key", "POST", f"/v1/kubernetes/{hold}", pod) == 200
-        pod["Pod"]["metadata"]["uid"] = "a" * 300  # type: ignore[index]
-        assert status("writer-key", "POST", f"/v1/kubernetes/{hold}", pod) == 422
-    # The description is long: strangers do not make the service send it.
-    assert service.http.get("/openapi.json").status_code == 401
-    assert status("reader-key", "GET", "/openapi.json") == 200
-    # Keys are changed while it serves; what cannot be read changes none.
-    (tmp_path / "keys").write_text("see read another-key\n")
-    assert status("reader-key", *asked) == 401
-    assert status("another-key", *asked) == 200
-    (tmp_path / "keys").write_text("see everything another-key\n")
-    assert status("another-key", *asked) == 200
-    # But one without keys, or none at all, revokes them all.
-    for revoked in (lambda path: path.write_text("\n# none\n"), Path.unlink):
-        (tmp_path / "keys").write_text("see read another-key\n")
-        assert status("another-key", *asked) == 200
-        revoked(tmp_path / "keys")
-        assert status("another-key", *asked) == 401
-
-
-@pytest.mark.parametrize("text", ["", "# none\n", "a b\n", "a owner c\n", "ä\n"])
-def test_files_without_keys_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "keys").write_text(text)
-    with pytest.raises(UsageError, match="API key"):
-        Callers(tmp_path / "keys", 1.0, lambda: 0.0)
-
-
-def test_the_rate_is_that_of_each_caller() -> None:
-    now = [0.0]
-    callers = Callers(None, 4.0, lambda: now[0])
-    assert [callers.waits("a") for _ in range(6)] == [0, 0, 0, 0, 0.25, 0.25]
-    assert callers.waits("b") == 0
-    now[0] += 0.5
-    assert [callers.waits("a") for _ in range(3)] == [0, 0, 0.25]
-    now[0] += 1000  # no more than a second's requests at once, and one where that is less
-    assert [callers.waits("a") for _ in range(5)] == [0, 0, 0, 0, 0.25]
-    slow = Callers(None, 0.5, lambda: now[0])
-    assert [slow.waits("a") for _ in range(2)] == [0, 2]
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "cluster.example"])
-def test_nothing_is_open_to_others_without_a_key_and_a_certificate(
-    tmp_path: Path, host: str
-) -> None:
-    made: Any = ServeSettings
-    for more in ({}, {"keys": tmp_path}, {"tls_cert": tmp_path}):
-        with pytest.raises(UsageError, match="no certificate or no key"):
-            made(model=tmp_path, host=host, **more)
-    asked = made(model=tmp_path, host=host, keys=tmp_path, tls_cert=tmp_path)
-    assert not asked.hosts
-
-
 HOSTILE = (
     "<script>alert(1)</script>",
     "a\r\nX-Injected: 1",
@@ -407,92 +370,3 @@ def test_names_stay_text(service: Running, name: str) -> None:
         assert kind.startswith("text/plain") or one.headers["x-content-type-options"] == "nosniff"
         if "json" in kind:
             json.loads(one.text)
-
-
-def certificate(folder: Path, name: str, ca: str | None = None) -> None:
-    """folder/name.pem, .key: signed by itself, or by that."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl is installed")
-    subject = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
-    files = ["-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.pem")]
-    signed = (
-        []
-        if ca is None
-        else ["-CA", str(folder / f"{ca}.pem"), "-CAkey", str(folder / f"{ca}.key")]
-    )
-    # What strict checks (Python 3.13's default) want: who signs says that it may, and who is signed that not.
-    uses = "keyCertSign,digitalSignature" if ca is None else "digitalSignature"
-    signs = [
-        *("-addext", f"keyUsage=critical,{uses}"),
-        *("-addext", f"basicConstraints=critical,CA:{str(ca is None).upper()}"),
-    ]
-    kind = [
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    subprocess.run(
-        ["openssl", "req", *kind, *subject, *signs, *files, *signed],
-        check=True,
-        capture_output=True,
-    )
-
-
-def test_clients_with_a_certificate(model_folders: tuple[Path, Path], tmp_path: Path) -> None:
-    for name, ca in (
-        ("jostle", None),
-        ("ca", None),
-        ("kube-scheduler", "ca"),
-        ("stranger", "ca"),
-        ("own", None),
-    ):
-        certificate(tmp_path, name, ca)
-    (tmp_path / "keys").write_text("kube-scheduler write certificate\nsee read reader-key\n")
-    given = {
-        "tls-cert": "jostle.pem",
-        "tls-key": "jostle.key",
-        "client-ca": "ca.pem",
-        "keys": "keys",
-    }
-    more = [word for name, file in given.items() for word in (f"--{name}", str(tmp_path / file))]
-
-    def client(name: str | None, key: str | None = None) -> jostle.Client:
-        tls = ssl.create_default_context(cafile=str(tmp_path / "jostle.pem"))
-        if name is not None:
-            tls.load_cert_chain(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
-        return jostle.Client(where, tls=tls, api_key=key)
-
-    with serving(model_folders[0], tmp_path / "s.sqlite", *more, "--most-connections", "9") as (
-        where,
-        _,
-    ):
-        assert where.startswith("https://127.0.0.1:")
-        with client("kube-scheduler") as known:
-            assert known.put_placement("a", "w00", "p0") > 0
-        with client(None, "reader-key") as reader:
-            assert len(reader.placements()) == 1
-            with pytest.raises(NotPermitted, match="may read, not write"):
-                reader.delete_placement("a")
-        # The word is no key, and another's certificate no name.
-        for stranger in (
-            client(None),
-            client(None, "certificate"),
-            client("stranger"),
-            client("own"),
-        ):
-            with stranger, pytest.raises(NotPermitted):
-                stranger.placements()
-        # Those who never begin with TLS keep nobody out.
-        silent = [
-            socket.create_connection(("127.0.0.1", int(where.rpartition(":")[2])))
-            for _ in range(60)
-        ]
-        with client("kube-scheduler") as known:
-            assert known.delete_placement("a")
-        for made in silent:
-            made.close()

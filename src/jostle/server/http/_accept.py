@@ -1,7 +1,7 @@
 """Connections taken from the system: over TLS, and at most so many of one address.
 
-A client that holds too many loses the oldest one on which it asks nothing; so silent connections, however
-many, keep nobody out.
+A client that holds too many loses the oldest one on which it waits for no answer; so connections that are
+silent or slow, however many, keep nobody out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jostle.server.http._protocol import HEADER_SECONDS, PatientProtocol, Turns
 
 _MOST = 1000  # of all clients
 _PARTS = 8  # of a client's connections, that are taken at once
-_HEARD_SECONDS = 0.08  # that a connection has to ask before others of its client take its place
+_HEARD_SECONDS = 0.05  # that a connection has to ask before others of its client take its place
 
 
 class Connection:
@@ -116,8 +116,9 @@ class PatientServer(Server):
             with suppress(OSError):
                 while len(came) < self._each // _PARTS:
                     came.append(self._listening.accept())
-            # Those taken before are heard first, however many wait.
-            await asyncio.sleep(_HEARD_SECONDS / _PARTS if self._is_full else 0)
+            # Those taken before are heard first, however many wait: for so long, and so many turns.
+            for _ in range(_PARTS if self._is_full else 1):
+                await asyncio.sleep(_HEARD_SECONDS / _PARTS**2 if self._is_full else 0)
             self._is_full = False
             for taken, peer in came:
                 taken.setblocking(False)

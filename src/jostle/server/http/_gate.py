@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jostle.server.http._problems import problem
+from jostle.server.http._reading import REQUEST_BYTES
 from jostle.server.http._running_service import Serving
 
 _ALIVE = {"/healthz", "/readyz"}  # at any rate, where a connection begins with it
@@ -38,6 +39,9 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif scope["method"] == "GET":  # what else is asked costs the bytes of its body
+                answer = len(message.get("body", b"")) / REQUEST_BYTES
+                self.service.callers.charge(scope["state"]["caller"], answer)
             await send(message)
 
         refused = self._refused(scope)

@@ -21,7 +21,8 @@ LINGER_SECONDS, MOST_DISCARDED_BYTES = 1.0, 1 << 20
 
 class Turns:
     """Parses what all connections have received: for some milliseconds in each turn of the event loop, a part
-    of every connection after the other. So no client, and no number of them, keeps the others waiting."""
+    of every connection after the other, those first that had no answer yet. So no client, and no number of
+    them, keeps the others waiting."""
 
     def __init__(self) -> None:
         self._waiting: dict[PatientProtocol, None] = {}
@@ -34,7 +35,8 @@ class Turns:
 
     def _take(self) -> None:
         end = time.perf_counter() + TURN_SECONDS
-        waiting, self._waiting = self._waiting, {}
+        waiting = dict.fromkeys(sorted(self._waiting, key=lambda one: one.cycle is not None))
+        self._waiting = {}
         while waiting and time.perf_counter() < end:
             del waiting[one := next(iter(waiting))]
             if one.parse_part():
@@ -107,10 +109,10 @@ class PatientProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way whose answer is being read."""
-        if self._writing is not None or self.transport.is_closing():
-            return True
-        return not self._unparsed and (self.cycle is None or self.cycle.response_complete)
+        """Whether nobody waits for an answer here: it is being read, or a request has not come to its end."""
+        cycle = self.cycle
+        is_asked = cycle is not None and not (cycle.response_complete or cycle.more_body)
+        return not is_asked or self._writing is not None or self.transport.is_closing()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -18,7 +18,7 @@ from jostle.server.http._problems import HttpProblem
 MOST_BODIES = 8  # of the largest size, that one address may be sending
 LARGE_BODY_BYTES = 16 << 10  # parsed beside the event loop
 REQUEST_BYTES = 8 << 10  # of a body, that count as one more request
-MOST_PARTS = 20  # objects and lists, for each item that is taken
+MOST_PARTS = 20  # objects, lists and names in them, for each item that is taken
 
 
 async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
@@ -36,9 +36,9 @@ async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
 
 def _object_in(body: bytes, settings: ServeSettings) -> dict[str, Any]:
     """Raises HttpProblem. Parsing yields to no other thread, so what would take long is counted before."""
-    parts = body.count(b"{") + body.count(b"[")
+    parts = sum(map(body.count, (b"{", b"[", b":")))
     if parts > MOST_PARTS * settings.most_items and len(body) > LARGE_BODY_BYTES:
-        raise HttpProblem(413, f"{parts} objects and lists in one request. Send it in parts.")
+        raise HttpProblem(413, f"{parts} objects, lists and names at once. Send them in parts.")
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -87,8 +87,10 @@ async def _body(request: Request, settings: ServeSettings) -> bytes:
 
 def only(body: Mapping[str, Any], *known: str) -> None:
     """Raises UsageError for a key that means nothing here: it must have been meant for something."""
-    if odd := sorted(body.keys() - set(known)):
-        raise UsageError(f"unknown key {odd[0][:100]!r}", fix=f"Known: {', '.join(sorted(known))}.")
+    if odd := body.keys() - set(known):
+        raise UsageError(
+            f"unknown key {min(odd)[:100]!r}", fix=f"Known: {', '.join(sorted(known))}."
+        )
 
 
 def items_of(body: Mapping[str, Any], settings: ServeSettings) -> list[Any]:
