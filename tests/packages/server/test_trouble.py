@@ -38,6 +38,13 @@ def test_a_state_file_that_is_gone_is_noticed(start: Start, tmp_path: Path) -> N
         kept.rename(gone)
         assert stored(f"back {gone}") == 200
         assert service.http.get("/readyz").status_code == 200
+    for emptied in (state, log):
+        content = emptied.read_bytes()
+        emptied.write_bytes(b"")
+        assert stored(f"lost with {emptied}") == 503
+        if emptied == state:
+            emptied.write_bytes(content)
+            assert stored("back once more") == 200
 
 
 def test_what_fails_beside_the_answers_begins_again(

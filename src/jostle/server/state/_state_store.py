@@ -24,6 +24,7 @@ FORGOTTEN_AFTER_SECONDS = 900.0
 _SWEEP_EVERY = 256  # changes
 _EPOCH = date(1970, 1, 1).toordinal()
 _MOST_FORGOTTEN = 5000  # runs in one change
+_HEADS = {"": (b"SQLite format 3\0",), "-wal": (b"\x37\x7f\x06", b"")}  # how SQLite's files begin
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Store:
         self.engine = open_engine(state)
         self.clock = clock
         self._file = Path(state) if "://" not in state else None
-        self._identity = self._inode()
+        self._identity = self._inodes()
         # Fair, where SQLite would let one thread sleep while another goes on.
         self._writing = Lock()
 
@@ -68,25 +69,26 @@ class Store:
         self.engine.dispose()
 
     def require_file(self) -> None:
-        """Refuse to go on where what is written would be gone after a restart: SQLite goes on writing into a
-        file that was removed. Raises NotPermitted."""
-        if self._file is None:
-            return
-        log = self._file.with_name(f"{self._file.name}-wal")
-        if self._inode() != self._identity or not log.exists():
+        """Refuse to go on where what is written would be gone after a restart: SQLite goes on writing into
+        files that were removed, replaced or emptied. Raises NotPermitted."""
+        if self._file is not None and (None in self._identity or self._inodes() != self._identity):
             raise NotPermitted(
                 "the file of the state was removed or replaced while it is used",
                 where=str(self._file),
                 fix="Put it back, or start the service again. Nothing is acknowledged until then.",
             )
 
-    def _inode(self) -> tuple[int, int] | None:
-        """What is another once the file is another."""
-        try:
-            status = os.stat(self._file) if self._file is not None else None
-        except OSError:
-            return None
-        return status and (status.st_dev, status.st_ino)
+    def _inodes(self) -> list[tuple[int, int] | None]:
+        """What is another once one of the files is another; None for one that is not there, or empty."""
+        found: list[tuple[int, int] | None] = []
+        for end, heads in _HEADS.items() if self._file is not None else ():
+            try:
+                with open(f"{self._file}{end}", "rb") as file:
+                    status, is_whole = os.fstat(file.fileno()), file.read(len(heads[0])) in heads
+            except OSError:
+                is_whole = False
+            found.append((status.st_dev, status.st_ino) if is_whole else None)
+        return found
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
