@@ -167,13 +167,11 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
 
 
 def read_requests(path: Path, columns: TableColumns) -> list[Piece]:
-    """Requests, or jobs, from a table with columns of begins and ends, and maybe of names (`run`)."""
+    """Requests, or jobs, from a table with columns of begins and ends."""
     table = _Table.read(path, columns)
     begins = table.moments(table.column(None, _BEGINS, "begins"))
     ends = table.moments(table.column(None, _ENDS, "ends"))
     labels = [f"{number:06d}" for number in range(len(begins[0]))]
-    if columns.run is not None:
-        labels = table.cells(table.column(columns.run))
     return pieces_of(labels, begins, ends, table.where)
 
 

@@ -128,9 +128,6 @@ def pieces_of(
             f"{len(wrong)} requests do not end after they begin, the first is {labels[wrong[0]]!r}",
             where=where,
         )
-    if len(set(labels)) < len(labels):
-        twice = next(label for n, label in enumerate(labels) if label in labels[:n])
-        raise BadData(f"the request {twice!r} stands twice", where=where)
     columns = labels, begin.tolist(), end.tolist(), unsure.tolist()
     return [Piece(*one) for one in zip(*columns, strict=True)]
 

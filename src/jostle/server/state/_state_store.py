@@ -84,10 +84,11 @@ class Store:
         for end, heads in _HEADS.items() if self._file is not None else ():
             try:
                 with open(f"{self._file}{end}", "rb") as file:
-                    status, is_whole = os.fstat(file.fileno()), file.read(len(heads[0])) in heads
+                    status = os.fstat(file.fileno())
+                    is_whole = file.read(len(heads[0])) in heads
+                found.append((status.st_dev, status.st_ino) if is_whole else None)
             except OSError:
-                is_whole = False
-            found.append((status.st_dev, status.st_ino) if is_whole else None)
+                found.append(None)
         return found
 
     @contextmanager

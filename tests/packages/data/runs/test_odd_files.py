@@ -91,6 +91,9 @@ def test_packed_files_and_files_in_utf_16_are_read(tmp_path: Path) -> None:
     for content in (SACCT.encode("utf-16"), gzip.compress(SACCT.encode())):
         assert runs_of(tmp_path / "b.txt", content, workload="{JobName}") == expected
         assert kind_of(str(tmp_path / "b.txt")) == "sacct"
+    named = jobs(1767225600, 1767225660).replace(" a", "g\u00e9mm")
+    for content in (named, named.encode("latin-1")):
+        assert runs_of(tmp_path / "d.csv", content)[0]["workload"] == "g\u00e9mm"
     assert runs_of(tmp_path / "c.gz", gzip.compress(json.dumps(POD).encode()), KubernetesImport)
     assert runs_of(tmp_path / "c.json", json.dumps([POD]), KubernetesImport)
     table = "workload,host,t\na,h,1\n"

@@ -31,6 +31,17 @@ def test_rocprofv3_with_its_copies_and_agents(tmp_path: Path) -> None:
     assert kernel["duration_seconds"] == pytest.approx(2e-3)
     assert {n: gpu and gpu.pes for n, gpu in found.gpus.items()} == {0: 104, 1: 304}
     assert any("1 copies between hosts" in note for note in found.notes)
+    for units in (
+        "0",
+        "100000",
+        "9" * 19,
+        "many",
+        "",
+    ):  # then it has as many as it is known to have
+        (tmp_path / "12_agent_info.csv").write_text(AGENTS.replace('"GPU",304', f'"GPU",{units}'))
+        gpu = read_profile(path, workload="app").gpus[1]
+        assert gpu is not None
+        assert gpu.pes == 304
 
 
 def test_what_nsys_stats_prints(tmp_path: Path) -> None:

@@ -175,5 +175,7 @@ def test_many_files_are_many_runs(tmp_path: Path) -> None:
     assert found.cores("third") == (0, 1)
     with pytest.raises(UsageError, match="of one file"):
         PerfImport(files, workload="w", platform="p", run_id="x").read()
+    with pytest.raises(UsageError, match="no file"):
+        PerfImport((), workload="w", platform="p").read()
     with pytest.raises(UsageError, match="same name"):
         PerfImport((files[0], files[0]), workload="w", platform="p").read()

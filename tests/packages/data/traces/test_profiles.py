@@ -60,6 +60,15 @@ def test_nsys(tmp_path: Path) -> None:
     assert gpu is not None
     assert (gpu.pes, gpu.memory_bandwidth_bytes_per_second) == (108, 1.5552e12)
     assert "1 copies" in found.notes[0]
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as base, base:
+        base.execute("create table CUPTI_ACTIVITY_KIND_MEMSET (start,end,deviceId,streamId,bytes)")
+        base.execute("insert into CUPTI_ACTIVITY_KIND_MEMSET values (9950,9960,0,7,512)")
+        base.execute("update TARGET_INFO_GPU set memoryBandwidth = null")
+    found = read_profile(tmp_path / "a.sqlite", workload="axpy")
+    last = found.tasks.to_pylist()[-1]
+    assert (last["kind"], last["bytes"]) == ("memset", 512)
+    assert found.gpus[0] is not None
+    assert found.gpus[0].memory_bandwidth_bytes_per_second is None  # it does not say
 
 
 def test_nsys_without_tables_that_were_never_made(tmp_path: Path) -> None:
@@ -155,6 +164,10 @@ def test_nvprof(tmp_path: Path) -> None:
     assert (kernel["blocks"], kernel["shared_bytes"]) == (8192, 8 * 1024 + 256)
     assert kernel["occupancy_ratio"] == 1.0
     assert memset["kind"] == "memset"
+    for whole, cut in (("0.6,20.0", "0.6,"), ("0.6,20.0", ",20.0"), ('"[CUDA memset]"', "")):
+        path.write_text(NVPROF.replace(whole, cut))
+        with pytest.raises(BadData, match="no times or no name"):
+            read_profile(path)
 
 
 def test_an_api_trace_of_nvprof_is_no_trace_of_the_gpu(tmp_path: Path) -> None:

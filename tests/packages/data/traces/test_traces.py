@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.data import Trace, Traces, read_traces, write_traces
+from jostle.data import Trace, Traces, cut_traces, read_traces, write_traces
 from jostle.errors import BadData, BadRows, NotPermitted, UnknownName, UnreadableFile
 from tests.plain_traces import plain_trace
 
@@ -39,6 +39,18 @@ def assert_same(one: Trace, two: Trace) -> None:
     assert set(one.counters) == set(two.counters)
     for name in one.counters:
         np.testing.assert_array_equal(one[name], two[name])
+
+
+def test_a_recording_that_is_cut_is_runs_that_begin_at_zero() -> None:
+    found = cut_traces(Traces.from_traces([a_trace(n=11)]), 0.04)
+    assert [one.run_id for one in found] == ["r0-0000", "r0-0001", "r0-0002"]
+    for one, begun in zip(found, (0, 4, 8), strict=True):
+        n = min(4, 11 - begun)
+        np.testing.assert_allclose(one.time_seconds, 0.01 * np.arange(1, n + 1))
+        np.testing.assert_array_equal(one["instructions"], 10.0 * np.arange(begun, begun + n))
+    assert len(list(cut_traces(Traces.from_traces([a_trace(n=9)]), 0.04))) == 2  # the rest is short
+    with pytest.raises(BadData, match="shorter than two runs"):
+        cut_traces(found, 1.0)
 
 
 @given(
