@@ -63,7 +63,7 @@ def test_a_limit_is_the_rank_of_all_orders() -> None:
 
 
 def test_orders_like_any_other_are_called_otherwise_seldom() -> None:
-    """Each of three tests errs once in a hundred orders, on one side or both."""
+    """Each of five tests errs once in a hundred orders, on one side or both."""
     random = np.random.default_rng(5)
     for n in (10, 40, 200):
         told = [turns_on_order(random.permutation(n).astype(float)) for _ in range(400)]
@@ -91,6 +91,14 @@ def test_a_limit_follows_a_trend(growth: str, n: int) -> None:
     assert ("guaranteed" in outcomes) == (growth == "not at all")
     exact = limit_in_order(1.01 ** np.arange(n), nobody(n), 0.9)
     assert exact.value == pytest.approx(1.01**n)
+
+
+def test_curves_and_spreads_that_grow_are_no_lines_and_no_random_orders() -> None:
+    random, n = np.random.default_rng(8), np.arange(101)
+    curve = np.exp(4e-4 * n**2 + 0.03 * random.standard_normal((20, 101)))
+    wider = np.exp(np.linspace(0.02, 0.3, 101) * random.standard_normal((20, 101)))
+    for peaks in (*curve, *wider):
+        assert limit_in_order(peaks, nobody(101), 0.9).outcome == "unsteady"
 
 
 def test_there_is_no_limit_where_peaks_step_or_walk() -> None:

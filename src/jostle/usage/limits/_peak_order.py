@@ -1,10 +1,11 @@
 """Whether peaks turn on their order; and a limit that follows them where they trend.
 
-Ranks hold for runs in any order. Three tests ask whether this order is like any other: Spearman's
-correlation of peaks with it; the rank version of von Neumann's ratio, which sees steps and slow walks
-(Bartels, Journal of the American Statistical Association 77, 1982); and the mean ranks of the latest runs.
-Where a straight line of peaks, or of their logs, leaves residuals that pass all, the limit is the line's next
-value and the rank of those residuals; else there is none.
+Ranks hold for runs in any order. Tests ask whether this order is like any other: Spearman's correlation of
+peaks with it and with its square; that of their distance from the middle, for spreads that grow; the rank
+version of von Neumann's ratio, which sees steps and slow walks (Bartels, Journal of the American Statistical
+Association 77, 1982); and the mean ranks of the latest runs. Where a straight line of peaks, or of their
+logs, leaves residuals that pass all, by a stricter level since a line was fitted to them, the limit is the
+line's next value and the rank of those residuals; else there is none.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
 from jostle.conformal import conformal_rank
 from jostle.usage.limits._rank_limits import RankedLimit, limit_of
 
-_RARE = 2.6  # standard errors: one in a hundred orders, by each test
+_NORMAL = NormalDist()
+_RARE = 0.01  # of all orders, by each test
+_RARE_ON_LINE = (
+    0.05  # of residuals: a line fits a walk, or a curve, well enough to hide it from less
+)
 _LATEST = (3, 5, 10)  # runs whose mean rank is tested
 _LEAST = 8  # runs from which on the tests are asked
 
 
-def turns_on_order(values: np.ndarray) -> bool:
-    """Test whether values are unlike those in a random order."""
+def turns_on_order(values: np.ndarray, rare: float = _RARE) -> bool:
+    """Test whether values are unlike those in a random order. rare: share of random orders that each
+    test calls unlike."""
     n = len(values)
     if n < _LEAST or np.ptp(values) == 0:
         return False
@@ -34,15 +41,21 @@ def turns_on_order(values: np.ndarray) -> bool:
     ranks = ranks - ranks.mean()
     order = np.arange(n) - (n - 1) / 2
     spread = float(ranks @ ranks)
-    trend = float(ranks @ order) / math.sqrt(spread * float(order @ order))
+    apart = np.abs(ranks) - np.abs(ranks).mean()
+
+    def along(some: np.ndarray, course: np.ndarray) -> float:
+        size = float(some @ some) * float(course @ course)
+        return math.sqrt(n - 1) * float(some @ course) / math.sqrt(size) if size > 0 else 0.0
+
+    either = max(abs(along(ranks, course)) for course in (order, order**2 - np.mean(order**2)))
     after = float(ranks[1:] @ ranks[:-1]) / spread
     late = [
         float(ranks[-m:].mean()) / math.sqrt(spread / n * (n - m) / (m * (n - 1)))
         for m in _LATEST
         if 2 * m <= n
     ]
-    scores = (abs(trend) * math.sqrt(n - 1), (after + 1 / n) * math.sqrt(n), max(late))
-    return max(scores) > _RARE
+    above = max(along(apart, order), (after + 1 / n) * math.sqrt(n), *late)
+    return either > _NORMAL.inv_cdf(1 - rare / 2) or above > _NORMAL.inv_cdf(1 - rare)
 
 
 def limit_in_order(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> RankedLimit:
@@ -56,7 +69,7 @@ def limit_in_order(peaks: np.ndarray, is_open: np.ndarray, confidence: float) ->
     if is_open.any() or (peaks <= 0).any():
         return none
     lines = (_Line.of(peaks, np.log), _Line.of(peaks, lambda x: x))
-    line = next((one for one in lines if one and not turns_on_order(one.left)), None)
+    line = next((one for one in lines if one and not turns_on_order(one.left, _RARE_ON_LINE)), None)
     if line is None:
         return none
     if rank > n:
