@@ -211,7 +211,8 @@ def _acts(
                 took = world.took(at[name].platform, one.workload, others)
                 count("assign", took, one.bound_seconds)
     if is_plain:
-        for item in placed.safe(requests, explain=False).items:
+        items: Any = placed.safe(requests, explain=False).items
+        for item in items:
             one = item.answers[int(r.integers(0, len(at)))]
             node = at[one.node]
             took = world.took(node.platform, one.workload, [t.workload for t in node.tenants])

@@ -44,6 +44,11 @@ from .model.predict import PredictQuestion as PredictQuestion
 from .model.predict import predictions as predictions
 from .model.predict import with_bounds as with_bounds
 from .model.predict import with_timelines as with_timelines
+from .placement.at import Ends as Ends
+from .placement.rank import Rankings as Rankings
+from .placement.safe import SafeAnswers as SafeAnswers
+from .placement.score import BulkScore as BulkScore
+from .placement.walltime import Walltimes as Walltimes
 from .reports._campaign_report import check_report as check_report
 from .reports._campaign_report import fleet_report as fleet_report
 from .reports._campaign_report import opcodes_report as opcodes_report

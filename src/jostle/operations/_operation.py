@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
+from inspect import Parameter, Signature, cleandoc, signature
 from sys import modules
 from typing import Any
 
 from jostle._base.documents import VerbAnswer
 from jostle._base.operation_names import ABOUT, load_verb, verb_names
+from jostle._base.option_fields import options_of
 from jostle._base.progress import Progress, no_progress
 
 
@@ -37,7 +38,31 @@ class Verb:
     @property
     def help(self) -> str:
         """What it is for."""
-        return (self.question.__doc__ or "").strip()
+        return cleandoc(self.question.__doc__ or "")
+
+    @property
+    def items_name(self) -> str | None:
+        """What its items are called; None where the question says all."""
+        return list(signature(self.act).parameters)[1] if self.takes_items else None
+
+    def signature(self, extra: Sequence[str] = ()) -> Signature:
+        """Describe the parameters of `of` as a method has them. extra: further ones, given by name."""
+        first = [] if self.items_name is None else [self.items_name]
+        empty = Parameter.empty if self.needs_items else ()
+        parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+        parameters += [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=empty) for n in first]
+        fields = signature(self.question).parameters.values()
+        parameters += [one.replace(annotation=Parameter.empty) for one in fields]
+        named = {"progress": no_progress} | dict.fromkeys(extra)
+        parameters += [Parameter(n, Parameter.KEYWORD_ONLY, default=d) for n, d in named.items()]
+        return Signature(parameters, return_annotation=self.answer)
+
+    @property
+    def documentation(self) -> str:
+        """The help, and a line for each field of the question that has a sentence."""
+        fields = [f"{one.name}\n    {one.help}" for one in options_of(self.question) if one.help]
+        head = ["Parameters\n----------"] if fields else []
+        return "\n\n".join([self.help, "\n".join([*head, *fields])]).strip()
 
     def of(
         self,
@@ -56,7 +81,7 @@ class Verb:
             items, arguments = (
                 (arguments[0], arguments[1:])
                 if arguments
-                else (options.pop("requests", ()), arguments)
+                else (options.pop(self.items_name or "", ()), arguments)
             )
         is_whole = bool(arguments) and isinstance(arguments[0], self.question)
         question = arguments[0] if is_whole else self.question(*arguments, **options)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE
-from jostle._base.operation_names import answers_verbs
 from jostle._base.progress import Progress, no_progress
 from jostle._base.report import Glance
+from jostle.placement._placement_verbs import PlacementVerbs
 from jostle.placement._promise import CHOSEN, OF_CHOSEN, Promise, Standard
 from jostle.placement.chosen._replay_choice import level_of_chosen
 from jostle.placement.queries._fleet import Fleet, Node
@@ -43,14 +43,9 @@ def place(
     return Placement(Fleet.of(fleet), SetBounds(model, standard, runs))
 
 
-@answers_verbs("placement")
-class Placement(Glance):
-    """What `place` gives: a fleet as a model sees it, by one standard. Its verbs are those of
-    jostle.operations.placement: `rank(requests, by="cost")` and so on."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, verb: str) -> Callable[..., Any]: ...
+class Placement(PlacementVerbs, Glance):
+    """Answer the questions about a fleet as a model sees it, by one standard, such as
+    `rank(requests, least="cost")`. `place` makes it."""
 
     def __init__(self, fleet: Fleet, sets: SetBounds) -> None:
         self.fleet, self.sets = fleet, sets
@@ -59,11 +54,6 @@ class Placement(Glance):
     @property
     def standard(self) -> Standard:
         return self.sets.standard
-
-    def by(self, *, confidence: float | None = None, promise: Promise | None = None) -> Placement:
-        """The same questions by another standard. Raises UsageError."""
-        sets = self.sets.by(confidence, promise)
-        return self if sets is self.sets else Placement(self.fleet, sets)
 
     def bounds_on(self, on: str | Sequence[str] | None) -> FleetBounds:
         """On these nodes alone; on all by default. Raises UnknownName."""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE
 from jostle._base.documents import Unanswered, from_document
-from jostle._base.operation_names import answers_verbs, load_verb
+from jostle._base.operation_names import load_verb
 from jostle.errors import (
     BadData,
     BadRows,
@@ -24,15 +24,14 @@ from jostle.operations import (
     PredictQuestion,
     Verb,
     served_options,
-    served_verbs,
 )
 from jostle.placement import Fleet, Requests, Standard
+from jostle.server._client_verbs import ClientVerbs
 from jostle.server.asking._fleet_queries import node_row, request_row
-from jostle.server.operations import OPERATIONS, Operation
+from jostle.server.operations import Operation
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
     import numpy as np
 
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from jostle.models import Timelines
     from jostle.usage import Peaks
 
-_SERVED = tuple(verb.name for verb in served_verbs("placement"))
 _AT_ONCE = {"explain": 64}  # items in one request
 _KINDS: dict[str, type[JostleError]] = {
     "UsageError": UsageError,
@@ -51,26 +49,7 @@ _KINDS: dict[str, type[JostleError]] = {
 }
 
 
-def _with_operations(kind: type[Client]) -> type[Client]:
-    """Gives the class every operation of a service as a method."""
-
-    def method(name: str, operation: Operation) -> Callable[..., Any]:
-        def call(self: Client, *arguments: Any, **options: Any) -> Any:
-            question = operation.question.of(*arguments, **options)
-            return operation.result(self.answers(operation, question))
-
-        call.__name__, call.__doc__ = name, operation.act.__doc__
-        return call
-
-    for name, operation in OPERATIONS.items():
-        setattr(kind, name, method(name, operation))
-    return kind
-
-
-@_with_operations
-@answers_verbs("placement", _SERVED, extra=("fleet", "standard"))
-@answers_verbs("model", ("explain",))
-class Client:
+class Client(ClientVerbs):
     """Answers of the service at `url`, such as http://127.0.0.1:8000.
 
     api_key: where the service asks for one. tls: trust in its certificate, and a certificate of one's own.
@@ -79,13 +58,9 @@ class Client:
     library raises, with its sentence, and NotPermitted where the service does not answer. model: version and
     data version behind the last answer.
 
-    Verbs about where requests can go are those of jostle.operations.placement, such as `rank(requests,
-    by="cost", fleet=..., standard=...)`; the rest are operations of the service, such as `fleet()`.
+    Verbs about where requests can go are those of a Placement, such as `rank(requests, least="cost")`; each
+    takes a `fleet` and a `standard`, too. The rest are operations of the service, such as `fleet()`.
     """
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, verb: str) -> Callable[..., Any]: ...
 
     def __init__(
         self,

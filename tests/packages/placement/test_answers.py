@@ -185,7 +185,7 @@ def test_a_bound_is_never_below_that_of_fewer_tenants(model: Model) -> None:
     some = [c for k in range(3) for c in combinations(names, k)]
     nodes = [Node("+".join(c) or "-", "p0", tenants=tuple(map(Request, c))) for c in some]
     for asked in ("w00", "w05", "w06", "w07"):
-        answers = place(model, nodes).safe(Request(asked)).answers
+        answers: Any = place(model, nodes).safe(Request(asked)).answers
         bound = {
             frozenset(c): next(m.bound_seconds for m in one.members if m.is_newcomer)
             for c, one in zip(some, answers, strict=True)
@@ -277,13 +277,13 @@ def test_rank_orders_by_what_is_asked(model: Model) -> None:
     placed, asked = place(model, nodes), Request("w00", deadline_seconds=1e6)
     by_bound = [row.bound_seconds for row in placed.rank(asked)[0].rows()]
     assert by_bound == sorted(by_bound)
-    costs = [row.cost for row in placed.rank(asked, by="cost")[0].rows()]
+    costs = [row.cost for row in placed.rank(asked, least="cost")[0].rows()]
     assert costs == sorted(costs)
-    assert placed.rank(asked, by="neighbours")[0].rows()[-1].node == "shared"
-    stays = placed.rank(replace(asked, stay_seconds=7200.0), by="cost")[0].rows()
+    assert placed.rank(asked, least="neighbours")[0].rows()[-1].node == "shared"
+    stays = placed.rank(replace(asked, stay_seconds=7200.0), least="cost")[0].rows()
     assert [row.cost for row in stays][:2] == [2.0, 4.0]  # twice the price of an hour
-    with pytest.raises(UsageError, match=r"`by` is .luck."):
-        placed.rank(asked, by="luck")
+    with pytest.raises(UsageError, match=r"`least` is .luck."):
+        placed.rank(asked, least="luck")  # pyright: ignore[reportArgumentType]
 
 
 def test_walltime_holds_on_every_node_it_covers(model: Model) -> None:
@@ -321,10 +321,10 @@ def test_own_confidences_and_a_union_bound_are_stricter(model: Model) -> None:
     request = Request("w02", deadline_seconds=1e9)
 
     def bound(**standard: Any) -> float:
-        found = place(model, node, **standard).rank(standard.pop("request", request))[0]
+        found: Any = place(model, node, **standard).rank(standard.pop("request", request))[0]
         return float(found.best.bound_seconds)
 
-    own = place(model, node).rank(replace(request, confidence=0.95))[0]
+    own: Any = place(model, node).rank(replace(request, confidence=0.95))[0]
     assert bound() <= bound(promise="joint") == own.best.bound_seconds
     with pytest.raises(UsageError):
         place(model, node, confidence=1.0)

@@ -33,7 +33,7 @@ def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
         Request("w02", "b", elapsed_seconds=1.0, done_ratio=0.5, deadline_seconds=1e9),
     )
     here = place(model, [Node("n", "p1", tenants=tenants)], confidence=0.5)
-    answer = here.at([Request("w03", "c", deadline_seconds=1e-9)])
+    answer: Any = here.at([Request("w03", "c", deadline_seconds=1e-9)])
     left = {"w01": 0.75, "w02": 0.5, "w03": 1.0}
     seconds = seconds_of(model, list(left))
     step = min(seconds) / 1000
@@ -71,14 +71,14 @@ def test_everybody_ends_when_small_steps_say_so(model: Model) -> None:
 
 
 def test_who_is_alone_takes_what_it_takes_alone(model: Model) -> None:
-    answer = place(model, [Node("n", "p1"), Node("m", "p1")]).at(Request("w04", node="n"))
+    answer: Any = place(model, [Node("n", "p1"), Node("m", "p1")]).at(Request("w04", node="n"))
     (one,) = answer.items
     assert one.end_seconds == pytest.approx(seconds_of(model, ["w04"])[0])
     assert one.over == "throughout"
     assert answer.exit_code == 0
     assert np.isfinite(one.runtime_seconds)
     late = Node("n", "p1", tenants=(Request("w04", elapsed_seconds=2 * one.end_seconds),))
-    (overdue,) = place(model, [late]).at().residents
+    overdue: Any = place(model, [late]).at().residents[0]
     assert overdue.end_seconds == pytest.approx(0.05 * one.end_seconds)
     assert overdue.runtime_seconds == pytest.approx(overdue.elapsed_seconds + overdue.end_seconds)
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
         Request("what", node="n"),
         Request("w02", "y", node="m"),
     ]
-    answer = place(model, nodes).at(requests)
+    answer: Any = place(model, nodes).at(requests)
     words = ("names no node", "elsewhere", "what", "nowhere")
     for one, word in zip(answer.items, words, strict=True):
         assert one.status == "error"
@@ -101,7 +101,7 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
     (untold,) = answer.untold
     assert "'unheard' on the node 'n'" in untold
     assert untold in answer.notes
-    beside = place(model, nodes[:1]).at(Request("w02"))
+    beside: Any = place(model, nodes[:1]).at(Request("w02"))
     assert not beside.is_kept
     (refused,) = beside.items
     assert "unheard" in refused.error

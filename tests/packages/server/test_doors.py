@@ -36,7 +36,7 @@ REQUESTS: list[Any] = [
 # Of every verb about a placement: its question, as JSON has it, and as the command line has it.
 QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "safe": ({"on": ["east", "west"]}, ["--on", "east", "--on", "west"]),
-    "rank": ({"by": "cost", "top": 2}, ["--by", "cost", "--top", "2"]),
+    "rank": ({"least": "cost", "top": 2}, ["--least", "cost", "--top", "2"]),
     "assign": ({"goal": "least_cost"}, ["--goal", "least_cost"]),
     "at": ({"on": ["east"]}, ["--on", "east"]),
     "walltime": ({"step_seconds": 60.0}, ["--step", "60"]),

@@ -207,7 +207,7 @@ def test_values_of_any_kind_are_never_an_internal_error(service: Running) -> Non
             asked = {"workload": "w00", key: value}
             assert service.http.post("/v1/slurm/submit", json=asked).status_code in (200, 422)
     for value in odd:
-        for key in ("fleet", "tenants", "on", "by", "top", "goal", "promise"):
+        for key in ("fleet", "tenants", "on", "least", "top", "goal", "promise"):
             for verb in ("safe", "rank", "walltime", "assign"):
                 body = {"items": [], key: value}
                 assert service.http.post(f"/v1/{verb}", json=body).status_code in (200, 404, 422)

@@ -66,7 +66,7 @@ def test_a_question_may_name_its_campaign(
     assert client.predict(asked, campaign="day 0") == pytest.approx(day.predict(asked))
     bound = client.bound(asked, 0.8, campaign="day 0").seconds
     assert bound == pytest.approx(day.bound(asked, 0.8).seconds)
-    (why,) = client.explain(asked, 0.8, campaign="day 0").items
+    why: Any = client.explain(asked, 0.8, campaign="day 0").items[0]
     assert why.bound.seconds == pytest.approx(bound[0])
     for verb in ("predict", "bound", "explain"):
         wrong = service.http.post(f"/v1/{verb}", json={"items": [item], "campaign": "day 9"})

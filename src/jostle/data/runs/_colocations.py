@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from jostle._base.documents import shortened
 from jostle._base.report import Glance
 from jostle._base.tabular import Tabular
 from jostle._base.tensors import Codec
@@ -325,10 +326,18 @@ def _row_codes(
     return key
 
 
+def require_entries(values: Any, column: str) -> None:
+    """Raise BadRows for one text, number or other value that stands where a column has to."""
+    is_text = isinstance(values, (str, bytes))
+    if is_text or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
+        what = "text" if is_text else "value"
+        fix = "Give a list with one entry per row."
+        raise BadRows(f"column {column!r} is one {what}: {shortened(repr(values), 40)}", fix=fix)
+
+
 def _listed(values: Any, column: str) -> Sequence:
     """values as a list or tuple, so that it can be walked twice and measured."""
-    if isinstance(values, (str, bytes)):
-        raise BadRows(f"column {column!r} is one text", fix="Give a list with one entry per row.")
+    require_entries(values, column)
     if isinstance(values, (list, tuple)):
         return values
     for method in ("to_pylist", "tolist"):  # Arrow arrays; NumPy arrays and pandas series

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from jostle.data.runs._colocations import require_entries
 from jostle.data.runs._schema import ARROW_ERRORS, COLUMNS, OPTIONAL
 from jostle.data.runs._segments import (
     STRETCHES,
@@ -27,14 +28,14 @@ def columns_table(**columns: Any) -> pa.Table:
     type cannot.
     """
     present = {name: values for name, values in columns.items() if values is not None}
+    require_entries(present["workload"], "workload")
     n = len(present["workload"])
     if isinstance(present.get("campaign"), str):
         present["campaign"] = pa.repeat(pa.scalar(present["campaign"]), n)
     for name, values in present.items():
         if not name.isprintable():
             raise BadRows(f"{name!r:.80} cannot name a column", fix="Use letters and digits.")
-        if isinstance(values, (str, bytes)):
-            raise BadRows(f"column {name!r} is one text", fix="Give one entry per row.")
+        require_entries(values, name)
     lengths = {name: len(values) for name, values in present.items()}
     odd = ", ".join(f"{name} has {size}" for name, size in lengths.items() if size != n)
     if odd:

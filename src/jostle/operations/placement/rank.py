@@ -31,7 +31,7 @@ class RankQuestion:
     Ends with 1 where a request may go nowhere.
     """
 
-    by: Annotated[
+    least: Annotated[
         Literal["bound", "cost", "neighbours"],
         "What the best has least of: its bound, its price for as long as it stays (or else for its bound), "
         "or the growth of any tenant's bound.",
@@ -107,12 +107,12 @@ class Rankings(VerbAnswer):
     elements."""
 
     items: tuple[Ranking | Unanswered, ...]
-    by: str
+    least: str
     standard: Standard
     model: dict[str, Any] | None = None
     unknown_names: tuple[str, ...] = ()
 
-    schema: ClassVar[str] = "place_rank/v3"
+    schema: ClassVar[str] = "place_rank/v4"
 
     def __len__(self) -> int:
         return len(answered(self.items))
@@ -151,7 +151,7 @@ class Rankings(VerbAnswer):
             f"{ranking.request} may go to none of {ranking.considered} nodes."
         ]
         if len(ranking.nodes):
-            title = f"{ranking.request}: {len(ranking)} of {ranking.considered} nodes, by {self.by}"
+            title = f"{ranking.request}: {len(ranking)} of {ranking.considered} nodes, least {self.least}"
             parts = [Table.of(ranking.nodes[:MOST_SHOWN], cells, title)]
         parts += [f"{n} ruled out: {because(why)}." for why, n in ranking.ruled_out.items()]
         return [*parts, ranking.promise]
@@ -185,7 +185,7 @@ def rank(
     items = each(
         requests, lambda one: _ranking(one, next(rows), fleet, question, promise), progress
     )
-    return Rankings(items, question.by, placement.standard, placement.label)
+    return Rankings(items, question.least, placement.standard, placement.label)
 
 
 def _ranking(
@@ -204,7 +204,7 @@ def _ranking(
     with np.errstate(invalid="ignore"):  # free and without a bound
         cost = fleet.prices * stays / SECONDS_PER_HOUR
     keys = {"bound": assessed.bound_seconds, "cost": cost, "neighbours": assessed.growth}
-    order = _ordered(assessed, keys[question.by])
+    order = _ordered(assessed, keys[question.least])
 
     def node(at: int) -> RankedNode:
         return RankedNode(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle._base.confidence import DEFAULT_CONFIDENCE
-from jostle._base.operation_names import answers_verbs
 from jostle._base.progress import Progress, no_progress
 from jostle._base.report import Glance
 from jostle.errors import UsageError
 from jostle.placement._placement import Placement
+from jostle.placement._placement_verbs import PlacementVerbs
 from jostle.placement._promise import CHOSEN, Promise, Standard
 from jostle.placement.devices._device_sets import (
     DEFAULT_MODES,
@@ -69,14 +69,9 @@ def place_devices(
     return DevicePlacement(Fleet.of(fleet), hardware, standard)
 
 
-@answers_verbs("placement")
-class DevicePlacement(Glance):
-    """What `place_devices` gives: the verbs of Placement, with the workloads and platforms of every answer
-    spelled out, and how each device is shared."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, verb: str) -> Callable[..., Any]: ...
+class DevicePlacement(PlacementVerbs, Glance):
+    """Answer the questions of Placement about accelerators, with the workloads and platforms of every answer
+    spelled out, and how each device is shared. `place_devices` makes it."""
 
     def __init__(self, fleet: Fleet, hardware: Hardware, standard: Standard) -> None:
         self.fleet, self.hardware, self.standard = fleet, hardware, standard

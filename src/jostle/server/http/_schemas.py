@@ -118,7 +118,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "/v1/bound": _COLOCATIONS | {"confidence": 0.95},
     "/v1/explain": _COLOCATIONS,
     "/v1/safe": _REQUESTS,
-    "/v1/rank": _REQUESTS | {"by": "cost", "top": 3},
+    "/v1/rank": _REQUESTS | {"least": "cost", "top": 3},
     "/v1/assign": _REQUESTS,
     "/v1/walltime": _REQUESTS,
     "/v1/at": {"items": [{"workload": "sort", "node": "east"}]},

@@ -62,13 +62,22 @@ class PutPlacement(Question):
     where: Stay
 
     @classmethod
-    def of(cls, id: str, request: Request | str, node: str, **rest: Any) -> PutPlacement:
-        """request: or text such as fft@1.5x. rest: ttl_seconds, require."""
+    def of(
+        cls,
+        id: str,
+        request: Request | str,
+        node: str,
+        *,
+        ttl_seconds: float | None = None,
+        require: Literal["slot", "safe", "nothing"] = "slot",
+    ) -> PutPlacement:
+        """request: or text such as fft@1.5x."""
         try:
             row = Request.of_text(request) if isinstance(request, str) else request
         except ValueError as error:
             raise UsageError(str(error)) from None
-        return cls.read({**request_row(row), "id": id, "node": node, **rest})
+        where = {"id": id, "node": node, "ttl_seconds": ttl_seconds, "require": require}
+        return cls.read(request_row(row) | where)
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> PutPlacement:

@@ -203,7 +203,7 @@ def _at_most(
     """Seconds on the node that was chosen, as `at` tells them where newcomers count. safe: see _limited."""
     nodes = [places.fleet.nodes[name] for name in safe]
     here = Placement(Fleet((nodes[0],)), _sure(places.sets(served, standard), request, nodes))
-    told = here.at([request]).items[0]
+    told: Any = here.at([request]).items[0]
     return told.bound_seconds if getattr(told, "over", "") == "future" else None
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jostle._base.operation_names import answers_verbs
-from jostle._base.progress import no_progress
 from jostle.data import Trace, Traces, is_level
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError, require_known
 from jostle.learn import Data
 from jostle.usage.limits._likeness import Unlikeness, unlikeness
+from jostle.usage.limits._limit_verbs import LimitVerbs
 from jostle.usage.limits._peak_order import limit_in_order, turns_on_order
 from jostle.usage.limits._rank_limits import (
     RankedLimit,
@@ -90,9 +89,8 @@ class Use:
         return self.values[self.times_seconds <= time_seconds * (1 + 1e-9)]
 
 
-@answers_verbs("forecasts")
 @dataclass(frozen=True, eq=False)
-class Peaks:
+class Peaks(LimitVerbs):
     """What recorded runs of one workload used of one resource, of which limits are made: `peaks.limit(
     confidence=0.95)`. live: the run asked about, where it goes on; None for a run to come.
 
@@ -194,10 +192,6 @@ class Peaks:
         if not known.any():
             raise BadData(f"the run has shown no {self.component} yet")
         return replace(self, live=Use(times[known], own[known], True, float(times[-1])))
-
-    def ask(self, verb: Any, items: Any, question: Any, progress: Any = no_progress) -> Any:
-        """What a verb about recorded runs answers."""
-        return verb(self, items, question, progress)
 
     def ranked(self, confidence: float) -> RankedLimit:
         """The limit that a run does not exceed over its whole life, or this one in what is left of it."""

@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from jostle._base.confidence import exact_confidence
-from jostle._base.operation_names import answers_verbs
-from jostle._base.progress import no_progress
 from jostle.data import is_level
 from jostle.errors import BadData, NotEnoughRuns, UsageError
 from jostle.usage.distributions._sum_of_workloads import Addend, draws_together, rows_side_by_side
 from jostle.usage.limits._likeness import Unlikeness
+from jostle.usage.limits._limit_verbs import LimitVerbs
 from jostle.usage.limits._peaks import Peaks, Use
 from jostle.usage.limits._rank_limits import (
     RankedLimit,
@@ -35,9 +33,8 @@ TIMES = 300  # of the common clock, at most: each the highest of what lies betwe
 MOST_MORE = 1000  # further residents
 
 
-@answers_verbs("forecasts")
 @dataclass(frozen=True, eq=False)
-class Residents:
+class Residents(LimitVerbs):
     """Residents of a node, whose sum `limit` is asked about: `Residents([a, b, b]).limit(confidence=0.95,
     over=64e9)`. residents: Peaks of the same component, the same one for several of a workload. slowdowns: of
     each, how many times slower it is beside the others; error: of their logs, a standard deviation. more:
@@ -75,10 +72,6 @@ class Residents:
     @property
     def _every(self) -> list[Peaks]:
         return [*self.residents, *([] if self.more is None else [self.more])]
-
-    def ask(self, verb: Any, items: Any, question: Any, progress: Any = no_progress) -> Any:
-        """What a verb about recorded runs answers."""
-        return verb(self, items, question, progress)
 
     def ranked(self, confidence: float) -> RankedLimit:
         """The limit of the sum at any time: estimated, with what few runs leave open."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.data import Dataset, Runs, from_table, solo_medians, summarise
+from jostle.data import Colocations, Dataset, Runs, from_table, solo_medians, summarise
 from jostle.errors import BadData, BadRows, UnknownName
 
 COLUMNS: dict[str, Any] = {
@@ -138,3 +138,14 @@ def test_what_was_told_comes_back(rows: list[tuple[float | None, str | None]]) -
     numbers = [np.nan if row[0] is None or np.isinf(row[0]) else row[0] for row in rows]
     np.testing.assert_array_equal(told["number"], numbers)
     assert told["label"].tolist() == [row[1] or "" for row in rows]
+
+
+@pytest.mark.parametrize("value", ["p0", 3.0, np.float64(3), np.array(3.0), b"p0"])
+@pytest.mark.parametrize("name", ["workload", "platform", "corunners", "runtime_seconds"])
+def test_one_value_is_no_column(name: str, value: Any) -> None:
+    columns: dict[str, Any] = {"workload": ["a"], "platform": ["p0"], "corunners": [[]]}
+    with pytest.raises(BadRows, match=f"column '{name}' is one (text|value): .*one entry per row"):
+        Runs.from_columns(**{**columns, "runtime_seconds": [1.0], name: value})
+    if name != "runtime_seconds":
+        with pytest.raises(BadRows, match=f"column '{name}' is one (text|value)"):
+            Colocations.from_columns(**(columns | {name: value}))
