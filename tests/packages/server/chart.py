@@ -5,6 +5,7 @@ python -m tests.packages.server.chart > deploy/kubernetes/jostle.yaml     the pl
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ def value_of(expression: str, given: dict[str, Any], piped: Any = None) -> Any:
     if values[0] == "regexFind":
         match = re.search(values[1], values[2])
         return match[0] if match else ""
+    if values[0] == "toJson":
+        return json.dumps(piped)
     (value,) = values
     return value
 
@@ -78,7 +81,7 @@ def rendered(kube_version: str = "v1.34.0", **changed: Any) -> dict[str, str]:
 
 def plain() -> str:
     """What stands in deploy/kubernetes/jostle.yaml."""
-    return HEAD + "---\n".join([NAMESPACE, *rendered().values()])
+    return HEAD + "---\n".join([NAMESPACE, *(one for one in rendered().values() if one.strip())])
 
 
 if __name__ == "__main__":

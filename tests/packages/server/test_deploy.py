@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
+import ssl
+import subprocess
+from base64 import b64decode
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from jostle.server.http._callers import read_keys
 from tests.packages.server.chart import CHART, DEPLOY, PLAIN, plain, rendered
 
 VERSIONS = tuple(f"v1.{minor}.0" for minor in range(29, 35))
@@ -17,6 +23,8 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"model": {"image": "model:1"}},
     {"state": {"secret": "db"}, "replicas": 2},
     {"scheduler": {"name": "other", "version": "v1.31.2"}},
+    {"metrics": {"namespace": "monitoring"}, "storageClass": "fast"},
+    {"tolerations": [{"key": "gpu", "operator": "Exists"}], "nodeSelector": {"zone": "a"}},
 )
 
 
@@ -54,7 +62,7 @@ def test_every_value_of_the_chart_is_used() -> None:
     known = {
         f"{name}.{inner}" if inner else name
         for name, value in values.items()
-        for inner in (value if isinstance(value, dict) else [""])
+        for inner in (value if isinstance(value, dict) and name not in used else [""])
     }
     assert used == known
 
@@ -186,6 +194,80 @@ def test_the_scheduler_can_read_its_configuration(version: str) -> None:
     mounts = {mount["mountPath"] for mount in box["volumeMounts"]}
     files = [extender["tlsConfig"][name] for name in ("caFile", "certFile", "keyFile")]
     assert {str(Path(file).parent) for file in files} <= mounts
+
+
+def test_a_monitor_gets_scheme_certificate_and_key_only_where_it_is_named() -> None:
+    assert not [name for kind, name in chart() if kind == "ServiceMonitor"]
+    there = chart(metrics={"namespace": "monitoring"})
+    (endpoint,) = there["ServiceMonitor", "jostle"]["spec"]["endpoints"]
+    service = there["Service", "jostle"]
+    selected = there["ServiceMonitor", "jostle"]["spec"]["selector"]["matchLabels"]
+    assert selected == service["metadata"]["labels"]
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    assert (endpoint["scheme"], endpoint["path"]) == ("https", "/metrics")
+    assert {"tlsConfig", "authorization"} <= set(endpoint)
+    sources = there["NetworkPolicy", "jostle"]["spec"]["ingress"][0]["from"]
+    labels = {"kubernetes.io/metadata.name": "monitoring"}
+    assert {"namespaceSelector": {"matchLabels": labels}} in sources
+
+
+def test_what_one_may_choose_of_pods_and_volumes_is_in_them() -> None:
+    tolerations = [{"key": "gpu", "operator": "Exists"}]
+    there = chart(tolerations=tolerations, storageClass="fast", resources={"limits": {"cpu": "2"}})
+    for (kind, _), one in there.items():
+        if kind == "Deployment":
+            pod = one["spec"]["template"]["spec"]
+            assert pod["tolerations"] == tolerations
+            assert all("requests" in box["resources"] for box in pod["containers"])
+        if kind == "PersistentVolumeClaim":
+            assert one["spec"]["storageClassName"] == "fast"
+    (box, _) = there["Deployment", "jostle"]["spec"]["template"]["spec"]["containers"]
+    assert box["resources"]["limits"] == {"cpu": "2"}
+
+
+def test_one_command_makes_secrets_with_which_both_sides_trust_each_other(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl here")
+    made = subprocess.run(
+        [CHART / "make-secrets", "jostle"], check=True, capture_output=True, text=True
+    )
+    secrets = {
+        name: one for (kind, name), one in documents(made.stdout).items() if kind == "Secret"
+    }
+    there = chart(metrics={"namespace": "monitoring"})
+    asked = set(
+        re.findall(
+            r"'(?:secretName|name)': '(jostle-(?:tls|keys|scheduler-tls|monitor))'", str(there)
+        )
+    )
+    assert asked == set(secrets)
+    for name, one in secrets.items():
+        (tmp_path / name).mkdir()
+        for key, value in one["data"].items():
+            (tmp_path / name / key).write_bytes(b64decode(value, validate=True))
+    callers = {one.name: one for one in read_keys(tmp_path / "jostle-keys" / "keys")}
+    assert callers["kube-scheduler"].key == "certificate"
+    assert callers["monitor"].key == (tmp_path / "jostle-monitor" / "key").read_text()
+    assert not callers["monitor"].may("write")
+    contexts = []
+    for name, purpose in (("jostle-tls", "CLIENT_AUTH"), ("jostle-scheduler-tls", "SERVER_AUTH")):
+        folder = tmp_path / name
+        context = ssl.create_default_context(ssl.Purpose[purpose], cafile=str(folder / "ca.crt"))
+        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        context.verify_mode = ssl.CERT_REQUIRED
+        contexts.append(context)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = contexts[0].wrap_bio(to_server, to_client, server_side=True)
+    client = contexts[1].wrap_bio(to_client, to_server, server_hostname="jostle.jostle.svc")
+    waiting = [client, server]
+    for _ in range(6):
+        for one in list(waiting):
+            with suppress(ssl.SSLWantReadError):
+                one.do_handshake()
+                waiting.remove(one)
+    assert not waiting
+    subject: Any = (server.getpeercert() or {})["subject"]
+    assert subject == ((("commonName", "kube-scheduler"),),)
 
 
 def test_nothing_may_be_changed_in_the_cluster() -> None:
