@@ -32,9 +32,8 @@ class AtQuestion:
 class End(Record):
     """Of one on a node. end_seconds: from now, if nobody comes. runtime_seconds, bound_seconds: from its
     start to its end, over what `over` says: a known `timeline` of who is there, or the `future`, with
-    newcomers as lately seen in the log. limit_seconds: what was promised to it, None where nothing was; one
-    that is kept over who is there is the bound where that is less, as later ones are let in only where it is
-    kept."""
+    newcomers as lately seen in the log. limit_seconds: what was promised to it, None where nothing was; in
+    a model of a log one that is kept is the bound, as later ones are let in for as long as it is kept."""
 
     name: str
     workload: str
@@ -113,7 +112,7 @@ class Ends(VerbAnswer):
         if any(one.over == "future" for one in listed):
             parts.append(
                 "What each takes in all is with newcomers as lately seen in the log; a limit that is kept "
-                "holds, as nobody is let in who breaks it."
+                "is the bound, as others are let in for as long as nobody breaks it."
             )
         return Report(self.to_document(), parts, notes=self.notes)
 

@@ -55,8 +55,9 @@ def ends_at(
     none. of: places of those who are asked about, of all by default.
 
     Its company until now is not known: what it has done by the time is as if these had been there. A model of
-    a log tells over whatever may come; but later ones are let in only where limits are kept, so a limit that
-    is kept over the timeline of those who are there bounds who has it.
+    a log tells over whatever may come; but later ones are let in for as long as limits are kept, however they
+    came in the log, so a limit that is kept over those who are there, or over the future, is the bound of who
+    has it.
     """
     if not people:
         return []
@@ -98,8 +99,10 @@ def ends_at(
     if len(limited):
         _, among = _bounded(model, here.take(asked_of[limited]), level[limited])
         most = limit[limited]
-        holds = (among.seconds <= most) & (bounds.seconds[limited] > most)
-        kept = replace(among.take(np.flatnonzero(holds)), seconds=most[holds])
+        over = np.flatnonzero(among.seconds > most)
+        least = among.put(over, bounds.take(limited[over]))
+        holds = least.seconds <= most
+        kept = replace(least.take(np.flatnonzero(holds)), seconds=most[holds])
         bounds = bounds.put(limited[holds], kept)
     return [
         (float(elapsed[seat[at]]), *map(_or_none, (out[seat[at]], told[n], bounds.seconds[n])),
