@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from jostle.data.read._runs_table import UNITS, ParquetImport
+from jostle.data.read._runs_table import ParquetImport
 from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import features_table
 from jostle.data.runs._schema import ARROW_ERRORS
-from jostle.data.tables.quantities import SECONDS, ColumnOfNumbers, numbers_in
+from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in, unit_in_name
 from jostle.errors import BadData, UsageError
 
 
@@ -69,13 +68,9 @@ def from_table(
 
 def _unit_of(name: str, column: Any) -> str:
     """The unit that a column's name ends in, or that its cells say. Raises UsageError."""
-    words = re.findall(r"[a-zµ]+", name.lower())
-    factor = SECONDS.get(words[-1]) if words else None
-    units = [
-        unit for unit, (multiplier, divisor) in UNITS.items() if multiplier / divisor == factor
-    ]
-    if units or column is None:
-        return (units or ["s"])[0]
+    unit = unit_in_name(name)
+    if unit is not None or column is None:
+        return unit or "s"
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         read = numbers_in(column.to_pylist())
         if isinstance(read, ColumnOfNumbers) and read.unit:

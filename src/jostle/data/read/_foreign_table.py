@@ -100,6 +100,7 @@ def read_csv(
     except (pa.ArrowException, OSError) as error:
         text = f"not a readable CSV file: {_first_line(error)}"
         raise UnreadableFile(text, where=where, fix="Its first line names columns.") from None
+    table = table.rename_columns([name.strip() for name in table.column_names])
     _require_distinct(table.column_names, where)
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     if lines == table.num_rows + 1 and not wrong:

@@ -15,21 +15,16 @@ import pyarrow.parquet
 from jostle.data.read._importer import importer_named, importer_names
 from jostle.data.runs._schema import ARROW_ERRORS
 from jostle.data.tables.lines import encoding_of
+from jostle.data.tables.quantities import unit_in_name
 from jostle.errors import JostleError, UnreadableFile, UsageError
 
 # The first name that fits, in this order; what no column fits is left for the user to say.
 _LIKE = {
     "workload": r"workload|job|program|task|app|benchmark|function|name",
     "platform": r"platform|host|node|machine|device|server|cluster|where",
-    "corunners": r"corunner|co_run|beside|neighbou?r|other|with|interfer|background",
+    "corunners": r"co[-_ ]?run|beside|neighbou?r|other|with|interfer|background",
     "runtime": r"runtime|wall|elapsed|duration|latency|seconds|time|_m?s$",
 }
-_UNITS = (
-    ("ns", r"nano|_ns$"),
-    ("us", r"micro|_us$"),
-    ("ms", r"milli|_ms$|msec"),
-    ("min", r"minut|_min$"),
-)
 _HEADER = 65_536
 _OF_JOBS = {"start", "end", "node", "job", "hostname", "complete", "state"}
 # Of the first bytes of what holds too little: what it is, and the command that prints enough.
@@ -168,8 +163,7 @@ def import_command(path: Path) -> str:
                 fits[key] = name
                 break
     runtime = fits.get("runtime", "")
-    unit = next((unit for unit, pattern in _UNITS if re.search(pattern, runtime, re.I)), None)
-    unit = unit or ("s" if re.search(r"sec|_s$", runtime, re.I) else "UNIT")
+    unit = unit_in_name(runtime) or "UNIT"
     words = ["jostle import", file, "--kind", "parquet" if delimiter is None else "csv"]
     words += [f"--{key} {shlex.quote(fits.get(key, 'COLUMN'))}" for key in ("workload", "runtime")]
     words += [f"--unit {unit}"]

@@ -21,6 +21,7 @@ _SPELLINGS = {
     86400.0: "d day days",
 }
 SECONDS = {name: factor for factor, names in _SPELLINGS.items() for name in names.split()}
+_UNITS_BY_FACTOR = {SECONDS[name]: name for name in ("s", "ms", "us", "ns", "min")}
 _POWERS = {letter: power for power, letter in enumerate("kmgtpe", 1)}
 NOTHING = frozenset(
     ("", *["-", "--", "n/a", "na", "nan", "nat", "none", "<none>", "null", "nil", "unknown"])
@@ -37,6 +38,12 @@ _CLOCK = re.compile(
 _PART = re.compile(rf"({_NUMBER})\s*([a-zA-Zµμ]+)")
 _SIZE = re.compile(rf"({_NUMBER})\s*([kmgtpe]?)(i?)(b|bytes?)?", re.IGNORECASE)
 _RATE = re.compile(r"(?:[A-Za-z]*/(?:s|sec|second)|[qrtfbi]ps|[A-Za-z]*ops|hz)", re.IGNORECASE)
+
+
+def unit_in_name(name: str) -> str | None:
+    """Read the unit of time that a name ends in, such as `ms` of "Runtime (ms)"; None without one."""
+    words = re.findall(r"[a-zµμ]+", name.lower())
+    return _UNITS_BY_FACTOR.get(SECONDS.get(words[-1], 0.0)) if words else None
 
 
 def is_nothing(cell: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -183,6 +184,12 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
          "--corunners neighbours"),
         ("start_time;program;seconds", "--workload program --runtime seconds --unit s --platform-name NAME "
          "--delimiter ';'"),
+        ("Job Name;Host;Neighbours;Runtime (ms);Comment", "--workload 'Job Name' --runtime 'Runtime (ms)' "
+         "--unit ms --platform Host --corunners Neighbours --delimiter ';'"),
+        (" Workload , Node ,Co-runners,Time [minutes]", "--workload Workload --runtime 'Time [minutes]' "
+         "--unit min --platform Node --corunners Co-runners"),
+        ('"Job","Co Runners","elapsed [µs]"', "--workload Job --runtime 'elapsed [µs]' --unit us "
+         "--platform-name NAME --corunners 'Co Runners'"),
         ("a,b", "--workload COLUMN --runtime COLUMN --unit UNIT --platform-name NAME"),
     ],
 )  # fmt: skip
@@ -193,6 +200,17 @@ def test_a_table_names_its_import(tmp_path: Path, header: str, command: str) -> 
     done = jostle("runs", path)
     assert done.exit_code == 2
     assert command in done.output
+
+
+def test_the_import_that_a_table_names_works_with_blanks_around_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text(" Workload , Host ,Co-runners,Time (ms)\na,h,,1\n a ,h,b;b,2\nb,h,,3\n")
+    words = shlex.split(import_command(path))[1:-1]
+    done = jostle(*words, tmp_path / "made")
+    assert done.exit_code == 0, done.output
+    runs = Dataset(tmp_path / "made").read()
+    assert runs.runtime_seconds.tolist() == [0.001, 0.002, 0.003]
+    assert runs.colocations.workload_names == ("a", "b")
 
 
 def test_a_log_names_its_import(tmp_path: Path) -> None:
