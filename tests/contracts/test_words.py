@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -61,3 +62,32 @@ def test_every_term_of_the_glossary_is_used() -> None:
     assert len(terms) >= 20
     everything = "\n".join(path.read_text("utf-8") for path in texts()).lower()
     assert not [term for term in terms if term.lower() not in everything]
+
+
+NO_VERBS = {
+    *("The", "A", "An", "All", "Each", "Every", "Those", "One", "Its", "Some"),
+    *("What", "Whether", "How", "Which", "Where", "Who", "When", "Why"),
+}
+BEGIN_WITH_VERBS = ("data", "collect")  # packages whose functions have been gone through
+NOT_FUNCTIONS = ("property", "cached_property", "contextmanager", "setter")
+
+
+def test_what_a_function_does_is_said_by_a_verb() -> None:
+    """Of the functions that return something, but for properties, which are things."""
+    wrong = []
+    paths = [p for name in BEGIN_WITH_VERBS for p in (ROOT / "src/jostle" / name).rglob("*.py")]
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            text = ast.get_docstring(node) or "None"
+            marks = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+            gives = node.returns is not None and ast.unparse(node.returns) not in (
+                "None",
+                "NoReturn",
+            )
+            if not gives or marks & set(NOT_FUNCTIONS):
+                continue
+            if text.split()[0] in NO_VERBS or text[0] in "({":
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text.splitlines()[0]}")
+    assert not wrong, "\n".join(wrong)

@@ -164,16 +164,16 @@ class Campaign:
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
 
     def platform(self, engine: str) -> str:
-        """The platform's name in a dataset: wasmtime-speed:intel-xeon-2.1ghz-2c."""
+        """Return the platform's name in a dataset: wasmtime-speed:intel-xeon-2.1ghz-2c."""
         return platform_name(engine, self.device_name)
 
     def window_id(self, planned: PlannedWindow, attempt: int) -> str:
-        """The same for the same window in every run of the campaign. attempt: from 0."""
+        """Return the same for the same window in every run of the campaign. attempt: from 0."""
         digest = hashlib.sha256(planned.key.encode()).hexdigest()[:12]
         return f"{self.identity}-{digest}-{attempt}"
 
     def plan(self) -> list[PlannedWindow]:
-        """All windows in order: each workload alone once, then everything else mixed."""
+        """Return all windows in order: each workload alone once, then everything else mixed."""
         alone = [
             PlannedWindow(engine, (member,), ordinal)
             for ordinal in range(self.solo_repeats)
@@ -208,7 +208,7 @@ class Campaign:
         return probe_workloads(self.stressors) if self.probes else ()
 
     def _beside_probes(self) -> list[PlannedWindow]:
-        """Each workload, and each stressor, beside each stressor."""
+        """Return each workload, and each stressor, beside each stressor."""
         stressors = self._stressors
         names = {one.name for one in stressors}
         pairs = [
@@ -226,7 +226,7 @@ class Campaign:
         ]
 
     def _sets(self) -> list[PlannedWindow]:
-        """The first of an endless sequence of random sets, so that asking for more only adds."""
+        """Return the first of an endless sequence of random sets, so that asking for more only adds."""
         draw = random.Random(f"jostle-sets/{_FORMAT}/{self.seed}")
         ordinals: Counter[tuple[str, tuple[str, ...]]] = Counter()
         sets = []

@@ -130,7 +130,7 @@ class Session:
                 self.taken_seconds.append(self.clock() - before)
 
     def summary(self) -> Summary:
-        """What was done so far."""
+        """Return what was done so far."""
         statuses = ("ok", "failed", "timeout", "contaminated")
         return Summary(
             dataset=str(self.storage.path),
@@ -169,7 +169,7 @@ class Session:
             self.broken[planned.engine, planned.members[0].name] = result.status
 
     def skipped(self, planned: PlannedWindow) -> WindowResult | None:
-        """Why a window need not be measured; None where it must be."""
+        """Return why a window need not be measured; None where it must be."""
         broken = {
             member.name: self.broken[planned.engine, member.name]
             for member in planned.members
@@ -189,7 +189,7 @@ class Session:
             self.given_up += 1
 
     def window_seconds(self, planned: PlannedWindow) -> float:
-        """The campaign's window, or longer where a repetition is known to be long."""
+        """Return the campaign's window, or longer where a repetition is known to be long."""
         share = math.ceil(len(planned.members) / len(self.campaign.core_numbers))
         longest = self.longest_seconds.get(planned.set_name, 0.0)
         for member in planned.members:

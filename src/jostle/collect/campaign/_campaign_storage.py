@@ -62,7 +62,7 @@ class Storage:
         return _journal(self.path, self.campaign.identity, clock)
 
     def history(self, plan: Iterable[PlannedWindow]) -> dict[str, tuple[str | None, int]]:
-        """{key of a window: (how it ended, None where it needs another try; contaminated tries)}."""
+        """Return {key of a window: (how it ended, None where it needs another try; contaminated tries)}."""
         statuses = _window_statuses(self.path, self.campaign.identity)
         history = {}
         for planned in plan:
@@ -75,7 +75,7 @@ class Storage:
         return history
 
     def rows(self, planned: PlannedWindow, attempt: int, result: WindowResult) -> list[Row]:
-        """One row per member of a window, as columns of a run."""
+        """Return one row per member of a window, as columns of a run."""
         window_id = self.campaign.window_id(planned, attempt)
         names = [member.name for member in planned.members]
         return [
@@ -160,7 +160,7 @@ class Storage:
 
 
 def platform_rows(campaign: Campaign) -> list[Row]:
-    """The features of the campaign's platforms, as found on this machine."""
+    """Return the features of the campaign's platforms, as found on this machine."""
     facts = machine_facts(campaign.core_numbers)
     return [
         {
@@ -200,7 +200,7 @@ def _journal(path: Path, campaign: str, clock: Callable[[], float]) -> Journal:
 
 
 def _runs(path: Path) -> Runs | None:
-    """All runs of the dataset; None before its first file."""
+    """Return all runs of the dataset; None before its first file."""
     from jostle.data import Dataset
 
     dataset = Dataset(path)
@@ -208,7 +208,7 @@ def _runs(path: Path) -> Runs | None:
 
 
 def _window_statuses(path: Path, campaign: str) -> dict[str, str]:
-    """{window_id: the worst status of its members} of a campaign."""
+    """Return {window_id: the worst status of its members} of a campaign."""
     runs = _runs(path)
     if runs is None:
         return {}

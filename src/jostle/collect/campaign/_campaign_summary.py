@@ -118,7 +118,7 @@ class Summary:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON document, schema measure/v1."""
+        """Return a JSON document, schema measure/v1."""
         return {"schema": "measure/v1", **asdict(self)}
 
 
@@ -141,7 +141,7 @@ class FleetSummary:
         return bool(self.campaigns) and all(one.finished for one in self.campaigns)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON document, schema measure-fleet/v1."""
+        """Return a JSON document, schema measure-fleet/v1."""
         return {"schema": "measure-fleet/v1", "finished": self.finished, **asdict(self)}
 
 

@@ -163,7 +163,7 @@ class _Fleet:
             kind.journal.flush()
 
     def summary(self, interrupted: bool) -> FleetSummary:
-        """What was done so far."""
+        """Return what was done so far."""
         return FleetSummary(
             tuple(kind.session.summary() for kind in self.kinds.values()),
             tuple(self.names),

@@ -132,7 +132,7 @@ def campaigns_with_journal(dataset: Path) -> list[str]:
 
 
 def _rows(path: Path) -> list[Row]:
-    """All rows of the complete lines; what a crash cut off at the end is the window in flight.
+    """Return all rows of the complete lines; what a crash cut off at the end is the window in flight.
 
     Raises UnreadableFile for any other line that is not the one that was written.
     """
@@ -157,8 +157,8 @@ def _rows(path: Path) -> list[Row]:
 
 
 def _window(text: bytes) -> list[Row]:
-    """The rows of a window's line. Raises ValueError, TypeError, KeyError, AttributeError, RecursionError
-    for what is none."""
+    """Return the rows of a window's line. Raises ValueError, TypeError, KeyError, AttributeError,
+    RecursionError for what is none."""
     rows = []
     for row in json.loads(text)["rows"]:
         row["measured_at"] = datetime.fromisoformat(row["measured_at"])

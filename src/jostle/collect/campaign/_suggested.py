@@ -19,8 +19,8 @@ COLUMNS = ("workload", "platform", "corunners")
 def suggested_settings(
     path: Path, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """(settings, remarks): the arguments of a Campaign of the table's runs that can be measured here, once
-    each and nothing else, and what cannot.
+    """Return (settings, remarks): the arguments of a Campaign of the table's runs that can be measured here,
+    once each and nothing else, and what cannot.
 
     path: a table with COLUMNS. settings: arguments of a Campaign, of which workloads, engines, cores and
     device limit what is measured. Raises UnreadableFile, BadData, UsageError where no row is of this machine.

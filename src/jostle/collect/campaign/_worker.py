@@ -57,7 +57,7 @@ class Order:
 
 
 def pack(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A campaign's settings as they travel: modules as bytes, command lines as words."""
+    """Return a campaign's settings as they travel: modules as bytes, command lines as words."""
     members = find_workloads(settings.get("workloads"))
     shipped = {one.name: one for one in shipped_workloads()}
     workloads = []
@@ -70,7 +70,7 @@ def pack(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe(packed: Packed, name: str) -> WorkerReport:
-    """The campaign as it is on this worker, and its platforms. name: the worker's."""
+    """Return the campaign as it is on this worker, and its platforms. name: the worker's."""
     campaign = _worker_of(packed, name).campaign
     # What the other side needs of files that it may not have.
     for member in campaign.members:
@@ -80,7 +80,7 @@ def describe(packed: Packed, name: str) -> WorkerReport:
 
 
 def measure_window(packed: Packed, name: str, order: Order) -> WindowResult:
-    """The window, measured here and now."""
+    """Return the window, measured here and now."""
     return _worker_of(packed, name).measure(order)
 
 
@@ -96,7 +96,7 @@ class _CampaignWorker:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="jostle-worker")
 
     def measure(self, order: Order) -> WindowResult:
-        """One window, while no one else measures on these cores."""
+        """Return one window, while no one else measures on these cores."""
         return self._thread.submit(self._measure, order).result()
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ def _campaign(packed: Packed, name: str) -> Campaign:
 
 
 def _unpacked(one: Workload, content: bytes | None) -> Workload:
-    """The workload with its module in a file of this machine, or its program found here."""
+    """Return the workload with its module in a file of this machine, or its program found here."""
     if content is None:
         local = command_workload([str(one.module), *one.arguments], one.name)
         return replace(one, module=local.module)
@@ -155,7 +155,8 @@ def _unpacked(one: Workload, content: bytes | None) -> Workload:
 
 
 def _modules() -> Path:
-    """The folder of modules in the temporary directory, which is everybody's: so it has to be the user's own.
+    """Return the folder of modules in the temporary directory, which is everybody's: so it has to be the
+    user's own.
 
     Raises NotPermitted.
     """

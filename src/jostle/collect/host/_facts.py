@@ -32,7 +32,7 @@ Device = Annotated[
 
 
 def usable_cores() -> tuple[int, ...]:
-    """The cores this process may run on. Raises NotPermitted off Linux."""
+    """Return the cores this process may run on. Raises NotPermitted off Linux."""
     try:
         return tuple(sorted(os.sched_getaffinity(0)))
     except AttributeError:
@@ -116,7 +116,7 @@ def platform_name(engine: str, device: str) -> str:
 
 
 def device_name(cores: tuple[int, ...]) -> str:
-    """A name from the CPU and its cores, without the host name: intel-xeon-2.1ghz-2c."""
+    """Return a name from the CPU and its cores, without the host name: intel-xeon-2.1ghz-2c."""
     cpu = _cpuinfo()
     model = cpu.get("model name") or cpu.get("Model") or platform.machine() or "unknown"
     model = re.sub(r"\((r|tm)\)|\bcpu\b|\bprocessor\b|\bwith\b.*|[0-9]+-core", " ", model.lower())
@@ -129,7 +129,7 @@ def device_name(cores: tuple[int, ...]) -> str:
 
 
 def _cpuinfo() -> dict[str, str]:
-    """The first processor's entry in /proc/cpuinfo, with what stands after all (on Arm boards)."""
+    """Return the first processor's entry in /proc/cpuinfo, with what stands after all (on Arm boards)."""
     facts: dict[str, str] = {}
     for line in (text_of("/proc/cpuinfo") or "").splitlines():
         key, colon, value = line.partition(":")

@@ -18,7 +18,7 @@ PRESSURE = {f"pressure_{what}_seconds": what for what in ("cpu", "memory", "io")
 
 
 def text_of(path: str | Path) -> str | None:
-    """The stripped text of a file; None where there is no such file or nothing in it."""
+    """Return the stripped text of a file; None where there is no such file or nothing in it."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().strip() or None
@@ -164,7 +164,7 @@ def throttled_seconds() -> float:
 
 
 def is_populated(folder: Path) -> bool:
-    """Whether the group says that it has processes, also such as are not seen from here."""
+    """Return whether the group says that it has processes, also such as are not seen from here."""
     return "populated 1" in (text_of(folder / "cgroup.events") or "").splitlines()
 
 

@@ -77,7 +77,7 @@ class PerfEvents:
 
 
 def available_counters() -> tuple[str, ...]:
-    """The events that this host counts for us."""
+    """Return the events that this host counts for us."""
     counters = PerfEvents(os.getpid())
     try:
         return counters.names

@@ -42,12 +42,12 @@ class Beats:
 
 
 def beat_times(message: Mapping[str, Any]) -> np.ndarray:
-    """(count + 1,) int64, in `time.monotonic_ns`."""
+    """Return (count + 1,) int64, in `time.monotonic_ns`."""
     return _numbers(message["times"]) + message["clock_offset_ns"]
 
 
 def beat_cpu_ns(message: Mapping[str, Any]) -> np.ndarray | None:
-    """(count + 1,) int64: CPU time that others than the slot used by then; None where nobody did."""
+    """Return (count + 1,) int64: CPU time that others than the slot used by then; None where nobody did."""
     return _numbers(message["cpu_ns"]) if message.get("cpu_ns") else None
 
 

@@ -68,7 +68,7 @@ SETTINGS = {
 
 
 def wasmtime_version() -> str:
-    """The version of the wasmtime package. Raises MissingExtra where it is not installed."""
+    """Return the version of the wasmtime package. Raises MissingExtra where it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -78,7 +78,7 @@ def wasmtime_version() -> str:
 
 
 def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
-    """A fresh engine of this setting; fuel: count executed instructions.
+    """Return a fresh engine of this setting; fuel: count executed instructions.
 
     Raises UnknownName, MissingExtra, and UsageError where this wasmtime does not offer the setting.
     """
@@ -101,7 +101,8 @@ def make_engine(name: str, *, fuel: bool = False) -> wasmtime.Engine:
 
 
 def silent_wasi(words: Sequence[str]) -> wasmtime.WasiConfig:
-    """A WASI program's surroundings: its words, no files, no environment; what it prints is thrown away."""
+    """Return a WASI program's surroundings: its words, no files, no environment; what it prints is thrown
+    away."""
     import wasmtime
 
     wasi = wasmtime.WasiConfig()
@@ -111,7 +112,7 @@ def silent_wasi(words: Sequence[str]) -> wasmtime.WasiConfig:
 
 
 def reason_of(error: Exception) -> str:
-    """The one line of a wasmtime error that says most: a trap's text stands after its backtrace."""
+    """Return the one line of a wasmtime error that says most: a trap's text stands after its backtrace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     traps = [line for line in lines if "wasm trap:" in line]
     return (traps or lines or [type(error).__name__])[0]
@@ -130,8 +131,8 @@ _MOST_TABLE_ELEMENTS = 10_000_000
 
 
 def limited_store(engine: wasmtime.Engine) -> Any:
-    """A store whose instances cannot grow beyond the limit: growing further is refused to the module, and
-    one that needs more from the start is not instantiated."""
+    """Return a store whose instances cannot grow beyond the limit: growing further is refused to the module,
+    and one that needs more from the start is not instantiated."""
     import wasmtime
 
     store = wasmtime.Store(engine)

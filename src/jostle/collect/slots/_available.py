@@ -27,12 +27,12 @@ _TIMEOUT_SECONDS = 60.0
 
 
 def available_engines() -> tuple[str, ...]:
-    """The engines that gave the right result here, wasmtime's usual settings first."""
+    """Return the engines that gave the right result here, wasmtime's usual settings first."""
     return tuple(name for name, _, reason in engine_table() if reason is None)
 
 
 def engine_table() -> list[tuple[str, str, str | None]]:
-    """(name, what it is, None or why it does not work here) of every engine; those of wasmtime do not
+    """Return (name, what it is, None or why it does not work here) of every engine; those of wasmtime do not
     where it is not installed."""
     try:
         wasmtime_version()
@@ -87,7 +87,7 @@ def _why_not(slot: Slot, setting: EngineSetting) -> str | None:
 
 
 def can_run(engine: str, workload: Workload) -> bool:
-    """Whether this engine runs workloads of this kind."""
+    """Return whether this engine runs workloads of this kind."""
     return workload.kind in engine_setting(engine).runs
 
 
@@ -104,7 +104,7 @@ def engines_for(engines: Iterable[str], members: Sequence[Workload]) -> list[str
 
 
 def repeats_per_beat(workload: Workload, engine: str) -> int:
-    """How much of a repetition one beat holds: all of it, or in an interpreter about a thirtieth.
+    """Return how much of a repetition one beat holds: all of it, or in an interpreter about a thirtieth.
 
     Beats of a few milliseconds at most can tell a quiet moment from a disturbed one.
     """

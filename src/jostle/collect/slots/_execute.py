@@ -145,7 +145,8 @@ class Executions:
                 os.close(file)
 
     def _reaped(self, child: int, queue: RunQueue) -> tuple[int, int, int]:
-        """(the child's status, what it waited and where that is not known); what it used is added up."""
+        """Return (the child's status, what it waited and where that is not known); what it used is added
+        up."""
         queue.end()
         before_ns = self.cpu_ns
         _kill_group(child)
@@ -355,5 +356,5 @@ def _kill_group(leader: int) -> None:
 
 
 def _told_to_stop() -> bool:
-    """Whether a line has come; it stays to be read."""
+    """Return whether a line has come; it stays to be read."""
     return bool(select.select([sys.stdin], [], [], 0)[0])

@@ -83,7 +83,7 @@ def follow(
 
 
 def _is_told_to_stop() -> bool:
-    """Whether a line has come; it is read away."""
+    """Return whether a line has come; it is read away."""
     if not select.select([sys.stdin], [], [], 0)[0]:
         return False
     sys.stdin.readline()

@@ -15,7 +15,7 @@ from jostle.collect.host._proc import threads_of
 
 
 def _read(path: str) -> tuple[int, int]:
-    """(nanoseconds on a core, nanoseconds in the queue). Raises OSError, ValueError, IndexError."""
+    """Return (nanoseconds on a core, nanoseconds in the queue). Raises OSError, ValueError, IndexError."""
     with open(path, encoding="ascii") as file:
         ran, waited, *_ = file.read().split()
     return int(ran), int(waited)
@@ -54,8 +54,8 @@ class RunQueue:
         return self._pause
 
     def seen_late_ns(self) -> int:
-        """How long this process waited to see the end, which was no time of the program's; 0 where it was
-        woken to look: nobody knows when the end came."""
+        """Return how long this process waited to see the end, which was no time of the program's; 0 where it
+        was woken to look: nobody knows when the end came."""
         if time.monotonic() - self._looked >= self._pause:
             return 0
         return own_wait_ns() - self._own_ns
@@ -67,7 +67,8 @@ class RunQueue:
             self._first = _read(f"/proc/{self._child}/schedstat")
 
     def total(self, cpu_ns: int) -> tuple[int, int]:
-        """(nanoseconds in the queue, CPU nanoseconds of what nobody looked at). cpu_ns: of all of it."""
+        """Return (nanoseconds in the queue, CPU nanoseconds of what nobody looked at). cpu_ns: of all of
+        it."""
         ran, waited = self._first or (0, self.before_ns)
         others = self._others.values()
         seen = ran + sum(one[0] for one in others)

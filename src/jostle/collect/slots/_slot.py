@@ -76,7 +76,7 @@ def _send(answers: TextIO, answer: dict[str, Any]) -> None:
 
 
 def _harness(harnesses: dict[str, Harness], message: dict[str, Any]) -> Harness:
-    """The harness for this engine and kind of workload, made when first asked for."""
+    """Return the harness for this engine and kind of workload, made when first asked for."""
     engine, kind = message["engine"], message["parts"][0]["kind"]
     key = engine if engine in ("native", "wasm3") else f"{engine}/{kind}"
     if key not in harnesses:

@@ -87,7 +87,7 @@ class LastWords:
         self._kept = b""
 
     def fileno(self) -> int:
-        """Where it comes from."""
+        """Return where it comes from."""
         return self._read
 
     def take(self) -> bytes:
@@ -110,7 +110,7 @@ class LastWords:
 
 
 def how_it_ended(code: int, words: bytes) -> str:
-    """A signal or an exit code, and the last lines of its last words on standard error."""
+    """Return a signal or an exit code, and the last lines of its last words on standard error."""
     end = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     lines = [" ".join(line.split()) for line in words.decode("utf-8", "replace").splitlines()]
     return f"{end}: {' | '.join([line for line in lines if line][-_LAST_LINES:])}".rstrip(": ")
@@ -122,8 +122,8 @@ def started(
     environment: Mapping[str, str] | None = None,
     last: Callable[[], None] = lambda: None,
 ) -> int:
-    """A child that becomes a program, and dies with this process. files: its input, output and errors. last:
-    called in it before it is the program; what is raised there is written to the errors."""
+    """Return a child that becomes a program, and dies with this process. files: its input, output and errors.
+    last: called in it before it is the program; what is raised there is written to the errors."""
     parent = os.getpid()
     child = os.fork()
     if child:
@@ -224,7 +224,7 @@ class Slot:
             ) from error
 
     def _others(self) -> list[int]:
-        """Its other threads, and the command it runs: all move with it."""
+        """Return its other threads, and the command it runs: all move with it."""
         threads = [folder.rpartition("/")[2] for folder in threads_of(self.pid)]
         started = (text_of(f"/proc/{self.pid}/task/{self.pid}/children") or "").split()
         return [int(one) for one in [*threads, *started] if int(one) != self.pid]
@@ -234,18 +234,18 @@ class Slot:
         return cpu_ns_of(self.pid)
 
     def ask(self, message: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:
-        """Its answer, {"failed": why} or {"timeout": True}; the process is started if need be."""
+        """Return its answer, {"failed": why} or {"timeout": True}; the process is started if need be."""
         _ = self.pid
         self.send(message)
         (answer,) = gather([self], time.monotonic() + timeout_seconds, lambda: False) or [{}]
         return answer
 
     def fileno(self) -> int:
-        """Where its answers come from."""
+        """Return where its answers come from."""
         return self._output
 
     def answer(self) -> dict[str, Any] | None:
-        """The answer, if all of it has come; {"failed": why} when the process has ended."""
+        """Return the answer, if all of it has come; {"failed": why} when the process has ended."""
         data = os.read(self.fileno(), 1 << 20)
         if not data:
             return {"failed": self._how_it_ended()}
@@ -257,7 +257,7 @@ class Slot:
         return self._message(line)
 
     def lines(self) -> list[dict[str, Any]]:
-        """All messages that have come whole; {"failed": why} when the process has ended."""
+        """Return all messages that have come whole; {"failed": why} when the process has ended."""
         data = os.read(self.fileno(), 1 << 20)
         if not data:
             return [{"failed": self._how_it_ended()}]
@@ -316,7 +316,7 @@ class Slot:
 def gather(
     slots: Sequence[Slot], deadline: float, stopped: Callable[[], bool]
 ) -> list[dict[str, Any]] | None:
-    """One answer from each slot: its message, {"failed": why}, or {"timeout": True}.
+    """Return one answer from each slot: its message, {"failed": why}, or {"timeout": True}.
 
     deadline: in `time.monotonic()`; slots that are silent then are killed. None when stopped() was true
     while waiting (asked ten times a second); the silent ones are killed then too.

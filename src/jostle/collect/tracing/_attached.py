@@ -35,7 +35,7 @@ def follow_running(
     cgroup: str | os.PathLike[str] | None = None,
     options: TraceOptions | None = None,
 ) -> Iterator[RunningSample]:
-    """The samples of what runs already, each when it is there, for `seconds` or until it ends.
+    """Yield the samples of what runs already, each when it is there, for `seconds` or until it ends.
 
     pid: a process, followed with all that it started. cgroup: a control group instead, its folder or its
     path below /sys/fs/cgroup (podman and docker name theirs after the container), with the groups in it; what
@@ -76,7 +76,7 @@ def trace_running(
     *,
     name: str | None = None,
 ) -> Traces:
-    """A trace of what runs already, as `follow_running` sees it, on the platform native:DEVICE.
+    """Return a trace of what runs already, as `follow_running` sees it, on the platform native:DEVICE.
 
     name: the workload's; by default that of the process or group. Interrupted, it gives what it has; what
     ended meanwhile has a run time, as long as it was seen.
@@ -134,7 +134,7 @@ def _group_of(pid: int | None, cgroup: str | os.PathLike[str] | None) -> Path | 
 def _looks(
     sampler: Sampler, pid: int | None, group: Path | None, options: TraceOptions
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    """(when, totals and levels) at the first look and after every interval."""
+    """Yield (when, totals and levels) at the first look and after every interval."""
     end = time.monotonic() + options.seconds
     while _goes_on(pid, group):
         yield (
@@ -148,8 +148,8 @@ def _looks(
 
 
 def _goes_on(pid: int | None, group: Path | None) -> bool:
-    """Whether the process is there and has not ended (one that nobody has waited for stays visible), or the
-    group has any."""
+    """Return whether the process is there and has not ended (one that nobody has waited for stays visible),
+    or the group has any."""
     if group is not None:
         return bool(_processes(group)) or is_populated(group)
     state = (text_of(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()[:1]
@@ -157,7 +157,7 @@ def _goes_on(pid: int | None, group: Path | None) -> bool:
 
 
 def _group(given: str | os.PathLike[str]) -> Path:
-    """The folder of a control group. Raises UnreadableFile."""
+    """Return the folder of a control group. Raises UnreadableFile."""
     text = os.fspath(given)
     places = [Path(text), *(root / text.lstrip("/") for root in _GROUPS)]
     for place in places:
@@ -171,7 +171,7 @@ def _group(given: str | os.PathLike[str]) -> Path:
 
 
 def _processes(group: Path | None) -> list[int]:
-    """The processes of the group and of all groups in it."""
+    """Return the processes of the group and of all groups in it."""
     processes: list[int] = []
     for folder, _, files in os.walk(group or ""):
         if "cgroup.procs" in files:

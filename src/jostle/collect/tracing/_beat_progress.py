@@ -48,7 +48,7 @@ class ProgramPhase:
 
 
 def phases_of(program: TracedProgram, longest_seconds: float) -> list[ProgramPhase]:
-    """The program in beats that are as fine as useful and fill no memory."""
+    """Return the program in beats that are as fine as useful and fill no memory."""
     room = CAPACITY * _SHORT_REPETITION_SECONDS / (4 * longest_seconds)
     finest = max(1, min(_FINEST, int(room)))
     phases = []
@@ -96,7 +96,7 @@ def _width(opcode: str) -> int:
 def progress_of(
     phases: Sequence[ProgramPhase], pieces: Sequence[dict[str, Any]]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """(n,) times in nanoseconds that rise, and by counter (n,) how much was done at each."""
+    """Return (n,) times in nanoseconds that rise, and by counter (n,) how much was done at each."""
     times, steps, passed = [], [], []
     for piece in pieces:
         beats = beat_times(piece)

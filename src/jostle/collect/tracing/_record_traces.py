@@ -110,7 +110,7 @@ def least_disturbed(
     attempts: int,
     on_attempt: Callable[[Assessment], None] | None,
 ) -> list[Trace]:
-    """The first attempt that was not disturbed, or the least disturbed of all."""
+    """Return the first attempt that was not disturbed, or the least disturbed of all."""
     disturbed: list[tuple[float, list[Trace]]] = []
     for attempt in range(attempts):
         traces, assessment = recording.record(attempt)

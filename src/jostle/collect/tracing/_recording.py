@@ -104,7 +104,7 @@ class Following:
     def _turns(
         self, placement: Sequence[Sequence[int]], interval_ns: int
     ) -> list[tuple[int, Sequence[int]]]:
-        """When members that share cores move, and where to."""
+        """Return when members that share cores move, and where to."""
         if len(placement) == 1:
             return []
         length_ns = max(_SHORTEST_TURN_NS, interval_ns)
@@ -225,7 +225,7 @@ class TracedWindow:
         start_ns: int,
         samples: Samples,
     ) -> Trace:
-        """The trace of one member from its beats and the samples of it."""
+        """Return the trace of one member from its beats and the samples of it."""
         times, done = progress_of(self.phases[place], answer["pieces"])
         end_ns = times[-1]
         # Samples end with the run; what is left of the last interval is a shorter one.

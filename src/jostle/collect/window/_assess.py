@@ -61,7 +61,7 @@ class WindowResult:
 
 
 def worst_status(statuses: Iterable[str]) -> str:
-    """The status of a window from its members'."""
+    """Return the status of a window from its members'."""
     present = set(statuses)
     return next(s for s in ("timeout", "failed", "contaminated", "ok") if s in present)
 
@@ -72,7 +72,7 @@ def failures(
     what: str,
     timeout_seconds: float,
 ) -> tuple[MemberResult, ...]:
-    """Who failed or hung, and for the others that they were not measured beside a full set."""
+    """Return who failed or hung, and for the others that they were not measured beside a full set."""
     results: dict[int, MemberResult] = {}
     for place, answer in enumerate(answers):
         if "failed" in answer:
@@ -242,7 +242,7 @@ def assessed(window: Window, observed: Observed, measured_at: datetime) -> Windo
 
 
 def _load(window: Window, observed: Observed) -> _Load:
-    """What members used of the cores, and what others did."""
+    """Return what members used of the cores, and what others did."""
     before, after, seconds = observed.before, observed.after, observed.seconds
     watched_seconds = (after.at_ns - before.at_ns) * 1e-9
     # CPU clocks were read a little off the interval's ends: scale to it.

@@ -18,7 +18,7 @@ _MOST_PHASES = 12
 
 @cache
 def balanced_groups(members: int, cores: int) -> tuple[tuple[int, ...], ...]:
-    """All ways to share cores evenly: for each the group of every member, groups by appearance.
+    """Return all ways to share cores evenly: for each the group of every member, groups by appearance.
 
     Group sizes differ by at most one.
     """
@@ -45,7 +45,7 @@ def balanced_groups(members: int, cores: int) -> tuple[tuple[int, ...], ...]:
 
 
 def phases(members: int, cores: tuple[int, ...], key: str) -> tuple[tuple[int, ...], ...]:
-    """One core per member for each phase of a window, the phases of equal length.
+    """Return one core per member for each phase of a window, the phases of equal length.
 
     key: what cores are dealt by, so that no core is favoured, yet the same window is placed the
     same again.

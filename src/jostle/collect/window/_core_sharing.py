@@ -37,8 +37,8 @@ def others_of(
 def lost_shares(
     cores: int, taken: float, used: np.ndarray, waited: np.ndarray, unseen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """((m,) share of what a member waited in the run queue that it waited for others who are no members, (m,)
-    seconds that it may have waited for each second of CPU time whose waiting is not known).
+    """Return ((m,) share of what a member waited in the run queue that it waited for others who are no
+    members, (m,) seconds that it may have waited for each second of CPU time whose waiting is not known).
 
     taken: how many cores others had in the mean. used, waited, unseen: (m,) threads of a member that ran,
     that were seen waiting, and that ran unseen, in the mean.
@@ -61,8 +61,8 @@ def lost_shares(
 
 
 def _counts(ready: Sequence[float]) -> np.ndarray:
-    """(n,) chances that 0, 1, … threads are ready. ready: of each member, in the mean: of several threads all
-    but the last are ready all the time."""
+    """Return (n,) chances that 0, 1, … threads are ready. ready: of each member, in the mean: of several
+    threads all but the last are ready all the time."""
     chances = np.ones(1)
     for one in ready:
         for before in range(math.ceil(one)):
@@ -80,7 +80,7 @@ def _rivals(cores: int, taken: float, ready: np.ndarray) -> float:
 
 
 def _rates(cores: int, ready: np.ndarray, rivals: float) -> np.ndarray:
-    """(m,) share of the time for which a member's thread that is ready runs."""
+    """Return (m,) share of the time for which a member's thread that is ready runs."""
     rates = []
     for place, own in enumerate(ready.tolist()):
         chances = _counts([*np.delete(ready, place).tolist(), max(own - 1, 0.0)])

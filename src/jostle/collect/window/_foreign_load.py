@@ -107,7 +107,7 @@ class Elapsed:
         return sum(max(0.0, self.busy(core) - slack) for core in cores)
 
     def outside(self, cores: Iterable[int]) -> list[int]:
-        """All cores that are online but these."""
+        """Return all cores that are online but these."""
         return sorted(set(self.after.cores) - set(cores))
 
     def pressure_ratio(self, what: str) -> float | None:
@@ -131,7 +131,7 @@ def foreign_to_jobs(
     used: Iterable[int],
     member_seconds: float,
 ) -> Foreign:
-    """Where members may wait: what was busy, less what they used.
+    """Return where members may wait: what was busy, less what they used.
 
     used: cores that have a member.
     member_seconds: CPU time of members, of all that they started, and of what runs them.
@@ -155,7 +155,7 @@ def foreign_to_kernels(
     delay_seconds: Sequence[float | None],
     entitled_cores: float | None,
 ) -> Foreign:
-    """Where every member always computes: what they did not get, and what was busy beside them.
+    """Return where every member always computes: what they did not get, and what was busy beside them.
 
     cpu_seconds, delay_seconds: of each member in this time; the latter in the run queue, None where not
     told.

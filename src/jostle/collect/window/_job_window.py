@@ -58,7 +58,7 @@ class JobRecord:
 
 
 def has_jobs(members: Sequence[Workload]) -> bool:
-    """Whether a window with these members is one of whole executions."""
+    """Return whether a window with these members is one of whole executions."""
     return any(member.kind == "command" for member in members)
 
 
@@ -128,7 +128,7 @@ class JobWindow:
         return JobRecord(answers, start_ns, stop_ns, np.maximum(used_ns, 0), elapsed)
 
     def _waited(self, start_ns: int) -> tuple[dict[int, dict[str, Any]], bool]:
-        """({slot: what it answered before anybody told it to stop, a failure}, whether time was up).
+        """Return ({slot: what it answered before anybody told it to stop, a failure}, whether time was up).
 
         Raises Stopped.
         """
@@ -208,8 +208,8 @@ def _others(
     group: Sequence[int],
     used: Sequence[float],
 ) -> list[Others]:
-    """Who had the cores of each of some members that share theirs. used: CPU seconds of every member, with
-    what runs it."""
+    """Return who had the cores of each of some members that share theirs. used: CPU seconds of every member,
+    with what runs it."""
     elapsed, seconds = record.elapsed, record.elapsed.seconds
     cores = window.cores if len(group) > 1 else [window.placement[0][group[0]]]
     own = np.array([used[place] for place in group])
@@ -233,7 +233,7 @@ def _numbers(answer: dict[str, Any], name: str, kind: str) -> np.ndarray:
 
 
 def _of_job(answer: dict[str, Any], others: Others, cores: int) -> _JobEstimate | None:
-    """(median of its executions, estimator, executions). cores: on which it may run."""
+    """Return (median of its executions, estimator, executions). cores: on which it may run."""
     lasted = (_numbers(answer, "ends", "<i8") - _numbers(answer, "starts", "<i8")) * 1e-9
     if not len(lasted):
         return None
@@ -261,7 +261,7 @@ def _of_kernel(
     cpu_seconds: float,
     shares: bool,
 ) -> _JobEstimate | None:
-    """The same of a kernel that repeats beside jobs: by its last beats."""
+    """Return the same of a kernel that repeats beside jobs: by its last beats."""
     first, *rest = (beat_times(piece) for piece in answer["pieces"])
     beats = np.concatenate([first, *(piece[1:] for piece in rest)])
     begin, end = int(beats[0]), int(beats[-1])

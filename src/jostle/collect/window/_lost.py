@@ -100,7 +100,7 @@ def cleaned_executions(
 
 
 def cleaned_part(seconds: float, lost_ratio: float) -> Cleaned:
-    """A time of which so much was lost, in the mean: of requests, of repetitions."""
+    """Return a time of which so much was lost, in the mean: of requests, of repetitions."""
     lost = min(max(lost_ratio, 0.0), _MOST_LOST_RATIO)
     clean = seconds * (1 - lost)
     return Cleaned(clean, seconds, lost, _LOST_ERROR_RATIO * lost / (1 - lost))

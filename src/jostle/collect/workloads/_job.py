@@ -75,7 +75,7 @@ def job_of(
     fresh_folder: bool = False,
     stdin: str | os.PathLike[str] | None = None,
 ) -> JobSettings:
-    """A job by what people say: expected is a file that holds what standard output must be.
+    """Return a job by what people say: expected is a file that holds what standard output must be.
 
     Raises UnreadableFile for a folder or file that is not there, UsageError for an impossible variable.
     """

@@ -87,7 +87,8 @@ USUAL = ("cache", "copy", "scatter", "stream")
 
 
 def probe_workloads(names: Sequence[str] = ()) -> tuple[Workload, ...]:
-    """The stressors of these names (with `probe-` or without), or the usual four. Raises UnknownName."""
+    """Return the stressors of these names (with `probe-` or without), or the usual four. Raises
+    UnknownName."""
     stressors = {name.removeprefix(PREFIX) for name in names} or set(USUAL)
     for name in sorted(stressors.difference(STRESSORS)):
         raise UnknownName("stressor", name, tuple(STRESSORS))

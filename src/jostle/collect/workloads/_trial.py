@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 30
 
 
 def named_files(workload: Workload) -> tuple[Path, ...]:
-    """The files below the folder where it runs that its words name, as they name them."""
+    """Return the files below the folder where it runs that its words name, as they name them."""
     job = workload.job or JobSettings()
     if workload.kind != "command" or job.has_own_folder:
         return ()
@@ -42,7 +42,7 @@ def named_files(workload: Workload) -> tuple[Path, ...]:
 
 
 def with_own_copies(workload: Workload) -> Workload:
-    """The same, in a folder of its own with copies of the files it names, where it changes them."""
+    """Return the same, in a folder of its own with copies of the files it names, where it changes them."""
     files = named_files(workload)
     job = workload.job or JobSettings()
     folder = job.directory or Path.cwd()

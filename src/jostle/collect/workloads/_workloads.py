@@ -58,7 +58,7 @@ class Workload:
             raise UsageError(f"{self.kind!r} is none of {', '.join(KINDS)}", where=self.name)
 
     def part(self) -> dict[str, Any]:
-        """What a slot must know to set it up."""
+        """Return what a slot must know to set it up."""
         return {
             "kind": self.kind,
             "module": str(self.module),
@@ -91,7 +91,7 @@ class Workload:
 
 
 def shipped_workloads() -> tuple[Workload, ...]:
-    """All workloads that come with Jostle, by name: every kernel in sizes s, m and l."""
+    """Return all workloads that come with Jostle, by name: every kernel in sizes s, m and l."""
     return tuple(
         Workload(
             f"{kernel}-{size}", KERNEL_FOLDER / f"{kernel}.wasm", argument, repeats, family, size
@@ -106,14 +106,14 @@ def shipped_workloads() -> tuple[Workload, ...]:
 
 
 def spelled(words: Sequence[str], most: int = 80) -> str:
-    """A name of a command line, with - for what cannot be in one."""
+    """Return a name of a command line, with - for what cannot be in one."""
     return re.sub(r"[^\w.=]+", "-", " ".join(words))[:most].strip("-")
 
 
 def command_workload(
     words: Sequence[str], name: str | None = None, job: JobSettings | None = None
 ) -> Workload:
-    """A command line as a workload; its words are not seen by a shell.
+    """Return a command line as a workload; its words are not seen by a shell.
 
     name: by default the program's and what follows, with - for what cannot be in a name. job: where it
     runs, on what, and what it must print (`job_of`). Raises UsageError for no words, UnreadableFile for a
@@ -141,7 +141,7 @@ def command_workload(
 def module_workload(
     path: str | Path, arguments: Sequence[str] = (), name: str | None = None
 ) -> Workload:
-    """A user's WebAssembly module as a workload, as what it exports says.
+    """Return a user's WebAssembly module as a workload, as what it exports says.
 
     One that exports `setup` and `run` is a kernel; arguments: setup's, and how often run repeats
     (0 and 1 where not given). One that exports `_start` is a WASI program. Raises UnreadableFile,
@@ -171,7 +171,7 @@ def module_workload(
 
 
 def find_workloads(wanted: Iterable[str | Workload] | None) -> tuple[Workload, ...]:
-    """The workloads of these names or shell patterns (`chase-*`), sorted by name; None means all.
+    """Return the workloads of these names or shell patterns (`chase-*`), sorted by name; None means all.
 
     The path of a .wasm file, with arguments after it, is a module of the user's. Workload objects
     pass through. Raises UnknownName where nothing fits, UsageError where two

@@ -67,7 +67,7 @@ def from_table(
 
 
 def _unit_of(name: str, column: Any) -> str:
-    """The unit that a column's name ends in, or that its cells say. Raises UsageError."""
+    """Return the unit that a column's name ends in, or that its cells say. Raises UsageError."""
     unit = unit_in_name(name)
     if unit is not None or column is None:
         return unit or "s"
@@ -79,7 +79,7 @@ def _unit_of(name: str, column: Any) -> str:
 
 
 def arrow_of(table: Any) -> pa.Table:
-    """An Arrow table of anything with columns. Raises BadData, UsageError."""
+    """Return an Arrow table of anything with columns. Raises BadData, UsageError."""
     if isinstance(table, pa.Table):
         return table
     try:

@@ -72,7 +72,7 @@ class Gauges:
         return [pod for pod, gpus in sorted(pods) if gpus & place and pod not in known]
 
     def alone(self, pod: tuple[str, str]) -> list[dict[str, float]]:
-        """What it makes of its GPUs in windows in which no other pod is on them."""
+        """Return what it makes of its GPUs in windows in which no other pod is on them."""
         return [
             self.levels(number, frozenset(pods[pod]))
             for number, pods in self.there.items()
@@ -80,7 +80,7 @@ class Gauges:
         ]
 
     def levels(self, number: int, place: frozenset[str]) -> dict[str, float]:
-        """{feature: mean over the readings of these GPUs in a window}."""
+        """Return {feature: mean over the readings of these GPUs in a window}."""
         total: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for gpu in place:
             for feature, (value, n) in self.level.get((number, gpu), {}).items():
@@ -90,8 +90,8 @@ class Gauges:
 
 
 def pod_of(labels: dict[str, str], *, of_exporter: bool = False) -> tuple[str, str] | None:
-    """(namespace, name). Prometheus calls labels that its target has too `exported_…`: `pod` is then the
-    exporter's own, as it is where an exporter tells of no pod."""
+    """Return (namespace, name). Prometheus calls labels that its target has too `exported_…`: `pod` is then
+    the exporter's own, as it is where an exporter tells of no pod."""
     if labels.get("exported_pod"):
         return labels.get("exported_namespace", ""), labels["exported_pod"]
     pod = labels.get("pod") or labels.get("pod_name") or ""

@@ -40,7 +40,7 @@ class ForeignTable:
         require_known("column", names, self.table.column_names, where=self.where)
 
     def row_name(self, row: int) -> str:
-        """Where a row of the table stands in the file."""
+        """Return where a row of the table stands in the file."""
         return f"{self.unit} {self.numbers[row]}"
 
 
@@ -64,14 +64,14 @@ def delimiter_of(line: str) -> str:
 
 
 def first_line(content: bytes) -> str:
-    """The first line of a table that holds something, without its mark of byte order."""
+    """Return the first line of a table that holds something, without its mark of byte order."""
     return content.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
 
 
 def read_csv(
     content: bytes, where: str, texts: Sequence[str] = (), delimiter: str = ","
 ) -> ForeignTable:
-    """The columns in `texts` are text; the types of others are inferred from all rows.
+    """Return the columns in `texts` are text; the types of others are inferred from all rows.
 
     Raises UnreadableFile or BadData.
     """
@@ -139,7 +139,7 @@ def _located(table: pa.Table, content: bytes, where: str, delimiter: str) -> For
 
 
 def _odd_line(content: bytes) -> int | None:
-    """The first line with an odd number of quotes, if there is one."""
+    """Return the first line with an odd number of quotes, if there is one."""
     lines = enumerate(content.split(b"\n"), start=1)
     return next((number for number, line in lines if line.count(b'"') % 2), None)
 

@@ -99,9 +99,9 @@ _SIGNS = (
 
 
 def kind_of(path: str, options: Collection[str] = ()) -> str:
-    """The importer that a file asks for by its first bytes. options: names of those that are given: of kinds
-    that take such files the one that has them. Raises UnreadableFile for no file, an empty one, and one that
-    holds too little, UsageError where nothing tells."""
+    """Return the importer that a file asks for by its first bytes. options: names of those that are given: of
+    kinds that take such files the one that has them. Raises UnreadableFile for no file, an empty one, and one
+    that holds too little, UsageError where nothing tells."""
     if path.startswith(("http://", "https://")):
         return "prometheus"
     head = b"PERFETTO" if path.endswith((".pftrace", ".perfetto-trace")) else _head(path)
@@ -125,7 +125,7 @@ def kind_of(path: str, options: Collection[str] = ()) -> str:
 
 
 def _head(path: str) -> bytes:
-    """The first bytes, unpacked, in UTF-8, without blank lines and comments. Raises UnreadableFile."""
+    """Return the first bytes, unpacked, in UTF-8, without blank lines and comments. Raises UnreadableFile."""
     try:
         with open(path, "rb") as raw:
             head = raw.read(_HEADER)
@@ -178,7 +178,7 @@ def import_command(path: Path) -> str:
 
 
 def _header(path: Path) -> tuple[list[str], str | None]:
-    """(the names of the columns, what parts them; None of a Parquet file)."""
+    """Return (the names of the columns, what parts them; None of a Parquet file)."""
     try:
         with path.open("rb") as file:
             start = file.read(_HEADER)

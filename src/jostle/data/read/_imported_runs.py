@@ -65,7 +65,7 @@ class Imported:
 def rejected_rows(
     foreign: ForeignTable, bad: Sequence[tuple[int, str]], may_reject: bool
 ) -> pa.Table | None:
-    """One row for each bad row of the table: its number, all reasons, and its cells as text.
+    """Return one row for each bad row of the table: its number, all reasons, and its cells as text.
 
     None where none is bad. Raises BadRows that names them unless they may be rejected.
     """

@@ -24,10 +24,10 @@ class Importer(Protocol):
 
 
 def importer_names() -> tuple[str, ...]:
-    """The names of all importers that are installed, sorted; none is loaded for it."""
+    """Return the names of all importers that are installed, sorted; none is loaded for it."""
     return names_of(GROUP)
 
 
 def importer_named(name: str) -> type:
-    """The class of an importer. Raises UnknownName, UsageError where it cannot be loaded."""
+    """Return the class of an importer. Raises UnknownName, UsageError where it cannot be loaded."""
     return load(GROUP, name)

@@ -92,7 +92,7 @@ class JobColumns:
         return next((r for r in rules if all(c.lower() in known for c in r.columns)), rules[0])
 
     def of(self, cells: dict[str, Any]) -> dict[str, Any]:
-        """{role: (n,) text}."""
+        """Return {role: (n,) text}."""
         return {
             role: rule.names(cells, self.where, empty="")
             for role, rule in self.rules.items()
@@ -120,7 +120,8 @@ class JobColumns:
         return bad & ~passed
 
     def spans(self, column: Any, starts: Any, ends: Any) -> np.ndarray:
-        """(n,) microseconds. The unit of plain numbers is the source's, or what fits start and end best."""
+        """Return (n,) microseconds. The unit of plain numbers is the source's, or what fits start and end
+        best."""
 
         def read(cell: str | None) -> tuple[float, bool]:
             if cell is None or is_nothing(cell):
@@ -159,7 +160,7 @@ class JobColumns:
     def outcomes(
         self, named: dict[str, Any], cells: dict[str, Any], end: np.ndarray, told: dict[str, int]
     ) -> np.ndarray:
-        """(n,). Numbers other than 0 in a column of states are asked about. Raises BadData."""
+        """Return (n,). Numbers other than 0 in a column of states are asked about. Raises BadData."""
         if "state" not in named:
             return np.where(end == NO_TIME, RUNNING, OK)
         column = self.rules["state"].columns[0].lower()
@@ -193,7 +194,7 @@ class JobColumns:
         return np.where(empty.astype(bool) & (end == NO_TIME), RUNNING, codes)
 
     def sizes(self, key: str, column: Any, n: int, cells: dict[str, Any]) -> np.ndarray:
-        """(n,) bytes, NaN where not known. Of Slurm a task's peak counts for each task, and a CPU's
+        """Return (n,) bytes, NaN where not known. Of Slurm a task's peak counts for each task, and a CPU's
         limit for each."""
         if column is None:
             return np.full(n, np.nan)

@@ -172,7 +172,7 @@ class ImportedLog:
             self._last = str(batch.id[place].as_py()), int(good.sum()) - 1
 
     def _with_steps(self, batch: JobBatch) -> tuple[np.ndarray, np.ndarray]:
-        """(peak, outcome) of the jobs with those of their steps, which stand below them."""
+        """Return (peak, outcome) of the jobs with those of their steps, which stand below them."""
         n, outcome = len(batch.start), batch.outcome.copy()
         peak = np.full(n, np.nan) if batch.peak is None else batch.peak.copy()
         steps = batch.bad.get("they are steps of jobs", np.zeros(n, bool))
@@ -245,7 +245,7 @@ class ImportedLog:
         return np.array(values, np.int32)[encoded.indices.to_numpy()]
 
     def runs(self) -> Runs:
-        """All of them in memory. Raises BadData where no job is a run."""
+        """Return all of them in memory. Raises BadData where no job is a run."""
         return Runs.concatenate([Runs(table) for table in self._tables(MadeOfLog())])
 
     def write(self, path: str | os.PathLike[str]) -> tuple[MadeOfLog, list[Path]]:
@@ -355,8 +355,8 @@ class ImportedLog:
     def _beside_unknown(
         self, stays: Stays, stays_of: list[list[int]], is_open: np.ndarray
     ) -> np.ndarray | None:
-        """(n,) which stays others may have been beside whose times are not known; None where none was. Where
-        nothing says until when, it counts as twice the longest time that a job of the name took."""
+        """Return (n,) which stays others may have been beside whose times are not known; None where none was.
+        Where nothing says until when, it counts as twice the longest time that a job of the name took."""
         if self.is_partial:
             return np.ones(len(stays.node), bool)
         if not self._lost:
@@ -378,7 +378,7 @@ class ImportedLog:
         return unknown
 
     def _read_covariates(self, made: MadeOfLog) -> dict[str, Any]:
-        """(n,) numbers or text by name, of all jobs."""
+        """Return (n,) numbers or text by name, of all jobs."""
         read: dict[str, Any] = {}
         for name in self._texts[0] if self._texts else ():
             texts = pa.chunked_array(
@@ -426,8 +426,8 @@ def _plain(column: Any) -> Any:
 
 
 def _last_of_each(campaign: str, ids: Any, start: np.ndarray) -> np.ndarray:
-    """(n,) bool: the last row of each run_id, which knows most of the job. Those that start in the same
-    second are looked at together, some at a time, as text that all differs takes much memory."""
+    """Return (n,) bool: the last row of each run_id, which knows most of the job. Those that start in the
+    same second are looked at together, some at a time, as text that all differs takes much memory."""
     last, second = np.zeros(len(start), bool), start // 1_000_000
     parts = 1 + len(start) // _IDS_AT_ONCE
     for part in range(parts):
@@ -440,7 +440,7 @@ def _last_of_each(campaign: str, ids: Any, start: np.ndarray) -> np.ndarray:
 
 
 def _nodes(lists: list[str]) -> tuple[list[str], list[list[int]], np.ndarray]:
-    """(names of nodes, of each list the codes of its nodes, of each whether it cannot be read)."""
+    """Return (names of nodes, of each list the codes of its nodes, of each whether it cannot be read)."""
     names: dict[str, int] = {}
     stays, odd = [], np.zeros(len(lists), bool)
     for place, text in enumerate(lists):

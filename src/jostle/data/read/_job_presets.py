@@ -183,7 +183,7 @@ DIED = {
 
 
 def preset_for(names: Collection[str]) -> str:
-    """The source whose columns these are, by names in any case; `jobs` where none is known."""
+    """Return the source whose columns these are, by names in any case; `jobs` where none is known."""
     lower = {name.lower() for name in names}
     fits = [name for name, one in PRESETS.items() if one.needs and one.needs <= lower]
     return fits[0] if fits else "jobs"

@@ -69,7 +69,8 @@ class JobArrays:
 
 
 def run_ids(campaign: str, ids: Any, start: np.ndarray) -> Any:
-    """(n,) text: the cluster, the job's number, and the second of its start: a number may come again."""
+    """Return (n,) text: the cluster, the job's number, and the second of its start: a number may come
+    again."""
     return pc.binary_join_element_wise(
         campaign, ids, pa.array(start // 1_000_000).cast(pa.string()), ":"
     )

@@ -39,7 +39,7 @@ _DEVICE_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 
 
 def sniff(head: bytes, path: Path) -> bool:
-    """Whether it is JSON, and not the lines that `perf stat -j` writes."""
+    """Return whether it is JSON, and not the lines that `perf stat -j` writes."""
     text = text_of(head)
     return text[:1] in ("{", "[") and '"counter-value"' not in text
 
@@ -136,7 +136,7 @@ class _Events:
             self._task(category, event)
 
     def _whole(self, begin: dict[str, Any], end: dict[str, Any]) -> dict[str, Any]:
-        """One event of where it begins and where it ends."""
+        """Return one event of where it begins and where it ends."""
         (first, _), (last, _) = _seconds(begin, self.where), _seconds(end, self.where)
         return begin | {"ph": "X", "dur": 1e6 * (last - first)}
 
@@ -206,7 +206,7 @@ def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: st
 
 
 def _seconds(event: dict[str, Any], where: str) -> tuple[float, float]:
-    """(start, duration) of an event."""
+    """Return (start, duration) of an event."""
     try:
         return float(event["ts"]) * 1e-6, float(event.get("dur", 0.0)) * 1e-6
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -219,7 +219,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _arguments(event: dict[str, Any]) -> dict[str, Any]:
-    """What an event says of itself; nothing where that is no object."""
+    """Return what an event says of itself; nothing where that is no object."""
     args = event.get("args")
     return args if isinstance(args, dict) else {}
 
@@ -236,13 +236,13 @@ def _volume(sides: Any) -> int | None:
 
 
 def _hardware(entry: dict[str, Any], where: str) -> Gpu | None:
-    """The device; None where neither the entry nor the table of devices says. Raises BadData for numbers
-    that no device has."""
+    """Return the device; None where neither the entry nor the table of devices says. Raises BadData for
+    numbers that no device has."""
     label = str(entry.get("name") or "")
     named = known_gpu(str(entry.get("name", "")))
 
     def number(*names: str) -> int:
-        """The first of these that is there; 0 where none is a number."""
+        """Return the first of these that is there; 0 where none is a number."""
         return next((n for name in names if (n := _whole(entry.get(name)))), 0)
 
     pes, warp = number("numSms"), number("warpSize") or 32
@@ -313,7 +313,7 @@ class _Json:
         self.at += 1
 
     def _peek(self) -> str:
-        """The next mark that is no space or comma; empty at the end."""
+        """Return the next mark that is no space or comma; empty at the end."""
         while True:
             match = _SPACE.match(self.text, self.at)
             self.at = match.end() if match else self.at
@@ -402,7 +402,8 @@ class TensorSizes:
         self.starts.append(start_seconds)
 
     def of(self, profile: Profile) -> Profile:
-        """The profile with the needs of kernels whose operators say the sizes of tensors, and a note."""
+        """Return the profile with the needs of kernels whose operators say the sizes of tensors, and a
+        note."""
         if not self.sizes:
             return profile
         operators, place = np.unique(np.array(self.operators), return_inverse=True)
@@ -446,7 +447,7 @@ def tensor_bytes(arguments: Mapping[str, Any]) -> float:
 
 
 def _elements(shape: Any, steps: Any) -> float:
-    """How many of a tensor lie in memory: along a stride of 0 one is read again and again."""
+    """Return how many of a tensor lie in memory: along a stride of 0 one is read again and again."""
     if not isinstance(shape, list) or not shape:
         return 0.0
     if not all(type(side) is int and 0 <= side < 1 << 48 for side in shape):

@@ -122,8 +122,8 @@ class KubernetesImport(JobsImport):
 
 
 def _lives(pod: dict[str, Any], counted: Sequence[str]) -> list[Row]:
-    """The pod itself, and when earlier lives of its containers were there without it. counted: containers
-    that count, by name."""
+    """Return the pod itself, and when earlier lives of its containers were there without it. counted:
+    containers that count, by name."""
     about, status = pod["metadata"], pod.get("status") or {}
     labels = about.get("labels") or {}
     texts = labels | (about.get("annotations") or {})
@@ -178,8 +178,8 @@ def _lives(pod: dict[str, Any], counted: Sequence[str]) -> list[Row]:
 def _main(
     names: Sequence[str], counted: Sequence[str], texts: Mapping[str, str], called: Sequence[str]
 ) -> frozenset[str]:
-    """The containers that tell a pod's time: those that are named, the default one, the one that is called
-    like owner or app, and else all that are no sidecars."""
+    """Return the containers that tell a pod's time: those that are named, the default one, the one that is
+    called like owner or app, and else all that are no sidecars."""
     told = [*(name for name in names if name in counted)]
     told = told or [texts[key] for key in _MAIN if texts.get(key) in names][:1]
     told = told or [name for name in names if name in called][:1]

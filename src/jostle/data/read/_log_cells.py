@@ -21,8 +21,8 @@ _MOST_NODES = 100_000
 def in_one_pass(
     starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], took: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(start, end, whether they are not as far apart as the job took, whether another pass would do as well)
-    of n jobs. starts, ends: in the first and the second pass of an hour that the clock has twice, as
+    """Return (start, end, whether they are not as far apart as the job took, whether another pass would do as
+    well) of n jobs. starts, ends: in the first and the second pass of an hour that the clock has twice, as
     `times_of` gives them. took: microseconds, NaN where it is not known."""
     is_both = (starts[0] != NO_TIME) & (ends[0] != NO_TIME)
     is_known = is_both & np.isfinite(took)
@@ -44,7 +44,8 @@ def in_one_pass(
 
 
 def nodes_of(text: str) -> tuple[str, ...]:
-    """The nodes of a list such as `rack[1-2]n[01-03,07],gpu1`; () where it is none. Raises ValueError."""
+    """Return the nodes of a list such as `rack[1-2]n[01-03,07],gpu1`; () where it is none. Raises
+    ValueError."""
     names: list[str] = []
     text = re.sub(r"/\d+(\*\d+)?(?=[+,\s:]|$)|\b\d+\*", "", text)  # slots of PBS and LSF
     for part in re.split(r"[,+\s](?![^\[]*\])|:(?=[A-Za-z])", text.replace("None assigned", "")):
@@ -92,7 +93,8 @@ class WorkloadRule:
             raise UsageError(f"the rule {rule!r} of workloads names no column")
 
     def names(self, cells: Mapping[str, Any], where: str, empty: str = "no name") -> Any:
-        """(n,) text. cells: columns by name, in any case. empty: of blank cells. Raises UnknownName."""
+        """Return (n,) text. cells: columns by name, in any case. empty: of blank cells. Raises
+        UnknownName."""
         known = {name.lower(): column for name, column in cells.items()}
         pieces: list[Any] = []
         for (literal, field, *_), pattern in zip(self._parts, self._patterns, strict=True):
@@ -125,7 +127,7 @@ class WorkloadRule:
 
 
 def by_value(column: Any, read: Callable[[str | None], Any]) -> list[Any]:
-    """What `read` gives of each cell, asked once for each value."""
+    """Return what `read` gives of each cell, asked once for each value."""
     encoded = pc.dictionary_encode(column)
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()

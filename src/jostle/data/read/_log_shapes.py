@@ -27,7 +27,8 @@ _DEPTH = 4
 
 
 def shaped(text: str, where: str) -> tuple[str, Columns] | None:
-    """(what it is, columns of text by name) of a log that is no table with a header; None of one that may be.
+    """Return (what it is, columns of text by name) of a log that is no table with a header; None of one that
+    may be.
 
     Raises UnreadableFile, BadData.
     """
@@ -53,7 +54,7 @@ def shaped(text: str, where: str) -> tuple[str, Columns] | None:
 
 
 def documents(text: str, where: str) -> list[Any]:
-    """What JSON documents, one after the other, hold. Raises UnreadableFile."""
+    """Return what JSON documents, one after the other, hold. Raises UnreadableFile."""
     decoder, at, found = json.JSONDecoder(), 0, []
     text = text.lstrip("\ufeff")
     try:

@@ -104,7 +104,7 @@ class LogStream:
         return "skip"
 
     def _header(self, head: bytes) -> tuple[list[str], str, int]:
-        """(names, what parts them, lines above them). Raises UnreadableFile."""
+        """Return (names, what parts them, lines above them). Raises UnreadableFile."""
         lines = head.decode("utf-8-sig", "replace").splitlines() or [""]
         known = [
             sum(cell.strip(' "').lower() in self.words for cell in line.split(_delimiter(line)))
@@ -128,7 +128,7 @@ def _delimiter(line: str) -> str:
 
 
 def _is_no_table(head: bytes) -> bool:
-    """Whether a log begins as none that has a delimiter and a header does."""
+    """Return whether a log begins as none that has a delimiter and a header does."""
     lines = [line for line in head.splitlines()[:20] if line.strip()]
     first = lines[0].lstrip(b"\xef\xbb\xbf \t") if lines else b""
     dashes = any(set(line.strip()) <= set(b"- ") and b"--" in line for line in lines[1:])

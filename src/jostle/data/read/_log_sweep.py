@@ -42,7 +42,8 @@ class Company:
 
 
 def companies(stays: Stays, *, entries: int = MOST_ENTRIES) -> Iterator[Company]:
-    """The company of every stay that is a run, a slice at a time; none of one that has too much of it."""
+    """Yield the company of every stay that is a run, a slice at a time; none of one that has too much of
+    it."""
     if not len(stays.node):
         return
     order = np.lexsort((stays.start, stays.node))
@@ -128,7 +129,7 @@ def _slice(swept: _Sorted, first: int, last: int, entries: int) -> Company | Non
 
 
 def _pairs(swept: _Sorted, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """(a, b): a in the slice and a run, b on its node at the same time."""
+    """Return (a, b): a in the slice and a run, b on its node at the same time."""
     before = np.arange(np.searchsorted(swept.latest, swept.from_key[first], "right"), first)
     before = before[swept.to_key[before] > swept.from_key[first]]
     after = np.searchsorted(swept.from_key, swept.latest[last - 1], "left")
@@ -152,7 +153,8 @@ def _counted(number: np.ndarray) -> np.ndarray:
 
 
 def _same_as_before(stay: np.ndarray, sizes: np.ndarray, workload: np.ndarray) -> np.ndarray:
-    """(m,) bool: a stretch with the company of the one before it, of which one has left as its like came."""
+    """Return (m,) bool: a stretch with the company of the one before it, of which one has left as its like
+    came."""
     ends = np.cumsum(sizes)
     possible = (np.diff(stay, prepend=-1) == 0) & (np.diff(sizes, prepend=-1) == 0)
     at = np.flatnonzero(possible)

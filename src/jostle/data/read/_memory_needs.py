@@ -49,8 +49,8 @@ class _Launch:
 
 
 def with_memory_counters(profile: Profile, path: Path) -> Profile:
-    """The profile with the bandwidth need of kernels by name, the median of their launches; a note says of
-    how many kernels. A name without template and parameters stands for all of it.
+    """Return the profile with the bandwidth need of kernels by name, the median of their launches; a note
+    says of how many kernels. A name without template and parameters stands for all of it.
 
     Raises UnreadableFile for a file without such counters, BadRows for a line that cannot be read."""
     launches = _launches(path)
@@ -99,7 +99,7 @@ def peak_bandwidth(profile: Profile) -> float:
 
 
 def pes_in_use(profile: Profile) -> np.ndarray:
-    """(n,) PEs that a kernel fills by its blocks, all where its launch shape is not known."""
+    """Return (n,) PEs that a kernel fills by its blocks, all where its launch shape is not known."""
     columns = ("device", "blocks", "threads_per_block", "occupancy_ratio")
     device, blocks, threads, occupancy = (profile.column(c).astype(float) for c in columns)
     pes = np.ones(len(device))
@@ -115,13 +115,13 @@ def pes_in_use(profile: Profile) -> np.ndarray:
 
 
 def _base(name: str) -> str:
-    """A kernel's name without its return type, template and parameters, and what compilers hang on."""
+    """Return a kernel's name without its return type, template and parameters, and what compilers hang on."""
     plain = re.split(r"[<(]", name.replace("(anonymous namespace)", "anonymous"))[0].strip()
     return plain.split()[-1] if plain else name
 
 
 def _launches(path: Path) -> dict[str, list[_Launch]]:
-    """{kernel: what was counted of it}; a table has a row for each counter, or a column for each."""
+    """Return {kernel: what was counted of it}; a table has a row for each counter, or a column for each."""
     rows, where = csv_lines(path), str(path)
     launches: dict[tuple[str, str], _Launch] = {}
     columns = next((row for _, row in rows if {*map(plain, row)} & {*_KERNEL}), [])

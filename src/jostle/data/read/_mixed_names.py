@@ -24,7 +24,7 @@ _MOST = 1_000_000  # runs that are looked at
 def groups_apart(
     name: np.ndarray, company: np.ndarray, seconds: np.ndarray, seed: int = 0
 ) -> list[int]:
-    """The names that look like several programs. name, company: (n,) codes, no company of two names;
+    """Return the names that look like several programs. name, company: (n,) codes, no company of two names;
     seconds: (n,) positive."""
     sample = slice(None, None, -(-len(name) // _MOST) or 1)
     name, company, seconds = name[sample], company[sample], seconds[sample]
@@ -74,8 +74,8 @@ def _counts(
 
 
 def _log_chance(outside: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """(k,) log of a bound on the chance that of fair coins so few fall inside: the largest term of the sum
-    times that of the geometric series that its terms stay under."""
+    """Return (k,) log of a bound on the chance that of fair coins so few fall inside: the largest term of the
+    sum times that of the geometric series that its terms stay under."""
     many, few = outside + inside, inside
     log_factorial = np.vectorize(lambda n: math.lgamma(n + 1), otypes=[float])
     ways = log_factorial(many) - log_factorial(few) - log_factorial(outside)

@@ -35,7 +35,7 @@ _KNOWN = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_GPU")
 
 
 def sniff(head: bytes, path: Path) -> bool:
-    """Whether it is a SQLite database, or what nsys stats prints."""
+    """Return whether it is a SQLite database, or what nsys stats prints."""
     return head.startswith(_MAGIC) or is_stats(head)
 
 
@@ -149,7 +149,7 @@ def _read(base: sqlite3.Connection, where: str, recording: RecordedRun) -> Profi
 
 
 def _marks(base: sqlite3.Connection, tables: _Tables, mark: str) -> tuple[float, ...]:
-    """When NVTX ranges began whose text begins so."""
+    """Return when NVTX ranges began whose text begins so."""
     columns = tables.get("NVTX_EVENTS", set())
     if not {"start", "end", "text"} <= columns:
         return ()
@@ -180,7 +180,7 @@ def _add_kernels(builder: TaskBuilder, base: sqlite3.Connection, tables: _Tables
 
 
 def _add_copies(builder: TaskBuilder, base: sqlite3.Connection, tables: _Tables) -> int:
-    """How many were left out."""
+    """Return how many were left out."""
     skipped = 0
     for row in _rows(base, tables, _COPY, ("bytes", "copyKind", "srcKind", "dstKind")):
         kind = _COPY_KINDS.get(row["copyKind"])
@@ -215,7 +215,7 @@ _GPU = (
 def _rows(
     base: sqlite3.Connection, tables: _Tables, table: str, columns: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table that may be absent, with None for columns that are."""
+    """Yield the rows of a table that may be absent, with None for columns that are."""
     if table not in tables:
         return
     event = () if table == "TARGET_INFO_GPU" else ("start", "end", "deviceId", "streamId")
@@ -236,7 +236,7 @@ def _rows(
 
 
 def _is_whole(value: bytes | float, column: str) -> bool:
-    """Whether it is a number as this column has them: bandwidths and times may have fractions."""
+    """Return whether it is a number as this column has them: bandwidths and times may have fractions."""
     if isinstance(value, bytes) or not math.isfinite(value):
         return False
     return column in _FRACTIONS or float(value).is_integer()

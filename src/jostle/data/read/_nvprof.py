@@ -34,13 +34,13 @@ _PINNED = {"Pinned": True, "Pageable": False}
 
 
 def sniff(head: bytes, path: Path) -> bool:
-    """Whether it begins with nvprof's own lines, or has its columns."""
+    """Return whether it begins with nvprof's own lines, or has its columns."""
     text = text_of(head)
     return text.startswith("==") or ('"Start"' in text and "Duration" in text)
 
 
 def is_stats(head: bytes) -> bool:
-    """Whether there is a line with columns that only nsys stats writes."""
+    """Return whether there is a line with columns that only nsys stats writes."""
     return any(
         ("CorrId" in line and "Duration (" in line) or "Total Time (ns)" in line
         for line in text_of(head).splitlines()
@@ -97,13 +97,13 @@ def read_gpu_trace(path: Path, recording: RecordedRun, tool: str) -> Profile:
 
 
 def _header(row: list[str]) -> tuple[list[str], dict[str, str]]:
-    """(columns, unit of each by its plain name, where it stands behind it)."""
+    """Return (columns, unit of each by its plain name, where it stands behind it)."""
     parts = [(m[1], m[2]) if (m := _HEADED.fullmatch(c.strip())) else (c.strip(), "") for c in row]
     return [column for column, _ in parts], {plain(column): unit for column, unit in parts if unit}
 
 
 def _task(line: Line, label: str, scale: Mapping[str, float]) -> tuple[str | None, dict[str, Any]]:
-    """(kind, further columns); None for a copy that does not touch the device's link or memory."""
+    """Return (kind, further columns); None for a copy that does not touch the device's link or memory."""
     size = {"bytes": line.whole("size", "bytes", scale=scale)} if label.startswith("[") else {}
     if "memcpy" in label and label.startswith("["):
         kind = COPIES.get(plain(label).removeprefix("cudamemcpy").removeprefix("unified"))

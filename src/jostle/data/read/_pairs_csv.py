@@ -102,7 +102,8 @@ class PairsImport:
 
     @understands("file")
     def read(self) -> Imported:
-        """Each distinct solo value of a workload becomes a run alone; both sides of a pair get one window.
+        """Return each distinct solo value of a workload becomes a run alone; both sides of a pair get one
+        window.
 
         Raises UnreadableFile, UnknownName for a missing column or dataset, and BadRows naming the
         lines of bad rows unless drop_bad sets them aside.
@@ -204,7 +205,7 @@ def runs_of(
 
 
 def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[str, Any]]]:
-    """(line, row) of the rows wanted."""
+    """Return (line, row) of the rows wanted."""
     rows = list(zip(foreign.numbers.tolist(), foreign.table.to_pylist(), strict=True))
     if dataset is None:
         return rows
@@ -217,8 +218,8 @@ def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[
 def _row(
     row: dict[str, Any], place: str, separator: str, slowdowns: str
 ) -> tuple[Measurement | None, Measurement] | None:
-    """(alone, where that is known, beside), or None where nothing was measured. Raises ValueError with the
-    reason."""
+    """Return (alone, where that is known, beside), or None where nothing was measured. Raises ValueError with
+    the reason."""
     every = {name: row.get(name) for name in (*REQUIRED, *OPTIONAL)}
     text = {name: "" if cell is None else str(cell).strip() for name, cell in every.items()}
     text["slowdown"] = _as_ratio(text["slowdown"], slowdowns)
@@ -251,7 +252,7 @@ def _row(
 
 
 def _seconds(text: dict[str, str], unit: str, rate: bool) -> tuple[float, float] | None:
-    """(seconds alone, 0.0 where not known, seconds beside), or None where nothing was measured. Raises
+    """Return (seconds alone, 0.0 where not known, seconds beside), or None where nothing was measured. Raises
     ValueError."""
     values = {name: _number(text[name], name) for name in ("solo", "corun", "slowdown")}
     if any(text[name] and not values[name] for name in values):  # a zero
@@ -280,7 +281,7 @@ def _of_unit(value: float, unit: str, rate: bool) -> float:
 
 
 def _as_ratio(cell: str, slowdowns: str) -> str:
-    """A slowdown as a ratio: 1.32x, 132% and +32% say what they are. Raises ValueError."""
+    """Return a slowdown as a ratio: 1.32x, 132% and +32% say what they are. Raises ValueError."""
     text = cell.strip().rstrip("xX×").strip()
     if not text:
         return ""
@@ -297,7 +298,7 @@ def _several(cell: str, separator: str, most: int) -> list[str]:
 
 
 def _number(cell: str, name: str) -> float:
-    """A value that is not negative; 0.0 where the cell is empty. Raises ValueError."""
+    """Return a value that is not negative; 0.0 where the cell is empty. Raises ValueError."""
     if not cell:
         return 0.0
     try:
@@ -310,7 +311,7 @@ def _number(cell: str, name: str) -> float:
 
 
 def _is_rate(unit: str) -> bool:
-    """Whether a unit is one of throughput. Raises ValueError for a unit that is neither."""
+    """Return whether a unit is one of throughput. Raises ValueError for a unit that is neither."""
     if unit in UNITS or unit.lower() in SECONDS:
         return False
     if not is_rate(unit.removeprefix("1")):

@@ -40,7 +40,7 @@ _USUAL = {
 
 
 def in_rows(content: bytes, where: str, options: Any) -> ForeignTable:
-    """The table with columns platform, target, corunner and values. options: a PairsImport. Raises
+    """Return the table with columns platform, target, corunner and values. options: a PairsImport. Raises
     UnreadableFile, BadData, UnknownName."""
     foreign = _read(content, where)
     table = foreign.table
@@ -90,7 +90,7 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _read(content: bytes, where: str) -> ForeignTable:
-    """All cells as text, of CSV or of lines of JSON."""
+    """Return all cells as text, of CSV or of lines of JSON."""
     if content.lstrip()[:1] in b"[{" and content.strip():
         rows = json_or_lines(text_of(content, where), where)
         rows = rows if isinstance(rows, list) else [rows]
@@ -107,7 +107,7 @@ def _read(content: bytes, where: str) -> ForeignTable:
 
 
 def _side(table: pa.Table, mark: str) -> dict[str, str]:
-    """{column of ours: theirs} of one side; empty where it names no workload."""
+    """Return {column of ours: theirs} of one side; empty where it names no workload."""
     found = {
         ours: usual + mark
         for ours, names in _WIDE.items()
@@ -120,7 +120,7 @@ def _side(table: pa.Table, mark: str) -> dict[str, str]:
 def _both_sides(
     table: pa.Table, numbers: np.ndarray, sides: tuple[str, str]
 ) -> tuple[pa.Table, np.ndarray]:
-    """A row for each side; what stands twice, as from a and from b, counts once."""
+    """Return a row for each side; what stands twice, as from a and from b, counts once."""
     rows: dict[tuple[Any, ...], int] = {}
     one, two = (_side(table, mark) for mark in sides)
     for number, row in zip(numbers.tolist(), table.to_pylist(), strict=True):

@@ -50,7 +50,7 @@ class PerfLine:
 
 
 def sniff(head: bytes, path: Path) -> bool:
-    """Whether its first line is one of `perf stat -I`, with commas or JSON."""
+    """Return whether its first line is one of `perf stat -I`, with commas or JSON."""
     first = next((s for s in map(str.strip, text_of(head).splitlines()) if s and s[0] != "#"), "")
     try:
         _line(first, ",")
@@ -60,7 +60,7 @@ def sniff(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
-    """One run, lines or JSON. separator: what perf was given with -x.
+    """Return one run, lines or JSON. separator: what perf was given with -x.
 
     Output by core (`-A`, `--per-core`, `--per-socket`) or cgroup gives a trace for each, in their order.
     Raises UnreadableFile, BadData naming the line that cannot be read, or without a platform.
@@ -79,7 +79,7 @@ def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
 
 
 def lines_of(path: Path, separator: str) -> list[PerfLine]:
-    """All that was counted. Raises UnreadableFile, BadData."""
+    """Return all that was counted. Raises UnreadableFile, BadData."""
     where = str(path)
     if not separator:
         raise BadData("the separator is empty", where=where, fix="Give what perf had after -x.")
@@ -106,8 +106,8 @@ def trace_of(
     several: Collection[str] = (),
     number: int = 0,
 ) -> Trace:
-    """One run. several: counters of events that were counted with several modifiers. number: of its core.
-    Raises BadData."""
+    """Return one run. several: counters of events that were counted with several modifiers. number: of its
+    core. Raises BadData."""
     if not recording.platform:
         raise BadData("it does not say where it was counted", where=where, fix="Name the platform.")
     times = np.array(sorted({line.seconds for line in lines}))
@@ -203,7 +203,7 @@ def _line(text: str, separator: str) -> PerfLine:
 
 
 def _is_metric_alone(text: str, separator: str) -> bool:
-    """Whether it holds nothing but a metric: no count, unit or event before it."""
+    """Return whether it holds nothing but a metric: no count, unit or event before it."""
     if text.startswith("{"):
         try:
             event = json.loads(text)

@@ -28,8 +28,8 @@ def workload_of(metadata: Mapping[str, Any], texts: Mapping[str, str]) -> str | 
 
 
 def owner_of(metadata: Mapping[str, Any], texts: Mapping[str, str]) -> str | None:
-    """The Deployment or CronJob behind its ReplicaSet or Job, and what else made it, without what is drawn or
-    counted for each of its runs; without an owner what its name was generated from."""
+    """Return the Deployment or CronJob behind its ReplicaSet or Job, and what else made it, without what is
+    drawn or counted for each of its runs; without an owner what its name was generated from."""
     kind, name = maker_of(metadata)
     template = texts.get("pod-template-hash")
     if template and name.endswith(f"-{template}"):
@@ -39,7 +39,7 @@ def owner_of(metadata: Mapping[str, Any], texts: Mapping[str, str]) -> str | Non
 
 
 def maker_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """(kind, name) of its controller, else of its first owner; empty of a pod that nothing made."""
+    """Return (kind, name) of its controller, else of its first owner; empty of a pod that nothing made."""
     owners = [one for one in metadata.get("ownerReferences") or [] if isinstance(one, Mapping)]
     owners.sort(key=lambda one: not one.get("controller"))
     first = owners[0] if owners else {}
@@ -62,7 +62,7 @@ def owner_by_name(pod: str) -> str:
 
 
 def platform_of_node(metadata: Mapping[str, Any]) -> str:
-    """Its label jostle/platform, else its type of machine, else its name."""
+    """Return its label jostle/platform, else its type of machine, else its name."""
     labels = metadata.get("labels") or {}
     kind = labels.get(f"{PREFIX}platform") or labels.get("node.kubernetes.io/instance-type")
     return str(kind or metadata.get("name") or "")

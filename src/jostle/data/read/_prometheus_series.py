@@ -87,7 +87,8 @@ def _posted(url: str, words: Mapping[str, Any], token: str | None) -> Any:
 
 
 def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[Series]:
-    """The series of several answers; parts of one in several answers are put together. Raises BadData."""
+    """Return the series of several answers; parts of one in several answers are put together. Raises
+    BadData."""
     points: dict[tuple[str, tuple[tuple[str, str], ...]], list[np.ndarray]] = {}
     for matrix in matrices:
         for name, labels, pairs in matrix:

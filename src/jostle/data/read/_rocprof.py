@@ -24,13 +24,13 @@ _VECTOR_REGISTERS = (("archvgpr", "vgprcount"), ("accumvgpr", "accumvgprcount"))
 
 
 def sniff(head: bytes, path: Path) -> bool:
-    """Whether the first line has a column that only rocprof writes."""
+    """Return whether the first line has a column that only rocprof writes."""
     first = text_of(head).split("\n", 1)[0].lower().replace("-", "_")
     return any(column in first for column in ("kernel_name", "kernelname", "start_timestamp"))
 
 
 def read(path: Path, recording: RecordedRun) -> Profile:
-    """The device of all rows is by default what sysinfo.csv in the same folder says.
+    """Return the device of all rows is by default what sysinfo.csv in the same folder says.
 
     Raises UnreadableFile for a file without times, BadRows for a row that cannot be read.
     """
@@ -69,7 +69,7 @@ class RocmAgents:
 
     @classmethod
     def beside(cls, path: Path) -> RocmAgents:
-        """Those of NAME_agent_info.csv. Raises UnreadableFile for one that cannot be read."""
+        """Return those of NAME_agent_info.csv. Raises UnreadableFile for one that cannot be read."""
         ending = next((one for one in (_KERNELS, _COPY_FILE) if path.name.endswith(one)), None)
         there = path.with_name(path.name.removesuffix(ending or "") + _AGENTS)
         return cls(_agents(there) if ending and there.is_file() else {}, {})
@@ -159,7 +159,7 @@ def _stream(line: Line) -> int | None:
 
 
 def _shape(line: Line) -> tuple[int | None, int | None]:
-    """(blocks, threads per block)"""
+    """Return (blocks, threads per block)"""
     items, threads = line.whole("gridsize", "grd"), line.whole("workgroupsize", "wgr")
     if items and threads:
         return -(-items // threads), threads
@@ -172,7 +172,7 @@ def _shape(line: Line) -> tuple[int | None, int | None]:
 
 
 def _sysinfo(path: Path) -> Gpu | None:
-    """The hardware row of a rocprof folder; what it lacks comes from the table of devices.
+    """Return the hardware row of a rocprof folder; what it lacks comes from the table of devices.
 
     Raises BadData for a device that cannot be.
     """

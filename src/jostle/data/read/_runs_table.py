@@ -204,7 +204,7 @@ class _Table(ABC):
     def _mapped(
         self, foreign: ForeignTable, content: str
     ) -> tuple[pa.Table, list[tuple[int, str]]]:
-        """(table with the columns of runs/v1, (row, reason) of cells that could not be read).
+        """Return (table with the columns of runs/v1, (row, reason) of cells that could not be read).
 
         content: a hash of the file, from which run_ids are made.
         """
@@ -314,7 +314,7 @@ def _names(column: Any) -> pa.Array:
 
 
 def _repeats(column: Any) -> bool:
-    """Whether a column called run_id holds none: most of its values stand there several times."""
+    """Return whether a column called run_id holds none: most of its values stand there several times."""
     texts = column.to_pylist()
     return 2 * len(set(texts)) < len(texts)
 
@@ -348,8 +348,8 @@ def _outcomes(table: pa.Table, columns: dict[str, Any], free: list[str]) -> None
 
 
 def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> pa.Array:
-    """A sorted list of names for each row, from all columns that hold co-runners; words such as none, null or
-    - say that there was nobody, unless a workload is called so."""
+    """Return a sorted list of names for each row, from all columns that hold co-runners; words such as none,
+    null or - say that there was nobody, unless a workload is called so."""
 
     def is_one(name: str) -> bool:
         return not is_nobody(name) or name in workloads or not name
@@ -374,8 +374,8 @@ def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> p
 def _seconds(
     column: Any, multiplier: float, divisor: float
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells). Durations say
-    their unit themselves."""
+    """Return ((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells).
+    Durations say their unit themselves."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return pc.divide(pc.multiply(column.cast(pa.float64()), multiplier), divisor), []
     cells = [None if cell is None else str(cell) for cell in column.to_pylist()]
@@ -395,7 +395,7 @@ def _seconds(
 
 
 def _times(column: Any) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """((n,) times, without a zone in UTC; (row, reason) of unreadable cells)."""
+    """Return ((n,) times, without a zone in UTC; (row, reason) of unreadable cells)."""
     moments, _, unread = times_of(column, "UTC")
     bad = [
         (int(row), f"measured_at {column[int(row)].as_py()!r} is not a valid time")

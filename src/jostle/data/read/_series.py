@@ -22,7 +22,8 @@ _TOTALS = ("_total", "_count", "_sum", "_bucket")
 
 
 def usual_kind(name: str) -> Kind:
-    """What a name says: a running total by the endings that Prometheus's conventions give it, or a level."""
+    """Return what a name says: a running total by the endings that Prometheus's conventions give it, or a
+    level."""
     return "total" if name.endswith(_TOTALS) else "level"
 
 
@@ -45,8 +46,8 @@ class Series:
         return float(np.median(np.diff(self.times_seconds))) if len(self.times_seconds) > 1 else 0.0
 
     def restarts(self, where: str | None = None) -> int:
-        """How often a total began anew. Raises BadData for one that goes down too often to be a total, and
-        for counts below 0."""
+        """Return how often a total began anew. Raises BadData for one that goes down too often to be a total,
+        and for counts below 0."""
         if self.kind != "level" and np.any(self.values < 0):
             raise BadData(
                 f"{self.name} is below 0, which no count is",
@@ -67,8 +68,8 @@ class Series:
         return down
 
     def over(self, edges: np.ndarray) -> np.ndarray:
-        """(m,) of the m intervals between m + 1 edges: what was counted, or the level at the end; NaN where
-        that is not known."""
+        """Return (m,) of the m intervals between m + 1 edges: what was counted, or the level at the end; NaN
+        where that is not known."""
         known = np.isfinite(self.values)
         if self.kind == "level":
             return self._levels(edges)
@@ -91,7 +92,7 @@ class Series:
         return np.where(inside & (np.diff(dark) <= slack), np.diff(total), np.nan)
 
     def _levels(self, edges: np.ndarray) -> np.ndarray:
-        """The last reading until each edge but the first, as long as it is fresh."""
+        """Return the last reading until each edge but the first, as long as it is fresh."""
         times = self.times_seconds
         slack = 1e-6 * self.step_seconds + 2 * np.spacing(np.abs(edges).max())
         last = np.searchsorted(times, edges[1:] + slack, side="right") - 1
@@ -102,8 +103,8 @@ class Series:
 
 
 def added(parts: list[Series], edges: np.ndarray) -> np.ndarray:
-    """(m,) several series of one name together. One that is not there yet, or no more, adds nothing; one that
-    is missing in between leaves the sum not known."""
+    """Return (m,) several series of one name together. One that is not there yet, or no more, adds nothing;
+    one that is missing in between leaves the sum not known."""
     if len(parts) == 1:
         return parts[0].over(edges)
     total, anyone = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, bool)

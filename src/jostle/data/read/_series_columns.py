@@ -41,7 +41,8 @@ _PIDSTAT = {
 
 
 def unit_of(column: str) -> tuple[str, float]:
-    """(name, factor) of a column whose name says a unit: `memory.used [MiB]`, `CPU (%)`, `%usr`, `x (ms)`."""
+    """Return (name, factor) of a column whose name says a unit: `memory.used [MiB]`, `CPU (%)`, `%usr`, `x
+    (ms)`."""
     match = re.fullmatch(r"(.*?)\s*[\[(]\s*([%\w]+)\s*[\])]|%()(\w+)", column)
     name, unit = (match[1] or match[4], match[2] or "%") if match else (column, "")
     if unit == "%":
@@ -56,8 +57,8 @@ def unit_of(column: str) -> tuple[str, float]:
 
 
 def plain_csv(text: str) -> str:
-    """What psrecord, pidstat and dstat write, and lines of JSON, as lines with commas below names; others as
-    they are. Raises UnreadableFile, BadData."""
+    """Return what psrecord, pidstat and dstat write, and lines of JSON, as lines with commas below names;
+    others as they are. Raises UnreadableFile, BadData."""
     lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     head = next(
         (n for n, line in enumerate(lines[:8]) if re.match(r"#\s+(Elapsed )?time\s", line, re.I)),
@@ -114,7 +115,7 @@ class TableColumns:
 
 
 def read_columns(path: Path, columns: TableColumns) -> list[Series]:
-    """The series of a file; each run of a column of runs is an instance.
+    """Return the series of a file; each run of a column of runs is an instance.
 
     Raises UnreadableFile, BadData naming a line, UnknownName.
     """
@@ -231,8 +232,8 @@ class _Table:
         return [printable(row[column]).strip() for row in self.rows]
 
     def moments(self, column: str) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) seconds since 1970, or since the first line of a clock of its own, twice: in either pass of an
-        hour that the zone has twice. Raises BadData."""
+        """Return (n,) seconds since 1970, or since the first line of a clock of its own, twice: in either
+        pass of an hour that the zone has twice. Raises BadData."""
         cells = [row[column].strip() for row in self.rows]
         read = numbers_in(cells, only=("numbers",))
         is_spelled = all(re.match(DAY_DIGITS, cell) for cell in cells)
@@ -251,7 +252,8 @@ class _Table:
         return first, second
 
     def numbers(self, column: str, is_named: bool) -> np.ndarray:
-        """(n,) NaN where there is none; all NaN for a column of text that nobody named. Raises BadData."""
+        """Return (n,) NaN where there is none; all NaN for a column of text that nobody named. Raises
+        BadData."""
         cells = [row[column].strip() for row in self.rows]
         is_endless = [cell.lower().lstrip("+-") in ("inf", "infinity") for cell in cells]
         told = ["" if one else cell for cell, one in zip(cells, is_endless, strict=True)]

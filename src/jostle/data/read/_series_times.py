@@ -29,7 +29,7 @@ class Piece:
 
 
 def query_moment(text: str, zone: tzinfo, now_seconds: float) -> float:
-    """The same, or `now`, or so long before it: -6h, -7d. Raises UsageError."""
+    """Return the same, or `now`, or so long before it: -6h, -7d. Raises UsageError."""
     if text.strip() == "now":
         return now_seconds
     if text.strip().startswith("-"):
@@ -55,8 +55,8 @@ def length_of(text: str) -> float:
 
 
 def pieces_between(first: float, last: float, cut: str, zone: tzinfo) -> list[Piece]:
-    """What a time is cut into: by `day`, `hour` or `minute` of the zone's clock, or by a length such as 15m
-    (from 1970 on, in UTC). Raises UsageError for any other, and for more than a million."""
+    """Return what a time is cut into: by `day`, `hour` or `minute` of the zone's clock, or by a length such
+    as 15m (from 1970 on, in UTC). Raises UsageError for any other, and for more than a million."""
     if cut == "day":
         return _days(first, last, zone)
     length = {"hour": 3600.0, "minute": 60.0}.get(cut) or length_of(cut)
@@ -97,8 +97,9 @@ def _label(seconds: float, zone: tzinfo) -> str:
 
 
 def in_line_order(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-    """((n,) moments in the order of their lines, how many of them may be an hour later). first, second: in
-    either pass of an hour that a clock has twice: where it has gone back once, the second begins."""
+    """Return ((n,) moments in the order of their lines, how many of them may be an hour later). first,
+    second: in either pass of an hour that a clock has twice: where it has gone back once, the second
+    begins."""
     moments, unsure = first.copy(), 0
     twice = np.flatnonzero(first != second)
     for part in np.split(twice, np.flatnonzero(np.diff(twice) > 1) + 1):
@@ -133,7 +134,8 @@ def pieces_of(
 
 
 def cut_traces(traces: Traces, length_seconds: float) -> Traces:
-    """Every trace as runs of so many seconds; what is left at the end, shorter than half of one, is left out.
+    """Return every trace as runs of so many seconds; what is left at the end, shorter than half of one, is
+    left out.
 
     A sample belongs to the run in which it ends. Raises BadData for a length that no trace has two of.
     """

@@ -131,7 +131,8 @@ def _spelled(name: str, kind: str) -> str:
 
 
 def _edges(series: Sequence[Series], where: str | None) -> np.ndarray:
-    """(m + 1,) ends of samples: the readings' own times where all agree, else evenly, by the coarsest."""
+    """Return (m + 1,) ends of samples: the readings' own times where all agree, else evenly, by the
+    coarsest."""
     first = series[0].times_seconds
     if all(np.array_equal(one.times_seconds, first) for one in series):
         return first
@@ -161,7 +162,7 @@ def _pieces(cut: Cut, edges: np.ndarray) -> Sequence[Piece]:
 
 
 def _is_whole(piece: Piece, edges: np.ndarray) -> bool:
-    """Whether there are readings from where a piece begins, but for one, to where it ends."""
+    """Return whether there are readings from where a piece begins, but for one, to where it ends."""
     step = float(np.median(np.diff(edges))) if len(edges) > 1 else 0.0
     return piece.begin_seconds >= edges[0] - step and piece.end_seconds <= edges[-1] + step
 
@@ -169,7 +170,7 @@ def _is_whole(piece: Piece, edges: np.ndarray) -> bool:
 def _samples(
     piece: Piece, edges: np.ndarray, values: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """(ends since the piece began, lengths, values) of its samples, of which there may be none."""
+    """Return (ends since the piece began, lengths, values) of its samples, of which there may be none."""
     first = int(np.searchsorted(edges, piece.begin_seconds))
     last = max(first, int(np.searchsorted(edges, piece.end_seconds, side="right")) - 1)
     lengths, own = np.diff(edges[first : last + 1]), {n: v[first:last] for n, v in values.items()}

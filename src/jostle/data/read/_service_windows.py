@@ -259,7 +259,8 @@ class WindowsImport:
 
 
 def _parts(metric: str, unit: str | None) -> tuple[str, str, float]:
-    """(its sum, its count, seconds of its unit: as its name says where it is not told). Raises UsageError."""
+    """Return (its sum, its count, seconds of its unit: as its name says where it is not told). Raises
+    UsageError."""
     if metric == _USUAL[-1]:
         return _OF_TRITON
     words = [
@@ -272,7 +273,7 @@ def _parts(metric: str, unit: str | None) -> tuple[str, str, float]:
 
 
 def series_of(matrix: Matrix, where: str) -> list[Series]:
-    """(labels with __name__, pairs of s and value, rising) of each series. Raises BadData."""
+    """Return (labels with __name__, pairs of s and value, rising) of each series. Raises BadData."""
     return [
         (labels | {"__name__": name}, sorted(map(tuple, points_of(pairs, where).tolist())))
         for name, labels, pairs in matrix
@@ -294,8 +295,8 @@ def _check(series: list[Series], where: str) -> None:
 
 
 def _increments(pairs: Pairs, length: float) -> Iterator[tuple[float, float, float]]:
-    """(s since 1970, s since the reading before, by how much more) of a running total; from 0 where it began
-    anew. What is longer apart than a window says nothing of any."""
+    """Yield (s since 1970, s since the reading before, by how much more) of a running total; from 0 where it
+    began anew. What is longer apart than a window says nothing of any."""
     last: tuple[float, float] | None = None
     for at, value in pairs:
         if not (math.isfinite(at) and math.isfinite(value)):
@@ -306,7 +307,7 @@ def _increments(pairs: Pairs, length: float) -> Iterator[tuple[float, float, flo
 
 
 def _label(given: str | None, usual: tuple[str, ...], series: list[Series], where: str) -> str:
-    """The label that is given, or the first usual one that all series have. Raises BadData."""
+    """Return the label that is given, or the first usual one that all series have. Raises BadData."""
     for one in usual if given is None else (given,):
         if series and all(one in labels for labels, _ in series):
             return one

@@ -40,7 +40,7 @@ class RecordedRun:
 
 
 def text_of(head: bytes) -> str:
-    """The beginning of a file as text, without its mark of byte order and blank lines before it."""
+    """Return the beginning of a file as text, without its mark of byte order and blank lines before it."""
     marked = head[:2] in (b"\xff\xfe", b"\xfe\xff")
     return head.decode("utf-16" if marked else "utf-8", "replace").lstrip("\ufeff \t\r\n")
 
@@ -63,8 +63,8 @@ class TraceReader(Protocol):
     name: str
 
     def sniff(self, head: bytes, path: Path) -> bool:
-        """Whether a file that begins like this is in the format. head: its first 64 KiB, unpacked where
-        the file is packed by gzip."""
+        """Return whether a file that begins like this is in the format. head: its first 64 KiB, unpacked
+        where the file is packed by gzip."""
         ...
 
     def read(self, path: Path, recording: RecordedRun) -> Profile | Traces:
@@ -87,7 +87,7 @@ def _loaded(format: str) -> Any:
 def read_any(
     path: str | os.PathLike[str], recording: RecordedRun | None = None, *, format: str | None = None
 ) -> Profile | Traces:
-    """What another tool recorded, by the reader that knows the file, or that `format` names.
+    """Return what another tool recorded, by the reader that knows the file, or that `format` names.
 
     Raises UnreadableFile for a missing, empty, truncated or foreign file, BadData for one that holds nothing
     to keep and for an unknown format.
@@ -113,7 +113,7 @@ def read_profile(
     queries: str = "auto",
     mark: str = STEP,
 ) -> Profile:
-    """A profile that another tool recorded: nsys SQLite, Kineto JSON, nvprof or rocprof CSV.
+    """Return a profile that another tool recorded: nsys SQLite, Kineto JSON, nvprof or rocprof CSV.
 
     workload: what ran; the file's name by default. gpu: a name from the table of devices or a Gpu, for
     files that do not say. format: instead of looking at the content. queries: how one query is told from a

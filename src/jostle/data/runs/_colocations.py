@@ -37,7 +37,7 @@ def _from_json(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
 
 
 def covariate_of(values: Sequence[Any]) -> np.ndarray:
-    """(n,) float64, NaN where unknown, or text, empty where unknown."""
+    """Return (n,) float64, NaN where unknown, or text, empty where unknown."""
     if any(isinstance(one, str) for one in values):
         return np.array(["" if one is None else str(one) for one in values])
     return np.array([np.nan if one is None else one for one in values], np.float64)
@@ -146,7 +146,7 @@ class Colocations(Tabular, Glance):
         ]
 
     def __eq__(self, other: object) -> bool:
-        """Whether both name the same co-locations in the same order, whatever the vocabularies."""
+        """Return whether both name the same co-locations in the same order, whatever the vocabularies."""
         if not isinstance(other, Colocations):
             return NotImplemented
         if len(self) != len(other):
@@ -188,7 +188,7 @@ class Colocations(Tabular, Glance):
         )
 
     def take(self, indices: Any) -> Colocations:
-        """The rows at these indices (or where a boolean mask is true); vocabularies are kept."""
+        """Return the rows at these indices (or where a boolean mask is true); vocabularies are kept."""
         indices = np.arange(len(self))[indices].reshape(-1)
         counts = self.number_of_corunners[indices]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -204,12 +204,12 @@ class Colocations(Tabular, Glance):
         )
 
     def alone(self) -> Colocations:
-        """The same workloads on the same platforms, without co-runners."""
+        """Return the same workloads on the same platforms, without co-runners."""
         none = np.zeros(len(self) + 1, np.int64)
         return replace(self, corunner_offsets=none, corunner=np.zeros(0, np.int32))
 
     def known_in(self, workload_names: Sequence[str], platform_names: Sequence[str]) -> np.ndarray:
-        """(n,) bool: where these vocabularies have all names of the row, those of co-runners, too."""
+        """Return (n,) bool: where these vocabularies have all names of the row, those of co-runners, too."""
         workload, platform, corunner = self.recode(workload_names, platform_names)
         row = np.repeat(np.arange(len(self)), self.number_of_corunners)
         known = (workload >= 0) & (platform >= 0)
@@ -218,7 +218,7 @@ class Colocations(Tabular, Glance):
 
     @staticmethod
     def concatenate(parts: Sequence[Colocations]) -> Colocations:
-        """All rows of all parts, in order, over the union of their vocabularies."""
+        """Return all rows of all parts, in order, over the union of their vocabularies."""
         workload_names = tuple(sorted(set().union(*(part.workload_names for part in parts))))
         platform_names = tuple(sorted(set().union(*(part.platform_names for part in parts))))
         codes = [part.recode(workload_names, platform_names) for part in parts]
@@ -238,7 +238,7 @@ class Colocations(Tabular, Glance):
     def recode(
         self, workload_names: Sequence[str], platform_names: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(workload (n,), platform (n,), corunner (m,)) int32 codes in other vocabularies.
+        """Return (workload (n,), platform (n,), corunner (m,)) int32 codes in other vocabularies.
 
         -1 where the other vocabulary does not know the name.
         """
@@ -253,7 +253,8 @@ class Colocations(Tabular, Glance):
     def codes_in(
         self, workload_names: Sequence[str], platform_names: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What recode gives, where every name must be known. Raises UnknownName for the first that is not."""
+        """Return what recode gives, where every name must be known. Raises UnknownName for the first that is
+        not."""
         codes_of_all = self.recode(workload_names, platform_names)
         columns = (
             ("workload", self.workload, self.workload_names, workload_names),
@@ -266,7 +267,7 @@ class Colocations(Tabular, Glance):
         return codes_of_all
 
     def row(self, index: int) -> tuple[str, str, tuple[str, ...]]:
-        """(workload, platform, co-runners) of one row, by name."""
+        """Return (workload, platform, co-runners) of one row, by name."""
         index = range(len(self))[index]
         start, stop = self.corunner_offsets[index], self.corunner_offsets[index + 1]
         return (
@@ -276,7 +277,7 @@ class Colocations(Tabular, Glance):
         )
 
     def to_columns(self) -> dict[str, Any]:
-        """The columns `workload`, `platform` and `corunners` that from_columns takes."""
+        """Return the columns `workload`, `platform` and `corunners` that from_columns takes."""
         flat = [self.workload_names[code] for code in self.corunner.tolist()]
         offsets = self.corunner_offsets.tolist()
         return {
@@ -314,7 +315,8 @@ def sort_inside_rows(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def _row_codes(
     key: np.ndarray, codes: np.ndarray, offsets: np.ndarray, base: np.int64
 ) -> np.ndarray:
-    """(n,) int64, equal where both the key (n,) and the row of codes, each under base - 1, are equal."""
+    """Return (n,) int64, equal where both the key (n,) and the row of codes, each under base - 1, are
+    equal."""
     counts = np.diff(offsets)
     key = np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
     for place in range(int(counts.max(initial=0))):
@@ -347,7 +349,7 @@ def _listed(values: Any, column: str) -> Sequence:
 
 
 def _flattened(rows: Sequence) -> tuple[np.ndarray, list]:
-    """(counts (n,), all co-runners in one list)."""
+    """Return (counts (n,), all co-runners in one list)."""
     if set(map(type, rows)) - {list, tuple}:
         bad = [
             (number, f"co-runners are {type(row).__name__}, not a list of names")
@@ -407,7 +409,7 @@ def _recoded(codes: np.ndarray, names: tuple[str, ...], others: Sequence[str]) -
 
 
 def places_of(names: tuple[str, ...]) -> dict[str, int]:
-    """Where each name stands; kept, because the same names are looked up again and again."""
+    """Return where each name stands; kept, because the same names are looked up again and again."""
     if len(names) < _MANY_NAMES:
         return _places_of(names)
     # To compare a million names takes longer than any question: these are known by being the same object.

@@ -17,7 +17,7 @@ from jostle.errors import BadData
 def merge_features(
     tables: Sequence[tuple[str, pa.Table]], key: str, notes: list[str] | None = None
 ) -> pa.Table | None:
-    """One table with a row per name and the union of the columns, sorted by name.
+    """Return one table with a row per name and the union of the columns, sorted by name.
 
     tables: (where it comes from, conforming table). A value may be given twice when it is the same,
     and a null gives way to a value; two different values for one name raise BadData with both
@@ -60,8 +60,8 @@ def agreed(
     notes: list[str] | None = None,
     without: Collection[str] = (),
 ) -> list[tuple[str, pa.Table]]:
-    """The tables without columns whose type does not go with that in an earlier one, and a note on each;
-    BadData where there are no notes. called: what stands before a column's name. without: columns that
+    """Return the tables without columns whose type does not go with that in an earlier one, and a note on
+    each; BadData where there are no notes. called: what stands before a column's name. without: columns that
     are not looked at."""
     alike = list(tables)
     schemas = [(where, table.schema) for where, table in tables]
@@ -77,7 +77,8 @@ def agreed(
 def columns_in_conflict(
     schemas: Sequence[tuple[str, pa.Schema]], called: str, without: Collection[str] = ()
 ) -> list[tuple[int, str, str]]:
-    """(place in schemas, column, a sentence) where its type does not go with that in an earlier one."""
+    """Return (place in schemas, column, a sentence) where its type does not go with that in an earlier
+    one."""
     plain = [
         (
             where,

@@ -12,7 +12,7 @@ from jostle.data.tables.arrow_compute import pc
 
 
 def encode_text(column: Any) -> tuple[np.ndarray, list[str]]:
-    """(codes (n,) int32 into the names, -1 where null; the names that occur, sorted)."""
+    """Return (codes (n,) int32 into the names, -1 where null; the names that occur, sorted)."""
     unique = pc.unique(pc.drop_null(column))
     # Sorted by Python, not by Arrow: by code point, as Colocations does it.
     names = sorted(unique.to_pylist())
@@ -21,7 +21,7 @@ def encode_text(column: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def number_text(column: Any) -> np.ndarray:
-    """(n,) int64 codes by first appearance, -1 where null; fast even where all values differ."""
+    """Return (n,) int64 codes by first appearance, -1 where null; fast even where all values differ."""
     encoded = pc.dictionary_encode(column)
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries()
@@ -32,7 +32,7 @@ def number_text(column: Any) -> np.ndarray:
 
 
 def encode_lists(column: Any) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """(offsets (n + 1,) int64, codes (m,) int32, sorted names) of a column of lists of text.
+    """Return (offsets (n + 1,) int64, codes (m,) int32, sorted names) of a column of lists of text.
 
     A null list counts as empty, a null in a list as code -1.
     """
@@ -42,7 +42,7 @@ def encode_lists(column: Any) -> tuple[np.ndarray, np.ndarray, list[str]]:
 
 
 def text_from_codes(codes: np.ndarray, names: Any) -> pa.Array:
-    """(n,) text; null where the code is negative."""
+    """Return (n,) text; null where the code is negative."""
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string())).cast(pa.string())
 
@@ -50,14 +50,14 @@ def text_from_codes(codes: np.ndarray, names: Any) -> pa.Array:
 def lists_from_codes(
     offsets: np.ndarray, codes: np.ndarray, names: Any, null: np.ndarray | None = None
 ) -> pa.ListArray:
-    """A column of lists of text, each sorted by name when the names are. null: (n,) bool."""
+    """Return a column of lists of text, each sorted by name when the names are. null: (n,) bool."""
     values = text_from_codes(sort_inside_rows(codes, offsets), names)
     mask = None if null is None or not null.any() else pa.array(null)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
 
 
 def sorted_inside_lists(column: Any) -> Any:
-    """The column of lists of text with each list sorted; the column itself when they are."""
+    """Return the column of lists of text with each list sorted; the column itself when they are."""
     offsets, codes, names = encode_lists(column)
     if sort_inside_rows(codes, offsets) is codes:
         return column
@@ -65,7 +65,7 @@ def sorted_inside_lists(column: Any) -> Any:
 
 
 def repeated(column: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(rows whose value stood in an earlier row, the first row of each such value)."""
+    """Return (rows whose value stood in an earlier row, the first row of each such value)."""
     codes = number_text(column)
     first = np.full(int(codes.max(initial=-1)) + 1, len(codes))
     valid = np.flatnonzero(codes >= 0)
@@ -75,12 +75,12 @@ def repeated(column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def flags(mask: Any) -> np.ndarray:
-    """(n,) bool from an Arrow or NumPy mask; null counts as false."""
+    """Return (n,) bool from an Arrow or NumPy mask; null counts as false."""
     return mask if isinstance(mask, np.ndarray) else filled(mask, False).astype(bool)
 
 
 def filled(column: Any, value: Any) -> np.ndarray:
-    """(n,) NumPy array with nulls replaced by `value`."""
+    """Return (n,) NumPy array with nulls replaced by `value`."""
     column = pc.fill_null(column, value)
     if isinstance(column, pa.ChunkedArray):  # its to_numpy has no zero_copy_only
         return column.to_numpy()
@@ -88,7 +88,7 @@ def filled(column: Any, value: Any) -> np.ndarray:
 
 
 def numbers_of(table: pa.Table, column: str) -> np.ndarray:
-    """(n,) float64, NaN where it is null or no number."""
+    """Return (n,) float64, NaN where it is null or no number."""
     cells = table.column(column)
     if not (pa.types.is_floating(cells.type) or pa.types.is_integer(cells.type)):
         return np.full(len(cells), np.nan)

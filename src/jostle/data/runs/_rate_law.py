@@ -70,18 +70,18 @@ class PlainLaw:
         return replace(law, weights=law._fitted(parts, observed))
 
     def _believed(self, share: float) -> PlainLaw:
-        """The same with this share of what co-runners cost."""
+        """Return the same with this share of what co-runners cost."""
         of_names = ("workload", "platform", "cell")
         factor = [np.full(len(k), 1 if n in of_names else share) for n, k in self.keys.items()]
         return replace(self, weights=self.weights * np.concatenate(factor))
 
     def log_times(self, colocations: Colocations) -> np.ndarray:
-        """(n,) log seconds but for a constant; parts that were never met add nothing."""
+        """Return (n,) log seconds but for a constant; parts that were never met add nothing."""
         recoded = _recoded(colocations, self.workload_names, self.platform_names)
         return self._design(recoded) @ self.weights
 
     def of_longest(self, runs: Runs) -> Runs:
-        """Those with status ok, each in the company of its longest stretch."""
+        """Return those with status ok, each in the company of its longest stretch."""
         runs = runs.ok()
         if runs.is_stretched:
             return stands_for_longest(runs, self.log_times(runs.stretches.colocations))
@@ -136,9 +136,9 @@ def time_blocks(runs: Runs, blocks: int) -> np.ndarray:
 
 
 def _share_believed(runs: Runs) -> float:
-    """All of what the law says that co-runners cost, or none: all where that is closest about runs of other
-    times, each over the median of its workload. What is closest when half of it is believed is no law of
-    rates, but that some co-runners and some sizes of work come at the same time."""
+    """Return all of what the law says that co-runners cost, or none: all where that is closest about runs of
+    other times, each over the median of its workload. What is closest when half of it is believed is no law
+    of rates, but that some co-runners and some sizes of work come at the same time."""
     half = time_blocks(runs, TIME_BLOCKS) % 2
     error = np.full((len(SHARES), len(runs)), np.nan)
     for one in (0, 1):
@@ -184,7 +184,7 @@ def _recoded(c: Colocations, workloads: tuple[str, ...], platforms: tuple[str, .
 
 
 def _parts(c: Colocations) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """{part: (row (k,), code (k,))}: what is added up in each row."""
+    """Return {part: (row (k,), code (k,))}: what is added up in each row."""
     n, width = np.arange(len(c)), np.int64(1 << 32)
     row = np.repeat(n, c.number_of_corunners)
     own = c.workload[row].astype(np.int64)
@@ -201,8 +201,8 @@ def _parts(c: Colocations) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def stands_for_longest(runs: Runs, log_times: np.ndarray) -> Runs:
-    """The same runs, each with one company, that of its longest stretch. log_times: (m,) of all stretches;
-    where one is NaN the run's own time stays."""
+    """Return the same runs, each with one company, that of its longest stretch. log_times: (m,) of all
+    stretches; where one is NaN the run's own time stays."""
     parts = runs.stretches
     log_ratio = log_times[parts.longest] - parts.log_runtime(log_times)
     changed = ~runs.is_steady & np.isfinite(log_ratio)

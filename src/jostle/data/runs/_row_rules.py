@@ -46,7 +46,7 @@ class Findings:
         return np.unique(np.concatenate([np.zeros(0, np.int64), *(r for r, _ in self._checks)]))
 
     def reasons(self, rows: np.ndarray) -> list[str]:
-        """What is wrong with each of these rows, all of it."""
+        """Return what is wrong with each of these rows, all of it."""
         texts: dict[int, list[str]] = {int(row): [] for row in rows}
         for at, reason_of in self._checks:
             for row in np.intersect1d(at, rows, assume_unique=True):

@@ -152,7 +152,7 @@ class Runs(Tabular, Glance):
         return self.table.num_rows
 
     def _facts(self) -> list[tuple[str, str]]:
-        """How many runs of how many names, how many beside others, and how long they take."""
+        """Return how many runs of how many names, how many beside others, and how long they take."""
         c, times = self.colocations, self.runtime_seconds[self.is_ok]
         degree = c.number_of_corunners
         lines = [
@@ -181,7 +181,7 @@ class Runs(Tabular, Glance):
         return lines
 
     def __eq__(self, other: object) -> bool:
-        """Whether tables and features hold the same values in the same order."""
+        """Return whether tables and features hold the same values in the same order."""
         if not isinstance(other, Runs):
             return NotImplemented
         pairs = (
@@ -308,7 +308,7 @@ class Runs(Tabular, Glance):
         return _frozen(number_text(self.table.column("window_id")))
 
     def units(self, by: str) -> np.ndarray:
-        """(n,) int64 codes of what is drawn as one in a split or a calibration.
+        """Return (n,) int64 codes of what is drawn as one in a split or a calibration.
 
         by: `window` (rows measured together), `row` (each alone), or `together` (all rows of the same
         workloads on the same platform: both sides of a pair and all its repeats). Raises UsageError.
@@ -322,7 +322,7 @@ class Runs(Tabular, Glance):
         raise UsageError(f"runs drawn by {by!r}", fix="Known: window, row, together.")
 
     def features_of(self, key: str) -> tuple[tuple[str, ...], pa.Table | None]:
-        """(names, table without its key column) of the `workload` or `platform` features.
+        """Return (names, table without its key column) of the `workload` or `platform` features.
 
         The names are sorted and aligned with the table's rows; (), None when there are none.
         """
@@ -332,7 +332,7 @@ class Runs(Tabular, Glance):
         return tuple(table.column(key).to_pylist()), table.drop_columns([key])
 
     def take(self, indices: Any) -> Runs:
-        """The runs at these indices, or where a boolean mask is true; features are kept."""
+        """Return the runs at these indices, or where a boolean mask is true; features are kept."""
         index = np.arange(len(self))[indices].reshape(-1)
         return self._with(self.table.take(pa.array(index)))
 
@@ -341,18 +341,19 @@ class Runs(Tabular, Glance):
         return Runs(table, *features, checked=True, notes=self.notes)
 
     def with_one_company(self, runtime_seconds: np.ndarray) -> Runs:
-        """The same runs, each in the company of its `corunners` throughout, with (n,) these runtimes."""
+        """Return the same runs, each in the company of its `corunners` throughout, with (n,) these
+        runtimes."""
         table = self.table.drop_columns([STRETCHES]) if self.is_stretched else self.table
         table = with_column(table, "runtime_seconds", pa.array(runtime_seconds))
         return self._with(table.replace_schema_metadata(runs_schema(table.schema).metadata))
 
     def ok(self) -> Runs:
-        """The runs that ended well."""
+        """Return the runs that ended well."""
         return self if bool(self.is_ok.all()) else self.take(self.is_ok)
 
     @staticmethod
     def concatenate(parts: Sequence[Runs]) -> Runs:
-        """All runs of all parts, in order; feature tables are merged.
+        """Return all runs of all parts, in order; feature tables are merged.
 
         Raises BadRows for a run_id in two parts, BadData for features that contradict each other.
         """
@@ -372,7 +373,7 @@ class Runs(Tabular, Glance):
 
 
 def join_tables(tables: Sequence[tuple[str, pa.Table]]) -> pa.Table:
-    """One table of all rows of conforming tables; free columns are null where a table lacks them.
+    """Return one table of all rows of conforming tables; free columns are null where a table lacks them.
 
     tables: (where it comes from, table). Raises BadData when a free column has two types.
     """

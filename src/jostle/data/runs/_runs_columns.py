@@ -22,7 +22,7 @@ from jostle.errors import BadData, BadRows
 
 
 def columns_table(**columns: Any) -> pa.Table:
-    """A table in the types of runs from the columns of :meth:`Runs.from_columns`.
+    """Return a table in the types of runs from the columns of :meth:`Runs.from_columns`.
 
     Rows are not checked yet. Raises BadRows for columns that differ in length or hold what their
     type cannot.
@@ -70,7 +70,7 @@ def columns_table(**columns: Any) -> pa.Table:
 
 
 def features_table(features: pa.Table | Mapping[str, Any] | None) -> pa.Table | None:
-    """A table from a table or a mapping of columns. Raises BadData for what Arrow cannot hold."""
+    """Return a table from a table or a mapping of columns. Raises BadData for what Arrow cannot hold."""
     if features is None or isinstance(features, pa.Table):
         return features
     try:
@@ -101,7 +101,7 @@ def _array(name: str, values: Any) -> Any:
 
 
 def _has_text(name: str, value: Any) -> bool:
-    """Whether a text stands where a list of co-runners should."""
+    """Return whether a text stands where a list of co-runners should."""
     parts = [value] if name == "corunners" else value if name == STRETCHES else ()
     for part in parts if isinstance(parts, (list, tuple)) else ():
         if name == STRETCHES and isinstance(part, Mapping):

@@ -20,7 +20,7 @@ class RunsPlots(PictureMenu):
         self._runs = runs.ok()
 
     def runtimes(self, *, axes: Any = None) -> Any:
-        """How many of the runs took at most so long: a curve for each number of co-runners."""
+        """Return how many of the runs took at most so long: a curve for each number of co-runners."""
         if not len(self._runs):
             raise UsageError("there is no run with a runtime to draw")
         degree = self._runs.colocations.number_of_corunners
@@ -38,8 +38,8 @@ class RunsPlots(PictureMenu):
         return axes
 
     def slowdowns(self, *, axes: Any = None) -> Any:
-        """How many times as long as alone runs beside others took, by the number of co-runners: every run,
-        and the median. Runs whose workload was not measured alone there are left out."""
+        """Return how many times as long as alone runs beside others took, by the number of co-runners: every
+        run, and the median. Runs whose workload was not measured alone there are left out."""
         c = self._runs.colocations
         names = all_names(self._runs)
         log_solo = solo_medians(self._runs, *names)

@@ -37,13 +37,13 @@ class Origin:
 
 
 def origins_of(schema: pa.Schema) -> tuple[Origin, ...]:
-    """What the metadata of a schema says, sorted; () where it says nothing."""
+    """Return what the metadata of a schema says, sorted; () where it says nothing."""
     entries = json.loads((schema.metadata or {}).get(_ORIGINS, b"[]"))
     return tuple(sorted((Origin(**entry) for entry in entries), key=_order))
 
 
 def with_origins(table: pa.Table, origins: Sequence[Origin]) -> pa.Table:
-    """The table with these origins in its metadata."""
+    """Return the table with these origins in its metadata."""
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **_metadata(origins)})
 
 
@@ -82,14 +82,15 @@ def _covariate(column: Any, name: str) -> Any:
 
 
 def says_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds text."""
+    """Return whether a column of this type holds text."""
     return (
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
 
 
 def kept_metadata(schemas: Sequence[pa.Schema]) -> dict[Any, Any]:
-    """The entries of the metadata that tables made of these keep: every origin, covariate and group once."""
+    """Return the entries of the metadata that tables made of these keep: every origin, covariate and group
+    once."""
     origins = {origin for schema in schemas for origin in origins_of(schema)}
     covariates = sorted({name for schema in schemas for name in covariates_of(schema)})
     groups = sorted({pattern for schema in schemas for pattern in groups_of(schema)})
@@ -141,7 +142,7 @@ ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
 def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
-    """The schema with units in its metadata, followed by the free columns of `extra`, whose origins
+    """Return the schema with units in its metadata, followed by the free columns of `extra`, whose origins
     are kept."""
     fields = [
         pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
@@ -165,7 +166,7 @@ def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
 
 
 def conform(table: pa.Table, where: str | None = None) -> pa.Table:
-    """The table with the columns of runs first, in their types; co-runners sorted.
+    """Return the table with the columns of runs first, in their types; co-runners sorted.
 
     Raises BadData when a required column is missing, stands twice, or cannot be read in its type.
     """
@@ -199,7 +200,7 @@ def conform(table: pa.Table, where: str | None = None) -> pa.Table:
 
 
 def conform_features(table: pa.Table, key: str, where: str | None = None) -> pa.Table:
-    """A feature table with its key column first, one row per name, sorted by name.
+    """Return a feature table with its key column first, one row per name, sorted by name.
 
     Other columns are numbers, truth values or text; NaN becomes null, because it says "not known".
     Raises BadData for a missing key column, empty or repeated names, and columns of other types.

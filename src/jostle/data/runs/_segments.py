@@ -47,17 +47,17 @@ class Stretches:
         return np.bincount(self.row, minlength=int(self.row[-1]) + 1 if len(self.row) else 0)
 
     def work(self, log_times: np.ndarray) -> np.ndarray:
-        """(m,) the share of the run's work that was done in each stretch. log_times: (m,) natural log of the
-        seconds that the run would take in that company throughout."""
+        """Return (m,) the share of the run's work that was done in each stretch. log_times: (m,) natural log
+        of the seconds that the run would take in that company throughout."""
         least = np.full(len(self.counts), np.inf)
         np.minimum.at(least, self.row, log_times)  # no run overflows, however short it would be
         done = self.seconds * np.exp(least[self.row] - log_times)
         return done / np.bincount(self.row, done)[self.row]
 
     def log_runtime(self, log_times: np.ndarray) -> np.ndarray:
-        """(n,) natural log of the seconds that each run takes, of those that it would take in each company
-        throughout: work is done at the rate 1 / time, so that T = 1 / sum of f_k / t_k with f_k the share of
-        the time that stretch k lasted."""
+        """Return (n,) natural log of the seconds that each run takes, of those that it would take in each
+        company throughout: work is done at the rate 1 / time, so that T = 1 / sum of f_k / t_k with f_k the
+        share of the time that stretch k lasted."""
         share = self.seconds / np.bincount(self.row, self.seconds)[self.row]
         least = np.full(len(self.counts), np.inf)
         with np.errstate(
@@ -75,12 +75,12 @@ class Stretches:
 
 
 def has_stretches(schema: pa.Schema) -> bool:
-    """Whether a table says them; a free column that only has the name is none."""
+    """Return whether a table says them; a free column that only has the name is none."""
     return schema.names.count(STRETCHES) == 1 and says_stretches(schema.field(STRETCHES).type)
 
 
 def says_stretches(kind: pa.DataType) -> bool:
-    """Whether a column of this type does."""
+    """Return whether a column of this type does."""
     inside = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
     return pa.types.is_struct(inside) and {
         inside.field(i).name for i in range(inside.num_fields)
@@ -88,7 +88,7 @@ def says_stretches(kind: pa.DataType) -> bool:
 
 
 def conform_stretches(column: Any) -> Any:
-    """The column in its type, co-runners sorted in each stretch; None where no row has any.
+    """Return the column in its type, co-runners sorted in each stretch; None where no row has any.
 
     Raises Arrow's errors for what cannot be read so.
     """
@@ -119,7 +119,7 @@ def stretches_column(
 
 
 def longest_company(column: Any, runtime_seconds: Any) -> pa.ListArray:
-    """(n,) lists of names: the company of each run's longest stretch; empty where it states none."""
+    """Return (n,) lists of names: the company of each run's longest stretch; empty where it states none."""
     row, start, beside = _flat(column)
     n = len(column)
     lasted = _lasted(row, start, filled(runtime_seconds, np.nan))
@@ -137,7 +137,7 @@ def longest_company(column: Any, runtime_seconds: Any) -> pa.ListArray:
 
 
 def stretch_names(column: Any) -> list[str]:
-    """All co-runners that stand in stretches, sorted."""
+    """Return all co-runners that stand in stretches, sorted."""
     return encode_lists(_flat(column)[2])[2]
 
 
@@ -182,7 +182,7 @@ def stretches_of(
 def bad_stretches(
     table: pa.Table, workload_features: pa.Table | None
 ) -> list[tuple[np.ndarray, str]]:
-    """(rows, what is wrong with them) of a table whose columns conform."""
+    """Return (rows, what is wrong with them) of a table whose columns conform."""
     column = table.column(STRETCHES)
     row, start, beside = _flat(column)
     runtime = filled(table.column("runtime_seconds"), np.nan)
@@ -227,7 +227,7 @@ def _given(column: Any) -> np.ndarray:
 
 
 def _parts(column: Any) -> tuple[np.ndarray, Any]:
-    """(start_seconds (m,), corunners (m,)) of all rows."""
+    """Return (start_seconds (m,), corunners (m,)) of all rows."""
     flat = pc.list_flatten(column)
     if isinstance(flat, pa.ChunkedArray):
         flat = flat.combine_chunks()
@@ -236,7 +236,7 @@ def _parts(column: Any) -> tuple[np.ndarray, Any]:
 
 
 def _flat(column: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    """(row (m,), start_seconds (m,), corunners (m,))."""
+    """Return (row (m,), start_seconds (m,), corunners (m,))."""
     counts = filled(pc.list_value_length(column), 0).astype(np.int64)
     return np.repeat(np.arange(len(column)), counts), *_parts(column)
 
@@ -247,7 +247,7 @@ def _decoded(beside: Any) -> tuple[np.ndarray, np.ndarray, list[str]]:
 
 
 def _lasted(row: np.ndarray, start: np.ndarray, runtime_seconds: np.ndarray) -> np.ndarray:
-    """(m,) seconds of each stretch. row: (m,) rising."""
+    """Return (m,) seconds of each stretch. row: (m,) rising."""
     if not len(row):
         return np.zeros(0)
     end = np.append(start[1:], np.nan)

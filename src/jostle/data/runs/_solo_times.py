@@ -15,7 +15,7 @@ from jostle.errors import UsageError
 
 
 def all_names(*parts: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(workloads, platforms), sorted: every name in the runs or in their feature tables."""
+    """Return (workloads, platforms), sorted: every name in the runs or in their feature tables."""
     workloads: set[str] = set()
     platforms: set[str] = set()
     for part in parts:
@@ -27,13 +27,13 @@ def all_names(*parts: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def solo_medians(
     runs: Any, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
 ) -> np.ndarray:
-    """(platforms, workloads) median log seconds of the runs alone, NaN where there is none."""
+    """Return (platforms, workloads) median log seconds of the runs alone, NaN where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return _medians(runs, np.log(runs.runtime_seconds), workload_names, platform_names)
 
 
 def solo_seconds(runs: Any, asked: Any) -> np.ndarray:
-    """(n,) median seconds alone of each workload asked about, on its platform; NaN where not measured.
+    """Return (n,) median seconds alone of each workload asked about, on its platform; NaN where not measured.
     asked: Colocations."""
     medians = solo_medians(runs, asked.workload_names, asked.platform_names)
     return np.exp(medians[asked.platform, asked.workload])
@@ -42,9 +42,9 @@ def solo_seconds(runs: Any, asked: Any) -> np.ndarray:
 def solo_core_shares(
     runs: Any, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
 ) -> np.ndarray:
-    """(platforms, workloads) how many cores a workload is on while it runs alone, in the median: CPU seconds
-    over the seconds in which they were counted, above 1 for one of several threads; NaN where no run tells
-    both (columns `cpu_seconds` and `window_seconds`)."""
+    """Return (platforms, workloads) how many cores a workload is on while it runs alone, in the median: CPU
+    seconds over the seconds in which they were counted, above 1 for one of several threads; NaN where no run
+    tells both (columns `cpu_seconds` and `window_seconds`)."""
     columns = ("cpu_seconds", "window_seconds")
     if not set(columns) <= set(runs.table.column_names):
         return np.full((len(platform_names), len(workload_names)), np.nan)
@@ -57,7 +57,7 @@ def solo_core_shares(
 def _medians(
     runs: Any, value: np.ndarray, workload_names: tuple[str, ...], platform_names: tuple[str, ...]
 ) -> np.ndarray:
-    """(platforms, workloads) of what is finite, (n,), among runs alone."""
+    """Return (platforms, workloads) of what is finite, (n,), among runs alone."""
     c = runs.colocations
     workload, platform, _ = c.recode(workload_names, platform_names)
     alone = (c.number_of_corunners == 0) & runs.is_ok & (workload >= 0) & (platform >= 0)
@@ -112,7 +112,7 @@ def split_rows(
 def windows_of(
     platform: np.ndarray, workload: np.ndarray, members: np.ndarray, seconds: np.ndarray
 ) -> np.ndarray:
-    """(n,) int64: the first row of the window that each row belongs to.
+    """Return (n,) int64: the first row of the window that each row belongs to.
 
     Rows belong together when platform and the set of all that ran are the same. Such a set measured
     several times gives each member several rows: the r-th rows of all members make the r-th window.
@@ -138,7 +138,7 @@ def windows_of(
 
 
 def _ordinal(codes: np.ndarray) -> np.ndarray:
-    """(n,) how many earlier elements are equal to this one."""
+    """Return (n,) how many earlier elements are equal to this one."""
     order = np.argsort(codes, kind="stable")
     place = np.arange(len(codes))
     starts = np.r_[True, np.diff(codes[order]) != 0] if len(codes) else np.zeros(0, bool)

@@ -24,7 +24,7 @@ def sample() -> Runs:
 
 
 def sample_description() -> dict[str, Any]:
-    """What was measured where, how well it repeats, and how quiet the machine was."""
+    """Return what was measured where, how well it repeats, and how quiet the machine was."""
     return json.loads((_FOLDER / "sample" / "sample.json").read_text(encoding="utf-8"))
 
 
@@ -42,8 +42,8 @@ def shared_core_bags() -> Runs:
 
 
 def slurm_log() -> Path:
-    """What sacct printed of a real Slurm: 506 jobs of eight programs of three users on six nodes of four
-    slots. Each program thinks by itself and uses two devices of its node, one job at a time, in turn."""
+    """Return what sacct printed of a real Slurm: 506 jobs of eight programs of three users on six nodes of
+    four slots. Each program thinks by itself and uses two devices of its node, one job at a time, in turn."""
     return _FOLDER / "slurm" / "sacct.txt"
 
 

@@ -91,7 +91,7 @@ class Dataset(Glance):
         return bool(self.files())
 
     def files(self) -> list[Path]:
-        """All files, folder by folder, in the order in which they were written."""
+        """Return all files, folder by folder, in the order in which they were written."""
         return [file for folder in _VERSIONS for file in parquet_files(self.path / folder)]
 
     def leftovers(self) -> list[Path]:
@@ -177,7 +177,7 @@ class Dataset(Glance):
             yield publish
 
     def read(self) -> Runs:
-        """All runs, in the order in which they were written.
+        """Return all runs, in the order in which they were written.
 
         What files say differently of the same run or name is settled: the earlier file's word stands,
         and `notes` of what this gives has a sentence. Raises UnreadableFile naming a file that is
@@ -260,7 +260,7 @@ class Dataset(Glance):
         return sum(parquet_rows(file) for file in distinct_files(self.path / "runs"))
 
     def features(self, notes: list[str] | None = None) -> tuple[pa.Table | None, pa.Table | None]:
-        """The workload and the platform features, None where there are none.
+        """Return the workload and the platform features, None where there are none.
 
         notes: takes a sentence for each column in which files contradict each other.
         """
@@ -335,7 +335,7 @@ class Dataset(Glance):
 
 
 def _names(tables: list[pa.Table], key: str) -> set[str]:
-    """All workloads (co-runners too) or all platforms in these tables."""
+    """Return all workloads (co-runners too) or all platforms in these tables."""
     columns = [table.column(key) for table in tables]
     if key == "workload":
         columns += [pc.list_flatten(table.column("corunners")) for table in tables]
@@ -355,12 +355,12 @@ def version_of(files: Iterable[Path]) -> str:
 
 
 def read_runs(path: str | os.PathLike[str]) -> Runs:
-    """All runs of the dataset in folder `path`; see :meth:`Dataset.read`."""
+    """Return all runs of the dataset in folder `path`; see :meth:`Dataset.read`."""
     return Dataset(path).read()
 
 
 def has_runs(path: str | os.PathLike[str]) -> bool:
-    """Whether the folder holds files of runs; none is opened."""
+    """Return whether the folder holds files of runs; none is opened."""
     return bool(parquet_files(Path(path) / "runs"))
 
 
@@ -368,7 +368,7 @@ MOST_TRIED = 20_000  # lists of files that are looked through for a version
 
 
 def runs_since(path: str | os.PathLike[str], version: str) -> Runs:
-    """Those in files written after the dataset in folder `path` had this version, with all features.
+    """Return those in files written after the dataset in folder `path` had this version, with all features.
 
     A version is a hash of the list of files, and files are only ever added, so an older version is that of
     the files written first. Raises UsageError for one that the folder never had, and what Dataset.read
@@ -391,7 +391,7 @@ def runs_since(path: str | os.PathLike[str], version: str) -> Runs:
 
 
 def _files_of(dataset: Dataset, version: str) -> list[Path] | None:
-    """The files of an older version; None where there is none. Of each folder it has the first few."""
+    """Return the files of an older version; None where there is none. Of each folder it has the first few."""
     folders: dict[str, list[Path]] = {"runs": []}
     for file in dataset.files():
         folders.setdefault(file.parent.name, []).append(file)

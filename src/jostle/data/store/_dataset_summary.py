@@ -76,7 +76,7 @@ class RunsSummary:
     changing: ChangingCompany | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The document `runs-summary/v1`."""
+        """Return the document `runs-summary/v1`."""
         corunners = {str(number): count for number, count in self.corunners.items()}
         return {"schema": "runs-summary/v1", **asdict(self), "corunners": corunners}
 
@@ -146,7 +146,7 @@ def _quantile(values: np.ndarray, share: float) -> float | None:
 
 
 def _repeats(group: np.ndarray, window: np.ndarray, log_seconds: np.ndarray) -> np.ndarray:
-    """(pairs,) |log ratio| of each window to the one before it of the same co-location.
+    """Return (pairs,) |log ratio| of each window to the one before it of the same co-location.
 
     Rows of one window are not repeats: they were measured together; their mean counts.
     """
@@ -162,7 +162,7 @@ def _repeats(group: np.ndarray, window: np.ndarray, log_seconds: np.ndarray) -> 
 
 
 def _parts(workload: np.ndarray, platform: np.ndarray) -> int:
-    """The number of connected components of the graph whose edges are the solo cells."""
+    """Return the number of connected components of the graph whose edges are the solo cells."""
     if not len(workload):
         return 0
     label_w = np.arange(int(workload.max()) + 1)

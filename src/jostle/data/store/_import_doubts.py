@@ -20,7 +20,7 @@ from jostle.data.tables.arrow_compute import pc
 
 
 def medians(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(distinct codes, median of the values of each)."""
+    """Return (distinct codes, median of the values of each)."""
     if not len(codes):
         return np.zeros(0, np.int64), np.zeros(0)
     order = np.lexsort((values, codes))
@@ -31,7 +31,7 @@ def medians(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def polished(row: np.ndarray, column: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """What is left of the values when medians by row and column are taken away in turn (Tukey's
+    """Return what is left of the values when medians by row and column are taken away in turn (Tukey's
     median polish), which a few wild values do not move."""
     left = values.copy()
     for _ in range(4):
@@ -54,7 +54,7 @@ _MANY = 20
 
 
 def doubts(runs: Runs) -> tuple[str, ...]:
-    """A sentence for each sign that names or units are not what they were meant to be."""
+    """Return a sentence for each sign that names or units are not what they were meant to be."""
     sentences = [*_columns_of_corunners(runs), *_separators(runs), *_units(runs), *_names(runs)]
     return tuple(sentences)
 
@@ -94,7 +94,8 @@ def _flat(column: Any) -> Any:
 
 
 def _best_split(values: list[str], workloads: set[str]) -> tuple[set[str], str]:
-    """(the names in the cells, what parts them): as they are, or by what makes most of them workloads."""
+    """Return (the names in the cells, what parts them): as they are, or by what makes most of them
+    workloads."""
     best: tuple[float, set[str], str] = (-1.0, set(), "")
     for separator in ("", *_SEPARATORS):
         names = _split(values, separator)
@@ -132,7 +133,7 @@ def _separators(runs: Runs) -> list[str]:
 
 
 def units_off(runs: Runs) -> np.ndarray:
-    """(n,) what to multiply each runtime by for it to be in the unit of the others of its workload and
+    """Return (n,) what to multiply each runtime by for it to be in the unit of the others of its workload and
     platform: 1 but for those about a thousand, a million or a billion times off, unless they are the most."""
     factor = np.ones(len(runs))
     at = np.flatnonzero(runs.is_ok)

@@ -34,8 +34,9 @@ class TableQuestion:
 def mended(
     runs: Runs, there: Runs | None, answer: Callable[[TableQuestion], bool]
 ) -> tuple[Runs, tuple[str, ...]]:
-    """(the runs, the run_ids to be set aside) after each question whose answer is yes: later ones are about
-    what earlier ones made. there: the runs of the dataset that they are to join, whose names are known."""
+    """Return (the runs, the run_ids to be set aside) after each question whose answer is yes: later ones are
+    about what earlier ones made. there: the runs of the dataset that they are to join, whose names are
+    known."""
     aside: tuple[str, ...] = ()
     for ask in (_workloads, _platforms, _unit, _corunners):
         question = ask(runs, there)
@@ -136,7 +137,7 @@ def _some(items: list[str]) -> str:
 
 
 def _counts(runs: Runs, key: str) -> Counter[str]:
-    """How often each name stands there; as a co-runner, too."""
+    """Return how often each name stands there; as a co-runner, too."""
     column = runs.table.column(key).to_pylist()
     if key == "workload":
         column += pc.list_flatten(runs.table.column("corunners")).to_pylist()
@@ -180,7 +181,8 @@ def _scaled(runs: Runs, by: Mapping[str, float]) -> Runs:
 
 
 def rows_named(ids: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the run_ids that are meant: each as it is, or the number of the line it was imported from.
+    """Return those of the run_ids that are meant: each as it is, or the number of the line it was imported
+    from.
 
     Raises UnknownName, UsageError for a line of several imports.
     """

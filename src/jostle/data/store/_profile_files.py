@@ -78,8 +78,8 @@ def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> lis
 
 
 def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
-    """{run_id: profile} of the dataset in folder `path`, in the order of run_id; of a run in two files, the
-    earlier, and its notes say so.
+    """Return {run_id: profile} of the dataset in folder `path`, in the order of run_id; of a run in two
+    files, the earlier, and its notes say so.
 
     Raises UnreadableFile naming a file that is missing, truncated or foreign, or a folder without any.
     """
@@ -109,7 +109,7 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
 
 
 def has_profiles(path: str | os.PathLike[str]) -> bool:
-    """Whether the folder holds files of profiles; none is opened."""
+    """Return whether the folder holds files of profiles; none is opened."""
     return bool(parquet_files(Path(path) / "profiles"))
 
 

@@ -21,7 +21,7 @@ _SHOWN = 3
 def rows_settled(
     run_id: Any, file_of_row: np.ndarray, files: Sequence[str], notes: list[str]
 ) -> np.ndarray | None:
-    """(n,) false for a run whose run_id stands in an earlier file; None where there is none.
+    """Return (n,) false for a run whose run_id stands in an earlier file; None where there is none.
 
     A run_id that stands twice in one file is not settled: nobody else was in the way of its writer.
     """
@@ -45,7 +45,7 @@ def rows_settled(
 def with_rows_for(
     features: pa.Table | None, key: str, names: set[str], notes: list[str]
 ) -> pa.Table | None:
-    """The features with a row of nulls for each of these names that has none, sorted by name."""
+    """Return the features with a row of nulls for each of these names that has none, sorted by name."""
     if features is None:
         return None
     lost = sorted(names - {*features.column(key).to_pylist(), "", None})

@@ -43,7 +43,7 @@ def read_rows(
     *,
     others: Callable[[str], str] | None = None,
 ) -> TableRows:
-    """The rows of a table.
+    """Return the rows of a table.
 
     source: a path (by its ending or its first bytes CSV, Parquet, JSON, lines of JSON, or Arrow), `-` for
     standard input, an Arrow, pandas or polars table, a mapping of columns, or a list of mappings.
@@ -102,8 +102,8 @@ def _numbered(rows: list[dict[str, Any]], where: str = "the table", first: int =
 
 
 def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
-    """(content, name for errors) of a file, of `-` for standard input, or of an open binary file; unpacked
-    where it is packed by gzip, and in UTF-8 where it is in UTF-16.
+    """Return (content, name for errors) of a file, of `-` for standard input, or of an open binary file;
+    unpacked where it is packed by gzip, and in UTF-8 where it is in UTF-16.
 
     Raises UnreadableFile.
     """
@@ -126,8 +126,8 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
 
 
 def text_of(content: bytes, where: str) -> str:
-    """The text of a file in UTF-8, or in UTF-16 where its mark of byte order says so, without that mark.
-    Raises UnreadableFile naming the line."""
+    """Return the text of a file in UTF-8, or in UTF-16 where its mark of byte order says so, without that
+    mark. Raises UnreadableFile naming the line."""
     try:
         text = content.decode(encoding_of(content))
     except UnicodeDecodeError as error:
@@ -142,7 +142,7 @@ def text_of(content: bytes, where: str) -> str:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file. Raises UnreadableFile."""
+    """Return the text of a file. Raises UnreadableFile."""
     return text_of(*file_bytes(path))
 
 
@@ -158,7 +158,7 @@ def _parsed(content: bytes, where: str) -> TableRows:
 
 
 def _json(decoded: str, where: str) -> TableRows:
-    """A list of objects, one object that holds such a list, or an object on each line."""
+    """Return a list of objects, one object that holds such a list, or an object on each line."""
     document = json_or_lines(decoded, where)
     if isinstance(document, dict):
         lists = [
@@ -174,7 +174,7 @@ def _json(decoded: str, where: str) -> TableRows:
 
 
 def json_or_lines(text: str, where: str) -> Any:
-    """What a JSON document holds, or a list of what each line of JSON does. Raises UnreadableFile."""
+    """Return what a JSON document holds, or a list of what each line of JSON does. Raises UnreadableFile."""
     try:
         try:
             return json.loads(text)

@@ -27,7 +27,7 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
 
 
 def content(table: Any, kind: str, where: str) -> bytes:
-    """What the file holds. kind: its ending, with the dot."""
+    """Return what the file holds. kind: its ending, with the dot."""
     if kind not in _KINDS:
         known = ", ".join(_KINDS)
         raise UsageError(f"{where!r} ends in none of {known}", fix="Name it with one of them.")

@@ -9,6 +9,6 @@ pc: Any = pyarrow.compute
 
 
 def with_column(table: pa.Table, name: str, column: Any) -> pa.Table:
-    """The table with other values in a column, in its place and of its type."""
+    """Return the table with other values in a column, in its place and of its type."""
     at = table.schema.get_field_index(name)
     return table.set_column(at, table.schema.field(at), column)

@@ -17,7 +17,7 @@ _DICTIONARY = 2  # the kind of message that holds the words of a column
 
 
 def arrow_rows(content: bytes, where: str, *, is_parquet: bool = False) -> list[dict[str, Any]]:
-    """A mapping of columns to cells each. Raises UnreadableFile."""
+    """Return a mapping of columns to cells each. Raises UnreadableFile."""
     source = pa.BufferReader(content)
     try:
         if is_parquet:
@@ -50,7 +50,7 @@ def _messages_of_stream(source: Any) -> Iterator[Any]:
 
 
 def _messages_of_file(content: bytes) -> Iterator[Any]:
-    """Those with words and cells, which the footer names."""
+    """Yield those with words and cells, which the footer names."""
     (size,) = struct.unpack_from("<i", content, len(content) - len(_MAGIC) - 4)
     footer = content[-len(_MAGIC) - 4 - size :]
     for number in (2, 3):
@@ -78,7 +78,7 @@ def _unpacked_bytes(message: Any) -> int:
 
 # What stands in a flatbuffer: fields by their numbers, as Message.fbs and File.fbs of Arrow have them.
 def _field(buffer: bytes, table: int, number: int) -> int:
-    """Where a field of a table stands; 0 for one that it has not."""
+    """Return where a field of a table stands; 0 for one that it has not."""
     names = table - struct.unpack_from("<i", buffer, table)[0]
     (size,) = struct.unpack_from("<H", buffer, names)
     place = 4 + 2 * number
@@ -91,7 +91,7 @@ def _followed(buffer: bytes, at: int) -> int:
 
 
 def _vector(buffer: bytes, table: int, number: int, size: int) -> bytes:
-    """The items of a vector, each of so many bytes."""
+    """Return the items of a vector, each of so many bytes."""
     at = _field(buffer, table, number)
     if not at:
         return b""

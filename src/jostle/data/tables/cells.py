@@ -24,7 +24,7 @@ SEPARATOR = ";"
 
 
 def asked(read: Callable[[Any, str], T], cell: Any, what: str, such_as: str) -> T:
-    """What a person gives by an option. read: one of the readers below. Raises UsageError."""
+    """Return what a person gives by an option. read: one of the readers below. Raises UsageError."""
     try:
         return read(cell, what)
     except ValueError as error:
@@ -32,14 +32,15 @@ def asked(read: Callable[[Any, str], T], cell: Any, what: str, such_as: str) -> 
 
 
 def is_empty(cell: Any) -> bool:
-    """Whether a cell holds nothing: null, blank text, or the NaN that stands for null in some tables."""
+    """Return whether a cell holds nothing: null, blank text, or the NaN that stands for null in some
+    tables."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return True
     return isinstance(cell, float) and math.isnan(cell)  # as pandas has null
 
 
 def text(cell: Any, what: str) -> str | None:
-    """A name."""
+    """Return a name."""
     if is_empty(cell):
         return None
     if isinstance(cell, (dict, list, tuple, bool)):
@@ -57,7 +58,7 @@ def float_of(cell: Any) -> float:
 
 
 def number(cell: Any, what: str, least: float = 0.0, *, above: bool = True) -> float | None:
-    """A finite number, above `least` or at least that."""
+    """Return a finite number, above `least` or at least that."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
     try:
@@ -97,14 +98,14 @@ def size(cell: Any, what: str) -> float | None:
 
 
 def slowdown(cell: Any, what: str) -> float | None:
-    """A ratio of at least 1, also written 1.5x."""
+    """Return a ratio of at least 1, also written 1.5x."""
     if isinstance(cell, str):
         cell = cell.strip().lower().removesuffix("x")
     return number(cell, what, 1.0, above=False)
 
 
 def limit(cell: Any, what: str) -> tuple[float | None, float | None]:
-    """(seconds, slowdown) of a limit written in either way: 20ms or 1.5x."""
+    """Return (seconds, slowdown) of a limit written in either way: 20ms or 1.5x."""
     if isinstance(cell, str) and re.fullmatch(r"[0-9.eE+-]+\s*[xX]", cell.strip()):
         return None, slowdown(cell, what)
     return seconds(cell, what), None
@@ -124,7 +125,8 @@ def names(cell: Any, what: str) -> tuple[str, ...]:
 
 
 def entries(cell: Any, what: str, separator: str = SEPARATOR) -> list[Any]:
-    """The entries of a list: as such, as JSON text, or in text parted by semicolons or another separator."""
+    """Return the entries of a list: as such, as JSON text, or in text parted by semicolons or another
+    separator."""
     if is_empty(cell):
         return []
     if isinstance(cell, str) and cell.lstrip().startswith("["):

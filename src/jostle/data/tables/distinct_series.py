@@ -27,7 +27,7 @@ _TOTALS = ("total", "all", "sum", "_total")
 
 
 def distinct(matrix: Matrix) -> tuple[Matrix, list[str]]:
-    """(the series without equal ones and sums, a sentence for each kind that was left out)."""
+    """Return (the series without equal ones and sums, a sentence for each kind that was left out)."""
     once = _once(matrix)
     parts = _parts(once)
     notes = []
@@ -62,7 +62,7 @@ def _once(matrix: Matrix) -> Matrix:
 def _equal(
     one: tuple[str, dict[str, str], list[Any]], other: tuple[str, dict[str, str], list[Any]]
 ) -> bool:
-    """Whether two series tell the same, at the times that they share or one after the other."""
+    """Return whether two series tell the same, at the times that they share or one after the other."""
     if one[1] == other[1]:
         return False  # parts of one series, in several answers
     try:

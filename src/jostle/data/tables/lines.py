@@ -24,7 +24,7 @@ def encoding_of(head: bytes) -> str:
 
 
 def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) without `==PID==` lines and empty ones."""
+    """Yield (line number, cells) without `==PID==` lines and empty ones."""
     try:
         with path.open("rb") as file:
             encoding = encoding_of(file.read(2))
@@ -50,7 +50,7 @@ def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def csv_table(path: Path) -> tuple[list[str], Iterator[Line]]:
-    """(plain columns, lines) of a table whose first line is its header."""
+    """Return (plain columns, lines) of a table whose first line is its header."""
     rows = csv_lines(path)
     _, columns = next(rows, (0, []))
     return list(map(plain, columns)), table_lines(rows, columns, str(path))
@@ -62,7 +62,7 @@ def table_lines(
     where: str,
     units: Mapping[str, str] | None = None,
 ) -> Iterator[Line]:
-    """The rows below a header. units: of plain columns. Raises BadRows for one of another width."""
+    """Yield the rows below a header. units: of plain columns. Raises BadRows for one of another width."""
     names = [plain(column) for column in columns]
     for number, cells in rows:
         if len(cells) != len(names):
@@ -90,7 +90,8 @@ class Line:
         return next((cell for cell in cells if cell.strip()), None)
 
     def value(self, *columns: str, scale: Mapping[str, float] | None = None) -> float | None:
-        """A number, in SI units by `scale`, a percentage as a ratio; None without one. Raises BadRows."""
+        """Return a number, in SI units by `scale`, a percentage as a ratio; None without one. Raises
+        BadRows."""
         cell = (self.text(*columns) or "-").strip()
         if cell == "-":
             return None
@@ -109,7 +110,7 @@ class Line:
         return number
 
     def whole(self, *columns: str, scale: Mapping[str, float] | None = None) -> int | None:
-        """The nearest whole number."""
+        """Return the nearest whole number."""
         number = self.value(*columns, scale=scale)
         return None if number is None else round(number)
 
@@ -118,7 +119,7 @@ class Line:
 
 
 def bad_line(number: int, problem: str, where: str, fix: str | None = None) -> BadRows:
-    """The error for a line that cannot be used. problem: continues "line 7"."""
+    """Return the error for a line that cannot be used. problem: continues "line 7"."""
     return BadRows(
         f"line {number}{problem}", rows=[(number, problem.strip(": "))], where=where, fix=fix
     )

@@ -38,7 +38,7 @@ DAY_DIGITS = (
 
 
 def zone_named(name: str) -> tzinfo:
-    """A time zone by its IANA name, such as Europe/Berlin. Raises UsageError."""
+    """Return a time zone by its IANA name, such as Europe/Berlin. Raises UsageError."""
     if name.upper() == "UTC":
         return UTC
     try:
@@ -50,8 +50,8 @@ def zone_named(name: str) -> tzinfo:
 
 
 def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) the same in the second pass of
-    an hour that the zone has twice; (n,) bool: cannot be read).
+    """Return ((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) the same in the second
+    pass of an hour that the zone has twice; (n,) bool: cannot be read).
 
     Cells are ISO 8601; numbers (seconds since 1970, or ms, us, ns by their size); days in eight digits, or
     fourteen with the time, where all numbers are so; days with slashes or dots whose order the column tells;
@@ -117,7 +117,7 @@ def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def seconds_of(column: Any, zone: str = "UTC") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same in float64 seconds, NaN where there is none."""
+    """Return the same in float64 seconds, NaN where there is none."""
     first, second, bad = times_of(column, zone)
     one, two = (np.where(some == NO_TIME, np.nan, some / 1e6) for some in (first, second))
     return one, two, bad

@@ -29,8 +29,8 @@ Matrix = list[tuple[str, dict[str, str], list[Any]]]
 def read_matrix(
     document: Any, name: str, where: str, kinds: Collection[str] = ("matrix",)
 ) -> Matrix:
-    """The series of one answer, or of a list of answers. kinds: of answers that are taken; in a `vector` each
-    has one pair. Raises BadData for what is none."""
+    """Return the series of one answer, or of a list of answers. kinds: of answers that are taken; in a
+    `vector` each has one pair. Raises BadData for what is none."""
     if isinstance(document, list):
         return [one for part in document for one in read_matrix(part, name, where, kinds)]
     if not isinstance(document, Mapping):
@@ -67,7 +67,7 @@ def read_answers(path: Path, kinds: Collection[str] = ("matrix",)) -> Matrix:
 
 
 def points_of(pairs: Sequence[Any], where: str) -> np.ndarray:
-    """(n, 2) seconds and values; NaN for a value that is not a finite number."""
+    """Return (n, 2) seconds and values; NaN for a value that is not a finite number."""
     points = np.empty((len(pairs), 2))
     for row, pair in enumerate(pairs):
         try:

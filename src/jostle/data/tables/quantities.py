@@ -47,18 +47,18 @@ def unit_in_name(name: str) -> str | None:
 
 
 def is_nothing(cell: str) -> bool:
-    """Whether a cell says that nothing is known."""
+    """Return whether a cell says that nothing is known."""
     text = cell.strip().lower()
     return text in NOTHING or _TOLD_WHY.fullmatch(text) is not None
 
 
 def is_nobody(name: str) -> bool:
-    """Whether a name of a co-runner says that there was none."""
+    """Return whether a name of a co-runner says that there was none."""
     return name.strip().lower() in _NOBODY
 
 
 def is_rate(unit: str) -> bool:
-    """Whether a unit is one of throughput: steps/s, img/sec, qps, Hz."""
+    """Return whether a unit is one of throughput: steps/s, img/sec, qps, Hz."""
     return _RATE.fullmatch(unit) is not None
 
 
@@ -187,14 +187,14 @@ def numbers_in(
 
 
 def _is_ambiguous(known: Sequence[str]) -> bool:
-    """Whether every comma could be a decimal one as well."""
+    """Return whether every comma could be a decimal one as well."""
     return all(text.count(",") <= 1 for text in known)
 
 
 def require_numbers(
     cells: Sequence[str | None], what: str, row_name: Callable[[int], str], where: str
 ) -> ColumnOfNumbers:
-    """The same. Raises BadData that names column and row of a cell that does not fit."""
+    """Return the same. Raises BadData that names column and row of a cell that does not fit."""
     read = numbers_in(cells)
     if isinstance(read, tuple):
         fix = "Write all cells of a column in one way, and leave one empty where nothing is known."
@@ -223,7 +223,7 @@ OUTCOMES = {word: outcome for outcome, words in _WORDS.items() for word in words
 
 
 def outcome_of(state: str) -> int:
-    """What a word of state says; what is none of those that are known failed in one way or another."""
+    """Return what a word of state says; what is none of those that are known failed in one way or another."""
     text = state.strip().lower()
     match = re.match(r"[a-z_]+", text.replace("-", "_"))
     word = match[0] if match else ""

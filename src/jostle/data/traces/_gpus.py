@@ -83,7 +83,7 @@ class Gpu:
     def resident_blocks(
         self, threads_per_block: int, registers_per_thread: int = 0, shared_bytes: int = 0
     ) -> int:
-        """How many blocks of a kernel one PE holds at a time; 0 where not even one fits.
+        """Return how many blocks of a kernel one PE holds at a time; 0 where not even one fits.
 
         Raises BadData for a block without threads or a negative need.
         """
@@ -138,7 +138,7 @@ def _nvidia(name: str, pes: int, gigabytes_per_second: float, capability: str) -
 
 
 def register_rules(major: int, minor: int) -> dict[str, int]:
-    """How a compute capability gives out registers and shared memory."""
+    """Return how a compute capability gives out registers and shared memory."""
     return {
         "warp_unit": 2 if (major, minor) == (6, 0) else 4,
         "shared_unit": 128 if major >= 8 else 256,
@@ -165,7 +165,7 @@ _PER_SM = {
 
 
 def amd_gpu(name: str, pes: int, gigabytes_per_second: float) -> Gpu:
-    """A device of AMD's CDNA."""
+    """Return a device of AMD's CDNA."""
     return Gpu(
         name=name,
         pes=pes,
@@ -212,7 +212,8 @@ for _gpu, _size, _slices, _also in _listed():
 def reported_gpu(
     name: str, pes: int | None, warps_per_pe: int | None, where: str, **facts: Any
 ) -> Gpu | None:
-    """The device that a recording describes; without PEs and warps, that of its name in the table, if there.
+    """Return the device that a recording describes; without PEs and warps, that of its name in the table, if
+    there.
 
     facts: fields of Gpu; one that is None or 0 is as the table or most devices have it. Raises BadData for
     numbers that no device has. where: they stand.
@@ -237,7 +238,7 @@ _FAMILY = re.compile(r"[a-z]+ ?\d+(?: ?(?:ti|x)|s\b)?", re.IGNORECASE)
 
 
 def gpu_named(name: str) -> Gpu:
-    """The device of a name as people or drivers write it: V100, Tesla V100-SXM2-32GB.
+    """Return the device of a name as people or drivers write it: V100, Tesla V100-SXM2-32GB.
 
     Raises UnknownName.
     """

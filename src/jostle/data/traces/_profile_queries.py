@@ -17,8 +17,8 @@ LEAST_JUMP = 3.0  # of gaps between queries over those inside them
 
 
 def one_query(profile: Profile, way: str = "auto") -> Profile:
-    """The query of median length, of those that the profile holds; notes say how many there are and how
-    far apart they lie.
+    """Return the query of median length, of those that the profile holds; notes say how many there are and
+    how far apart they lie.
 
     way: `steps`, as marked (a query's tasks begin from its mark's start to the next one's); `gaps`, where the
     device idles three times as long as anywhere inside; `auto`, by steps where at least two have tasks, else
@@ -59,7 +59,7 @@ def one_query(profile: Profile, way: str = "auto") -> Profile:
 
 
 def _by_gaps(start: np.ndarray, stop: np.ndarray, where: str) -> np.ndarray:
-    """(n,) the number of the query of each task."""
+    """Return (n,) the number of the query of each task."""
     idle = np.maximum(start[1:] - np.maximum.accumulate(stop)[:-1], 0.0)
     longest = -np.sort(-idle)
     least = np.maximum(longest[1:], 1e-9)

@@ -100,18 +100,18 @@ class Profile:
         return tuple(sorted(set(self.tasks.column("device").to_pylist())))
 
     def on(self, device: int) -> pa.Table:
-        """The tasks of one device. Raises BadData for a device that has none."""
+        """Return the tasks of one device. Raises BadData for a device that has none."""
         if device not in self.devices:
             known = ", ".join(map(str, self.devices)) or "none"
             raise BadData(f"device {device} has no tasks; with tasks: {known}", where=self.run_id)
         return self.tasks.filter(pa.array(self.column("device") == device))
 
     def column(self, name: str) -> np.ndarray:
-        """(n,) a column; NaN or None where null."""
+        """Return (n,) a column; NaN or None where null."""
         return self.tasks.column(name).to_numpy()
 
     def with_bandwidth(self, bytes_per_second_per_pe: Mapping[str, float]) -> Profile:
-        """The profile with the bandwidth need of kernels by name, from a run small enough not to
+        """Return the profile with the bandwidth need of kernels by name, from a run small enough not to
         saturate memory: DRAM bytes / seconds / PEs in use. Raises BadData for a need below 0."""
         for name, need in bytes_per_second_per_pe.items():
             if not (np.isfinite(need) and need >= 0):
@@ -201,7 +201,7 @@ class TaskBuilder:
         notes: Iterable[str] = (),
         format: str = "tasks",
     ) -> Profile:
-        """All that was added. Raises BadData where there was no task at all."""
+        """Return all that was added. Raises BadData where there was no task at all."""
         return Profile(self.run_id, workload, self._table(gpus), gpus, tuple(notes), format)
 
     def _table(self, gpus: Mapping[int, Gpu | None]) -> pa.Table:
@@ -233,12 +233,12 @@ class TaskBuilder:
 
 
 def volume(sides: Iterable[float | None]) -> int | None:
-    """The product of a launch shape's sides; None where any is absent or 0."""
+    """Return the product of a launch shape's sides; None where any is absent or 0."""
     return math.prod(int(side or 0) for side in sides) or None
 
 
 def occupancies(table: pa.Table, gpus: Mapping[int, Gpu | None]) -> np.ndarray:
-    """(n,) theoretical occupancy of kernels, NaN where device or launch shape is unknown or where the
+    """Return (n,) theoretical occupancy of kernels, NaN where device or launch shape is unknown or where the
     block does not fit the device at all."""
     keys = ("device", "threads_per_block", "registers_per_thread", "shared_bytes")
     parts = [table.column(k).to_numpy().astype(np.float64) for k in keys]
@@ -256,7 +256,7 @@ def occupancies(table: pa.Table, gpus: Mapping[int, Gpu | None]) -> np.ndarray:
 def tasks_from_rows(
     rows: Iterable[Mapping[str, Any]], *, run_id: str, workload: str | None = None, gpu: Gpu
 ) -> Profile:
-    """A profile from rows with the columns of `tasks/v1` (kind, start_seconds and duration_seconds
+    """Return a profile from rows with the columns of `tasks/v1` (kind, start_seconds and duration_seconds
     at least), for one device. For tests, and for profilers that no reader here knows."""
     builder = TaskBuilder(run_id, run_id)
     for row in rows:

@@ -36,7 +36,7 @@ class TableFormat:
         return pa.schema(fields, metadata={"schema": self.version})
 
     def conform(self, table: pa.Table, where: str | None = None) -> pa.Table:
-        """The table in these columns and types. Raises BadData naming what is missing."""
+        """Return the table in these columns and types. Raises BadData naming what is missing."""
         for name in self.optional:
             if name not in table.column_names:
                 table = table.append_column(name, pa.nulls(table.num_rows, self.columns[name][0]))
@@ -53,7 +53,8 @@ class TableFormat:
         return pa.Table.from_arrays(parts, schema=self.schema)
 
     def run_ids(self, folder: Path) -> set[str]:
-        """The run_ids in the files of a folder, for writers: a damaged file is left for readers to name."""
+        """Return the run_ids in the files of a folder, for writers: a damaged file is left for readers to
+        name."""
         ids: set[str] = set()
         for file in distinct_files(folder):
             with suppress(UnreadableFile):
@@ -94,7 +95,8 @@ class TablePair:
             return [file for part in (first, second) if (file := part.publish()) is not None]
 
     def read(self, folder: Path) -> tuple[pa.Table, pa.Table, list[str]]:
-        """(heads, their parts, a sentence for each run_id in two files, of which the earlier is taken).
+        """Return (heads, their parts, a sentence for each run_id in two files, of which the earlier is
+        taken).
 
         Raises UnreadableFile naming a file that is missing, truncated, changed or foreign.
         """
@@ -136,7 +138,7 @@ class TablePair:
 
 
 def _parts_of(heads: pa.Table) -> str | None:
-    """The content of the file of parts that these heads name; None in files of other tools."""
+    """Return the content of the file of parts that these heads name; None in files of other tools."""
     content = (heads.schema.metadata or {}).get(_PARTS)
     return None if content is None else content.decode(errors="replace")
 

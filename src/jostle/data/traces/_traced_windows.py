@@ -32,7 +32,7 @@ class Windows:
 
     @classmethod
     def of(cls, traces: Traces) -> Windows:
-        """All windows of the traces; runs alone are no window and are left out.
+        """Return all windows of the traces; runs alone are no window and are left out.
 
         Raises BadData where there is none, or where windows differ in their members.
         """
@@ -63,11 +63,11 @@ class Windows:
         return cls(windows)
 
     def __len__(self) -> int:
-        """How many windows."""
+        """Return how many windows."""
         return len(self._members)
 
     def __iter__(self) -> Iterator[Trace]:
-        """Every core of every window."""
+        """Yield every core of every window."""
         for members in self._members.values():
             yield from members
 
@@ -100,7 +100,8 @@ SHORTEST = 0.25  # of a usual sample: what is left of one that was mostly waitin
 
 
 def without_waiting(trace: Trace) -> Trace:
-    """The same run without the time it waited for its core; times, intervals and runtime are shorter by it.
+    """Return the same run without the time it waited for its core; times, intervals and runtime are shorter
+    by it.
 
     Waiting is told when it ends, so it may belong to the sample before: times never run backwards for
     it, and samples that would be shorter than a quarter of a usual one join the next. Their counts

@@ -32,7 +32,7 @@ MARKS = ("phases",)
 
 
 def is_level(counter: str) -> bool:
-    """Whether a counter is a level, by its name: taken as it is, not a count over the sample."""
+    """Return whether a counter is a level, by its name: taken as it is, not a count over the sample."""
     return counter in LEVELS or counter.endswith(LEVEL_ENDING)
 
 
@@ -96,7 +96,7 @@ class Trace:
         return len(self.time_seconds)
 
     def __getitem__(self, counter: str) -> np.ndarray:
-        """(T,) one counter. Raises UnknownName for one that this trace never had."""
+        """Return (T,) one counter. Raises UnknownName for one that this trace never had."""
         require_known("counter", counter, self.counters, where=self.run_id)
         return self.counters[counter]
 
@@ -181,14 +181,14 @@ class Traces:
         return cls(table, rows)
 
     def __len__(self) -> int:
-        """How many runs."""
+        """Return how many runs."""
         return self.traced.num_rows
 
     def __repr__(self) -> str:
         return f"Traces({len(self)} runs, {self.samples.num_rows} values)"
 
     def __iter__(self) -> Iterator[Trace]:
-        """Every core of every run, runs in the order of `traced`."""
+        """Yield every core of every run, runs in the order of `traced`."""
         for run_id in self.run_ids:
             for core in self.cores(run_id):
                 yield self.of(run_id, core)
@@ -204,12 +204,12 @@ class Traces:
         return tuple(sorted(pc.unique(self.samples.column("counter")).to_pylist()))
 
     def cores(self, run_id: str) -> tuple[int, ...]:
-        """The cores that a run has samples of."""
+        """Return the cores that a run has samples of."""
         self._require(run_id)
         return tuple(core for _, core in self._places.get(run_id, ()))
 
     def of(self, run_id: str, core: int = 0) -> Trace:
-        """One core of one run. Raises UnknownName, BadData for a core without samples."""
+        """Return one core of one run. Raises UnknownName, BadData for a core without samples."""
         if (run_id, core) not in self._known:
             self._known[run_id, core] = self._of(run_id, core)
         return self._known[run_id, core]
@@ -386,7 +386,7 @@ def write_traces(path: str | os.PathLike[str], traces: Traces) -> list[Path]:
 
 
 def read_traces(path: str | os.PathLike[str]) -> Traces:
-    """All traces of the dataset in folder `path`; of a run in two files, the earlier.
+    """Return all traces of the dataset in folder `path`; of a run in two files, the earlier.
 
     Raises UnreadableFile naming a file that is missing, truncated or foreign, BadRows for bad rows.
     """
@@ -402,5 +402,5 @@ def read_traces(path: str | os.PathLike[str]) -> Traces:
 
 
 def has_traces(path: str | os.PathLike[str]) -> bool:
-    """Whether the folder holds files of traces; none is opened."""
+    """Return whether the folder holds files of traces; none is opened."""
     return bool(parquet_files(Path(path) / "traced_runs"))

@@ -46,21 +46,21 @@ class Reader:
         raise BadData(f"not a module that can be counted: {what}", where=f"byte {self.at}")
 
     def byte(self) -> int:
-        """The next byte."""
+        """Return the next byte."""
         if self.at >= self.end:
             self.fail("it ends too soon")
         self.at += 1
         return self.data[self.at - 1]
 
     def take(self, count: int) -> bytes:
-        """The next count bytes."""
+        """Return the next count bytes."""
         if count > self.end - self.at:
             self.fail("it ends too soon")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def number(self) -> int:
-        """The next unsigned LEB128 number; for a signed one, only its length is right."""
+        """Return the next unsigned LEB128 number; for a signed one, only its length is right."""
         value = shift = 0
         while True:
             byte = self.byte()
@@ -72,7 +72,7 @@ class Reader:
                 self.fail("a number is too long")
 
     def name(self) -> str:
-        """The next length-prefixed UTF-8 text."""
+        """Return the next length-prefixed UTF-8 text."""
         return self.take(self.number()).decode("utf-8", "replace")
 
 
@@ -96,7 +96,7 @@ class Instruction:
 
 
 def sections(module: bytes) -> list[tuple[int, int, int]]:
-    """(section number, start, end of its content) in file order. Raises BadData."""
+    """Return (section number, start, end of its content) in file order. Raises BadData."""
     reader = Reader(module)
     if module[:8] != MAGIC:
         reader.fail("it does not begin like a version 1 module")
@@ -113,7 +113,7 @@ def sections(module: bytes) -> list[tuple[int, int, int]]:
 
 
 def imported_globals(module: bytes, start: int, end: int) -> int:
-    """How many globals an import section brings: they come first in the numbering of globals."""
+    """Return how many globals an import section brings: they come first in the numbering of globals."""
     reader, count = Reader(module, start, end), 0
     for _ in range(reader.number()):
         reader.name()
@@ -138,7 +138,7 @@ def imported_globals(module: bytes, start: int, end: int) -> int:
 
 
 def exported_functions(module: bytes, where: str) -> set[str]:
-    """The names of the functions that a module exports. Raises BadData naming the file."""
+    """Return the names of the functions that a module exports. Raises BadData naming the file."""
     try:
         for number, start, end in sections(module):
             if number == EXPORT:
@@ -155,7 +155,7 @@ def exported_functions(module: bytes, where: str) -> set[str]:
 
 
 def function_bodies(module: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(start, start of the first instruction, end) of each function of a code section."""
+    """Yield (start, start of the first instruction, end) of each function of a code section."""
     reader = Reader(module, start, end)
     for _ in range(reader.number()):
         size = reader.number()
@@ -169,7 +169,7 @@ def function_bodies(module: bytes, start: int, end: int) -> Iterator[tuple[int, 
 
 
 def instructions(module: bytes, start: int, end: int) -> Iterator[Instruction]:
-    """The instructions between two positions. Raises BadData for those that are not covered."""
+    """Yield the instructions between two positions. Raises BadData for those that are not covered."""
     reader = Reader(module, start, end)
     while reader.at < end:
         begin = reader.at

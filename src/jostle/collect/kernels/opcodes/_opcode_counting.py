@@ -58,7 +58,7 @@ class OpcodeCounts:
 
     @staticmethod
     def column_names() -> list[str]:
-        """The names in columns(), always the same."""
+        """Return the names in columns(), always the same."""
         opcodes = [f"opcode_{name.replace('.', '_')}" for name in COUNTED]
         return ["instructions", "bulk_bytes", "memory_bytes", *opcodes]
 
@@ -70,7 +70,7 @@ _MOST_INSTRUCTIONS = 5_000_000_000
 def counted(
     module: bytes, kind: str, words: Sequence[str], argument: int, repeats: int
 ) -> dict[str, Any]:
-    """The fields of OpcodeCounts. Raises BadData."""
+    """Return the fields of OpcodeCounts. Raises BadData."""
     import wasmtime
 
     counting = rewrite(module)
@@ -164,7 +164,7 @@ def _answer(asked: CountedModule) -> dict[str, Any]:
 def _counted_apart(
     question: CountedModule, timeout_seconds: float, stopped: Callable[[], bool]
 ) -> dict[str, Any]:
-    """The fields of OpcodeCounts."""
+    """Return the fields of OpcodeCounts."""
     process = subprocess.Popen(
         [sys.executable, "-m", "jostle.collect.kernels.opcodes._opcode_counting", str(os.getpid())],
         stdin=subprocess.PIPE,

@@ -94,7 +94,7 @@ VECTOR = "v128"
 
 
 def vector_shape(opcode: int) -> str | None:
-    """What follows vector opcode 0xFD opcode; None where there is no such instruction."""
+    """Return what follows vector opcode 0xFD opcode; None where there is no such instruction."""
     if opcode <= 11 or opcode in (92, 93):
         return "m"
     if opcode in (12, 13):

@@ -67,7 +67,7 @@ class Rewritten:
     segments: tuple[Counter[str], ...]
 
     def read(self, store: Any, exports: Any) -> tuple[list[int], list[int], list[int]]:
-        """(executions of each segment, [bulk bytes], [bulk other]) of a wasmtime instance."""
+        """Return (executions of each segment, [bulk bytes], [bulk other]) of a wasmtime instance."""
         names = [COUNTER_NAME.format(index) for index in range(len(self.segments))]
         executions = [exports[name].value(store) for name in names]
         totals = [exports[name].value(store) for name in (BULK_BYTES_NAME, BULK_OTHER_NAME)]
@@ -84,7 +84,7 @@ class Rewritten:
 
 
 def rewrite(module: bytes) -> Rewritten:
-    """A module that behaves like this one and counts what it executes. Raises BadData."""
+    """Return a module that behaves like this one and counts what it executes. Raises BadData."""
     parts = {
         number: module[start:end] for number, start, end in sections(module) if number != CUSTOM
     }
@@ -132,7 +132,7 @@ class _Functions:
         self.segments: list[Counter[str]] = []
 
     def function(self, body: int, code: int, end: int) -> bytes:
-        """The body between two positions of the module, its instructions beginning at code."""
+        """Return the body between two positions of the module, its instructions beginning at code."""
         out, pieces = [self.module[body:code]], []
         start, histogram = code, Counter({"function_entry": 1})
 
@@ -171,7 +171,7 @@ def _added(total: bytes, value: bytes) -> bytes:
 
 
 def _appended(vector: bytes, entries: list[bytes]) -> bytes:
-    """A section's vector with more entries at its end."""
+    """Return a section's vector with more entries at its end."""
     reader = Reader(vector)
     count = reader.number()
     return unsigned(count + len(entries)) + vector[reader.at :] + b"".join(entries)
