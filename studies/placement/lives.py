@@ -79,7 +79,7 @@ class World:
 
     def lived(self, policy: Policy, load: float, jobs: int) -> list[str]:
         """Figures of a policy."""
-        told: list[float] = []
+        told: dict[tuple[int, float, int], float] = {}
 
         def put(name: int, here: Sequence[Sequence[LoggedJob]], clock: float) -> int | None:
             some = {n: on for n, on in enumerate(here) if 0 < len(on) < SLOTS}
@@ -90,13 +90,13 @@ class World:
             node = max(good, key=lambda n: len(here[n])) if good else empty[0]
             there = Placement(Fleet((self._node(node, here[node], clock),)), self.sets)
             (end,) = there.at([self._request(name, "it")]).items
-            told.append(getattr(end, "bound_seconds", None) or np.inf)
+            told[node, clock, name] = getattr(end, "bound_seconds", None) or np.inf
             return node
 
         random = np.random.default_rng([self.seed, 2])
         done = lives(self.names, jobs, random, put, load, WARM)
         late = np.mean([job.seconds > self.limit[job.name] for job in done])
-        over = [job.seconds > one for job, one in zip(done, told[WARM:], strict=False)]
+        over = [job.seconds > told[job.node, job.start, job.name] for job in done]
         hours = sum(_hours([job for job in done if job.node == node]) for node in range(NODES))
         return [f"{late:.3f}", f"{hours:.1f}", f"{np.mean(over):.3f}"]
 
