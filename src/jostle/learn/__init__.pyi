@@ -97,7 +97,6 @@ from .rules._shrunk_weights import FEWEST_TO_WEIGH as FEWEST_TO_WEIGH
 from .rules._shrunk_weights import HALF_TRUSTED as HALF_TRUSTED
 from .rules._shrunk_weights import LEAST_WEIGHT as LEAST_WEIGHT
 from .rules._shrunk_weights import OF_OTHER_DATA as OF_OTHER_DATA
-from .rules._shrunk_weights import SHARPNESS as SHARPNESS
 from .rules._shrunk_weights import folds_of as folds_of
 from .rules._shrunk_weights import greedy_weights as greedy_weights
 from .rules._shrunk_weights import nothing_but_noise as nothing_but_noise

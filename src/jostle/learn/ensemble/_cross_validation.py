@@ -90,11 +90,6 @@ class Tried:
         ]
         return np.concatenate([*belief, np.zeros(0)])
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether some of the labels were left out in closed form."""
-        return any(labels and self.learners.leaves_out(n) for n, labels in self.wanted.items())
-
     def fit(self, fold: TrialFold) -> None:
         part = self.campaign.take(~fold.left_out)
         mine = {}

@@ -14,6 +14,7 @@ _WORDS = {
     "effects and boosting": "additive effects, then gradient boosting",
     "boosting": "gradient boosting",
     "product": "susceptibility times pressure",
+    "product by name": "susceptibility times pressure",
     "process": "a Gaussian process",
     "process of effects": "a Gaussian process over additive effects",
     "mixture": "a mixture of stressors",

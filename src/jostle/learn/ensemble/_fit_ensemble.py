@@ -127,7 +127,7 @@ def fit(
     weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
     if has_rows:
         chance, is_noise = interference_of(campaign, seed)
-        how = seed, tried.prior, tried.is_closed, is_noise
+        how = seed, tried.prior, is_noise
         weight = weights_of(labels, trial, most, chance, *how)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]

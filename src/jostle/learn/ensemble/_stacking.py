@@ -19,7 +19,6 @@ from jostle.learn.rules._interference_tests import (
 from jostle.learn.rules._shrunk_weights import (
     FEWEST_TO_WEIGH,
     LEAST_WEIGHT,
-    SHARPNESS,
     greedy_weights,
     relative_error,
     trust_in_units,
@@ -77,26 +76,17 @@ class Trial:
         """In weights of their own."""
         return trust_in_units(self.units)
 
-    def weighed(
-        self, seed: int, prior: np.ndarray | float, is_closed: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """See weights_of_unseen. Few units tell many answers apart the less by their own errors, unless some
-        were left out in closed form."""
-        about = self.answer, self.log_slowdown, self.unit, seed, prior
-        return weights_of_unseen(*about, SHARPNESS if is_closed else SHARPNESS * self.trust)
+    def weighed(self, seed: int, prior: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """See weights_of_unseen."""
+        return weights_of_unseen(self.answer, self.log_slowdown, self.unit, seed, prior)
 
     def weights_beside(
-        self,
-        others: np.ndarray,
-        share: float,
-        seed: int,
-        prior: np.ndarray | float,
-        is_closed: bool,
+        self, others: np.ndarray, share: float, seed: int, prior: np.ndarray | float
     ) -> np.ndarray:
         """(k,) this share their own, and others' for the rest and where few were left out."""
         if self.units < FEWEST_TO_WEIGH:
             return others
-        return share * self.weighed(seed, prior, is_closed)[0] + (1 - share) * others
+        return share * self.weighed(seed, prior)[0] + (1 - share) * others
 
     @staticmethod
     def concatenate(parts: list[Trial]) -> Trial:
@@ -147,17 +137,15 @@ def weights_of(
     chance: float,
     seed: int,
     prior: np.ndarray | float = 1.0,
-    is_closed: bool = False,
     is_noise: bool = False,
 ) -> np.ndarray:
     """(kinds, most + 1, k) weights of sum 1. is_noise: of is_within_noise, believed where few sets are known.
     chance: of chance_of_shift. prior: (k,) how far each is believed
-    before any set was left out. is_closed: whether some experts left out in closed form, of all that they
-    learned at one set of strengths, so that few units tell answers apart."""
+    before any set was left out."""
     nothing = np.array([float(label == of_nothing(labels)) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
-    how = seed, prior, is_closed
+    how = seed, prior
     if is_noise and nothing.any() and known.units < FEWEST_TO_WEIGH:
         return np.tile(nothing, (len(KINDS), most + 1, 1))
     pooled = every.weights_beside(usual_weights(labels), 1.0, *how)

@@ -9,7 +9,7 @@ import numpy as np
 from jostle.learn.contract._encoded_features import encode_features
 from jostle.learn.rules._slowdown_rows import Ground, design_of_names, level_here
 
-OWN, SOLO, CATEGORY, NUMBER = 0.3, 0.3, 1.0, 0.5  # weights of the other parts
+SOLO, CATEGORY, NUMBER = 0.3, 1.0, 0.5  # weights of the parts that are not names
 MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out
 MOST_COLUMNS = 2_000  # of the design as it is made
 
@@ -28,17 +28,21 @@ def ground_of(design: Any, log_solo: np.ndarray) -> Ground:
 
 
 def design_of(
-    names: tuple[tuple[str, ...], tuple[str, ...]], log_solo: np.ndarray, table: Any, here: float
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    log_solo: np.ndarray,
+    table: Any,
+    everywhere: float,
+    here: float,
 ) -> np.ndarray:
     """(cells, d): what S and G are linear in. Columns are scaled by how freely each part may vary: the
-    workload everywhere, the workload on one platform, its solo runtime, the platform, its categories and
-    numbers, and the categories and numbers on one platform."""
+    workload on all platforms (everywhere), the workload on one platform (here), its solo runtime, the
+    platform, its categories and numbers, and the categories and numbers on one platform."""
     w, p = len(names[0]), len(names[1])
     if w * p > MANY_CELLS:
-        return design_of_names(w, p, log_solo, here)
-    everywhere, place = np.tile(np.eye(w), (p, 1)), np.eye(p)
+        return design_of_names(w, p, log_solo, everywhere, here)
+    place = np.eye(p)
     level = level_here(log_solo)
-    blocks = [OWN * everywhere, here * np.eye(p * w), SOLO * level]
+    blocks = [everywhere * np.tile(np.eye(w), (p, 1)), here * np.eye(p * w), SOLO * level]
     if p > 1:  # what is the same for all on one platform, such as taking turns
         blocks += [np.ones((p * w, 1)), np.kron(place, np.ones((w, 1)))]
     features = encode_features(names[0], "workload", table)

@@ -84,14 +84,13 @@ def weights_of_unseen(
     unit: np.ndarray,
     seed: int,
     prior: np.ndarray | float = 1.0,
-    sharpness: float = SHARPNESS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """((k,) weights of answers (k, n) about rows left out, (n,) by how much these are closer than no slowdown
     where weights have not seen the row, NaN where they always have). unit: (n,) what was left out as one.
     prior: (k,) how far each is believed before any was."""
     greedy, unseen = greedy_weights(answers, log_slowdown, unit, seed)
     units = len(np.unique(unit))
-    weight = steadied_weights(greedy, answers, log_slowdown, units, sharpness, prior)
+    weight = steadied_weights(greedy, answers, log_slowdown, units, prior)
     return weight, relative_error(-log_slowdown) - unseen
 
 
@@ -106,13 +105,12 @@ def steadied_weights(
     answers: np.ndarray,
     log_slowdown: np.ndarray,
     units: int,
-    sharpness: float = SHARPNESS,
     prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
     """(k,) the weights that greedy_weights found for these answers (k, n), drawn towards those that members'
     own mean relative errors give, the more the fewer units were left out."""
     error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
-    by_error = prior * (error / error.min()) ** -sharpness
+    by_error = prior * (error / error.min()) ** -SHARPNESS
     trust = trust_in_units(units)
     weight = weight * prior ** (1 - trust)
     weight = weight / weight.sum()

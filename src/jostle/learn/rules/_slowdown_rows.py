@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-OWN, HERE, SOLO = 0.3, 0.6, 0.3  # weights of the parts of a design of names
+SOLO = 0.3  # weight of times alone in a design of names
 BY_CORUNNER = ("corunner", "row")  # fields of ragged rows with an entry for each co-runner
 LEAST = -0.9  # of the extra time over the time alone, under which nothing is answered
 USUAL_ERROR = 0.05  # of a time, by which rules are off anyway: what runs err by counts against this
@@ -186,16 +186,16 @@ def level_here(log_solo: np.ndarray) -> np.ndarray:
 
 
 def design_of_names(
-    workloads: int, platforms: int, log_solo: np.ndarray, here: float = HERE
+    workloads: int, platforms: int, log_solo: np.ndarray, everywhere: float, here: float
 ) -> Any:
     """(cells, d) sparse, what tells cells apart by names and times alone. log_solo: (platforms, workloads),
-    NaN where unknown. here: weight of what a workload has on one platform only."""
+    NaN where unknown. everywhere, here: weights of what a workload has on all platforms, and on one only."""
     from scipy.sparse import csr_matrix, hstack, identity, kron
 
     w, p = workloads, platforms
     level = level_here(log_solo)
     blocks = [
-        OWN * kron(np.ones((p, 1)), identity(w)),
+        everywhere * kron(np.ones((p, 1)), identity(w)),
         here * identity(p * w),
         csr_matrix(SOLO * level),
         csr_matrix(np.ones((p * w, 1))),

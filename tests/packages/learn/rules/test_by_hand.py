@@ -194,8 +194,8 @@ def test_features_tell_cells_apart_everywhere_and_on_one_platform() -> None:
     names = ("a", "b", "c", "d"), ("p", "q")
     table = pa.table({"workload": list("abcd"), "kind": list("xxyy"), "size": [1.0, 2.0, 3.0, 4.0]})
     solo = np.log(np.outer([1.0, 2.0], [1.0, 3.0, 9.0, 1.0]))
-    design = design_of(names, solo, table, 0.6)
-    plain = design_of(names, solo, None, 0.6)
+    design = design_of(names, solo, table, 0.3, 0.6)
+    plain = design_of(names, solo, None, 0.3, 0.6)
     extra = design @ design.T - plain @ plain.T
     level = solo - solo.mean(1, keepdims=True)
     level = (level / level.std()).ravel()

@@ -107,13 +107,13 @@ def test_a_design_is_of_names_places_times_and_classes() -> None:
     table = None
     solo = np.log(np.outer([1.0, 2.0], [1.0, 3.0, 9.0]))
     names = ("a", "b", "c"), ("p", "q")
-    design = design_of(names, solo, table, 0.6)
+    design = design_of(names, solo, table, 0.3, 0.6)
     level = np.tile([-1.0, 0.0, 1.0], 2) / np.sqrt(2 / 3)
     for one, other in permutations(range(6), 2):
         apart = 2 * 0.3**2 * (one % 3 != other % 3) + 2 * 0.6**2
         apart += (0.3 * (level[one] - level[other])) ** 2 + 2 * (one // 3 != other // 3)
         assert ((design[one] - design[other]) ** 2).sum() == pytest.approx(apart)
-    sparse = design_of_names(3, 2, solo, 0.6).toarray()
+    sparse = design_of_names(3, 2, solo, 0.3, 0.6).toarray()
     assert sparse @ sparse.T == pytest.approx(design @ design.T)
     on = ground_of(design, solo)
     far = [((on.design[i] - on.design[j]) ** 2).sum() for i, j in permutations(range(6), 2)]

@@ -17,7 +17,7 @@ from jostle.learn.learners.latent_factors._product_equation import (
 )
 from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
 
-START = 0.3  # spread of the starting numbers
+START = 0.1  # spread of the starting numbers
 ENOUGH = 1e-7  # share of the loss, under which a step gains nothing that other rows would know of
 
 

@@ -25,14 +25,36 @@ from jostle.learn.learners.latent_factors._slowdown_process import (
 from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
 from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
 
-PENALTIES = (1e-4, 6e-4, 0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
-IN_SECONDS = PENALTIES[1::2]
+PENALTIES = (0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 # How far S and G share their numbers: jobs that take turns wait alike for each other.
 ALIKE_IN_SECONDS = 0.9
 BY_EFFECTS = "process of effects"
 MOST_ENTRIES = 6_000  # co-runners of the rows, which a process compares one by one
 PROCESSES = ("process", BY_EFFECTS)
 MOST_FORM_ROWS = 6_000  # that forms are learned from
+STARTS_OF_TRIALS = 2  # of a form that answers what a fold leaves out
+
+
+@dataclass(frozen=True)
+class FormKind:
+    """text: how its labels begin. design: of the campaign's. is_timed: whether seconds are added up."""
+
+    text: str
+    design: str
+    is_timed: bool
+    penalties: tuple[float, ...]
+
+    def labels(self) -> dict[str, float]:
+        """{label: penalty}"""
+        return {f"{self.text} {penalty:g}": penalty for penalty in self.penalties}
+
+
+FORM_KINDS = (
+    FormKind("product", "here", False, PENALTIES),
+    FormKind("product by name", "by name", False, PENALTIES),
+    FormKind("product of seconds", "here", True, PENALTIES[:2]),
+    FormKind("product by name of seconds", "by name", True, PENALTIES[:2]),
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +99,7 @@ class ProductExpert(Restores):
     any."""
 
     rank: int = 6
-    starts: int = 3
+    starts: int = 6
     steps: int = 300
     processes: bool = True
     name: ClassVar[str] = "product"
@@ -88,8 +110,9 @@ class ProductExpert(Restores):
         from scipy.sparse import issparse
 
         rows = len(campaign.rows)
-        forms = [f"product {penalty:g}" for penalty in PENALTIES]
-        forms += [f"product of seconds {penalty:g}" for penalty in IN_SECONDS]
+        several = campaign.size[0] > 1
+        kinds = [kind for kind in FORM_KINDS if several or kind.design == "here"]
+        forms = [label for kind in kinds for label in kind.labels()]
         if rows > MOST_ROWS or len(campaign.rows.corunner) > MOST_ENTRIES or not self.processes:
             return tuple(forms)
         return (*forms, *(PROCESSES[1:] if issparse(campaign.design) else PROCESSES))
@@ -101,16 +124,18 @@ class ProductExpert(Restores):
         exponents = len(np.unique(rows.degree)) > 1
         platforms, workloads = campaign.size
         some = rows.drawn(MOST_FORM_ROWS, [seed, 13])
-        for is_timed, text in ((False, "product"), (True, "product of seconds")):
+        starts = self.starts if best else STARTS_OF_TRIALS
+        for kind in FORM_KINDS:
+            mine = {label: each for label, each in kind.labels().items() if label in wanted}
+            if not mine:
+                continue
             sizes = Sizes(
-                *(platforms, workloads, self.rank, campaign.design),
-                *(exponents, is_timed, ALIKE_IN_SECONDS if is_timed else 0.0),
+                *(platforms, workloads, self.rank, campaign.designs[kind.design]),
+                *(exponents, kind.is_timed, ALIKE_IN_SECONDS if kind.is_timed else 0.0),
             )
-            about = _rows_of(some, is_timed)
-            mine = {label: each for each in PENALTIES if (label := f"{text} {each:g}") in wanted}
-            starts = self.starts if best else 1
+            about = _rows_of(some, kind.is_timed)
             forms = fit_forms(about, sizes, list(mine.values()), seed, starts, self.steps)
-            members += [ProductMember(*one) for one in zip(mine, repeat(is_timed), forms)]
+            members += [ProductMember(*one) for one in zip(mine, repeat(kind.is_timed), forms)]
         processes = [name for name in PROCESSES if name in wanted]
         if processes:
             members += _processes(campaign, processes, seed)
