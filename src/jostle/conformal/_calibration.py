@@ -60,6 +60,7 @@ FROM_TOP = 5  # groups above a bound that a category of left-out runs needs of i
 FARTHEST_BEYOND = 2  # times the most co-runners that were measured, past which there is no bound
 NEAR = 1e-12  # of confidences that only rounding tells apart
 FEWEST_GROUPS = 9  # of all categories alike, under which there is no bound
+FEW_GROUPS = 20  # under which the largest score stands for the rank, where no theorem holds
 USUAL = 0.8  # confidence at which categories are put to one size before shapes are borrowed
 # Bounds are raised by this share, far under what anybody measures: logarithms and sums round, and a program
 # that takes exactly as long each time would otherwise be late by the last digit.
@@ -357,8 +358,7 @@ class Calibration(Serializable):
                 own = self._put_to_size(own, *self._alike(category, name_group))
             return self._of_mix(own, self.mix.at(category), level, outcome)
         if level <= _highest(own, self._from_top) + NEAR:
-            value, rank = _quantile(own.score, own.group, level)
-            return _Offset(value, len(own), rank, outcome)
+            return _Offset(*self._ranked(own, level), outcome)
         if not len(own) and category not in KNOWN:
             return _Offset(np.inf, 0, 1, NEVER_MEASURED.get(category, "new_name"))
         return self._borrowed(own, category, name_group, level, outcome)
@@ -372,10 +372,19 @@ class Calibration(Serializable):
             return _Offset(np.inf, 0, 1, "unseen_group")
         if _number_of_groups(every) < FEWEST_GROUPS or level > _highest(every, 1) + NEAR:
             return _Offset(np.inf, len(own), len(own) + 1, "too_few_runs")
-        put = self._put_to_size(own, pools, every)
-        value, rank = _quantile(put.score, put.group, level)
-        outcome = POOLED if outcome in GUARANTEED else outcome
-        return _Offset(value, len(put), rank, outcome)
+        put = self._ranked(self._put_to_size(own, pools, every), level)
+        if not len(own):  # as wide as the widest alike, each as far as it can promise
+            others = [self._ranked(p, min(level, _highest(p, 1) - NEAR)) for p in pools]
+            put = max([put, *others], key=lambda one: one[0])
+        return _Offset(*put, POOLED if outcome in GUARANTEED else outcome)
+
+    def _ranked(self, pool: CalibrationRuns, level: float) -> tuple[float, int, int]:
+        """(score, runs, rank) of a confidence that the pool can promise. Of few groups, which fits that left
+        them out have answered, the largest score: the runs of a group err alike, and names are in several."""
+        if self.is_crossed and _number_of_groups(pool) < FEW_GROUPS:
+            return float(pool.score.max()), len(pool), len(pool)
+        value, rank = _quantile(pool.score, pool.group, level)
+        return value, len(pool), rank
 
     @staticmethod
     def _put_to_size(

@@ -195,6 +195,15 @@ def test_under_nine_groups_there_is_no_bound_however_many_runs() -> None:
         assert (found.outcome[0] == "too_few_runs") != is_bounded
 
 
+@pytest.mark.parametrize(("groups", "is_largest"), [(12, True), (40, False)])
+def test_of_few_groups_left_out_the_largest_error_is_the_bound(
+    groups: int, is_largest: bool
+) -> None:
+    runs = make_runs(0, {1: 4 * groups})
+    found = crossed(runs, np.repeat(np.arange(groups), 4)).bound(Noisy(), runs.colocations, 0.5)
+    assert (found.rank == found.n).all() == is_largest
+
+
 def test_no_borrowed_bound_is_wider_than_the_largest_error() -> None:
     """Ten runs of b that are hundreds of times as long as predicted make a wild scale, not a wild bound."""
     runs = make_runs(3, {1: 120, 2: 12}, {"a": 0.01, "b": 2.0})
