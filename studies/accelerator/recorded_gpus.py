@@ -52,7 +52,7 @@ class RecordedGpu:
 
 
 RECORDED = (
-    RecordedGpu("H100 jobs", "jobs", {"mps": "concurrent"}),
+    RecordedGpu("H100 jobs", "jobs", {"mps": "concurrent", "time-sliced": "time-sliced"}),
     RecordedGpu("H200 kernels", "kernels", {"mps": "concurrent", "time-sliced": "time-sliced"}),
     RecordedGpu("1080 Ti", "magus13", {"no-mps": "time-sliced"}, 10, (FOLDS, FIFTH, PROGRAM)),
 )
