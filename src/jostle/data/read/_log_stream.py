@@ -8,8 +8,9 @@ import io
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -87,8 +88,13 @@ class LogStream:
             ),
             pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
         )
-        for batch in reader:
-            yield dict(zip(names, batch.columns, strict=True))
+        try:
+            for batch in reader:
+                yield dict(zip(names, batch.columns, strict=True))
+        finally:  # a thread of Arrow reads ahead, which Python must outlive
+            stream.is_over = True
+            with suppress(pa.ArrowException):
+                deque(reader, maxlen=0)
         if self._mended:
             texts = [pa.array(column, pa.string()) for column in zip(*self._mended, strict=True)]
             yield dict(zip(names, texts, strict=True))
@@ -150,7 +156,7 @@ class Decoded:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._held, self.is_foreign = b"", False
+        self._held, self.is_foreign, self.is_over = b"", False, False
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def peek(self, count: int) -> bytes:
@@ -169,6 +175,8 @@ class Decoded:
         return b"".join(iter(lambda: self.read(_BLOCK), b""))
 
     def read(self, count: int) -> bytes:
+        if self.is_over:
+            return b""
         part, self._held = (self._held, b"") if self._held else (self._stream.read(count), b"")
         try:
             self._decoder.decode(part, final=not part)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -316,3 +318,11 @@ def test_a_word_of_an_option_before_the_file_is_not_the_file(tmp_path: Path) -> 
     path.write_text(pbs(made_jobs(2, 40)), "utf-8")
     run("import", "-o", str(tmp_path / "d"), "--timezone", "UTC", str(path))
     assert read_runs(tmp_path / "d")
+
+
+def test_a_long_log_that_is_refused_at_its_first_lines_ends(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes(b"workload,platform\n" + b"a,b\n" * 12_000_000)
+    command = [sys.executable, "-m", "jostle", "import", "log.csv", "--kind", "jobs", "-o", "o"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 4, found.stderr
+    assert "no column is called job" in found.stderr
