@@ -178,6 +178,26 @@ def test_runs_beside_nobody_knows_whom_are_never_taken_for_runs_alone() -> None:
     assert model.predictor.covariate_names == ("input_bytes",)
 
 
+def test_what_may_come_to_a_run_of_a_log_is_told_by_its_covariates_too() -> None:
+    random = np.random.default_rng(0)
+    names, size = [STEPS[n] for n in random.integers(0, 6, 300)], random.normal(20, 2, 300)
+    seconds = np.exp(0.5 * size - 9 + 0.02 * random.normal(size=300))
+    beside = [[STEPS[n]] for n in random.integers(0, 6, 300)]
+    table = {
+        "workload": names,
+        "platform": ["host0"] * 300,
+        "runtime_seconds": seconds,
+        "stretches": [[(0.0, one), (t / 2, [])] for t, one in zip(seconds, beside, strict=True)],
+        "input_bytes": np.exp(size),
+    }
+    runs = jostle.Runs.from_columns(**table, covariates=["input_bytes"])
+    model = jostle.fit(runs, METHOD, seed=0)
+    assert model.acts is not None
+    asked = {name: table[name] for name in ("workload", "platform", "input_bytes")}
+    told = model.predict(asked | {"corunners": beside})
+    assert np.median(np.abs(told / seconds - 1)) < 0.1
+
+
 def test_commands_and_operations_take_them(
     model: jostle.Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

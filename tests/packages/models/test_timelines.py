@@ -328,8 +328,7 @@ def _beginning(names: list[str], **columns: Any) -> Timelines:
 def acts_of(error: np.ndarray, workload: np.ndarray) -> Acts:
     """As if known timelines, and what may come, had these errors as runs began."""
     kind, none = np.repeat([0, 1], len(error)), np.zeros(2 * len(error), int)
-    start = np.tile(np.arange(len(error)), 2)
-    return Acts(no_newcomers(), kind, none, np.tile(workload, 2), start, np.tile(error, 2))
+    return Acts(no_newcomers(), kind, none, np.tile(workload, 2), np.tile(error, 2))
 
 
 def test_names_that_repeat_have_narrow_bounds_and_those_that_vary_keep_theirs() -> None:
@@ -352,25 +351,8 @@ def test_names_that_repeat_have_narrow_bounds_and_those_that_vary_keep_theirs() 
     assert np.mean(shares, axis=0).min() > 0.8
 
 
-def test_the_bound_of_a_name_that_drifts_follows_it() -> None:
-    draw = np.random.default_rng(0)
-    code, noise = np.arange(300) % 3, 0.05 * draw.normal(size=300)
-    steady = acts_of(noise, code)
-    gained = np.where(code == 0, np.linspace(-0.4, 0.4, 300), 0.0)
-    asked, told, logs, who = _beginning(NAMES[:3]), np.ones(3), np.zeros(3), np.arange(3)
-    after, before = (
-        np.log(acts_of(noise + way * gained, code).bound(told, asked, logs, who, 0.9).seconds)
-        for way in (1, -1)
-    )
-    usual = np.log(steady.bound(told, asked, logs, who, 0.9).seconds)
-    # Bounds of 0.4 more or less by now, less what it drifted while that was learned.
-    assert 0.3 < after[0] - usual[0] < 0.55
-    assert before[0] - usual[0] < -0.2
-    assert np.abs(after[1:] - usual[1:]).max() < 0.05
-
-
 def test_what_lasts_longer_than_predicted_is_bounded_by_those_that_did() -> None:
-    error = np.random.default_rng(0).permutation(np.linspace(-1, 1, 199))
+    error = np.linspace(-1, 1, 199)
     acts = acts_of(error, np.zeros(199, int))
     told, code, logs = np.full(4, 1.0), np.zeros(4, int), np.zeros(4)
     asked = _beginning(["w0"] * 4, elapsed_seconds=[0.0, 0.8, 1.5, 2.7])
@@ -378,7 +360,7 @@ def test_what_lasts_longer_than_predicted_is_bounded_by_those_that_did() -> None
     assert bounds.outcome.tolist() == [ON_THE_ACT, ON_THE_ACT, BEHIND, "too_few_runs"]
     # Until it is overdue the bound of its beginning stays, if nobody came.
     assert bounds.seconds[0] == bounds.seconds[1] < bounds.seconds[2]
-    longer = np.sort(error[np.exp(error) > 1.5])
+    longer = error[np.exp(error) > 1.5]
     rank = conformal_rank(len(longer), 0.9)
     assert (bounds.n[2], bounds.rank[2]) == (len(longer), rank)
     assert bounds.seconds[2] == pytest.approx(np.exp(longer[rank - 1]), rel=0.02)

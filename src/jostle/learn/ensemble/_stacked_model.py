@@ -232,11 +232,12 @@ class FittedEnsemble:
         return int(np.argmax([runs.get(name, 0) for name in w.platform_names]))
 
     def quick_seconds(self, asked: Colocations) -> np.ndarray:
-        """(n,) seconds by additive effects, for those who ask about very many sets."""
+        """(n,) seconds by additive effects, for those who ask about very many sets. Company makes nobody
+        faster: where a log says so, short runs came when many were there."""
         if self.weighed.prior is None:
             return self.predict(asked)
         alone, _, _ = self._logs(asked.alone())
-        return np.exp(alone + self.weighed.prior.log_company(asked))
+        return np.exp(alone + np.maximum(self.weighed.prior.log_company(asked), 0.0))
 
     def _rows(self, asked: Colocations) -> tuple[SlowdownRows, np.ndarray]:
         """(all as rows, (n,) bool those beside others)."""

@@ -5,13 +5,12 @@ Errors are logarithms of actual over told: of whole runtimes where progress is t
 that is left where the run itself tells, as each run's own count would. Scores are errors over the usual size
 of the name's, shrunk towards that of all, and without the run itself; the conformal rank is taken among those
 of all names (by what was known: all company of the run, or what had been until then; and by moment). A run
-that lasts longer than predicted, whoever came, is bounded by those that lasted as many times longer. Of a
-name whose late errors tell of the next, they are over what was lately usual.
+that lasts longer than predicted, whoever came, is bounded by those that lasted as many times longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,25 +37,22 @@ KINDS = (TIMELINE, FUTURE)
 MOST = 1600  # runs that are asked about anew as they began
 _LATER = 4  # times fewer at each later moment
 _SHRUNK = 5.0  # runs of a name, with which half of its width is that of all
-_FORGETS = 0.85  # of what is usual, with each run
-_CLOSER, _BEYOND_CHANCE = 0.92, 2.0  # of a drift: what is left of errors, standard errors
 _LEAST = 0.1  # of the usual error, that is added to that of each name
 _LATELY = 40_000  # answers that are kept
 
 
 @dataclass(frozen=True)
 class Acts(Serializable):
-    """newcomers: as lately seen. kind, moment, workload, start: (n,) int64 of each error; kind: of KINDS, and
-    so many more where the run itself told how far it had come; workload by the codes of the model; start in
-    microseconds. error: (n,) float64, log actual over told."""
+    """newcomers: as lately seen. kind, moment, workload: (n,) int64 of each error; kind: of KINDS, and so
+    many more where the run itself told how far it had come; workload by the codes of the model. error: (n,)
+    float64, log actual over told."""
 
     newcomers: Newcomers
     kind: np.ndarray
     moment: np.ndarray
     workload: np.ndarray
-    start: np.ndarray
     error: np.ndarray
-    _scores: dict[tuple[int, int], tuple[np.ndarray, ...]] = field(
+    _scores: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -75,7 +71,7 @@ class Acts(Serializable):
         rows = np.random.default_rng(seed).permutation(rows)[:most]
         if not len(rows):
             none = np.zeros(0, np.int64)
-            return cls(newcomers, none, none, none, none, np.zeros(0))
+            return cls(newcomers, none, none, none, np.zeros(0))
         age = Ages.of(runs, rates)
         found = [
             _errors(
@@ -85,8 +81,8 @@ class Acts(Serializable):
             for is_told in ((False, True) if moment else (False,))
         ]
         columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-        kind, moment, workload, start = (column.astype(np.int64) for column in columns[:4])
-        return cls(newcomers, kind, moment, workload, start, columns[4])
+        kind, moment, workload = (column.astype(np.int64) for column in columns[:3])
+        return cls(newcomers, kind, moment, workload, columns[3])
 
     @classmethod
     def updated(cls, model: Any, now: Any, runs: Runs, seed: int, chosen: bool) -> Acts | None:
@@ -114,7 +110,6 @@ class Acts(Serializable):
             both.kind[lately],
             both.moment[lately],
             code_of[both.workload[lately]],
-            both.start[lately],
             both.error[lately],
         )
 
@@ -123,7 +118,7 @@ class Acts(Serializable):
         """One after the other, of the same names; newcomers are those of the first."""
         columns = (
             np.concatenate([getattr(one, name) for one in parts])
-            for name in ("kind", "moment", "workload", "start", "error")
+            for name in ("kind", "moment", "workload", "error")
         )
         return cls(parts[0].newcomers, *columns)
 
@@ -155,18 +150,17 @@ class Acts(Serializable):
         )
         for one, at in np.unique(np.column_stack([kind, moment]), axis=0).tolist():
             mine = np.flatnonzero((kind == one) & (moment == at))
-            scores, *by_name = self._scored(one, at)
-            width, usual = (each[np.minimum(workload[mine], len(each) - 1)] for each in by_name)
+            scores, width = self._scored(one, at)
+            width = width[np.minimum(workload[mine], len(width) - 1)]
             with np.errstate(divide="ignore"):
-                so_far = (np.log(elapsed[mine] / base[mine]) - usual) / width
-            so_far[~behind[mine]] = -np.inf
+                so_far = np.where(behind[mine], np.log(elapsed[mine] / base[mine]) / width, -np.inf)
             over = np.searchsorted(scores, so_far, "right")
             number[mine] = len(scores) - over
             ranks[mine] = [conformal_rank(int(k), confidence) for k in number[mine]]
             place = over + ranks[mine] - 1
             offset = np.append(scores, np.inf)[np.minimum(place, len(scores))]
             with np.errstate(over="ignore"):
-                bounds[mine] = past[mine] + base[mine] * np.exp(usual + offset * width)
+                bounds[mine] = past[mine] + base[mine] * np.exp(offset * width)
         bounds = np.where(np.isfinite(told), np.maximum(bounds, elapsed), np.inf)
         outcome = np.where(behind, BEHIND, ON_THE_ACT).astype("<U20")
         outcome[~np.isfinite(bounds)] = "too_few_runs"
@@ -174,49 +168,25 @@ class Acts(Serializable):
         evidence = np.full(n, f"{len(self.error)} answers to earlier jobs", "<U160")
         return Bounds(bounds, outcome, pool, number, ranks, confidence, evidence)
 
-    def _scored(self, kind: int, moment: int) -> tuple[np.ndarray, ...]:
-        """(scores in their order, of each name the width, and what is lately usual; the last of those without
-        any)."""
+    def _scored(self, kind: int, moment: int) -> tuple[np.ndarray, np.ndarray]:
+        """(scores in their order, the width of each name; the last of those without any)."""
         if (kind, moment) not in self._scores:
             there = (self.kind == kind) & (self.moment == moment)
-            error, name, start = self.error[there], self.workload[there], self.start[there]
-            number = np.append(np.bincount(name), 0.0)
-            lately = np.zeros(len(number))
-            for one, starts, usual in self._drifting(kind):
-                if one < len(number):
-                    mine, lately[one] = name == one, usual[-1]
-                    error[mine] -= usual[np.searchsorted(starts, start[mine])]
+            error, name = self.error[there], self.workload[there]
             size = np.abs(error)
             usual = max(float(size.mean()) if len(size) else 0.0, 1e-9)
-            whole = np.append(np.bincount(name, size), 0.0)
+            number, whole = (np.append(np.bincount(name, weights), 0.0) for weights in (None, size))
             without = (whole[name] - size + _SHRUNK * usual) / (number[name] - 1 + _SHRUNK)
             width = (whole + _SHRUNK * usual) / (number + _SHRUNK)
             scores = np.sort(error / (without + _LEAST * usual))
-            self._scores[kind, moment] = scores, width + _LEAST * usual, lately
+            self._scores[kind, moment] = scores, width + _LEAST * usual
         return self._scores[kind, moment]
-
-    def _drifting(self, kind: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Yield each workload whose late errors tell of the next, when its runs began, and what was usual
-        before each of them and is now."""
-        there = (self.kind == kind) & (self.moment == 0)
-        for name in np.unique(self.workload[there]).tolist():
-            mine = np.flatnonzero(there & (self.workload == name))
-            mine = mine[np.argsort(self.start[mine], kind="stable")]
-            usual, total, number = [0.0], 0.0, 0.0
-            for error in self.error[mine].tolist():
-                total, number = _FORGETS * total + error, _FORGETS * number + 1
-                usual.append(total / (number + 1))
-            error, before = self.error[mine], np.array(usual[:-1])
-            told = error * before  # over 0 where the next is off to the same side
-            is_closer = np.abs(error - before).sum() < _CLOSER * np.abs(error).sum()
-            if is_closer and told.sum() > _BEYOND_CHANCE * np.sqrt((told**2).sum()):
-                yield name, self.start[mine], np.array(usual)
 
 
 def _errors(
     age: Ages, rows: np.ndarray, moment: int, is_told: bool, newcomers: Newcomers, seed: int
 ) -> tuple[np.ndarray, ...]:
-    """(kinds, moments, workloads, starts, errors) of runs of the log, asked about at one of the moments of
+    """(kinds, moments, workloads, errors) of runs of the log that are asked about at one of the moments of
     their work, by the law or, is_told, by their own count."""
     share = MOMENTS[moment]
     elapsed = age.when_done(rows, share, is_told) if moment else np.zeros(len(rows))
@@ -237,8 +207,7 @@ def _errors(
             error = np.log((actual - past) / (told - past))
         good = np.isfinite(error)
         n, code = int(good.sum()), kind + len(KINDS) * is_told
-        about = workload[good], age.start[rows][good], error[good]
-        found.append((np.full(n, code), np.full(n, moment), *about))
+        found.append((np.full(n, code), np.full(n, moment), workload[good], error[good]))
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))
 
 
@@ -259,7 +228,7 @@ def told_by(
         )
     done, pace = asked.progress(log_times)
     # The closer answer is taken of those who are there now, and quick ones of how others change it.
-    quick = np.log(rates.seconds(asked.colocations, np.nan))
+    quick = np.log(rates.seconds(replace(asked.colocations, covariates={}), np.nan))
     pace = pace * np.exp(np.nan_to_num((quick - log_times)[asked.last]))
     random = np.random.default_rng(seed)
     now = asked.take(rows)
