@@ -2,16 +2,14 @@
 
     python docs/_tables.py        makes them anew, between their marks
 
-A mark is a comment with a JSON object, a line above a block of text: `file` in docs/results/raw (or a Parquet
-file of a study), `from` how the table's first line begins, `rows` a pattern that the rows to show match,
-their cells two blanks apart, `columns` those to show beside the first, by name or number.
+A mark is a comment with a JSON object, a line above a block of text: `file` in docs/results/raw, `from` how the
+table's first line begins, `rows` a pattern that the rows to show match, their cells two blanks apart, `columns` those to show beside the first, by name or number.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +20,7 @@ MARK = re.compile(r"^<!-- table: (\{[^\n]*\}) -->\n```text\n.*?^```$", re.M | re
 
 def table(file: str, rows: str = "", columns: Any = None, **start: str) -> str:
     """The table as text, its columns aligned. Raises LookupError for what is not in the file."""
-    if file.endswith(".parquet"):
-        head, *body = of_a_study(file)
-    else:
-        head, *body = printed(file, start.get("from", ""))
+    head, *body = printed(file, start.get("from", ""))
     body = [row for row in body if re.search(rows, "  ".join(row))]
     if not body:
         raise LookupError(f"{file}: no row {rows!r}")
@@ -65,16 +60,6 @@ def printed(file: str, start: str) -> list[list[str]]:
         if not set(line) <= set("|- "):
             rows_of_cells.append(cells)
     return [row for row in rows_of_cells if len(row) == len(rows_of_cells[0])]
-
-
-def of_a_study(file: str) -> list[list[str]]:
-    import pyarrow.parquet as pq
-
-    sys.path.insert(0, str(ROOT))
-    from studies.factorization.figures import summary_rows
-
-    head, rows = summary_rows(pq.read_table(RESULTS / file))
-    return [[f"{head[0]}, {head[1]}", *head[2:]], *([f"{r[0]}, {r[1]}", *r[2:]] for r in rows)]
 
 
 def renewed(text: str) -> str:

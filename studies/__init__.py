@@ -19,13 +19,10 @@ from studies.contract import Announced, Study
 STUDIES = {
     "accelerator": "studies.accelerator.study:AcceleratorStudy",
     "alignment": "studies.alignment.study:AlignmentStudy",
-    "bag": "studies.bag.study:BagStudy",
     "bridge": "studies.bridge.study:BridgeStudy",
-    "factorization": "studies.factorization.study:FactorizationStudy",
-    "figures": "studies.factorization.protocol_study:FiguresStudy",
+    "papers": "studies.papers.study:PapersStudy",
     "one_model": "studies.one_model.study:OneModelStudy",
     "placement": "studies.placement.study:PlacementStudy",
-    "protocol": "studies.factorization.protocol_study:ProtocolStudy",
 }
 
 

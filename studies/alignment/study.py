@@ -25,7 +25,6 @@ class AlignmentStudy:
     """Predict from traces alone what takes how long beside what, for workloads that are held out.
 
     Beside it: no interference, the mean and median slowdown, additive effects, and probes of whole runs.
-    With --paper the tables of the paper (Saeed et al., MLCAD 2021) instead, by its own learner.
     """
 
     name: ClassVar[str] = "alignment"
@@ -56,7 +55,6 @@ class AlignmentStudy:
         Literal["programs", "pairs"],
         "What is unseen: programs, or pairs of programs known from others.",
     ] = "programs"
-    paper: Annotated[bool, "The tables of the paper instead."] = False
     seed: Annotated[int, "Of the programs, the folds and the training."] = 0
 
     def run(self, *, progress: Progress) -> Report:
@@ -69,18 +67,12 @@ class AlignmentStudy:
             folds_of_pairs,
             folds_of_programs,
         )
-        from studies.alignment.paper import tables_of
 
         if self.data is not None and self.on != "campaign":
             raise UsageError("data are of a campaign", fix="Set `on` to campaign.")
         traces, corunners = (
             self._recorded() if self.on == "campaign" else (self._simulated(), "once")
         )
-        if self.paper:
-            found = tables_of(traces, folds=self.folds, seed=self.seed, progress=progress)
-            lines: list[Any] = [part for table in found for part in (table, "")]
-            tables = {table.title: _rows_of(table) for table in found}
-            return Report(document(self, self._data(), self.seed, tables=tables), lines, [])
         folds = (
             folds_of_pairs(traces, self.seed)
             if self.hold_out == "pairs"
@@ -132,11 +124,10 @@ class AlignmentStudy:
             longest_seconds=self.longest_ms / 1e3,
             machine=law,
         )
-        held = 2 if self.paper else self.held
         return simulate_campaign(
             drawn,
             law,
-            sets=protocol_sets([one.name for one in drawn], self.windows, held, self.seed),
+            sets=protocol_sets([one.name for one in drawn], self.windows, self.held, self.seed),
             seed=self.seed,
             probes=stressors(law, self.seconds) if self.probes else (),
         )

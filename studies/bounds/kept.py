@@ -9,12 +9,11 @@ import argparse
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Hashable, Iterable
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
-
-from studies.cells import start_worker
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Key = tuple[Hashable, ...]
@@ -55,8 +54,16 @@ _WORK: list[Any] = []
 
 
 def _start(draw: Callable[..., Any], options: Any, turn: Any, workers: int) -> None:
+    """Take this worker's cores, and end with the parent, even if that is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    start_worker(None, turn, workers)
+    with turn.get_lock():
+        number, turn.value = turn.value, turn.value + 1
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[number % workers :: workers] or cores)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     _WORK[:] = draw, options
 
 

@@ -1,4 +1,4 @@
-"""Forecasts against held-out runs, and the tables of the paper."""
+"""Forecasts against held-out runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class BridgeStudy:
 
     Half of the runs make snapshots and forecasts, the other half says what was right; the oracle is what
     the first half measured at that time. Times that are also training snapshots are left out as leaks.
-    With --paper Table II of the paper (Bondar, Gifford, Phan, Halder) instead.
     """
 
     name: ClassVar[str] = "bridge"
@@ -42,7 +41,6 @@ class BridgeStudy:
     ] = 0.0
     runs: Annotated[int, "Of made data: runs.", Limits(least=16)] = 400
     splits: Annotated[int, "Of the runs, at random.", Limits(least=1)] = 3
-    paper: Annotated[bool, "The paper's table instead, of the published snapshots."] = False
     seed: Annotated[int, "Of made data and splits."] = 0
 
     def run(self, *, progress: Progress) -> Report:
@@ -56,8 +54,6 @@ class BridgeStudy:
             score_table,
         )
 
-        if self.paper:
-            return self._run_paper()
         metrics: dict[str, Any] = {}
         scores = []
         for name in self.data:
@@ -71,17 +67,6 @@ class BridgeStudy:
         found = document(self, list(self.data), self.seed, metrics=metrics, scores=documents)
         shown: list[Table | str] = [score_table(one) for one in scores]
         return Report(found, [*shown, reliability_table(scores)])
-
-    def _run_paper(self) -> Report:
-        from studies.papers.bridge import table_two
-
-        if self.published is None:
-            raise UsageError(
-                "the paper's table needs its snapshots", fix="Say where their folder is."
-            )
-        table = table_two(self.published)
-        rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-        return Report(document(self, "published", self.seed, table_2=rows), [table])
 
     def _splits(self, name: str) -> tuple[str, Any]:
         """(name, splits) of one of the data sets."""

@@ -2,7 +2,7 @@
 
     python -m studies.collect.gpu_pairs -o FOLDER [--budget 540] [--device cuda] [--modes mps,time-sliced]
     jostle evaluate FOLDER/dataset --method accelerator --leave-out set
-    jostle fit FOLDER/dataset --method accelerator -o model;  python -m studies bag --data FOLDER/dataset
+    jostle fit FOLDER/dataset --method accelerator -o model;  jostle evaluate FOLDER/dataset
 
 Nine kernels (copies in both directions among them) in five batch sizes: 45 alone, each with a trace of
 several marked steps; 45 bags of two copies, 55 of two that differ, 10 of three or four. Solos are repeated

@@ -65,7 +65,7 @@ def test_every_picture_and_raw_table_has_a_command_that_makes_it() -> None:
     made_families = results.ENTRIES["bridge-families"].command
     assert set(re.findall(r"--data (\w+)-7", made_families)) == set(FAMILIES)
     cheap = [name for name, entry in results.ENTRIES.items() if entry.is_cheap]
-    assert "factorization-figures" in cheap
+    assert "papers-accelerator" in cheap
 
 
 def test_commands_behind_the_results_are_those_of_the_command_line() -> None:

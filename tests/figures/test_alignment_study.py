@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 import studies
 from jostle.data import write_traces
 from studies.alignment.evaluation import folds_of_pairs, folds_of_programs
-from studies.alignment.printed import printed
+from studies.papers.printed import printed
 from studies.worlds.memory_laws import LAWS, stressors
 from studies.worlds.traced_programs import Job, draw_programs, simulate, simulate_campaign
 from tests.packages.learn.counters.traced_samples import a_solo
-
-SMALL = ["alignment", "--programs", "6", "--windows", "12", "--seconds", "0.03"]
 
 
 def run(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict:
@@ -57,23 +55,6 @@ def test_a_campaign_as_it_was_recorded(tmp_path: Path, capsys: pytest.CaptureFix
         assert tested
         assert not tested & fold.train
     assert studies.run([*words, "--held", "5"]) == 2
-
-
-def test_tables_of_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
-    tables = run([*SMALL, "--paper", "--folds", "1"], capsys)["tables"]
-    two, selection, three, four, figure_2 = tables.values()
-    assert len(two) == 6
-    left = [int(row["here"]) for row in selection]
-    assert left == sorted(left, reverse=True)
-    assert left[-1] == 2 * len(three)
-    assert [row["paper"] for row in selection] == ["128", "102", "71", "28"]
-    for row in four:
-        for way in ("as printed", "mended"):
-            predicted, error = row[way].rstrip("%)").split(" (")
-            assert float(error) == pytest.approx(
-                100 * (float(predicted) / float(row["beside (ms)"]) - 1), abs=0.6
-            )
-    assert [row["learner"] for row in figure_2] == ["ridge", "lasso", "elastic net", "linear SVR"]
 
 
 def by_hand(buffer: np.ndarray, a: float) -> np.ndarray:

@@ -3,7 +3,6 @@ every bound of an evaluation is the same to the last bit."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -12,13 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jostle.data import Runs, sample, split_rows, vision_bags
-from jostle.learn import learn
+from jostle.data import Runs, sample, split_rows
 from jostle.learn.learners.bags import Bag
 from jostle.learn.learners.network import Factorization
 from jostle.models import Model
-from studies.bag import evaluation as bag_evaluation
-from studies.factorization import measures as _measures
 from studies.rivals.linear import LinearScaling
 from studies.splits import evaluate_method, observed_split
 
@@ -58,63 +54,25 @@ class Answers:
             self._kept(answer.seconds)
             return answer
 
-        def learned(*arguments: Any, **more: Any) -> Any:
-            fitted = learn(*arguments, **more)
-            answers = self
-
-            class Watched:
-                def predict(self, asked: Any) -> np.ndarray:
-                    return answers._kept(fitted.predict(asked))
-
-                def __getattr__(self, name: str) -> Any:
-                    return getattr(fitted, name)
-
-            return Watched()
-
         patch.setattr(Model, "predict", predict)
         patch.setattr(Model, "bound", bound)
-        patch.setattr(bag_evaluation, "learn", learned)
-        for name in ("error_measures", "bound_measures"):
-            patch.setattr(_measures, name, self._watching(getattr(_measures, name)))
 
     def _kept(self, answer: np.ndarray) -> np.ndarray:
         self.found.append(np.array(answer))
         return answer
 
-    def _watching(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda answer, *more: real(self._kept(answer), *more)
-
 
 def method_study(runs: Runs, method: Any) -> np.ndarray:
-    """`python -m studies factorization`."""
+    """What `python -m studies papers factorization` fits and asks."""
     split = observed_split(runs, 0.6, 0)
     evaluate_method(runs, method, split, seed=0)
     return split.test
-
-
-def protocol_study(runs: Runs, method: Any) -> np.ndarray:
-    split = observed_split(runs, 0.6, 0, "row")
-    _measures.measure_fit(runs, method, split, 0, time.perf_counter)
-    return split.test
-
-
-def bags_left_out(kind: str) -> Callable[[Runs, Any], np.ndarray]:
-    def study(runs: Runs, method: Any) -> np.ndarray:
-        parts = bag_evaluation.held_out(runs, None, 6, 0)
-        part = next(part for part in parts if part.test == kind)
-        bag_evaluation.BagCell("any", method, part, 0, "").measure(runs)
-        return part.rows
-
-    return study
 
 
 STUDIES: dict[str, tuple[Callable[[Runs, Any], np.ndarray], Callable[[], Runs], Any]] = {
     "method, bag": (method_study, some_runs, Bag(learner="tree")),
     "method, linear": (method_study, some_runs, LinearScaling()),
     "factorization": (method_study, some_runs, QUICK),
-    "protocol, linear": (protocol_study, some_runs, LinearScaling()),
-    "bag, application": (bags_left_out("application"), vision_bags, Bag(learner="tree")),
-    "bag, pair": (bags_left_out("pair"), vision_bags, Bag(learner="tree")),
 }
 
 

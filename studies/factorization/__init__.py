@@ -1,1 +1,0 @@
-"""The papers' protocol for runtimes: splits, variants, cells, tables and figures."""
