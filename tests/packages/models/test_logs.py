@@ -81,3 +81,12 @@ def test_beside_a_co_runner_never_met_a_known_workload_keeps_most_of_its_bound(
     known, new = model.bound({**rows, "corunners": others}, 0.9).seconds
     never = {"workload": ["never met"], "platform": ["node"], "corunners": [others[0]]}
     assert known <= new < model.bound(never, 0.9).seconds[0]
+
+
+def test_where_nobody_ran_beside_anybody_new_names_are_answered_too() -> None:
+    learned = log(120) | {"corunners": [[]] * 120}
+    model = jostle.fit(jostle.Runs.from_columns(**learned), seed=0)
+    asked = {"workload": ["never met", "step3"], "platform": ["node"] * 2}
+    seconds = model.predict({**asked, "corunners": [[], ["never met"]]})
+    assert LONG[0] < seconds[0] < LONG[-1]
+    assert seconds[1] == pytest.approx(LONG[3], rel=0.1)

@@ -219,8 +219,9 @@ def fit_prior(
             forms = ()
     effects = fit_mixed_effects(base, y, fixed=FIXED, like=variances)
     gone = [code for code, name in enumerate(names[0]) if name in hidden]
+    # Of a log in which nobody ran beside anybody, any workload is as typical as another.
     typical = [
-        _median_of(effects.effect[of], np.setdiff1d(codes, gone))
+        _median_of(effects.effect[of], np.setdiff1d(codes if len(codes) else w, gone))
         for of, codes in (("beside", w[c.number_of_corunners > 0]), ("corunner", k))
     ]
     about = tuple(names[0]), tuple(names[1]), forms, effects, np.array(typical)
