@@ -84,7 +84,7 @@ def test_beside_a_co_runner_never_met_a_known_workload_keeps_most_of_its_bound(
 
 
 def test_where_nobody_ran_beside_anybody_new_names_are_answered_too() -> None:
-    learned = log(120) | {"corunners": [[]] * 120}
+    learned: dict[str, Any] = log(120) | {"corunners": [[]] * 120}
     model = jostle.fit(jostle.Runs.from_columns(**learned), seed=0)
     asked = {"workload": ["never met", "step3"], "platform": ["node"] * 2}
     seconds = model.predict({**asked, "corunners": [[], ["never met"]]})
