@@ -208,12 +208,17 @@ class CanonicalRuns:
 
     @cached_property
     def designs(self) -> dict[str, Any]:
-        """Each of DESIGNS (cells, d): the same for all parts of a campaign."""
+        """Each of DESIGNS (cells, d), of one platform "here" alone, as there they say the same: one for all
+        parts of a campaign."""
         whole: CanonicalRuns = self.shared.get("whole", self)
         if whole is not self:
             return whole.designs
         about = self.names, self.log_alone, self.runs.workload_features
-        return {name: design_of(*about, *weights) for name, weights in DESIGNS.items()}
+        return {
+            name: design_of(*about, *weights)
+            for name, weights in DESIGNS.items()
+            if name == "here" or self.size[0] > 1
+        }
 
     @cached_property
     def ground(self) -> Ground:

@@ -110,8 +110,7 @@ class ProductExpert(Restores):
         from scipy.sparse import issparse
 
         rows = len(campaign.rows)
-        several = campaign.size[0] > 1
-        kinds = [kind for kind in FORM_KINDS if several or kind.design == "here"]
+        kinds = [kind for kind in FORM_KINDS if kind.design in campaign.designs]
         forms = [label for kind in kinds for label in kind.labels()]
         if rows > MOST_ROWS or len(campaign.rows.corunner) > MOST_ENTRIES or not self.processes:
             return tuple(forms)
