@@ -99,15 +99,6 @@ def test_a_table_of_what_is_not_in_the_file_is_refused() -> None:
         tables.table("gavel-rules", **{"from": "nothing like it"})
 
 
-def test_results_in_short_are_those_of_the_pages() -> None:
-    """What the summary says of the public Pitot data, against what was printed."""
-    text = (RESULTS / "index.md").read_text("utf-8")
-    (line,) = [line for line in text.splitlines() if line.startswith("| default | Pitot")]
-    printed = (RESULTS / "raw" / "papers-factorization.txt").read_text("utf-8")
-    alone, beside = re.findall(r"^ *50%  default +([\d.]+)% +([\d.]+)%", printed, re.M)[0]
-    assert f"mean error {alone}% alone, {beside}% with one beside" in line
-
-
 def test_the_rivals_in_the_readme_are_those_of_their_file() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     section = text.partition("## What you would do otherwise\n")[2].partition("\n## ")[0]
