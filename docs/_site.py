@@ -4,6 +4,7 @@ the code, so that no option and no public name can be missing."""
 from __future__ import annotations
 
 import ast
+import csv
 import re
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, name, content=text))
     files.append(File.generated(config, "reference/commands.md", content=commands()))
     files.append(File.generated(config, "reference/library.md", content=library()))
+    files.append(File.generated(config, "reference/verbs.md", content=verbs()))
     return files
 
 
@@ -125,6 +127,20 @@ def _text(text: str | None) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def verbs() -> str:
+    """What Python, the shell and HTTP call each operation: the table of docs/verbs.csv."""
+    with (ROOT / "docs" / "verbs.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    lines = [
+        "# The same verbs in Python, in the shell and over HTTP",
+        "",
+        "A dash says why a verb is missing.",
+        "",
+        *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)),
+    ]
+    return "\n".join(lines)
 
 
 def library() -> str:

@@ -58,7 +58,7 @@ def test_replaced_words_stand_nowhere() -> None:
 
 def test_every_term_of_the_glossary_is_used() -> None:
     text = GLOSSARY.read_text("utf-8").split("## Words not used")[0]
-    terms = re.findall(r"^\*\*([^*]+)\*\*", text, re.MULTILINE)
+    terms = re.findall(r"^- \*\*([^*]+)\*\*", text, re.MULTILINE)
     assert len(terms) >= 20
     everything = "\n".join(path.read_text("utf-8") for path in texts()).lower()
     assert not [term for term in terms if term.lower() not in everything]

@@ -1,7 +1,8 @@
-"""Python, shell and HTTP have each other's verbs: docs/verbs.md against all three."""
+"""Python, shell and HTTP have each other's verbs: docs/verbs.csv against all three."""
 
 from __future__ import annotations
 
+import csv
 import importlib
 import re
 from pathlib import Path
@@ -14,12 +15,8 @@ from jostle.placement import Placement
 from jostle.server import ServeSettings
 from tests.command_line import application
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "verbs.md"
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in PAGE.read_text("utf-8").splitlines()
-    if line.startswith("| ") and "---" not in line
-][1:]
+TABLE = Path(__file__).resolve().parents[3] / "docs" / "verbs.csv"
+ROWS = list(csv.reader(TABLE.read_text("utf-8").splitlines()))[1:]
 PYTHON, SHELL, HTTP = 1, 2, 3
 # Of the service itself, not of workloads.
 ABOUT_ITSELF = {"GET /healthz", "GET /metrics", "GET /openapi.json"}
