@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import os
 import stat
 import zlib
 from collections import Counter
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from os import PathLike, fspath
-from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import numpy as np
@@ -31,10 +31,15 @@ _AGAIN = "Copy or record it again."
 
 @contextmanager
 def understood(where: object, fix: str = _AGAIN) -> Iterator[None]:
-    """Raises UnreadableFile for every error that is not Jostle's own. where: the file, or a stream."""
+    """Raises UnreadableFile for every error that is not Jostle's own, and for a file that may never end.
+
+    where: the file, or a stream.
+    """
     name = fspath(where) if isinstance(where, (str, PathLike)) else getattr(where, "name", None)
     place = str(name if name is not None else "<stream>")
     try:
+        if isinstance(where, (str, PathLike)):
+            require_regular(where)
         yield
     except JostleError:
         raise
@@ -157,14 +162,24 @@ def _lengths(texts: Any) -> np.ndarray:
     return pc.fill_null(pc.call_function("binary_length", [texts]), 0).to_numpy().astype(np.int64)
 
 
-def require_regular(path: Path) -> None:
-    """Refuse a pipe or a device, which may never end. Raises OSError."""
+def require_regular(path: str | PathLike[str]) -> None:
+    """Refuse a pipe, a device, or a file that the kernel makes up: each may never end. Raises OSError."""
     try:
-        mode = path.stat().st_mode  # once: it may go at any moment
+        status = os.stat(path)  # once: it may go at any moment
     except (OSError, ValueError):
         return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    is_regular = stat.S_ISREG(status.st_mode)
+    if is_regular and not status.st_size:  # what the kernel makes up has no size
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            is_regular = not os.read(descriptor, 1)
+        except OSError:
+            is_regular = False
+        finally:
+            os.close(descriptor)
+    if not (is_regular or stat.S_ISDIR(status.st_mode)):
+        text = "it is no regular file, so it may never end; copy what it holds into one"
+        raise OSError(errno.EINVAL, text, fspath(path))
 
 
 class Unpacked:

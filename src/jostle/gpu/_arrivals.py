@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle._base.untrusted import require_regular
 from jostle.errors import BadData, UnreadableFile, UsageError
 
 
@@ -25,6 +26,7 @@ def read_arrivals(path: str | os.PathLike[str]) -> np.ndarray:
     """(queries,) arrival times in seconds, one on a line; empty lines and lines that begin with # are left
     out. Raises UnreadableFile, and BadData with the line that is not a time or is before the one above."""
     try:
+        require_regular(path)
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"cannot be read: {error}", where=str(path)) from None

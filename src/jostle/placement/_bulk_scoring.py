@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from jostle._base.dask_cluster import connected
 from jostle._base.progress import Progress, no_progress
-from jostle._base.untrusted import parquet_file
+from jostle._base.untrusted import parquet_file, require_regular
 from jostle.errors import BadData, NotPermitted, UnreadableFile, UsageError, require_known
 from jostle.placement._reasons import CODES, REASONS
 from jostle.placement.sets._fleet_bounds import JoinedSets
@@ -99,6 +99,7 @@ def score_parquet(
 def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
     """(rows, row groups) of the table, whose columns must be there."""
     try:
+        require_regular(path)
         file = parquet_file(path, path, path.stat().st_size)
     except (OSError, pa.ArrowException) as error:
         raise UnreadableFile(f"not a readable Parquet file: {error}", where=str(path)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from jostle.data import Dataset, read_runs
 from jostle.errors import UnreadableFile
+from jostle.gpu import read_arrivals
 from jostle.models import fit, load
 from jostle.placement import Fleet, Requests
 from tests.command_line import jostle
@@ -128,8 +130,9 @@ def make_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_pipe, make_link])
-def test_files_of_models_and_datasets_that_are_none(tmp_path: Path, make: object) -> None:
-    assert callable(make)
+def test_files_of_models_and_datasets_that_are_none(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
     Dataset(tmp_path / "d").write(make_world(200, 0))
     fit(tmp_path / "d", "slowdown").save(tmp_path / "m")
     for path in [*(tmp_path / "m").iterdir(), *(tmp_path / "d").rglob("*.parquet")]:
@@ -141,3 +144,43 @@ def test_files_of_models_and_datasets_that_are_none(tmp_path: Path, make: object
         path.unlink()
         shutil.move(kept, path)
     assert load(tmp_path / "m") is not None
+
+
+def make_kernels(path: Path) -> None:
+    path.symlink_to("/proc/self/status")
+
+
+NAMED = ("--workload", "w", "--platform", "p")
+KINDS = {
+    "csv": ("--workload", "a", "--runtime", "b", "--unit", "s", "--platform-name", "p"),
+    "jobs": (),
+    "kubernetes": (),
+    "pairs-csv": (),
+    "parquet": COLUMNS,
+    "perf": NAMED,
+    "profile": ("--workload", "w"),
+    "prometheus": NAMED,
+    "sacct": (),
+    "series": NAMED,
+    "windows": ("--platform", "p"),
+}
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_link, make_kernels])
+def test_what_may_never_end_is_no_table(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """Pipes, devices and files of the kernel, wherever a file is read: refused before the first byte."""
+    if make is make_kernels and not Path("/proc/self/status").exists():
+        pytest.skip("no /proc here")
+    for name in ("endless", "endless.parquet"):
+        make(tmp_path / name)
+        path = str(tmp_path / name)
+        given = [(f"--kind={kind}", *more) for kind, more in KINDS.items()]
+        told = [
+            jostle("import", *words, path, "-o", str(tmp_path / "d")).output
+            for words in [*given, ()]
+        ]
+        for read in (Fleet.read, Requests.read, read_runs, read_arrivals):
+            with pytest.raises(UnreadableFile) as refused:
+                read(path)
+            told.append(str(refused.value))
+        assert [text for text in told if "no regular file" not in " ".join(text.split())] == []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle._base.option_fields import Option, options_of
+from jostle._base.untrusted import require_regular
 from jostle.cli.console import flags_of, words_of
 from jostle.errors import UnreadableFile, UsageError
 
@@ -64,6 +65,7 @@ def read_campaign(
     command line gives): where they are not the default, they stand. job: an object of the class of jobs,
     whose workloads join. Raises UnreadableFile, UsageError for what no option is called or can be."""
     try:
+        require_regular(path)
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise UnreadableFile(f"cannot be read: {error.strerror}", where=str(path)) from None

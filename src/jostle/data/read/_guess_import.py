@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 
+from jostle._base.untrusted import require_regular
 from jostle.data.read._importer import importer_named, importer_names
 from jostle.data.runs._schema import ARROW_ERRORS
 from jostle.data.tables.lines import encoding_of
@@ -127,6 +128,7 @@ def kind_of(path: str, options: Collection[str] = ()) -> str:
 def _head(path: str) -> bytes:
     """Return the first bytes, unpacked, in UTF-8, without blank lines and comments. Raises UnreadableFile."""
     try:
+        require_regular(path)
         with open(path, "rb") as raw:
             head = raw.read(_HEADER)
         if head.startswith(b"\x1f\x8b"):
@@ -180,6 +182,7 @@ def import_command(path: Path) -> str:
 def _header(path: Path) -> tuple[list[str], str | None]:
     """Return (the names of the columns, what parts them; None of a Parquet file)."""
     try:
+        require_regular(path)
         with path.open("rb") as file:
             start = file.read(_HEADER)
         if start.startswith(b"PAR1"):

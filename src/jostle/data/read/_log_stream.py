@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from jostle._base.untrusted import Unpacked, parquet_file
+from jostle._base.untrusted import Unpacked, parquet_file, require_regular
 from jostle.data.read._log_shapes import shaped
 from jostle.data.tables._read_table import text_of
 from jostle.data.tables.lines import encoding_of
@@ -192,6 +192,7 @@ def _opened(file: Any) -> Iterator[Any]:
     if file == "-" or not isinstance(file, (str, os.PathLike)):
         yield sys.stdin.buffer if file == "-" else file
         return
+    require_regular(file)
     with open(file, "rb") as raw:
         head = raw.peek(2)[:2]
         if encoding_of(head) == "utf-16":
@@ -219,6 +220,7 @@ def _parquet_cells(file: Any, where: str) -> Iterator[dict[str, Any]]:
     """Read columns of a Parquet file as text, a batch at a time. Raises UnreadableFile."""
     try:
         is_path = isinstance(file, (str, os.PathLike))
+        require_regular(where)
         size = os.stat(file).st_size if is_path else file.seek(0, 2)
         table = parquet_file(where, file, size)
         for batch in table.iter_batches():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from jostle._base.untrusted import Unpacked
+from jostle._base.untrusted import Unpacked, require_regular
 from jostle.data.tables.arrow_rows import arrow_rows
 from jostle.data.tables.lines import encoding_of
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError, require_known
@@ -112,6 +112,7 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
     if source == "-":
         return sys.stdin.buffer.read(), "<stdin>"
     try:
+        require_regular(source)
         content = Path(source).read_bytes()
         if content[:2] == b"\x1f\x8b":
             packed = Unpacked(io.BytesIO(content), len(content), str(source))

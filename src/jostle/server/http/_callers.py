@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle._base.files import signature_of
+from jostle._base.untrusted import require_regular
 from jostle.errors import UsageError
 
 ROLES = ("read", "write", "administer")  # each may what those before it may
@@ -36,6 +37,7 @@ def read_keys(path: Path) -> tuple[Caller, ...]:
     Returns nothing for a file without keys. Raises UsageError.
     """
     try:
+        require_regular(path)
         lines = path.read_text("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError("the API keys cannot be read", where=str(path)) from error
