@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from jostle.server.http._running_service import steady_clock
+from jostle.server.state import Store
 from tests.packages.server.conftest import Start
 from tests.waiting import wait_for
 
@@ -34,7 +37,7 @@ def test_a_state_file_that_is_gone_is_noticed(start: Start, tmp_path: Path) -> N
             gone.write_bytes(b"")  # another one
             assert stored("b") == 503
         found = service.http.get("/readyz")
-        assert (found.status_code, "removed or replaced" in found.text) == (503, True), found.text
+        assert (found.status_code, "removed, replaced" in found.text) == (503, True), found.text
         kept.rename(gone)
         assert stored(f"back {gone}") == 200
         assert service.http.get("/readyz").status_code == 200
@@ -45,6 +48,38 @@ def test_a_state_file_that_is_gone_is_noticed(start: Start, tmp_path: Path) -> N
         if emptied == state:
             emptied.write_bytes(content)
             assert stored("back once more") == 200
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_a_state_file_that_is_written_over_in_place_is_noticed(
+    start: Start, tmp_path: Path, is_other: bool
+) -> None:
+    """By what it held before, and by another state: both are whole databases, in the same file.
+
+    Others look and write, in processes of their own: this one would lose SQLite's locks by closing the file.
+    """
+    service, state = start(), str(tmp_path / "state.sqlite")
+    other = str(tmp_path / "other.sqlite")
+    Store(other, service.clock).close()
+
+    def stored(id: str) -> int:
+        run = {"id": id, "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
+        return service.http.post("/v1/runs", json={"items": [run]}).status_code
+
+    def looks() -> None:
+        """Somebody else opens the state, has its log written into it, and closes it."""
+        look = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint')"
+        subprocess.run([sys.executable, "-c", look, state], check=True)
+
+    assert stored("a") == 200
+    looks()
+    subprocess.run(["cp", other if is_other else state, tmp_path / "copy"], check=True)
+    assert stored("b") == 200
+    looks()
+    assert stored("c") == 200
+    subprocess.run(["cp", tmp_path / "copy", state], check=True)
+    assert stored("d") == 503
+    assert service.http.get("/readyz").status_code == 503
 
 
 def test_what_fails_beside_the_answers_begins_again(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from sqlalchemy import exc
 
 from jostle.errors import NotPermitted
 from jostle.server.state import _state_tables as tables
+from jostle.server.state._state_file import StateFile
 from jostle.server.state._state_tables import open_engine
 
 # How long it is kept that a placement was let go, for replicas to hear of it.
@@ -24,7 +24,6 @@ FORGOTTEN_AFTER_SECONDS = 900.0
 _SWEEP_EVERY = 256  # changes
 _EPOCH = date(1970, 1, 1).toordinal()
 _MOST_FORGOTTEN = 5000  # runs in one change
-_HEADS = {"": (b"SQLite format 3\0",), "-wal": (b"\x37\x7f\x06", b"")}  # how SQLite's files begin
 
 
 @dataclass(frozen=True)
@@ -60,36 +59,25 @@ class Store:
     def __init__(self, state: str, clock: Callable[[], float]) -> None:
         self.engine = open_engine(state)
         self.clock = clock
-        self._file = Path(state) if "://" not in state else None
-        self._identity = self._inodes()
+        self._file = None if "://" in state else StateFile(Path(state))
         # Fair, where SQLite would let one thread sleep while another goes on.
         self._writing = Lock()
 
     def close(self) -> None:
         self.engine.dispose()
+        if self._file is not None:
+            self._file.close()
 
     def require_file(self) -> None:
         """Refuse to go on where what is written would be gone after a restart: SQLite goes on writing into
         files that were removed, replaced or emptied. Raises NotPermitted."""
-        if self._file is not None and (None in self._identity or self._inodes() != self._identity):
+        if self._file is not None and not self._file.is_same():
             raise NotPermitted(
-                "the file of the state was removed or replaced while it is used",
-                where=str(self._file),
-                fix="Put it back, or start the service again. Nothing is acknowledged until then.",
+                "the file of the state was removed, replaced or written over while it is used",
+                where=str(self._file.path),
+                fix="Put it back; or stop the service, put a copy there with no -wal and -shm beside it, "
+                "and start it again. Nothing is acknowledged until then.",
             )
-
-    def _inodes(self) -> list[tuple[int, int] | None]:
-        """What is another once one of the files is another; None for one that is not there, or empty."""
-        found: list[tuple[int, int] | None] = []
-        for end, heads in _HEADS.items() if self._file is not None else ():
-            try:
-                with open(f"{self._file}{end}", "rb") as file:
-                    status = os.fstat(file.fileno())
-                    is_whole = file.read(len(heads[0])) in heads
-                found.append((status.st_dev, status.st_ino) if is_whole else None)
-            except OSError:
-                found.append(None)
-        return found
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -106,6 +94,8 @@ class Store:
         with _explained(), self._writing:
             with writing.begin() as connection:
                 yield connection
+                if self._file is not None:
+                    self._file.count(connection)
             self.require_file()
 
     @contextmanager

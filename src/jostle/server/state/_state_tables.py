@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import sqlalchemy as sa
@@ -128,12 +129,18 @@ def _make(engine: sa.Engine) -> None:
                 version = connection.execute(sa.select(changes.c.version)).scalar()
                 if version is None:
                     connection.execute(changes.insert(), [_row(PLACEMENTS, 0), _row(ARCHIVED, 0)])
+                    if engine.dialect.name == "sqlite":  # by which a file is known, see StateFile
+                        number = secrets.randbelow(1 << 31)
+                        connection.exec_driver_sql(f"PRAGMA user_version = {number}")
             break
         except (exc.IntegrityError, exc.ProgrammingError):  # another replica just did
             if attempt == 4:
                 raise
     with engine.connect() as connection:
         version = connection.execute(sa.select(changes.c.version)).scalar()
+        if engine.dialect.name == "sqlite":
+            connection.rollback()
+            connection.exec_driver_sql("PRAGMA wal_checkpoint")
     if version != VERSION:
         raise UsageError(
             f"the state is of version {version}, not {VERSION}",
