@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ def as_runs(foreign: ForeignTable) -> tuple[ForeignTable, dict[str, Any]]:
     peaks = require_numbers(cells, "max_rss", foreign.row_name, foreign.where).values * _MIB
     table = table.append_column("peak_memory_bytes", pa.array(peaks, from_pandas=True))
     table = table.append_column("unknown_corunners", pa.array([True] * n))
+    if "input_size_mb" in table.column_names:  # of files by name
+        files = [json.loads(one or "{}") for one in table.column("input_size_mb").to_pylist()]
+        sizes = [sum(one.values()) * _MIB if isinstance(one, dict) else None for one in files]
+        table = table.append_column("input_bytes", pa.array(sizes, pa.float64()))
     told = ForeignTable(table, foreign.numbers, foreign.where, foreign.unit, foreign.ragged)
-    more = {"covariate": ("threads",)} if "threads" in table.column_names else {}
+    known = tuple(name for name in ("threads", "input_bytes") if name in table.column_names)
+    more = {"covariate": known} if known else {}
     return told, {"workload": rule, "runtime": "s", "unit": "s", "platform_name": "here", **more}

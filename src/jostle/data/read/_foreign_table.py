@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +18,13 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from jostle._base.untrusted import parquet_file
-from jostle.data.tables._read_table import text_of
+from jostle.data.runs._schema import ARROW_ERRORS
+from jostle.data.tables._read_table import json_or_lines, text_of
+from jostle.data.tables.lines import foreign_text, require_text
 from jostle.errors import BadData, UnreadableFile, require_known
 
 SHOWN_TEXT = 200  # of a bad line, in messages
+_HEAD, _ABOVE = 1 << 16, 20  # bytes and lines in which the names of columns are looked for
 
 
 @dataclass(frozen=True)
@@ -58,26 +63,83 @@ def read_parquet(content: bytes, where: str) -> ForeignTable:
     )
 
 
-def delimiter_of(line: str) -> str:
-    """Tell what parts the cells of a table by its first line: a comma where it has one."""
-    return "," if "," in line else max(";\t|", key=line.count) if re.search("[;\t|]", line) else ","
-
-
-def first_line(content: bytes) -> str:
-    """Return the first line of a table that holds something, without its mark of byte order."""
-    return content.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
-
-
-def read_csv(
-    content: bytes, where: str, texts: Sequence[str] = (), delimiter: str = ","
+def read_table(
+    content: bytes,
+    where: str,
+    texts: Sequence[str] | None = (),
+    delimiter: str | None = None,
+    wanted: Collection[str] = (),
 ) -> ForeignTable:
-    """Return the columns in `texts` are text; the types of others are inferred from all rows.
+    """Return the rows of CSV, or of lines or a list of JSON. Columns in `texts` are text, all where it is
+    None; the types of others are inferred from all rows.
 
-    Raises UnreadableFile or BadData.
+    delimiter: None for a comma, or what the line of names has. wanted: names that this line has. Raises
+    UnreadableFile or BadData.
     """
     if not content.strip():
         raise UnreadableFile("the file is empty", where=where, fix="Its first line names columns.")
-    text_of(content, where)
+    if content.lstrip(b"\xef\xbb\xbf \r\n")[:1] in b"[{":
+        return _of_json(text_of(content, where), where, texts)
+    try:
+        content = text_of(content, where).encode()
+    except UnreadableFile:
+        require_text(content, where)
+        if b"\0" in content:
+            raise
+        content = foreign_text(content).encode()
+    head, above, delimiter = _header(content, delimiter, wanted)
+    names = [name.strip(' "') for name in head.decode().split(delimiter)]
+    body = content.split(b"\n", above)[above]
+    blank = rb"[ \r" + re.escape(delimiter.encode()) + rb"]+|" + re.escape(head) + rb"\r?"
+    if body.count(head) > 1 or delimiter.encode() * max(len(names) - 1, 1) + b"\n" in body.replace(
+        b"\r", b""
+    ):
+        first, _, rest = body.partition(b"\n")  # names again, and rows of nothing
+        body = first + b"\n" + re.sub(b"(?m)^(" + blank + b")$", b"", rest)
+    table, wrong = _arrow_table(body, where, names if texts is None else texts, delimiter)
+    lines = body.count(b"\n") + (not body.endswith(b"\n"))
+    if lines == table.num_rows + 1 and not wrong:
+        return ForeignTable(table, np.arange(table.num_rows) + 2 + above, where, "line")
+    return _located(table, body, where, delimiter, above)
+
+
+def _header(
+    content: bytes, delimiter: str | None, wanted: Collection[str]
+) -> tuple[bytes, int, str]:
+    """Return (the line that names the columns, how many are above it, what parts its cells)."""
+    lines = [line.rstrip(b"\r") for line in content[:_HEAD].split(b"\n")]
+    best = (-1, lines[0], 0, delimiter or ",")
+    for above, line in enumerate(lines[:_ABOVE]):
+        text = line.decode("utf-8", "replace")
+        if not text.strip() or re.fullmatch("sep=.", text) or text.startswith("# "):
+            continue
+        mark = delimiter or ("," if "," in text else max(";\t|", key=text.count))
+        score = len({cell.strip(' "') for cell in text.split(mark)} & set(wanted))
+        if score > best[0]:
+            best = (score, line, above, mark if mark in text else ",")
+    return best[1:]
+
+
+def _of_json(text: str, where: str, texts: Sequence[str] | None) -> ForeignTable:
+    rows = json_or_lines(text, where)
+    rows = rows if isinstance(rows, list) else [rows]
+    if not all(isinstance(row, dict) for row in rows):
+        raise BadData("not a list of objects", where=where, fix="Give an object for each row.")
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        cells = [json.dumps(c) if isinstance(c := row.get(name), dict) else c for row in rows]
+        with suppress(*ARROW_ERRORS):
+            if texts is not None and (name not in texts or any(isinstance(c, list) for c in cells)):
+                columns[name] = pa.array(cells)
+                continue
+        columns[name] = pa.array(["" if c is None else str(c) for c in cells], pa.string())
+    return ForeignTable(pa.table(columns), np.arange(len(rows)) + 1, where, "object")
+
+
+def _arrow_table(
+    content: bytes, where: str, texts: Sequence[str], delimiter: str
+) -> tuple[pa.Table, list[str]]:
+    """Return (the rows that have as many cells as there are names, the others as text)."""
     wrong: list[str] = []
 
     def skip(row: Any) -> str:
@@ -102,20 +164,19 @@ def read_csv(
         raise UnreadableFile(text, where=where, fix="Its first line names columns.") from None
     table = table.rename_columns([name.strip() for name in table.column_names])
     _require_distinct(table.column_names, where)
-    lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    if lines == table.num_rows + 1 and not wrong:
-        return ForeignTable(table, np.arange(table.num_rows) + 2, where, "line")
-    return _located(table, content, where, delimiter)
+    return table, wrong
 
 
-def _located(table: pa.Table, content: bytes, where: str, delimiter: str) -> ForeignTable:
+def _located(
+    table: pa.Table, content: bytes, where: str, delimiter: str, above: int
+) -> ForeignTable:
     """With blank lines, line breaks inside cells or ragged lines, lines have to be counted."""
     reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter)
-    width, before = table.num_columns, 0
+    width, before = table.num_columns, above
     good, ragged = [], []
     try:
         for number, cells in enumerate(reader):
-            line, before = before + 1, reader.line_num
+            line, before = before + 1, above + reader.line_num
             if number == 0 or not cells:
                 continue
             if len(cells) == width:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shlex
 import zlib
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,8 +16,9 @@ import pyarrow.parquet
 
 from jostle._base.untrusted import require_regular
 from jostle.data.read._importer import importer_named, importer_names
+from jostle.data.read._job_presets import PRESETS
 from jostle.data.runs._schema import ARROW_ERRORS
-from jostle.data.tables.lines import encoding_of
+from jostle.data.tables.lines import encoding_of, require_text
 from jostle.data.tables.quantities import unit_in_name
 from jostle.errors import JostleError, UnreadableFile, UsageError
 
@@ -28,20 +31,30 @@ _LIKE = {
 }
 _HEADER = 65_536
 _OF_JOBS = {"start", "end", "node", "job", "hostname", "complete", "state"}
-# Of the first bytes of what holds too little: what it is, and the command that prints enough.
+_SMI = "nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -l 1, or pidstat -hH"
+_DOCKER = "docker stats --no-stream --format '{{.Name}},{{.CPUPerc}},{{.MemUsage}}' in a loop, after the time"
+# Of the first bytes of what holds too little: what it is, and the preset or the command that prints enough.
 _INSTEAD = (
-    (rb"\A<(!DOCTYPE|html)", "a page for a browser", "curl with a token, or the address behind the login"),
+    (rb"(?i)\A<(!DOCTYPE html|html)", "a page for a browser", "curl with a token, or behind the login"),
     (rb"\A\d+(_\d+)?\|[^\n]*\d\d\d\d-\d\d-\d\dT", "sacct without a header", "sacct -aDP, without -n"),
-    (rb"\A(sacct|slurm_\w+|kubectl|error|Error)\b[^|,\n]*:", "an error and no log", "the command again"),
-    (rb"\A(apiVersion:|kind:|items:)", "YAML", "kubectl get pods,events,nodes -A -o json"),
+    (rb"\A *JOBID +PARTITION|\AJob ID: \d", "what Slurm prints for people", "sacct"),
+    (rb"(?m)\AJob [iI][dD] +(Name|User)|^Job ID +Username", "what qstat prints for people", "qstat"),
+    (rb"\Ajob-ID +prior", "what qstat prints of jobs that run", "qacct"),
     (
-        rb"\AName(space)?:|\A(NAMESPACE +)?NAME +(READY|STATUS)",
-        "a list of pods for people", "kubectl get pods,events,nodes -A -o json",
+        rb"\AJOBID +USER +STAT|\A-{40,}\s+Job <|\A\s*Job <\d|Accounting information about jobs",
+        "a report for people", "bjobs",
+    ),
+    (rb"(?m)\A *ID +OWNER +SUBMITTED|^-- Schedd:", "what HTCondor prints for people", "htcondor"),
+    (rb"(?i)\A(sacct|slurm_\w+|kubectl|error)\b[^|,\n]*:", "an error and no log", "as here, once it works"),
+    (rb"\A(apiVersion:|kind:|items:)", "YAML", "kubernetes"),
+    (
+        rb"\AName(space)?:|\A(NAMESPACE +)?(NAME +(READY|STATUS|COMPLETIONS)|LAST SEEN +\w)",
+        "a list of Kubernetes for people", "kubernetes",
     ),
     (
-        rb"\A(NAMESPACE +|POD +)?NAME +CPU\(cores\)|\ACONTAINER ID +NAME",
-        "usage without times",
-        "docker stats --no-stream --format '{{.Name}},{{.CPUPerc}},{{.MemUsage}}' in a loop, after the time",
+        rb"\A(NAMESPACE +|POD +)?NAME +CPU\(cores\)|\ACONTAINER ID +NAME"
+        rb'|\A\{(?![^\n]*[tT]ime)[^\n]*"CPUPerc"',
+        "usage without times", _DOCKER,
     ),
     (
         rb"\A# (HELP|TYPE) |\A[a-z_:]+\{[^}\n]*\} [0-9.eE+-]+\s*$", "metrics of one moment",
@@ -58,11 +71,8 @@ _INSTEAD = (
         rb"\ATime ?\(%\)[^\n]*Instances|\A[^\n]*Total Time \(ns\)", "a summary of nsys",
         "nsys stats --report cuda_gpu_trace --format csv REPORT.nsys-rep",
     ),
-    (rb"\A-{40,}\s+Job <|\A\s*Job <\d", "a report for people", "cat lsb.acct, or bjobs -o with a delimiter"),
-    (
-        rb"\A# *gpu +pwr|\Aprocs -+memory", "a table for people",
-        "nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -l 1, or pidstat -hH",
-    ),
+    (rb"\A# *(gpu|Date)\b|\Aprocs -+memory|\| NVIDIA-SMI", "a table for people", _SMI),
+    (rb"\A\d{4}/\d\d/\d\d [\d:.]+, ", "readings without the names of their columns", _SMI),
 )  # fmt: skip
 # Kinds that take files of the same looks, for the one whose options are given.
 _OTHERWISE = {"windows": ("prometheus",), "csv": ("jobs", "series", "pairs-csv"), "jobs": ("csv",)}
@@ -79,21 +89,28 @@ _SIGNS = (
     ),
     ("prometheus", rb'"resultType": ?"|"status": ?"error"'),
     ("perf", rb'(?m)^ *\d+[.,]\d{9}[,;]|"interval" ?:'),
-    ("sacct", rb'(?im)^[^\n]*jobid[^\n]*nodelist|"slurm|"openapi/slurm'),
+    (
+        "sacct",
+        rb'(?im)^[^\n]*jobid[^\n]*nodelist|"slurm|"openapi/slurm|\A[^|]*"job_id"[^|]*"nodes"',
+    ),
     ("jobs", rb'(?m)task_id\t|^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[SEQ];|"JOB_FINISH"|^([^:\n]*:){35}'),
     (
         "jobs",
-        rb'(?m)^={20,}\r?\n|^ClusterId = |^Job Id: |\A0\d\d \(\d|"(task_instances|ClusterId|Jobs)"',
+        rb"(?m)^={20,}\r?\n|^ClusterId = |\A[^\n]*\bClusterId +ProcId|^JobI[dD][=:] ?\d|^Job Id: "
+        rb'|\A0\d\d \(\d|"(task_instances|ClusterId|Jobs|dag_id|JOBID)"'
+        rb"|\A<[^\n]*\n?[^\n]*<?(classads|Data)\b",
     ),
     (
         "jobs",
-        rb"(?i)\A(?=[^\n]*\b(start|end))(?=[^\n]*(\bend|\bfinish|complete|runtime|elapsed|duration))"
+        rb"(?im)^(?=[^\n]*\b(start|end))(?=[^\n]*(\bend|\bfinish|complete|runtime|elapsed|duration))"
         rb"(?=[^\n]*(node|host|machine))",
     ),
     (
         "pairs-csv",
-        rb"(?i)\A[^\n]*(target[^\n]*corunner|workload_a[^\n]*workload_b)|\A\w+[\\/|]\w+,",
+        rb"(?i)\A[^\n]*(target[^\n]*corunner|workload_a[^\n]*workload_b)"
+        rb'|\A"?\w+ ?\\ ?\w+"?[,;\t]|\A"?(fg|foreground|victim|target)[/|]\w+"?[,;\t]',
     ),
+    ("series", rb'(?i)\A"?series"?[,;]"?time'),
     ("series", rb"(?i)\A\W*(time|timestamp|date|epoch)\b|\A# Elapsed time|\ALinux \d|\A\W*Dstat"),
     ("csv", rb"\A[^\n]*[,;\t|][^\n]*\n"),
 )
@@ -113,7 +130,8 @@ def kind_of(path: str, options: Collection[str] = ()) -> str:
     if kind in ("", "csv", "series"):
         for pattern, what, command in _INSTEAD:
             if re.search(pattern, head):
-                raise UnreadableFile(f"it is {what}", where=path, fix=f"Print it so: {command}.")
+                told = PRESETS[command].printed_by if command in PRESETS else command
+                raise UnreadableFile(f"it is {what}", where=path, fix=f"Print it so: {told}.")
     if not kind:
         raise UsageError(
             f"nothing tells what {path!r} is", fix=f"Say by `kind`: {', '.join(importer_names())}."
@@ -136,16 +154,22 @@ def _head(path: str) -> bytes:
                 head = file.read(_HEADER)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UnreadableFile(
-            f"cannot be read: {reason}", where=path, fix="Check the name."
-        ) from None
-    if encoding_of(head) == "utf-16":
-        head = head.decode("utf-16", "replace").encode()
+        fix = (
+            "Copy or pack it again."
+            if isinstance(error, (EOFError, zlib.error))
+            else "Check the name."
+        )
+        raise UnreadableFile(f"cannot be read: {reason}", where=path, fix=fix) from None
+    require_text(head, path)
+    if (encoding := encoding_of(head)) != "utf-8-sig":
+        head = head.decode(encoding, "replace").encode()
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     if not head.strip():
         raise UnreadableFile("the file is empty", where=path, fix="Print or record it again.")
-    is_comment = re.match(rb"# (?!(HELP|TYPE|Elapsed|Time|gpu)\b)[^\n]*\n+(?=[\w\"])", head)
-    return head[is_comment.end() :] if is_comment else head
+    comment = (
+        rb"\A(sep=.\s*\n|# (?!(HELP|TYPE|Elapsed|Time|gpu|started)\b)[^\n]*\n|\s*\n)+(?=[\w\"])"
+    )
+    return re.sub(comment, b"", head)
 
 
 def import_command(path: Path) -> str:
@@ -189,6 +213,10 @@ def _header(path: Path) -> tuple[list[str], str | None]:
             return list(pyarrow.parquet.read_schema(path).names), None
     except (OSError, *ARROW_ERRORS, JostleError):
         return [], ","
-    lines = start.decode("utf-8", "replace").lstrip("\ufeff").splitlines() or [""]
+    text = start.decode("utf-8", "replace").lstrip("\ufeff \n\r\t[")
+    if text.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return list(json.JSONDecoder().raw_decode(text)[0]), ","
+    lines = text.splitlines() or [""]
     delimiter = max(",;\t|", key=lines[0].count)
     return [name.strip().strip('"') for name in lines[0].split(delimiter)], delimiter

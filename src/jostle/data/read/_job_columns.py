@@ -36,8 +36,8 @@ class JobColumns:
         known = {name.lower(): name for name in names}
         told = dict(text.split("=", 1) for text in options.column if "=" in text)
         self.source = options.preset or options.usual or preset_for(names)
-        if self.source == "sacct" and options.preset is None and "job_id" in known:
-            self.source = preset_for(names)
+        if self.source == "sacct" and options.preset is None and preset_for(names) != "jobs":
+            self.source = preset_for(names)  # of Slurm there are several forms
         self.preset: JobPreset = preset_named(self.source)
         self.rules: dict[str, WorkloadRule] = {}
         for role, spellings in self.preset.columns.items():
@@ -77,7 +77,7 @@ class JobColumns:
             lacks += [role for role in ("start", "end") if role not in self.rules]
         if lacks:
             spellings = [" or ".join(self.preset.columns[one]) for one in lacks]
-            printed = f"{self.preset.printed_by}. " if self.preset.printed_by else ""
+            printed = f"Print it so: {self.preset.printed_by}. " if self.preset.printed_by else ""
             such = f"{lacks[0]}=NAME"
             raise BadData(
                 f"no column is called {', none '.join(spellings)}",
@@ -104,14 +104,19 @@ class JobColumns:
 
     def times(self, key: str, column: Any, zone: str) -> tuple[np.ndarray, np.ndarray]:
         first, second, bad = times_of(column, zone)
+        fix = "Such as 2026-01-31T00:00:00, or seconds since 1970; 01/02/2026 may be either day."
+        self._require_read(key, column, bad, "time", fix)
+        return first, second
+
+    def _require_read(self, key: str, column: Any, bad: np.ndarray, what: str, fix: str) -> None:
+        """Raises BadData for a column most cells of which cannot be read."""
         if bad.sum() > 0.5 * max(len(bad), 1):
             at = int(np.flatnonzero(bad)[0])
+            cell = printable(column[at].as_py())[:60]
             raise BadData(
-                f"row {at + 1} of jobs: the {key} {printable(column[at].as_py())[:60]!r} is not a valid time",
-                where=self.where,
-                fix="Such as 2026-01-31T00:00:00, or seconds since 1970; 01/02/2026 may be either day.",
-            )
-        return first, second
+                f"row {at + 1} of jobs: the {key} {cell!r} is not a valid {what}",
+                where=self.where, fix=fix,
+            )  # fmt: skip
 
     def unread(self, named: dict[str, Any], zone: str, passed: np.ndarray) -> np.ndarray:
         bad = np.zeros(len(passed), bool)
@@ -119,9 +124,9 @@ class JobColumns:
             bad |= times_of(named[key], zone)[2]
         return bad & ~passed
 
-    def spans(self, column: Any, starts: Any, ends: Any) -> np.ndarray:
-        """Return (n,) microseconds. The unit of plain numbers is the source's, or what fits start and end
-        best."""
+    def spans(self, column: Any, starts: Any, ends: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return ((n,) microseconds, which cannot be read). The unit of plain numbers is the source's, or
+        what fits start and end best."""
 
         def read(cell: str | None) -> tuple[float, bool]:
             if cell is None or is_nothing(cell):
@@ -136,10 +141,11 @@ class JobColumns:
                 return np.nan, False
 
         pairs = by_value(column, read)
-        values, plain = (
-            (np.array(one) for one in zip(*pairs, strict=True)) if pairs else (np.zeros(0),) * 2
-        )
+        values, plain = np.array(pairs, np.float64).reshape(-1, 2).T
         plain = plain.astype(bool)
+        bad = np.isnan(values) & ~np.array(by_value(column, lambda cell: is_nothing(cell or "")))
+        such = "600, 10m, 00:10:00, 1-02:03:04 or PT10M"
+        self._require_read("took", column, bad, "duration", f"Such as {such}.")
         if self._took is None and plain.any():
             length = ends[0].astype(float) - starts[0]
             both = (
@@ -155,7 +161,7 @@ class JobColumns:
                     fix="Call it such as runtime_s or runtime_ms, or write 20m.",
                 )  # fmt: skip
             self._took = min(apart, key=lambda unit: apart[unit])
-        return np.where(plain, values * (self._took or 1.0), values) * 1e6
+        return np.where(plain, values * (self._took or 1.0), values) * 1e6, bad
 
     def outcomes(
         self, named: dict[str, Any], cells: dict[str, Any], end: np.ndarray, told: dict[str, int]

@@ -70,22 +70,29 @@ PRESETS: dict[str, JobPreset] = {
         "job: jobid, node: nodelist, start: start, end: end, state: state, took: elapsedraw elapsed, "
         "user: user, peak: maxrss, requested: reqmem",
         "{user}/{jobname} {jobname}", "jobid nodelist start end",
-        "Print it so: sacct -aDP -o JobID,User,JobName,NodeList,Start,End,State,ElapsedRaw,MaxRSS,ReqMem > "
+        "sacct -aDP -o JobID,User,JobName,NodeList,Start,End,State,ElapsedRaw,MaxRSS,ReqMem > "
         "sacct.txt",
         took=1.0, cutting="{User}/{JobName:^[a-z]+}",
     ),
     "sacct-json": _preset(
         "job: job_id, node: nodes, start: time.start, end: time.end, state: state.current state, "
         "took: time.elapsed, user: user association.user, peak: peak_bytes, requested: requested_mib",
-        "{user}/{name}", "job_id nodes time.start", "sacct -a --json > sacct.json", took=1.0,
+        "{user}/{name}", "job_id nodes", "sacct -a --json > sacct.json", took=1.0,
         requested=_MIB,
+    ),
+    "scontrol": _preset(
+        "job: jobid, node: nodelist, start: starttime, end: endtime, state: jobstate, took: runtime, "
+        "user: {UserId:^[^(]+}",
+        "{UserId:^[^(]+}/{JobName} {UserId:^[^(]+}/{Name}", "jobid jobstate nodelist",
+        "sacct -aDP -o JobID,User,JobName,NodeList,Start,End,State,ElapsedRaw,MaxRSS,ReqMem > sacct.txt",
+        took=1.0, cutting="{JobName:^[a-z]+}",
     ),
     "nextflow": _preset(
         "job: {task_id}.{attempt} task_id, node: hostname, start: start, end: complete, state: status, "
         "took: realtime, peak: peak_rss, requested: memory",
         "{process} {name:^[^\\s(]+}", "task_id realtime",
-        "Ask Nextflow for more: trace.fields = 'task_id,process,name,status,hostname,attempt,submit,start,"
-        "complete,realtime,memory,peak_rss,rchar' in nextflow.config, and nextflow run -with-trace",
+        "nextflow run -with-trace, with trace.fields = 'task_id,process,name,status,hostname,attempt,submit,"
+        "start,complete,realtime,memory,peak_rss,rchar' in nextflow.config",
         took=1e-3, states={"cached": CACHED}, cutting="{process:[^:]+$}", is_part=True,
         covariates=("input_bytes=rchar",),
     ),
@@ -95,32 +102,32 @@ PRESETS: dict[str, JobPreset] = {
         "state: jobstatus, took: remotewallclocktime, user: owner user, peak: memoryusage, "
         "requested: requestmemory",
         "{Owner}/{Cmd:[^/]+$} {DAGNodeName}", "clusterid procid",
-        "Print it so: condor_history -json -attributes ClusterId,ProcId,Owner,Cmd,LastRemoteHost,"
+        "condor_history -json -attributes ClusterId,ProcId,Owner,Cmd,LastRemoteHost,"
         "JobCurrentStartDate,CompletionDate,JobStatus,MemoryUsage,RequestMemory > jobs.json",
         peak=_MIB, requested=_MIB,
         states={"1": PENDING, "2": RUNNING, "3": FAILED, "4": OK, "5": FAILED, "7": RUNNING},
         exits=("exitcode", "exitsignal"), is_own=True,
     ),
     "qstat": _preset(
-        "job: id, node: exec_host, start: stime, end: obittime, state: job_state, "
+        "job: id, node: exec_host, start: stime start_time, end: obittime comp_time, state: job_state, "
         "took: resources_used.walltime, user: {Job_Owner:^[^@]+}, peak: resources_used.mem, "
         "requested: resource_list.mem",
         "{Job_Owner:^[^@]+}/{Job_Name}", "id exec_host job_state", "qstat -x -f -F json > jobs.json",
-        took=1.0, states={"f": OK, "r": RUNNING, "e": RUNNING, "q": PENDING, "h": PENDING},
+        took=1.0, states={"f": OK, "c": OK, "r": RUNNING, "e": RUNNING, "q": PENDING, "h": PENDING},
         exits=("exit_status",), cutting="{Job_Name:^[a-z]+}",
     ),
     "pbs": _preset(
         "job: id, node: exec_host, start: start, end: end, state: exit_status, user: user, "
         "peak: resources_used.mem, requested: resource_list.mem",
         "{user}/{jobname}", "exec_host jobname",
-        "Give the accounting records: /var/spool/pbs/server_priv/accounting/YYYYMMDD",
+        "cat /var/spool/pbs/server_priv/accounting/YYYYMMDD",
         states={"-29": TIMEOUT}, cutting="{user}/{jobname:^[a-z]+}",
     ),
     "sge": _preset(
         "job: {job_number}.{task_number}, node: hostname, start: start_time, end: end_time, "
         "state: exit_status, took: ru_wallclock, user: owner, peak: maxvmem",
         "{owner}/{job_name}", "hostname job_number start_time",
-        "Give the file accounting of the cell, $SGE_ROOT/default/common/accounting", took=1.0,
+        "cat $SGE_ROOT/default/common/accounting", took=1.0,
         cutting="{owner}/{job_name:^[a-z]+}",
     ),
     "qacct": _preset(
@@ -133,8 +140,7 @@ PRESETS: dict[str, JobPreset] = {
         "job: {jobid}[{idx}] jobid, node: exechosts exec_host, start: starttime start_time, "
         "end: eventtime finish_time, state: jstatus stat, user: username user, peak: maxrmem max_mem",
         "{username}/{jobname}", "jobid starttime",
-        "Give lsb.acct, or: bjobs -a -u all -o 'jobid user job_name exec_host start_time finish_time stat "
-        "max_mem delimiter=\",\"', with LSB_DISPLAY_YEAR=Y",
+        "cat lsb.acct",
         peak=_KIB, states={"64": OK, "32": FAILED},
     ),
     "bjobs": _preset(
@@ -149,12 +155,13 @@ PRESETS: dict[str, JobPreset] = {
         "{dag_id}.{task_id}.{dag_run_id}.{try_number}, node: hostname, start: start_date, end: end_date, "
         "state: state, took: duration",
         "{dag_id}/{task_id}", "dag_id task_id start_date",
-        "Print it so: psql airflow -c \"COPY task_instance TO STDOUT CSV HEADER\" > tasks.csv", took=1.0,
+        "psql airflow -c \"COPY task_instance TO STDOUT CSV HEADER\" > tasks.csv", took=1.0,
     ),
     "kubernetes": _preset(
         "job: job, node: node, start: start, end: end, state: state, first: first, last: last, "
         "user: namespace, requested: requested",
-        "workload", "job node start end owner namespace pod", "",
+        "workload", "job node start end owner namespace pod",
+        "kubectl get pods,events,nodes -A -o json > pods.json",
         cutting="{namespace}/{owner:^[a-z]+}",
     ),
     "jobs": _preset(

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from jostle.data.read._dcgm_gauges import Series
 from jostle.data.read._job_log import ImportedLog
+from jostle.data.read._job_presets import PRESETS
 from jostle.data.read._log_shapes import documents
 from jostle.data.read._pod_owners import (
     DAEMONS,
@@ -44,7 +45,7 @@ _COLUMNS = (
     *("first", "last", "requested"),
 )
 _PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")
-_PRINT = "kubectl get pods,events,nodes -A -o json > pods.json"
+_PRINT = f"Print it so: {PRESETS['kubernetes'].printed_by}"
 _NO_TIME = "0001-01-01T00:00:00Z"
 _MAIN = ("kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container")
 # Containers that stand beside what a pod is for, and may outlive it.
@@ -90,7 +91,7 @@ class KubernetesImport(JobsImport):
         content, where = file_bytes(self.file)
         found = documents(text_of(content, where), where) if content.lstrip()[:1] in b"{[" else None
         if not found:
-            raise UnreadableFile("it is no JSON", where=where, fix=f"Print it so: {_PRINT}")
+            raise UnreadableFile("it is no JSON", where=where, fix=_PRINT)
         try:
             every: list[Row] = []
             parts = [one for part in found for one in (part if isinstance(part, list) else [part])]
@@ -111,7 +112,7 @@ class KubernetesImport(JobsImport):
                 fix=_PRINT,
             ) from None
         if not every:
-            raise UnreadableFile("it holds no pod", where=where, fix=f"Print it so: {_PRINT}")
+            raise UnreadableFile("it holds no pod", where=where, fix=_PRINT)
         rows = [row for row in every if row["kind"] not in DAEMONS]
         daemons = len(every) - len(rows)
         log.jobs += daemons

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from xml.etree import ElementTree
 
 from jostle.data.read._job_presets import SGE_FIRST, SGE_LAST
 from jostle.errors import BadData, UnreadableFile
@@ -36,6 +37,8 @@ def shaped(text: str, where: str) -> tuple[str, Columns] | None:
     lines = [line for line in start.splitlines() if line.strip() and not line.startswith("#")][:4]
     if start[:1] in ("{", "["):
         return "JSON", _columns(_flat(row) for row in _rows(documents(text, where), where))
+    if start[:1] == "<":
+        return "XML", _columns(_flat(row) for row in _xml_rows(text, where))
     if any(_PBS.match(line) for line in lines):
         return "accounting records of PBS", _columns(_pbs(text))
     if any(line.startswith('"JOB_') for line in lines):
@@ -44,12 +47,20 @@ def shaped(text: str, where: str) -> tuple[str, Columns] | None:
         return "accounting of Grid Engine", _columns(_sge(text))
     if lines and _EVENT.match(lines[0]):
         return "events of HTCondor", _columns(_events(text))
+    if lines and re.match(r"JobId=\d", lines[0]):
+        return "jobs of scontrol", _columns(
+            dict(_PAIR.findall(one)) for one in re.split(r"(?m)^(?=JobId=)", text) if one.strip()
+        )
     if lines and (set(lines[0].strip()) == {"="} or re.match(r"\w+ = |Job Id: ", lines[0])):
         return "blocks of names and values", _columns(_blocks(text))
     whole = text.splitlines()
     for at, line in enumerate(whole[1:20], 1):
         if re.fullmatch(r"\s*-{2,}( +-{2,})+\s*", line):
             return "columns of fixed width", _columns(_fixed(whole, at, where))
+    words = [line.split() for line in whole if line.strip()]
+    if len({len(row) for row in words}) == 1 and not re.search("[|,;\t]", whole[0]):
+        names, *rows = words
+        return "columns parted by blanks", _columns(dict(zip(names, r, strict=True)) for r in rows)
     return None
 
 
@@ -92,6 +103,28 @@ def _rows(found: list[Any], where: str) -> Iterator[Mapping[str, Any]]:
                     "JSON, but no list of jobs", where=where, fix="Give a list of objects."
                 )
             yield row
+
+
+def _xml_rows(text: str, where: str) -> Iterator[dict[str, Any]]:
+    """Read condor_history -xml, which names cells by an attribute, and qstat -x, which does by tags."""
+    try:
+        if "<!ENTITY" in text:
+            raise ValueError("it declares entities")
+        root = ElementTree.fromstring(text.lstrip("\ufeff \t\r\n"))
+        yield from ({"id": row.findtext("Job_Id"), **_xml_cells(row)} for row in root)
+    except (ElementTree.ParseError, ValueError, RecursionError) as error:
+        raise UnreadableFile(
+            f"not readable XML: {error}"[:200], where=where, fix="Print it again: was it cut off?"
+        ) from None
+
+
+def _xml_cells(row: ElementTree.Element) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for one in row:
+        name = one.get("n")
+        value = one[0] if name and len(one) else one
+        cells[name or one.tag] = _xml_cells(value) if len(value) else value.text or value.get("v")
+    return cells
 
 
 def _flat(row: Mapping[str, Any], depth: int = 0) -> dict[str, str]:

@@ -20,7 +20,7 @@ import pyarrow.parquet
 from jostle._base.untrusted import Unpacked, parquet_file, require_regular
 from jostle.data.read._log_shapes import shaped
 from jostle.data.tables._read_table import text_of
-from jostle.data.tables.lines import encoding_of
+from jostle.data.tables.lines import encoding_of, foreign_text, require_text
 from jostle.errors import UnreadableFile
 
 _BLOCK = 16 << 20  # bytes at a time
@@ -68,7 +68,8 @@ class LogStream:
 
     @property
     def _fix(self) -> str:
-        return f"{self.printed_by}." if self.printed_by else "Its first line names columns."
+        told = f"Print it so: {self.printed_by}." if self.printed_by else ""
+        return told or "Its first line names columns."
 
     def _table(self, stream: Decoded, head: bytes) -> Iterator[dict[str, Any]]:
         names, delimiter, skipped = self._header(head)
@@ -140,10 +141,11 @@ def _is_no_table(head: bytes) -> bool:
     dashes = any(set(line.strip()) <= set(b"- ") and b"--" in line for line in lines[1:])
     parts = sum(first.count(one) for one in (b"|", b",", b";", b"\t"))
     return (
-        first[:1] in (b"{", b"[", b"#", b"=")
+        first[:1] in (b"{", b"[", b"#", b"=", b"<")
+        or (parts == 0 and len(first.split()) > 2)
         or dashes
         or b" = " in first
-        or re.match(rb'"JOB_|Job Id: |0\d\d \(\d', first) is not None
+        or re.match(rb'"JOB_|JobId=|Job Id: |0\d\d \(\d', first) is not None
         or (first[2:3] == b"/" and first[19:20] == b";")
         or (parts == 0 and first.count(b":") > 20)
     )
@@ -183,7 +185,7 @@ class Decoded:
         except UnicodeDecodeError:
             self._decoder.reset()
             self.is_foreign = True
-            return part.decode("latin-1").encode()
+            return foreign_text(part).encode()
         return part
 
 
@@ -195,7 +197,8 @@ def _opened(file: Any) -> Iterator[Any]:
     require_regular(file)
     with open(file, "rb") as raw:
         head = raw.peek(2)[:2]
-        if encoding_of(head) == "utf-16":
+        require_text(raw.peek(8), str(file))
+        if encoding_of(raw.peek(64)) != "utf-8-sig":
             yield io.BytesIO(text_of(raw.read(), str(file)).encode())
         else:
             is_packed = head == b"\x1f\x8b"

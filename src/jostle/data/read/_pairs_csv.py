@@ -33,11 +33,18 @@ from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import columns_table
 from jostle.data.runs._schema import Origin, conform, with_origins
 from jostle.data.runs._solo_times import windows_of
+from jostle.data.runs._workload_groups import GroupRule, require_pattern, with_group
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.cells import float_of
-from jostle.data.tables.quantities import SECONDS, is_nobody, is_rate
+from jostle.data.tables.quantities import SECONDS, is_nobody, is_nothing, rate_seconds
 from jostle.errors import BadData, UsageError, require_known
 
+_WHAT = {
+    "platform": "the platform",
+    "target": "the workload that was timed",
+    "corunner": "who ran beside it",
+    "corun": "a time beside others, or a slowdown",
+}
 REQUIRED = ("platform", "target", "corunner")
 VALUES = ("unit", "solo", "corun")
 OPTIONAL = (*VALUES, "dataset", "target_cfg", "corunner_cfg", "metric", "slowdown")
@@ -90,6 +97,7 @@ class PairsImport:
         "What numbers of slowdown are: ratio, percent (132), added (.32) or added-percent (32).",
         OneOf(SLOWDOWNS),
     ] = "ratio"
+    group: GroupRule = None
     published: Annotated[str | None, "Who published it, and where."] = None
     licence: Annotated[str | None, "Under which licence."] = None
     drop_bad: Annotated[
@@ -99,6 +107,7 @@ class PairsImport:
     def __post_init__(self) -> None:
         if not self.separator:
             raise UsageError("the separator of co-runners is empty")
+        require_pattern(self.group)
 
     @understands("file")
     def read(self) -> Imported:
@@ -110,9 +119,14 @@ class PairsImport:
         """
         content, where = file_bytes(self.file)
         foreign = in_rows(content, where, self)
-        foreign.require(REQUIRED)
-        if "slowdown" not in foreign.table.column_names:
-            foreign.require(["corun"])
+        has = foreign.table.column_names
+        lacks = [name for name in REQUIRED if name not in has]
+        if lacks or not {"corun", "slowdown"} & set(has):
+            what = lacks[0] if lacks else "corun"
+            raise BadData(
+                f"no column holds {_WHAT[what]}", where=where,
+                fix=f"Say by `column` which, such as {what}=NAME, of {', '.join(has[:20])}.",
+            )  # fmt: skip
         self._ask(foreign)
         stem = hashlib.sha256(content).hexdigest()[:12]
         bad: list[tuple[int, str]] = list(foreign.ragged)
@@ -146,7 +160,8 @@ class PairsImport:
             Origin(campaign, self.published or where, self.licence)
             for campaign in sorted({run.campaign for run in every})
         ]
-        return Imported(runs_of(every, origins, where=where), where, bad, rejected, skipped)
+        runs = runs_of(every, origins, where=where, group=self.group)
+        return Imported(runs, where, bad, rejected, skipped)
 
     def _ask(self, foreign: ForeignTable) -> None:
         """Raises BadData for slowdowns that look as if they were no ratios."""
@@ -173,6 +188,7 @@ def runs_of(
     workload_features: pa.Table | None = None,
     *,
     where: str,
+    group: str | None = None,
 ) -> Runs:
     """Runs from measurements: rows that are sides of one co-run share a window, campaign by campaign."""
     names = sorted({n for m in measured for n in (m.workload, *m.corunners)})
@@ -201,7 +217,8 @@ def runs_of(
         window_id=[run_id[first] for first in window],
         metric=[m.metric for m in measured],
     )
-    return Runs(conform(with_origins(table, origins), where), workload_features, where=where)
+    table = with_group(conform(with_origins(table, origins), where), group)
+    return Runs(table, workload_features, where=where)
 
 
 def _chosen(foreign: ForeignTable, dataset: str | None) -> list[tuple[int, dict[str, Any]]]:
@@ -222,6 +239,7 @@ def _row(
     the reason."""
     every = {name: row.get(name) for name in (*REQUIRED, *OPTIONAL)}
     text = {name: "" if cell is None else str(cell).strip() for name, cell in every.items()}
+    text |= {name: "" for name in ("solo", "corun", "slowdown") if is_nothing(text[name])}
     text["slowdown"] = _as_ratio(text["slowdown"], slowdowns)
     names = [text["target"], *(name.strip() for name in text["corunner"].split(separator))]
     if text["target"] and len(names) == 2 and is_nobody(names[1]) and text["corunner"]:
@@ -314,7 +332,7 @@ def _is_rate(unit: str) -> bool:
     """Return whether a unit is one of throughput. Raises ValueError for a unit that is neither."""
     if unit in UNITS or unit.lower() in SECONDS:
         return False
-    if not is_rate(unit.removeprefix("1")):
+    if not rate_seconds(unit.removeprefix("1")):
         raise ValueError(f"unknown unit {unit!r}: use {', '.join(UNITS)}, or steps/s")
     return True
 
@@ -323,7 +341,7 @@ def seconds_of(value: float, unit: str) -> float:
     """Seconds of a time above 0, seconds per step of a throughput above 0. Raises ValueError where they are
     more or less than a number can hold."""
     if _is_rate(unit):
-        seconds = 1.0 / value
+        seconds = rate_seconds(unit.removeprefix("1")) / value
     else:
         multiplier, divisor = UNITS.get(unit) or (SECONDS[unit.lower()], 1)
         seconds = value * multiplier / divisor

@@ -9,47 +9,42 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jostle.data.read._foreign_table import ForeignTable, delimiter_of, first_line, read_csv
-from jostle.data.tables._read_table import json_or_lines, text_of
-from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in
+from jostle.data.read._foreign_table import ForeignTable, read_table
+from jostle.data.tables.quantities import ColumnOfNumbers, is_nothing, numbers_in
 from jostle.errors import BadData
 
 _CORNER = re.compile(r"[\w ]*[\\/|][\w ]*|")
 _SIDES = (("_a", "_b"), ("_1", "_2"), ("1", "2"), ("_left", "_right"), ("_x", "_y"))
-_WIDE = {
-    "target": ("workload", "app", "job", "model", "program", "name", "target"),
-    "solo": ("solo_seconds", "solo", "alone", "solo_time", "isolated", "baseline"),
-    "corun": (
-        "colocated_seconds",
-        "corun_seconds",
-        "corun",
-        "shared_seconds",
-        "colocated",
-        "together",
-        "time",
-        "seconds",
-        "runtime",
-    ),
-    "slowdown": ("slowdown",),
+_TOTALS = frozenset(("mean", "average", "avg", "geomean", "gmean", "median", "total", "sum"))
+# What columns are called; in capitals or not, with blanks or underscores.
+_CALLED = {
+    "target": "target victim foreground fg workload app job model program name",
+    "corunner": "corunner corunners aggressor background bg co_runner neighbor neighbour beside",
+    "platform": "platform machine node device gpu host",
+    "solo": "solo solo_seconds alone solo_time isolated baseline",
+    "slowdown": "slowdown normalized_runtime normalized_time relative_runtime relative_time",
+    "corun": "corun corun_seconds colocated_seconds shared_seconds colocated corun_time together co shared "
+    "paired time seconds runtime",
 }
-_USUAL = {
-    "target": ("victim", "foreground", "workload", "fg"),
-    "corunner": ("corunners", "aggressor", "background", "bg", "co_runner", "neighbor", "beside"),
-    "platform": ("machine", "node", "device", "gpu", "host"),
-}
+_ANY_TIME = ("time", "seconds", "runtime")  # which may be of anything beside a slowdown
+_WORDS = {ours: words.split() for ours, words in _CALLED.items()}
 
 
 def in_rows(content: bytes, where: str, options: Any) -> ForeignTable:
     """Return the table with columns platform, target, corunner and values. options: a PairsImport. Raises
     UnreadableFile, BadData, UnknownName."""
-    foreign = _read(content, where)
+    foreign = read_table(content, where, None)
     table = foreign.table
     told = dict(text.split("=", 1) for text in options.column if "=" in text)
     foreign.require(list(told.values()))
     names = {theirs: ours for ours, theirs in told.items()}
-    for ours, usual in _USUAL.items():
-        there = [name for name in table.column_names if name.lower() in usual and name not in names]
-        if ours not in table.column_names and ours not in told and len(there) == 1:
+    for ours, usual in _WORDS.items():
+        if ours in table.column_names or ours in told:
+            continue
+        if ours == "corun" and "slowdown" in {*table.column_names, *names.values()}:
+            usual = [word for word in usual if word not in _ANY_TIME]
+        there = [n for n in table.column_names if _plain_name(n) in usual and n not in names]
+        if len(there) == 1:
             names[there[0]] = ours
     kept = [name for name in table.column_names if name in names or name not in told]
     table = table.select(kept).rename_columns([names.get(name, name) for name in kept])
@@ -57,7 +52,7 @@ def in_rows(content: bytes, where: str, options: Any) -> ForeignTable:
     sides = next((pair for pair in _SIDES if _side(table, pair[0]) and _side(table, pair[1])), None)
     if "target" not in table.column_names and sides is not None:
         table, numbers = _both_sides(table, numbers, sides)
-    elif "target" not in table.column_names and _CORNER.fullmatch(table.column_names[0]):
+    elif "corunner" not in table.column_names and _is_matrix(table):
         table, numbers = _matrix(table, numbers, where)
     n = table.num_rows
     given = {"platform": options.platform_name or Path(where).stem, "target": options.target_name}
@@ -89,30 +84,25 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
-def _read(content: bytes, where: str) -> ForeignTable:
-    """Return all cells as text, of CSV or of lines of JSON."""
-    if content.lstrip()[:1] in b"[{" and content.strip():
-        rows = json_or_lines(text_of(content, where), where)
-        rows = rows if isinstance(rows, list) else [rows]
-        if not all(isinstance(row, dict) for row in rows):
-            raise BadData("not a list of objects", where=where, fix="Give an object for each pair.")
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        cells = {n: ["" if row.get(n) is None else str(row[n]) for row in rows] for n in names}
-        table = pa.table({n: pa.array(values, pa.string()) for n, values in cells.items()})
-        return ForeignTable(table, np.arange(len(rows)) + 1, where, "line")
-    first = first_line(content)
-    delimiter = delimiter_of(first)
-    names = [name.strip(' "\r') for name in first.split(delimiter)]
-    return read_csv(content, where, names, delimiter)
+def _plain_name(name: str) -> str:
+    return name.strip().lower().replace(" ", "_")
+
+
+def _is_matrix(table: pa.Table) -> bool:
+    """Tell by its corner, or by rows that are called as columns are."""
+    first, *others = table.column_names
+    rows = {str(cell) for cell in table.column(first).to_pylist()}
+    return _CORNER.fullmatch(first) is not None or 2 * len(rows & set(others)) > len(others)
 
 
 def _side(table: pa.Table, mark: str) -> dict[str, str]:
     """Return {column of ours: theirs} of one side; empty where it names no workload."""
+    there = {_plain_name(name): name for name in table.column_names}
     found = {
-        ours: usual + mark
-        for ours, names in _WIDE.items()
-        for usual in reversed(names)
-        if usual + mark in table.column_names
+        ours: there[usual + mark]
+        for ours in ("target", "solo", "corun", "slowdown")
+        for usual in reversed(_WORDS[ours])
+        if usual + mark in there
     }
     return found if "target" in found and len(found) > 1 else {}
 
@@ -140,17 +130,23 @@ def _both_sides(
 
 
 def _matrix(table: pa.Table, numbers: np.ndarray, where: str) -> tuple[pa.Table, np.ndarray]:
-    """Of rows of workloads and columns of co-runners, each cell a slowdown."""
+    """Of rows of workloads and columns of co-runners, each cell a slowdown; a time where a column holds those
+    alone. Rows and columns of means are none."""
     first, *others = table.column_names
+    alone = next((name for name in others if _plain_name(name) in _WORDS["solo"]), None)
     rows = [
-        (row[first], other, row[other], number)
+        (row[first], other, row[other], row[alone] if alone else "", number)
         for number, row in zip(numbers.tolist(), table.to_pylist(), strict=True)
         for other in others
-        if row[other] not in (None, "")
+        if other != alone
+        and not is_nothing(row[other] or "")
+        and not {_plain_name(row[first] or ""), _plain_name(other)} & _TOTALS
     ]
     if not rows:
         raise BadData("no cell of the matrix holds a slowdown", where=where, fix="Give numbers.")
-    targets, corunners, values, places = zip(*rows, strict=True)
-    columns = {"target": targets, "corunner": corunners, "slowdown": values}
+    *cells, places = zip(*rows, strict=True)
+    columns = dict(
+        zip(("target", "corunner", "corun" if alone else "slowdown", "solo"), cells, strict=True)
+    )
     made = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
     return made, np.array(places, np.int64)

@@ -22,10 +22,8 @@ from jostle._base.untrusted import understands
 from jostle.data.read._benchmark_tables import UNDERSTOOD, as_runs, is_benchmark
 from jostle.data.read._foreign_table import (
     ForeignTable,
-    delimiter_of,
-    first_line,
-    read_csv,
     read_parquet,
+    read_table,
 )
 from jostle.data.read._guess_import import import_command
 from jostle.data.read._imported_runs import Imported, rejected_rows
@@ -39,7 +37,7 @@ from jostle.data.runs._schema import (
     conform_features,
     with_covariates,
 )
-from jostle.data.runs._workload_groups import require_pattern, with_group
+from jostle.data.runs._workload_groups import GroupRule, require_pattern, with_group
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.cells import float_of
@@ -102,11 +100,7 @@ class _Table(ABC):
         tuple[str, ...],
         "Column of numbers or texts known before a run starts, as NAME or NAME=COLUMN; may be repeated.",
     ] = ()
-    group: Annotated[
-        str | None,
-        "A regular expression on names of workloads: what it finds is a group, whose runs answer for a name "
-        "never met, such as [^:]+$.",
-    ] = None
+    group: GroupRule = None
     workload_features: Annotated[
         Path | None, "CSV or Parquet file with a column 'workload' and features."
     ] = None
@@ -274,8 +268,8 @@ class CsvImport(_Table):
 
     def _read(self, content: bytes, where: str) -> ForeignTable:
         # Names are text, also 007; so is the runtime, for a bad cell to be a bad row and no more.
-        delimiter = self.delimiter or delimiter_of(first_line(content))
-        return read_csv(content, where, [*self._columns, *_TEXTS], delimiter)
+        texts = [*self._columns, *_TEXTS]
+        return read_table(content, where, texts, self.delimiter, self._columns)
 
 
 @dataclass(frozen=True)
@@ -301,7 +295,7 @@ def _features(file: Path | None, key: str, column: str | None) -> pa.Table | Non
         return None
     content, where = file_bytes(file)
     is_parquet = where.endswith((".parquet", ".pq"))
-    foreign = read_parquet(content, where) if is_parquet else read_csv(content, where, _TEXTS)
+    foreign = read_parquet(content, where) if is_parquet else read_table(content, where, _TEXTS)
     table = foreign.table
     if key not in table.column_names and column in table.column_names:
         table = table.rename_columns([key if n == column else n for n in table.column_names])

@@ -16,7 +16,7 @@ import pyarrow.parquet
 
 from jostle._base.option_fields import Positional
 from jostle._base.untrusted import understands
-from jostle.data.read._foreign_table import read_csv
+from jostle.data.read._foreign_table import read_table
 from jostle.data.read._job_columns import JobColumns
 from jostle.data.read._job_log import ImportedLog, JobBatch
 from jostle.data.read._job_presets import (
@@ -27,7 +27,7 @@ from jostle.data.read._job_presets import (
 from jostle.data.read._log_cells import WorkloadRule, in_one_pass
 from jostle.data.read._log_stream import LogStream
 from jostle.data.runs._name_columns import filled
-from jostle.data.runs._workload_groups import require_pattern
+from jostle.data.runs._workload_groups import GroupRule, require_pattern
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.moments import NO_TIME, times_of, zone_named
@@ -75,11 +75,7 @@ class JobsImport:
         tuple[str, ...],
         "Column of what is known before a job starts, as NAME or NAME=COLUMN; may be repeated.",
     ] = ()
-    group: Annotated[
-        str | None,
-        "A regular expression on names of workloads: what it finds is a group, whose runs answer for a name "
-        "never met, such as [^:]+$.",
-    ] = None
+    group: GroupRule = None
     node: Annotated[str | None, "A rule for nodes, as `workload` is for workloads."] = None
     state: Annotated[
         tuple[str, ...],
@@ -160,7 +156,7 @@ class JobsImport:
         if self.nodes is None:
             return None
         content, where = file_bytes(self.nodes)
-        table = read_csv(content, where, ["node", "platform"])
+        table = read_table(content, where, ["node", "platform"])
         table.require(["node", "platform"])
         pairs = (table.table.column(name).to_pylist() for name in ("node", "platform"))
         known: dict[str, str] = {}
@@ -176,7 +172,10 @@ class JobsImport:
             columns.times(key, named[key], self.timezone) if key in named else (absent, absent)
             for key in ("start", "end")
         )
-        took = columns.spans(named["took"], starts, ends) if "took" in named else np.full(n, np.nan)
+        took, is_bad = np.full(n, np.nan), np.zeros(n, bool)
+        if "took" in named:
+            took, is_bad = columns.spans(named["took"], starts, ends)
+            is_bad &= (absent == starts[0]) | (absent == ends[0])  # else both times tell
         if columns.preset.is_part and {"start", "end"} <= named.keys():
             took = np.full(n, np.nan)  # staging lies between start and end, too
         start, end, odd, unsure = in_one_pass(starts, ends, took)
@@ -214,7 +213,8 @@ class JobsImport:
             odd={
                 "a time of theirs cannot be read": columns.unread(
                     named, self.timezone, is_step | is_head
-                ),
+                )
+                | (is_bad & ~is_step & ~is_head),
                 "their end is before their start": (end < start)
                 & (end != NO_TIME)
                 & (start != NO_TIME),

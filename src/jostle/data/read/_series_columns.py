@@ -20,6 +20,7 @@ from jostle.data.tables.moments import DAY_DIGITS, FINER, seconds_of
 from jostle.data.tables.quantities import (
     SECONDS,
     ColumnOfNumbers,
+    duration_of,
     numbers_in,
     size_of,
 )
@@ -27,7 +28,18 @@ from jostle.errors import BadData, JostleError, require_known
 
 _TIMES = ("time", "timestamp", "datetime", "date", "ts", "epoch", "time_seconds", "_time")
 _BEGINS, _ENDS = ("begin", "start", *_TIMES), ("end", "stop", "finish")
-_INSTANCES = ("index", "uuid", "gpu_uuid", "name", "container", "pid", "id", "instance", "pod")
+_INSTANCES = (
+    "index",
+    "uuid",
+    "gpu_uuid",
+    "name",
+    "container",
+    "pid",
+    "id",
+    "instance",
+    "pod",
+    "series",
+)
 _TIMES = (*_TIMES, "elapsed time")
 _MOSTLY = (
     0.5  # share of a column's different cells that are numbers, from which on another is a fault
@@ -59,7 +71,10 @@ def unit_of(column: str) -> tuple[str, float]:
 def plain_csv(text: str) -> str:
     """Return what psrecord, pidstat and dstat write, and lines of JSON, as lines with commas below names;
     others as they are. Raises UnreadableFile, BadData."""
-    lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip()]
+    text = re.sub(r"\Asep=.\s*\n", "", text.lstrip("\ufeff \r\n"))
+    lines = [line for line in text.splitlines() if line.strip()]
+    if lines.count(first := lines[0] if lines else "") > 1:  # names again
+        text = first + text.removeprefix(first).replace(f"\n{first}", "\n")
     head = next(
         (n for n, line in enumerate(lines[:8]) if re.match(r"#\s+(Elapsed )?time\s", line, re.I)),
         None,
@@ -67,7 +82,10 @@ def plain_csv(text: str) -> str:
     if head is not None:
         gap = r"\s{2,}" if "Elapsed" in lines[head] else r"\s+"
         names = [_PIDSTAT.get(n, n) for n in re.split(gap, lines[head].lstrip("# ").strip())]
-        rows = [line.split(None, len(names) - 1) for line in lines[head + 1 :] if line[0] != "#"]
+        below = (re.sub(r"^(\S+) ([AP]M)\b", r"\1\2", line) for line in lines[head + 1 :])
+        rows = [
+            line.split(None, len(names) - 1) for line in below if not line.startswith(("#", "Av"))
+        ]
         return (
             "\n".join(
                 [",".join(names), *(",".join(c.replace(",", " ") for c in row) for row in rows)]
@@ -99,6 +117,22 @@ def plain_csv(text: str) -> str:
     return text
 
 
+_CLOCK = re.compile(r"\d?\d:\d\d:\d\d([.,]\d+)? ?([AP]M)?")
+_DAYS = ("date", "day", "#date")
+
+
+def _of_a_clock(cells: Sequence[str]) -> np.ndarray:
+    """Return (n,) seconds of a clock without days, which begins anew at midnight."""
+    seconds = np.array([duration_of(cell.rstrip("APM ").replace(",", ".")) for cell in cells])
+    halves = [
+        int(cell[-2:] == "PM") - int(seconds[n] >= 43200)
+        for n, cell in enumerate(cells)
+        if cell[-1:] == "M"
+    ]
+    seconds += 43200.0 * np.array(halves or [0])
+    return seconds + 86400.0 * np.r_[0, np.cumsum(np.diff(seconds) < -43200)]
+
+
 @dataclass(frozen=True)
 class TableColumns:
     """What the columns are. time: None for the first with a usual name. instance, run: names of instances,
@@ -127,8 +161,7 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
     for name in named:
         table.column(name)
     if columns.instance is None and columns.run is None and len(np.unique(first)) < len(first):
-        usual = (name for name in table.names if name.lower() in _INSTANCES)
-        columns = replace(columns, instance=next(usual, None))
+        columns = replace(columns, instance=table.instance(time, first))
     labels = {n: table.cells(table.column(n)) for n in (columns.instance, columns.run) if n}
     values = {
         name: table.numbers(name, name in named)
@@ -228,6 +261,17 @@ class _Table:
             fix="Say by `time` which one it is." if what == "times" else "Name it so.",
         )
 
+    def instance(self, time: str, moments: np.ndarray) -> str | None:
+        """Find the column that tells apart what was read at the same time: one with a usual name, or the
+        first of labels that does."""
+        usual = [name for name in self.names if name.lower() in _INSTANCES]
+        for name in [*usual, *self.names]:
+            pairs = set(zip(moments.tolist(), labels := self.cells(name), strict=True))
+            is_text = name in usual or not isinstance(numbers_in(labels), ColumnOfNumbers)
+            if name != time and is_text and len(pairs) == len(labels):
+                return name
+        return next(iter(usual), None)
+
     def cells(self, column: str) -> list[str]:
         return [printable(row[column]).strip() for row in self.rows]
 
@@ -235,6 +279,13 @@ class _Table:
         """Return (n,) seconds since 1970, or since the first line of a clock of its own, twice: in either
         pass of an hour that the zone has twice. Raises BadData."""
         cells = [row[column].strip() for row in self.rows]
+        if all(map(_CLOCK.fullmatch, cells)):
+            day = next((name for name in self.names if name.lower() in _DAYS), None)
+            if day is None or day == column:
+                return (seconds := _of_a_clock(cells)), seconds
+            cells = [
+                f"{row[day].strip()} {cell}" for row, cell in zip(self.rows, cells, strict=True)
+            ]
         read = numbers_in(cells, only=("numbers",))
         is_spelled = all(re.match(DAY_DIGITS, cell) for cell in cells)
         if not is_spelled and isinstance(read, ColumnOfNumbers) and np.isfinite(read.values).all():

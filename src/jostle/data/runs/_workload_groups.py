@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from jostle.errors import UsageError
 
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GROUPS = b"groups"
+GroupRule = Annotated[
+    str | None,
+    "A regular expression on names of workloads: what it finds is a group, whose runs answer for a name "
+    "never met, such as [^:]+$.",
+]
 
 
 def groups_of(schema: pa.Schema) -> tuple[str, ...]:

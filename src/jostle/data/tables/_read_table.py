@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from jostle._base.untrusted import Unpacked, require_regular
 from jostle.data.tables.arrow_rows import arrow_rows
-from jostle.data.tables.lines import encoding_of
+from jostle.data.tables.lines import encoding_of, require_text
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError, require_known
 
 RAGGED = "(cells and headings differ)"  # a column of rows that cannot be read, with the reason
@@ -117,7 +117,7 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
         if content[:2] == b"\x1f\x8b":
             packed = Unpacked(io.BytesIO(content), len(content), str(source))
             content = b"".join(iter(lambda: packed.read(1 << 20), b""))
-        if encoding_of(content) == "utf-16":
+        if encoding_of(content) != "utf-8-sig":
             content = text_of(content, str(source)).encode()
         return content, str(source)
     except (OSError, ValueError) as error:  # a path may hold a null
@@ -129,6 +129,7 @@ def file_bytes(source: str | os.PathLike[str] | BinaryIO) -> tuple[bytes, str]:
 def text_of(content: bytes, where: str) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 where its mark of byte order says so, without that
     mark. Raises UnreadableFile naming the line."""
+    require_text(content, where)
     try:
         text = content.decode(encoding_of(content))
     except UnicodeDecodeError as error:

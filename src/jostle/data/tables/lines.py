@@ -19,8 +19,35 @@ def plain(name: str) -> str:
 
 
 def encoding_of(head: bytes) -> str:
-    """As the mark of byte order says, which some shells and editors write; UTF-8 without one."""
-    return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    """As the mark of byte order says, which some shells and editors write, or zeros beside each letter; UTF-8
+    without one."""
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    zeros = [at for at in (0, 1) if len(head) > 3 and head[at::2][:99].strip(b"\0") == b""]
+    return ("utf-16-be", "utf-16-le")[zeros[0]] if len(zeros) == 1 else "utf-8-sig"
+
+
+_PACKED = {
+    b"BZh": ("packed by bzip2", "bunzip2 FILE"),
+    b"\xfd7zXZ": ("packed by xz", "unxz FILE"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "unzstd FILE"),
+    b"PK\x03\x04": ("a spreadsheet or a zip", "unzip FILE; a spreadsheet is saved as CSV"),
+}
+
+
+def require_text(head: bytes, where: str) -> None:
+    """Raises UnreadableFile for what begins as a file does that is packed otherwise than by gzip."""
+    for magic, (what, command) in _PACKED.items():
+        if head.startswith(magic):
+            raise UnreadableFile(f"it is {what}", where=where, fix=f"Unpack it: {command}.")
+
+
+def foreign_text(part: bytes) -> str:
+    """Read bytes that are no UTF-8 as spreadsheets of Western languages write them."""
+    try:
+        return part.decode("cp1252")
+    except UnicodeDecodeError:
+        return part.decode("latin-1")
 
 
 def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -26,12 +26,13 @@ _SLASHED = re.compile(
 )
 # Readings of a clock in finer units than seconds are told by their size: 1e11 s is the year 5138.
 FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (0.0, 1.0))
-_NAMED = (
-    "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S",
-    "%d-%b-%Y %H:%M:%S", "%b %d %H:%M %Y", "%b %d, %Y %H:%M:%S", "%b %d, %Y @ %H:%M:%S.%f",
-    "%a, %d %b %Y %H:%M:%S %z",
-    "%d/%b/%Y:%H:%M:%S %z", "%b %d %H:%M:%S", "%b %d %H:%M", "%Y%m%dT%H%M%SZ",
-)  # fmt: skip
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_UNTOLD = re.compile(r"\b(mon|tue|wed|thu|fri|sat|sun)[a-z]*\b,?|(?<=\d)[.,](?= )|@| [lxe]$")
+_NAMED = re.compile(
+    rf"(?:(\d{{1,2}})[ /-]({'|'.join(_MONTHS)})[a-z.]*|({'|'.join(_MONTHS)})[a-z.]* (\d{{1,2}}))"
+    r"(?:[ /-](\d{4})(?=[ :]))?[ :](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?: (am|pm))?"
+    r"(?: (utc|gmt|z|[+-]\d\d:?\d\d))?(?: (\d{4}))?"
+)
 DAY_DIGITS = (
     r"^(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(([01]\d|2[0-3])([0-5]\d){2})?$"  # 20260131235959
 )
@@ -189,24 +190,31 @@ def _slashed(cell: str, order: str) -> datetime | None:
         year, (day, month) = three, (one, two) if order == "dm" else (two, one)
     else:
         return None
-    year += 2000 if year < 100 else 0
-    hour = int(match[4] or 0)
-    if match[8]:
-        hour = hour % 12 + (12 if match[8].lower() == "pm" else 0)
-    micro = int((match[7] or "0").ljust(6, "0")[:6])
-    return datetime(year, month, day, hour, int(match[5] or 0), int(match[6] or 0), micro)
+    return _moment(year + (2000 if year < 100 else 0), month, day, *match.groups()[3:])
+
+
+def _moment(year: int, month: int, day: int, *clock: str | None) -> datetime:
+    """Put a moment together. clock: hour, minute, second, fraction, and am or pm where it says so."""
+    hour, minute, second = (int(part or 0) for part in clock[:3])
+    if clock[4]:
+        hour = hour % 12 + (12 if clock[4].lower() == "pm" else 0)
+    return datetime(
+        year, month, day, hour, minute, second, int((clock[3] or "0").ljust(6, "0")[:6])
+    )
 
 
 def _named(cell: str) -> datetime | None:
     """None for a moment without a year, which could be of any."""
-    text = " ".join(cell.split())
-    for form in _NAMED:
-        has_year = "%Y" in form
-        try:
-            moment = datetime.strptime(
-                text if has_year else f"1904 {text}", form if has_year else f"%Y {form}"
-            )
-        except ValueError:
-            continue
-        return moment if has_year and moment.year > 1900 else None
-    return datetime.fromisoformat(cell)
+    match = _NAMED.fullmatch(" ".join(_UNTOLD.sub(" ", cell.lower()).split()))
+    if match is None:
+        return datetime.fromisoformat(cell)
+    if bool(match[5]) == bool(match[12]):
+        return None
+    month = [*map(str, _MONTHS)].index(match[2] or match[3]) + 1
+    moment = _moment(
+        int(match[5] or match[12]), month, int(match[1] or match[4]), *match.groups()[5:10]
+    )
+    if match[11] is None:
+        return moment
+    sign = match[11] if match[11][0] in "+-" else "+0000"
+    return moment.replace(tzinfo=datetime.strptime(sign, "%z").tzinfo)

@@ -23,21 +23,35 @@ _SPELLINGS = {
 SECONDS = {name: factor for factor, names in _SPELLINGS.items() for name in names.split()}
 _UNITS_BY_FACTOR = {SECONDS[name]: name for name in ("s", "ms", "us", "ns", "min")}
 _POWERS = {letter: power for power, letter in enumerate("kmgtpe", 1)}
-NOTHING = frozenset(
-    ("", *["-", "--", "n/a", "na", "nan", "nat", "none", "<none>", "null", "nil", "unknown"])
+NOTHING = {""} | set(
+    "- -- n/a #n/a n.a. na nan nat none <none> null (null) nil undefined unknown".split()  # noqa: SIM905
 )
 _TOLD_WHY = re.compile(r"\[[a-z/ ]+\]")  # as nvidia-smi: [N/A], [Not Supported], [Unknown Error]
-_NOBODY = (NOTHING - {"unknown"}) | {"alone", "solo", "nobody", "nothing", "idle", "isolated"}
+_NOBODY = (NOTHING - {"unknown", "undefined"}) | {
+    "alone",
+    "solo",
+    "nobody",
+    "nothing",
+    "idle",
+    "isolated",
+}
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _COMMA = re.compile(r"[-+]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]*),[0-9]+(?:[eE][-+]?[0-9]+)?")
 _GROUPED = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _CLOCK = re.compile(
-    r"(?:([0-9]+)-|([0-9]+) days?, *)?(?:([0-9]+):)?([0-9]{1,4}):([0-9][0-9](?:\.[0-9]+)?)",
+    r"(?:([0-9]+)-|([0-9]+) days?,? *)?(?:([0-9]+):)?([0-9]{1,4}):([0-9][0-9](?:\.[0-9]+)?)",
     re.IGNORECASE,
 )
+_ISO = re.compile(  # PT1H2M3.5S
+    r"P(?=[0-9T])(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?", re.IGNORECASE
+)
+_IN_THREES = re.compile("(?<=[0-9])[ '\u2019\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 _PART = re.compile(rf"({_NUMBER})\s*([a-zA-Zµμ]+)")
 _SIZE = re.compile(rf"({_NUMBER})\s*([kmgtpe]?)(i?)(b|bytes?)?", re.IGNORECASE)
-_RATE = re.compile(r"(?:[A-Za-z]*/(?:s|sec|second)|[qrtfbi]ps|[A-Za-z]*ops|hz)", re.IGNORECASE)
+_RATE = re.compile(
+    r"(?:[A-Za-z ]*(?:/| per )(s|sec|second|min|minute|h|hour)|[qrtfbi]p([smh])|[A-Za-z]*ops|hz)",
+    re.IGNORECASE,
+)
 
 
 def unit_in_name(name: str) -> str | None:
@@ -57,9 +71,10 @@ def is_nobody(name: str) -> bool:
     return name.strip().lower() in _NOBODY
 
 
-def is_rate(unit: str) -> bool:
-    """Return whether a unit is one of throughput: steps/s, img/sec, qps, Hz."""
-    return _RATE.fullmatch(unit) is not None
+def rate_seconds(unit: str) -> float:
+    """Read the time of a unit of throughput: 1 s of steps/s, qps or Hz, 60 s of req/min; 0 of others."""
+    match = _RATE.fullmatch(unit)
+    return SECONDS[(match[1] or match[2] or "s").lower()] if match else 0.0
 
 
 def number_of(text: str) -> float:
@@ -70,12 +85,15 @@ def number_of(text: str) -> float:
 
 
 def duration_of(text: str) -> float:
-    """Read seconds of `27m 24s`, `1-02:03:04`, `1 day, 2:03:04`, `1m26.1s` or `20 ms`. Raises ValueError."""
+    """Read seconds of `27m 24s`, `1-02:03:04`, `1 day, 2:03:04`, `PT1H2M` or `20 ms`. Raises ValueError."""
+    if match := _ISO.fullmatch(text.strip()):
+        parts = zip(match.groups(), (86400, 3600, 60, 1), strict=True)
+        return sum(number_of(part) * unit for part, unit in parts if part)
     if match := _CLOCK.fullmatch(text.strip()):
         days, more, hours, minutes, seconds = (float(part or 0) for part in match.groups())
         return 86400 * (days + more) + 3600 * hours + 60 * minutes + seconds
     parts = _PART.findall(text)
-    rest = _PART.sub("", text).strip(" ,")
+    rest = re.sub(r"[\s,]|\band\b", "", _PART.sub(" ", text))
     units = [SECONDS.get(unit, SECONDS.get(unit.lower())) for _, unit in parts]
     if not parts or rest or None in units:
         raise ValueError(f"{text[:60]!r} is no duration such as 20ms, 27m 24s or 1-02:03:04")
@@ -164,7 +182,7 @@ def numbers_in(
         values: dict[str, float] = {}
         wrong = ""
         for text in known:
-            first = text.partition(" / ")[0].strip()
+            first = _IN_THREES.sub("", text.partition(" / ")[0].strip())
             try:
                 value = size_of(first, base=base) if read is size_of else read(first)
                 values[text] = value if math.isfinite(value) else math.nan

@@ -199,7 +199,7 @@ EXAMPLES = {
     ),
     "pairs-csv": Example(
         "pairs-csv",
-        PAIRS, "a.csv", {}, ",4,2,", "corun", ",{},2,", {"0": 4, "": 6}, head=1,
+        PAIRS, "a.csv", {}, ",4,2,", "corun", ",{},2,", {"0": 4, "": 6, "nan": 6}, head=1,
         row="one,gpu,b,,a,,throughput,steps/s,8,2,4\n", twice=7,
         refused=PAIRS_WRONG, named=("one,gpu,b,,a,", "one,gpu,{},,a,"),
     ),

@@ -153,6 +153,68 @@ def condor_json(jobs: list[Job]) -> str:
     return json.dumps(rows)
 
 
+def _records(jobs: list[Job]) -> list[dict[str, Any]]:
+    return json.loads(condor_json(jobs))
+
+
+def condor_xml(jobs: list[Job]) -> str:
+    def cell(value: Any) -> str:
+        return f"<i>{value}</i>" if isinstance(value, int) else f"<s>{value}</s>"
+
+    rows = (
+        "".join(f'<a n="{name}">{cell(value)}</a>\n' for name, value in row.items())
+        for row in _records(jobs)
+    )
+    return (
+        '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n'
+        + "".join(
+            f'<c>\n{row}<a n="ExitBySignal"><b v="f"/></a><a n="X"><un/></a></c>\n' for row in rows
+        )
+        + "</classads>\n"
+    )
+
+
+def condor_columns(jobs: list[Job]) -> str:
+    rows = _records(jobs)
+    return "\n".join(
+        " ".join(f"{cell!s:30}" for cell in row) for row in [rows[0], *map(dict.values, rows)]
+    )
+
+
+def qstat_xml(jobs: list[Job]) -> str:
+    rows = (
+        f"<Job><Job_Id>{number}.s</Job_Id><Job_Name>{name}</Job_Name><Job_Owner>{user}@login</Job_Owner>"
+        f"<resources_used><mem>{peak // 1024}kb</mem><walltime>{span(end - start)}</walltime>"
+        "</resources_used>"
+        f"<job_state>C</job_state><exec_host>{node}/0+{node}/1</exec_host><exit_status>0</exit_status>"
+        f"<Resource_List><mem>8gb</mem></Resource_List><start_time>{epoch(start)}</start_time>"
+        f"<comp_time>{epoch(end)}</comp_time></Job>"
+        for number, user, name, node, start, end, peak in jobs
+    )
+    return f"<Data>{''.join(rows)}</Data>"
+
+
+def scontrol(jobs: list[Job]) -> str:
+    return "\n".join(
+        f"JobId={number} JobName={name}\n   UserId={user}(1000) GroupId=g(100)\n   JobState=COMPLETED "
+        f"Reason=None\n   RunTime={span(end - start)} TimeLimit=1-00:00:00\n   StartTime={clock(start)} "
+        f"EndTime={clock(end)}\n   NodeList={node}\n"
+        for number, user, name, node, start, end, _ in jobs
+    )
+
+
+def bjobs_json(jobs: list[Job]) -> str:
+    rows = [
+        {
+            "JOBID": str(number), "USER": user, "JOB_NAME": name, "STAT": "DONE", "EXEC_HOST": f"4*{node}",
+            "START_TIME": clock(start, "%b %d %H:%M:%S %Y"), "MAX_MEM": f"{peak // 2**20} Mbytes",
+            "FINISH_TIME": clock(end, "%b %d %H:%M:%S %Y L"),
+        }
+        for number, user, name, node, start, end, peak in jobs
+    ]  # fmt: skip
+    return json.dumps({"COMMAND": "bjobs", "JOBS": len(rows), "RECORDS": rows})
+
+
 def airflow(jobs: list[Job]) -> str:
     rows = [
         {
@@ -189,5 +251,10 @@ SHAPES: dict[str, tuple[Callable[[list[Job]], str], dict[str, Any], bool]] = {
     "lsf": (lsf, {}, True),
     "htcondor": (condor, {}, True),
     "htcondor-json": (condor_json, {}, True),
+    "htcondor-xml": (condor_xml, {}, True),
+    "htcondor-columns": (condor_columns, {}, True),
+    "qstat-xml": (qstat_xml, {}, True),
+    "scontrol": (scontrol, {}, False),
+    "bjobs-json": (bjobs_json, {}, True),
     "airflow": (airflow, {}, False),
 }

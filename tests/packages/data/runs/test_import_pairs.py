@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.data import Dataset, Origin, PairsImport, Runs, read_runs
-from jostle.errors import BadRows, UnknownName
+from jostle.errors import BadData, BadRows, UnknownName
 from tests.packages.data.runs.import_pairs_samples import PAIRS
 
 
@@ -66,7 +66,7 @@ def test_bad_rows_are_named(tmp_path: Path, row: str, reason: str) -> None:
 
 
 def test_what_is_no_table_of_pairs(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="corun"):
+    with pytest.raises(BadData, match="corun=NAME"):
         PairsImport(table(tmp_path, "platform,target,corunner,unit,solo\ngpu,a,b,s,1\n")).read()
     with pytest.raises(UnknownName, match="dataset"):
         PairsImport(table(tmp_path, PAIRS), dataset="three").read()

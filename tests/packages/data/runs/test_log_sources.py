@@ -67,7 +67,7 @@ def test_a_log_is_the_same_in_every_shape(
     assert told(runs) == told(expected)
     if has_memory:
         assert sorted(runs.peak_memory_bytes) == sorted(float(job[-1]) for job in jobs)
-    if shape not in ("sge", "qacct", "lsf", "airflow"):
+    if shape not in ("sge", "qacct", "lsf", "bjobs-json", "scontrol", "airflow"):
         assert set(runs.requested_memory_bytes) == {2.0**33}
 
 
@@ -174,6 +174,21 @@ def test_memory_of_steps_is_that_of_their_job_and_too_little_is_not_ok(tmp_path:
     assert [rows[n]["peak_memory_bytes"] for n in sorted(rows)] == [4000 * 1024, 3900 * 2**20, None]
     requested = [rows[name]["requested_memory_bytes"] for name in sorted(rows)]
     assert requested == [8 * 2**30, 4000 * 2**20, 2**30]
+
+
+def test_durations_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    text = "job,node,start,took,workload\n" + "".join(
+        f"{n},n,2026-01-27T08:00:00,{took},a{n}\n"
+        for n, took in enumerate(("PT1H", "1:00:00", "soon"))
+    )
+    log = JobsImport(tmp_path / "log.txt", **EDGES, column=("took=took",))
+    (tmp_path / "log.txt").write_text(text)
+    read_log = log.read()
+    assert read_log.runs().runtime_seconds.tolist() == [3600.0] * 2
+    assert read_log.left_aside["a time of theirs cannot be read"] == 1
+    (tmp_path / "log.txt").write_text(text.replace("PT1H", "late").replace("1:00:00", "later"))
+    with pytest.raises(BadData, match=r"row 1 of jobs: the took 'late' is not a valid duration"):
+        log.read()
 
 
 def test_states_that_are_numbers_are_asked_about(tmp_path: Path) -> None:

@@ -414,7 +414,7 @@ def test_a_log_is_read_whatever_parts_its_cells_and_packed_too(
 def test_a_log_of_one_cell_a_line_is_told(tmp_path: Path) -> None:
     file = tmp_path / "sacct.txt"
     file.write_text("JobID    User   JobName\n1 ada sort\n")
-    with pytest.raises(UnreadableFile, match=r"one cell.*sacct -aDP"):
+    with pytest.raises(BadData, match=r"none end.*sacct -aDP"):
         SacctImport(file).read()
     file.write_text("JobID|JobName|State\n1|sort|COMPLETED\n")
     with pytest.raises(BadData, match=r"called nodelist.*sacct -aDP"):

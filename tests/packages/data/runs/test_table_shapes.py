@@ -50,6 +50,35 @@ def test_columns_that_only_have_a_name_of_jostle_are_the_table_s_own(tmp_path: P
     assert other.table.column("source_status").to_pylist() == ["phase two"] * 3
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "sep=,\n{0}\n{1}",
+        "# exported, by us\n# today\n{0}\n{1}",
+        "Runs of May\n\n{0}\n{1}",
+        "{0}\n{1}\n{0}\n,,,\n",
+        "{0}\n\u00e9,p,,1.5\n\u00e9,p,b,2.5\n",
+        '[{{"workload": "a", "machine": "p", "seconds": 1.5}},'
+        '{{"workload": "a", "machine": "p", "beside": ["b"], "seconds": 2.5}}]',
+        '{{"workload": "a", "machine": "p", "beside": "", "seconds": "1.5"}}\n'
+        '{{"workload": "a", "machine": "p", "beside": "b", "seconds": "2.5"}}\n',
+    ],
+)
+def test_what_stands_around_a_table_is_none_of_it(form: str, tmp_path: Path) -> None:
+    text = form.format("workload,machine,beside,seconds", "a,p,,1.5\na,p,b,2.5")
+    path = tmp_path / "table.csv"
+    path.write_text(text, "latin-1")
+    runs = CsvImport(path, runtime="seconds", unit="s", **NAMES).read().runs
+    name = "\u00e9" if "\u00e9" in text else "a"
+    assert told(runs) == {(name, (), 1.5), (name, ("b",), 2.5)}
+    path.write_text(
+        text.replace("2.5", '"x"' if "{" in text else "x").replace('""x""', '"x"'), "latin-1"
+    )
+    place = (path.read_bytes().split(b"x\n")[0].count(b"\n") + 1, "object 2")
+    with pytest.raises(BadData, match=rf"line {place[0]}: runtime 'x'|{place[1]}: runtime 'x'"):
+        CsvImport(path, runtime="seconds", unit="s", **NAMES).read()
+
+
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_a_spreadsheet_with_decimal_commas(separator: str, tmp_path: Path) -> None:
     text = "workload,machine,beside,seconds\na,p,,120.5\na,p,b,158.25\nb,p,,7\n"
@@ -94,6 +123,31 @@ def test_a_matrix_is_a_row_for_each_cell(form: str, tmp_path: Path) -> None:
     assert set(runs.table.column("platform").to_pylist()) == {"pairs"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fg\\bg;a;b;mean\na;-;1,5;1,5\nb;1,25;n/a;1,25\ngeomean;1,25;1,5;1,3\n",
+        "benchmark,a,b\na,,1.5x\nb,1.25x,\n",
+        ",alone,a,b\na,1,,1.5\nb,1,1.25,\n",
+        "app_a,app_b,solo_a,solo_b,co_a,co_b\na,b,1,1,1.5,1.25\n",
+        "foreground,background,Normalized runtime\na,b,1.5\nb,a,1.25\n",
+        "victim,aggressor,unit,solo,corun\na,b,req/min,60,40\nb,a,req/min,60,48\n",
+    ],
+)
+def test_pairs_stand_in_many_shapes(text: str, tmp_path: Path) -> None:
+    expected = {("a", (), 1.0), ("b", (), 1.0), ("a", ("b",), 1.5), ("b", ("a",), 1.25)}
+    runs = pairs(tmp_path, text, group="^.")
+    assert told(runs) == expected
+    assert runs.groups == ("^.",)
+
+
+def test_pairs_without_a_time_say_which_column_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(
+        BadData, match=r"no column holds a time beside others.*corun=NAME, of target"
+    ):
+        pairs(tmp_path, "target,corunner,x\na,b,1\n")
+
+
 def test_both_sides_of_a_pair_in_a_row(tmp_path: Path) -> None:
     kinds = ("workload", "solo_seconds", "colocated_seconds")
     names = [f"{kind}_{side}" for kind in kinds for side in "ab"]
@@ -126,7 +180,8 @@ def spans(total: int) -> list[str]:
     clock = f"{hours:02d}:{minutes:02d}:{rest:02d}"
     return [
         short, short.replace(" ", ""), f"{days}-{clock}", f"{days} days, {clock}", f"{total}s",
-        f"{total * 1000} ms",
+        f"{total * 1000} ms", f"P{days}DT{hours}H{minutes}M{rest}S", f"PT{total}S", f"{days} days {clock}.0",
+        f"{days} days, {hours} hours, {minutes} minutes and {rest} seconds",
         f"{24 * days + hours}:{minutes:02d}:{rest:02d}",
     ]  # fmt: skip
 
@@ -152,6 +207,18 @@ def test_sizes_come_back_in_every_shape(number: int, letter: str) -> None:
 
 FORMS = (
     *("%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%d %b %Y %H:%M:%S"),
+    *(
+        "%B %d, %Y %H:%M:%S",
+        "%a, %d %b %Y %H:%M:%S GMT",
+        "%d-%b-%Y %I:%M:%S %p",
+        "%b %d %H:%M:%S %Y L",
+    ),
+    *(
+        "%d/%b/%Y:%H:%M:%S +0000",
+        "%b %d, %Y @ %H:%M:%S.000",
+        "%a %b %d %H:%M:%S UTC %Y",
+        "%Y%m%dT%H%M%SZ",
+    ),
     *("epoch", "ms", "us"),
 )
 
@@ -179,6 +246,8 @@ def test_a_cell_that_does_not_fit_its_column_is_named() -> None:
         (["60 %", "[N/A]"], [0.6, np.nan]),
         (["120,5", "3"], [120.5, 3.0]),
         (["1,234.5", "2"], [1234.5, 2.0]),
+        (["1'234.5", "2\u202f000"], [1234.5, 2000.0]),
+        (["1 234,5", "2"], [1234.5, 2.0]),
         (["1.5GiB / 12GiB", "0B / 12GiB"], [1.5 * 2**30, 0.0]),
     ):
         found = numbers_in(cells)

@@ -160,6 +160,15 @@ SMI = "timestamp, index, utilization.gpu [%], memory.used [MiB]\n"
     [
         (SMI, "2026/01/27 08:00:{:02d}.123, 0, 60 %, {} MiB", "memory.used_bytes", 2**20),
         (SMI, "2026/01/27 08:00:{:02d}.123, 0, [N/A], {}", "memory.used_bytes", 2**20),
+        ("", SMI + "2026/01/27 08:00:{:02d}.123, 0, [N/A], {}", "memory.used_bytes", 2**20),
+        ('sep=;\n"Time";"mem"\n', "27.01.2026 08:00:{:02d};{},0", "mem", 1),
+        ("date,time,mem\n", "2026-01-27,08:00:{:02d},{}", "mem", 1),
+        (
+            "Linux 6 (h)\n\n# Time   PID    RSS  Command\n",
+            "11:59:{:02d} PM  7  {}  a b\nAverage:  7  1  a",
+            "RSS_bytes",
+            1024,
+        ),
         ("# Elapsed time   CPU (%)     Real (MB)\n", "{}.5   60.0   {}.0", "Real_bytes", 2**20),
         ("time,name,mem\n", "2026-01-27 08:00:{:02d},web,{}GiB / 1000GiB", "mem", 2**30),
         (
@@ -184,6 +193,22 @@ def test_what_other_tools_print_is_a_series(
     (trace,) = SeriesImport((path,), "w", "p").read()
     np.testing.assert_allclose(trace.counters[f"{name}_level"], factor * (10.0 + np.arange(1, 20)))
     np.testing.assert_allclose(np.diff(trace.time_seconds), 1.0)
+
+
+@pytest.mark.parametrize("column", ["pci.bus_id", "card"])
+def test_what_tells_readings_of_one_time_apart_is_found(column: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = (f"{n},{5 * n},00000000:0{k}:00.x,{n}\n" for n in range(5) for k in (1, 2))
+    path.write_text(f"time,a,{column},b\n" + "".join(rows))
+    assert len(SeriesImport((path,), "w", "p").read()) == 2
+
+
+def test_a_clock_without_days_goes_on_over_midnight(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    clock = ("11:59:59 AM", "12:00:00 PM", "11:59:59 PM", "12:00:00 AM", "12:00:01 AM")
+    path.write_text("time,a\n" + "".join(f"{time},1\n" for time in clock))
+    (trace,) = SeriesImport((path,), "w", "p").read()
+    assert trace.interval_seconds.tolist()[-2:] == [1.0, 1.0]
 
 
 def test_cells_that_say_why_they_are_empty_and_units_in_names(tmp_path: Path) -> None:
