@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC, STUDIES = ROOT / "src", ROOT / "studies"
-MOST_LINES = 100  # of a function
+MOST_LINES = 95  # of a function, its docstring aside
 MOST_PARAMETERS = 8
 # Studies that measure a part that no user calls.
 TAKE_PACKAGES_APART = (
@@ -167,12 +167,17 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
                 yield f"{name}.{node.name}", node
 
 
+def lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    described = node.body[0] if ast.get_docstring(node, clean=False) is not None else None
+    docstring = (described.end_lineno or 0) - described.lineno + 1 if described else 0
+    return (node.end_lineno or node.lineno) - node.lineno + 1 - docstring
+
+
 def test_functions_fit_a_screen() -> None:
     long = {
         name: lines
         for name, node in functions()
-        if name not in LONG_BY_NATURE
-        and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_LINES
+        if name not in LONG_BY_NATURE and (lines := lines_of(node)) > MOST_LINES
     }
     assert not long
 

@@ -202,7 +202,7 @@ def share_in_words(confidence: float) -> str:
 
 
 def margin(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:
-    """mean(max(bound - runtime, 0) / runtime), Pitot (MLSys 2025), Eq. 11; NaN without runs."""
+    """Compute mean(max(bound - runtime, 0) / runtime), Pitot (MLSys 2025), Eq. 11; NaN without runs."""
     if not len(runtime_seconds):
         return float("nan")
     return float(np.mean(np.maximum(bound_seconds - runtime_seconds, 0.0) / runtime_seconds))

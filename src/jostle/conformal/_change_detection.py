@@ -65,7 +65,7 @@ WEIGHTS = np.array([1 / (3 * FAMILY.count(family)) for family in FAMILY])
 
 
 class DriftLevels:
-    """n levels over time.
+    """Levels over time, n of them.
 
     mean: (n,) usual ones in standard deviations; unsure: (n,) their standard errors; noise: (n,) spreads of
     each level's own errors; freedom: (n,) degrees of these. late: usual share of runs over the bound.

@@ -28,7 +28,7 @@ from jostle._base.confidence import exact_confidence
 
 
 def conformal_rank(n: int, confidence: float) -> int:
-    """ceil((n + 1) * confidence), exactly; a rank above n means that the bound is infinite."""
+    """Compute ceil((n + 1) * confidence), exactly; a rank above n means that the bound is infinite."""
     share = exact_confidence(confidence)
     return -(-(n + 1) * share.numerator // share.denominator)
 

@@ -47,9 +47,12 @@ def codes_of(colocations: Any, kind: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NameMix:
-    """by: `platform` or `workload`. shares: of each name, above 0, in sum 1. measured: with which probability
-    a run that was measured is of each name, where that is known. of_category: shares of each category of
-    questions, where they differ."""
+    """Mix of names that will be asked about.
+
+    by: `platform` or `workload`. shares: of each name, above 0, in sum 1. measured: with which probability a
+    run that was measured is of each name, where that is known. of_category: shares of each category of
+    questions, where they differ.
+    """
 
     by: str
     shares: Mapping[str, Fraction]
@@ -64,7 +67,10 @@ class NameMix:
         known: Sequence[str],
         measured: Mapping[str, float] | None = None,
     ) -> NameMix:
-        """shares, measured: of any sum. known: the names there are. Raises UnknownName, UsageError."""
+        """Make a mix from shares of the names.
+
+        shares, measured: of any sum. known: the names there are. Raises UnknownName, UsageError.
+        """
         mix = _in_sum_one(shares, "shares", by, known)
         if measured is None:
             return cls(by, mix)
@@ -110,8 +116,8 @@ class NameMix:
     def weights(
         self, code: np.ndarray, unit: np.ndarray, *, one_of_each: bool
     ) -> tuple[np.ndarray, tuple[np.ndarray, int]]:
-        """(rows that count (m,), (weight of each (m,), of all with the new unit)), as whole numbers of any
-        size, so that no share is rounded.
+        """Return (rows that count (m,), (weight of each (m,), of all with the new unit)), as whole numbers of
+        any size, so that no share is rounded.
 
         code: (n,) name codes of runs; unit: (n,) codes of what was drawn as one. one_of_each: one run stands
         for a unit with runs of several strata; else each stratum's part of a unit counts for itself.

@@ -13,8 +13,11 @@ OTHER = "names without a group"
 
 @dataclass(frozen=True)
 class Groups:
-    """of: `workload` or `platform`. feature: the column that names were grouped by; "" for each name its
-    own. labels: sorted. code: the number of each known name's label; a name that is not known has none."""
+    """Groups of names, within each of which a promise holds.
+
+    of: `workload` or `platform`. feature: the column that names were grouped by; "" for each name its own.
+    labels: sorted. code: the number of each known name's label; a name that is not known has none.
+    """
 
     of: str
     feature: str
@@ -23,7 +26,10 @@ class Groups:
 
     @classmethod
     def by(cls, of: str, feature: str, label_of: Mapping[str, str]) -> Groups:
-        """label_of: the label of each name."""
+        """Group names by their labels.
+
+        label_of: the label of each name.
+        """
         labels = tuple(sorted(set(label_of.values())))
         place = {label: number for number, label in enumerate(labels)}
         return cls(of, feature, labels, {name: place[label] for name, label in label_of.items()})
@@ -35,4 +41,5 @@ class Groups:
         return np.array([self.code.get(name, -1) for name in names], np.int64)[place]
 
     def label(self, code: int) -> str:
+        """Return the label of a group by its number."""
         return self.labels[code] if code >= 0 else OTHER

@@ -32,8 +32,8 @@ FEWEST_TO_CHOOSE = 50  # rows of a category
 
 @dataclass(frozen=True)
 class ScaleRows:
-    """n rows as the scale sees them: codes of names, -1 for unknown ones; category (n,); widths (f, n), the
-    predictor's own first, and the slopes (f,) that they have before any error is seen."""
+    """Rows as the scale sees them, n of them: codes of names, -1 for unknown ones; category (n,); widths (f,
+    n), the predictor's own first, and the slopes (f,) that they have before any error is seen."""
 
     workload: np.ndarray
     platform: np.ndarray
@@ -53,7 +53,10 @@ class ScaleRows:
         names: tuple[Sequence[str], ...],
         category: np.ndarray,
     ) -> ScaleRows:
-        """names: of workloads and of platforms."""
+        """Make the rows of co-locations.
+
+        names: of workloads and of platforms.
+        """
         degree = np.asarray(asked.number_of_corunners)
         workload, platform = (
             _looked_up(known, own)

@@ -16,7 +16,7 @@ from jostle.conformal._residual_scale import Residuals, ResidualScale, ScaleRows
 
 @dataclass(frozen=True)
 class CalibrationRuns:
-    """n runs that the predictor was not fitted on.
+    """Runs that the predictor was not fitted on.
 
     Parameters
     ----------

@@ -37,12 +37,14 @@ class Partition:
 
 @dataclass(frozen=True)
 class Device:
-    """pes, warps_per_pe: Np, Nmw. resources: {name: capacity of the whole device}, in the unit in which
-    kernels state their need per PE; `memory` is GB in bytes per second. A resource without an entry is
-    unlimited. bus: transfers in both directions each have a link, or share one. placement: blocks fill
-    one PE after the other, or spread over all. time_slice_seconds: of the time-sliced model.
-    partitions: none means one that is the whole device. memory_bytes: None where it is not known. slices:
-    that it can be cut into (MIG), see Gpu.slices.
+    """Accelerator with its capacities.
+
+    pes, warps_per_pe: Np, Nmw. resources: {name: capacity of the whole device}, in the unit in which kernels
+    state their need per PE; `memory` is GB in bytes per second. A resource without an entry is unlimited.
+    bus: transfers in both directions each have a link, or share one. placement: blocks fill one PE after the
+    other, or spread over all. time_slice_seconds: of the time-sliced model. partitions: none means one that
+    is the whole device. memory_bytes: None where it is not known. slices: that it can be cut into (MIG), see
+    Gpu.slices.
     """
 
     pes: int

@@ -38,9 +38,12 @@ _LEAST = {
 
 @dataclass(frozen=True, eq=False)
 class LearnedRest:
-    """predict, bound: seconds of co-locations as learned, and at most at the confidence. platform: of the
-    runs. device: whole, with the bus as learned. sharing: of kernels, as learned. usual: what was learned,
-    where predict says at most."""
+    """Correction of the simulation, learned from measured co-runs.
+
+    predict, bound: seconds of co-locations as learned, and at most at the confidence. platform: of the runs.
+    device: whole, with the bus as learned. sharing: of kernels, as learned. usual: what was learned, where
+    predict says at most.
+    """
 
     predict: Callable[[Colocations], np.ndarray]
     bound: Callable[[Colocations], Bounds]

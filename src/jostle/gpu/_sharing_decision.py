@@ -100,6 +100,7 @@ class Wish:
 
     @property
     def statistic(self) -> str:
+        """Statistic that is held to the limit."""
         return "mean" if self.objective is None else self.objective.statistic
 
     @property
@@ -181,7 +182,7 @@ class TenantSet:
 
     @property
     def verdict(self) -> str:
-        """within where all are, over where one is for certain or where there is no room."""
+        """Return within where all are, over where one is for certain or where there is no room."""
         verdicts = {one.verdict for one in self.times} or {OVER}
         return next(verdict for verdict in (OVER, UNDECIDED, WITHIN) if verdict in verdicts)
 

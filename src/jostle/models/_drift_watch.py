@@ -53,12 +53,15 @@ FLIPS = 2  # moves there and back again that make a period
 
 @dataclass(frozen=True)
 class Drift:
-    """kind: fleet, device, platform or workload; name: which one, "" for the fleet. change: of its mean, its
+    """Drift that was found.
+
+    kind: fleet, device, platform or workload; name: which one, "" for the fleet. change: of its mean, its
     spread, a share of its runs, or a period. ratio, spread_ratio: how many times as long as predicted its
     runs take now, and how many times as wide errors are, where 1 is as when the model was fitted. chance:
     that so much is seen where nothing changes, at most. first, found: places in the stream of runs, counted
     from 0, of the first run that is off and of the run that told; runs: of that name from the one to the
-    other. at: when the latter was measured, None where not known."""
+    other. at: when the latter was measured, None where not known.
+    """
 
     kind: str
     name: str
@@ -72,7 +75,7 @@ class Drift:
     at: str | None = None
 
     def to_row(self) -> dict[str, Any]:
-        """As a row of a table."""
+        """Return a row of a table."""
         return dict(vars(self))
 
 
@@ -129,8 +132,9 @@ class DriftWatch(Glance):
         return facts + [(one.kind, f"{one.name} x{one.ratio:.2f}") for one in self.drifts]
 
     def replay(self, runs: Runs, since: str | None = None) -> list[Drift]:
-        """As `update`, in the order in which the runs were measured; those without a time come first, as
-        they stand. since: only runs measured from then on, a time in ISO 8601, UTC where it names no other.
+        """Do as `update` with runs in the order in which the runs were measured; those without a time come
+        first, as they stand. since: only runs measured from then on, a time in ISO 8601, UTC where it
+        names no other.
 
         Raises UsageError for what cannot be read as a time.
         """

@@ -27,8 +27,11 @@ _A_THOUSANDTH = 1e-3
 
 @dataclass(frozen=True)
 class CorunnerCost:
-    """without_seconds: the prediction if it were not there. itself_ratio: how many times longer the co-runner
-    takes beside all than without this workload; NaN where there is no answer."""
+    """Cost of one co-runner.
+
+    without_seconds: the prediction if it were not there. itself_ratio: how many times longer the co-runner
+    takes beside all than without this workload; NaN where there is no answer.
+    """
 
     name: str
     without_seconds: float
@@ -48,12 +51,15 @@ class Measured:
 
 @dataclass(frozen=True, repr=False)
 class Why(Reported):
-    """seconds, alone_seconds: predicted, and predicted alone; NaN where there is no answer. bounds: of this
-    one. corunners: what each costs. evidence: runs that were learned from, by what they share with the
-    question. nearest: None where no runs were given, or none is of the workload or platform.
-    doubt: what the answer rests on least. measure: what would remove it. over: `throughout` in this company,
-    a `timeline` of it, of which each co-runner is missing as a whole, or the `future`. covariates: what was
-    known of the run. covariates_ratio: how many times as long as usual it takes by these."""
+    """Explanation of a prediction.
+
+    seconds, alone_seconds: predicted, and predicted alone; NaN where there is no answer. bounds: of this one.
+    corunners: what each costs. evidence: runs that were learned from, by what they share with the question.
+    nearest: None where no runs were given, or none is of the workload or platform. doubt: what the answer
+    rests on least. measure: what would remove it. over: `throughout` in this company, a `timeline` of it, of
+    which each co-runner is missing as a whole, or the `future`. covariates: what was known of the run.
+    covariates_ratio: how many times as long as usual it takes by these.
+    """
 
     workload: str
     platform: str
@@ -80,6 +86,7 @@ class Why(Reported):
         return self.bounds.confidence
 
     def to_json(self) -> dict[str, Any]:
+        """Return what stands in a document."""
         own = {name: value for name, value in vars(self).items() if name != "bounds"}
         return own | {
             "bound_seconds": self.bound_seconds,

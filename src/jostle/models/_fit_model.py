@@ -57,25 +57,47 @@ def fit(
     fitted_at: str | None = None,
     progress: Progress | None = None,
 ) -> Model:
-    """Fit a method and calibrate it on runs that it holds out itself.
+    """Fit a method and calibrate it on runs that it did not learn from.
 
-    data: what jostle.read gives, the path of a folder, a Dataset, runs, traces, or a table that
-    runs.from_table takes. method: a value object such as Factorization(rank=64), its class or its name;
-    by default all experts that the data allow (`ensemble`; of very many runs `factorization`).
-    validation, calibration: runs held out already, of which inputs of the method are not used; by default
-    both are drawn from the runs, with the seed. calibrate_by: `window`, `row` where the calibration runs
-    were drawn row by row, or `together` for a guarantee over sets of workloads that were never measured
-    together (both sides of a pair and its repeats are then drawn as one); by default what the method
-    says, and of a method that leaves runs out by itself none is held out (outcome `cross_validated`).
-    prior: runs measured elsewhere, which are learned from but never calibrated on, so that bounds speak
-    about the data's own runs alone. new_names: fit some ten to twenty times more, each time without some
-    of the names, so that names that were never or hardly measured have finite bounds (outcome
-    `held_out_names`). by: `platform`, `workload` or a feature of either, for a guarantee within each of
-    its groups, which takes runs enough in each. fitted_at: the time, kept with the model as it is given.
-    progress: called with (done, total, loss).
-    Where much is calibrated on, the method learns once more from all runs, to say how long. A run whose
-    company changed counts as one of its longest stretch, by the law of rates (see _over_time).
-    The same data, method and seed give the same model. Raises NotEnoughRuns, UsageError.
+    The same data, method and seed give the same model. A run whose co-runners changed counts as one of its
+    longest stretch.
+
+    Parameters
+    ----------
+    data :
+        What :func:`read` gives, the path of a folder, a Dataset, runs, traces, or a table that
+        :meth:`Runs.from_table` takes.
+    method :
+        Settings such as ``Factorization(rank=64)``, a class, or a name. None: all experts that the data allow
+        (`ensemble`), and `factorization` from a million runs on.
+    seed :
+        Of what is drawn: runs held out, and starts of the fit.
+    validation, calibration :
+        Runs held out already. None: the method leaves runs out by itself, or they are drawn with the seed.
+    calibrate_by :
+        What was drawn as one: `window`, `row`, or `together` for a guarantee over sets of workloads that were
+        never measured together. None: what the method says.
+    prior :
+        Runs measured elsewhere, which are learned from but never calibrated on.
+    new_names :
+        Fit ten to twenty times more, each time without some names, so that names without runs have finite
+        bounds
+        (outcome `held_out_names`).
+    by :
+        `platform`, `workload` or a feature of either, for a guarantee within each of its groups.
+    fitted_at :
+        Time that is stored with the model.
+    progress :
+        Called with (done, total, loss).
+
+    Returns
+    -------
+    Model
+        Predicts, bounds and explains.
+
+    Raises
+    ------
+    NotEnoughRuns, UsageError
     """
     require_whole("seed", seed)
     source = Data.of(data)

@@ -130,14 +130,14 @@ class Model(Glance):
         *,
         measured: Mapping[str, float] | None = None,
     ) -> Model:
-        """The same model, but bounds that hold over another mix of names than was measured.
+        """Return the same model with bounds that hold over another mix of names than was measured. Within a
+        name, runs must be drawn as they were measured. Such a model is not saved.
 
-        mix: how often each platform (or workload) will be asked about, as shares of any sum, or co-locations
-        that have it, then each category of questions by itself; a name without a share has no bound (outcome
-        `outside_mix`). measured: how often each was drawn when runs were measured, where that is known;
-        bounds are narrower then, most so where names have few calibration runs. by: `platform` or
-        `workload`. Within a name runs must be drawn as they were. All is of these co-runners throughout. It
-        is not saved. Raises UsageError, UnknownName.
+        mix: share of each platform (or workload) in what will be asked, of any sum, or co-locations that have
+        the mix. A name without a share has no bound (outcome `outside_mix`).
+        by: `platform` or `workload`.
+        measured: share of each name among the measured runs, if known; it makes bounds narrower.
+        Raises UsageError, UnknownName.
         """
         if isinstance(mix, Mapping):
             name_mix = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
@@ -150,8 +150,9 @@ class Model(Glance):
         return model
 
     def for_campaign(self, name: str) -> Model:
-        """The same model, about one of the campaigns that it learned from, in which all may have taken longer
-        or shorter; `campaign_names` are those known. It is not saved. Raises UsageError, UnknownName."""
+        """Return the same model, about one of the campaigns (`campaign_names`) that it learned from. Such a
+        model is not saved. Raises UsageError, UnknownName.
+        """
         if not self.campaign_names:
             raise UsageError(
                 "the model knows no campaigns",
@@ -194,13 +195,14 @@ class Model(Glance):
         return facts
 
     def predict(self, colocations: Any) -> np.ndarray:
-        """(n,) seconds, aligned with the input; NaN where there is no answer.
+        """Predict runtimes. Returns (n,) seconds, in the order of the input; NaN for a co-location without an
+        answer.
 
-        colocations: Colocations, which are there throughout, or a table (no file) as of `answer`, all of
-        whose rows ask something; columns called as the model's covariates count: over_time says of which
-        company those speak. Of Timelines, from the start of each run to its end. Raises UnknownName for a
-        name that the model has never met and cannot answer, UsageError for what may come where it learned
-        from no log.
+        colocations: colocations, whose co-runners are there throughout; Timelines, from the start of each run
+        to its end; or a table (no file) as of `answer`, with all rows valid. Columns named like the model's
+        covariates are used.
+        Raises UnknownName if the model has never met a name and cannot answer about it; UsageError if
+        co-runners may arrive later, and the model learned from no log.
         """
         colocations = questions_of(self, colocations)
         if hasattr(colocations, "elapsed_seconds"):
@@ -214,17 +216,13 @@ class Model(Glance):
         return seconds * np.exp(self.moved.log_ratio(colocations)[0])
 
     def bound(
-        self,
-        colocations: Any,
-        confidence: float = DEFAULT_CONFIDENCE,
-        *,
-        tail: bool = False,
+        self, colocations: Any, confidence: float = DEFAULT_CONFIDENCE, *, tail: bool = False
     ) -> Bounds:
-        """Seconds not exceeded with probability `confidence`, and what stands behind each. colocations: as of
-        `predict`.
+        """Return seconds that are not exceeded with probability `confidence`, and what stands behind each.
 
-        tail: beyond what calibration runs can promise, where they are at least 2000, read a bound from the
-        law of their largest errors (outcome `model_based`: no guarantee) instead of giving none.
+        colocations: as of `predict`.
+        tail: beyond what calibration runs can promise, extrapolate from their largest errors (outcome
+        `model_based`) instead of giving no bound. It takes 2000 calibration runs.
         """
         index, colocations = index_of(colocations), questions_of(self, colocations, throughout=tail)
         if hasattr(colocations, "elapsed_seconds"):
@@ -234,13 +232,9 @@ class Model(Glance):
         return bounds if self.moved is None else self.moved.bounded(self, colocations, bounds)
 
     def predict_and_bound(
-        self,
-        colocations: Any,
-        confidence: float = DEFAULT_CONFIDENCE,
-        *,
-        tail: bool = False,
+        self, colocations: Any, confidence: float = DEFAULT_CONFIDENCE, *, tail: bool = False
     ) -> tuple[np.ndarray, Bounds]:
-        """What `predict` and `bound` say, for less than both of them take."""
+        """Predict and bound at once, for less than both of them take; arguments are those of `bound`."""
         colocations = questions_of(self, colocations, throughout=tail)
         if hasattr(colocations, "elapsed_seconds"):
             from jostle.models.timelines._timeline_predict import bounded
@@ -280,16 +274,19 @@ class Model(Glance):
         mix_by: str | None = None,
         throughout: bool = False,
     ) -> AnsweredTable:
-        """Every row of a table answered, or with the reason why it is not: one bad row spoils no other.
+        """Answer every row of a table, or say why it cannot be answered: a bad row spoils no other.
 
         table: a CSV, Parquet, JSON or Arrow file, a pandas, polars or Arrow table, a mapping of columns, or a
-        list of mappings; with the columns workload, platform (may be left out where the model knows one)
-        and corunners (a list, or names parted by `separator`; none: alone). columns: what they are called
-        there, such as {"workload": "job"}. Other columns are kept. tail: as of `bound`. mix_by: `platform` or
-        `workload`, for bounds that hold over the mix that the answered rows have (see for_mix). throughout:
-        see over_time; so it is with `tail` and `mix_by`. Raises
-        UnreadableFile, BadData and UnknownName for what is wrong with the table as a whole, UsageError for
-        the confidence.
+        list of mappings. Its columns are workload, platform (not needed if the model knows one) and
+        corunners; others are kept.
+        columns: what the columns are called in the table, such as ``{"workload": "job"}``.
+        separator: between the names of co-runners in one cell.
+        tail: as of `bound`.
+        mix_by: `platform` or `workload`, for bounds that hold over the mix of the answered rows, see
+        `for_mix`.
+        throughout: the co-runners stay to the end and nobody else arrives; so it is with `tail` and `mix_by`.
+        Raises UnreadableFile, BadData, UnknownName if the table as a whole is wrong; UsageError if the
+        confidence is.
         """
         from jostle.models._answered_table import answers
 
@@ -311,11 +308,11 @@ class Model(Glance):
         *,
         runs: Runs | None = None,
     ) -> Why:
-        """Explain the answer to one co-location: what each co-runner costs, the runs behind it, the largest
-        doubt, and the measurement that would remove it.
+        """Explain one answer: what each co-runner costs, the runs behind it, and the largest doubt.
 
-        colocation: one of them, or a table of one row, as of `predict`. runs: measured ones, to find the
-        co-location most like it. Raises UsageError for several co-locations.
+        colocation: one co-location, or a table of one row.
+        runs: measured runs, to find the co-location most like it.
+        Raises UsageError if there are several co-locations.
         """
         from jostle.models._explanation import why
 
@@ -335,17 +332,17 @@ class Model(Glance):
         updated_at: str | None = None,
         data_version: str | None = None,
     ) -> Model:
-        """A new model that has learned these runs, too, without being fitted again: in milliseconds, not
-        minutes. This one stays as it is.
+        """Return a new model that has learned these runs as well; this one stays as it is.
 
-        runs: new ones; those that it knows by their run_id are passed over. Names that it has never met
-        become known: by their features where they have some, and by their runs. Bounds are calibrated anew,
-        on the runs that were held out before and on a fifth of the new windows; those of names with few runs
-        rest on how far off it is about known names taken as new ones (outcome `held_out_names`).
-        chosen: the runs were chosen rather than drawn, such as those of `suggest`: bounds are calibrated on
-        none of them. updated_at, data_version: kept with the model as they are given. The same runs and
-        seed give the same model. Raises UsageError where the method cannot learn so, or where the model
-        keeps no runs.
+        Names that the model has never met become known by their features and runs. Bounds are calibrated
+        anew, on the
+        runs that were held out before and on a fifth of the new windows. The same runs and seed give the same
+        model.
+
+        runs: new runs; those with a known run_id are passed over.
+        chosen: the runs were chosen rather than drawn, such as those of `suggest`: none calibrates bounds.
+        updated_at, data_version: stored with the model.
+        Raises UsageError if the method cannot learn so, or the model keeps no runs.
         """
         from jostle.models.timelines._timeline_training import taken_by
         from jostle.models.updates._update_model import updated
@@ -369,12 +366,15 @@ class Model(Glance):
         most: int = 10,
         seed: int = 0,
     ) -> Suggestions:
-        """The runs among `candidates` that would narrow the answers to `asked` most, the first one first.
+        """Suggest the runs that would narrow the answers to `asked` most, the first one first.
 
-        candidates: runs that can be measured, by default what is asked. asked: by default the names with few
-        runs, alone on all others; where all have enough, every workload alone on every platform. Runs that
-        were chosen so are no sample of anything: learn them with `update(runs, chosen=True)`, which
-        calibrates on none. Raises UsageError where the method cannot say, UnknownName.
+        Learn such runs with ``update(runs, chosen=True)``: they were not drawn, so none may calibrate.
+
+        candidates: runs that can be measured. None: those of `asked`.
+        asked: what is to be answered. None: names with few runs, alone everywhere, or every workload on every
+        platform.
+        most: how many runs to suggest.
+        Raises UsageError if the method cannot say; UnknownName.
         """
         from jostle.models.updates._suggest_runs import suggest
 
@@ -409,10 +409,11 @@ class Model(Glance):
         return ModelPlots(self)
 
     def save(self, path: str | os.PathLike[str], *, only_over: str | None = None) -> None:
-        """Write `model.json` and its tensors into folder `path`, replacing a model there.
+        """Write `model.json` and its tensors into a folder, replacing a model there.
 
-        only_over: the checksum of the model that has to be there, `` for none; any unless given. Raises
-        NotPermitted or UnreadableFile where the disk does not take it, or another model is there.
+        path: folder.
+        only_over: checksum of the model that must be there, "" for none. None: any.
+        Raises NotPermitted, UnreadableFile if the disk does not take it, or another model is there.
         """
         parts = {
             "predictor": self.predictor,
@@ -433,8 +434,14 @@ class Model(Glance):
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model. Raises UnreadableFile for a missing, truncated or changed one, UsageError where the
-    package that brings its method is not installed."""
+    """Read a model. Raises UnreadableFile for a missing, truncated or changed one, UsageError if the package
+    that brings its method is not installed.
+
+    Parameters
+    ----------
+    path :
+        Folder that `Model.save` or `jostle fit` wrote.
+    """
     try:
         document, tensors = read_document(path, "model", SCHEMA, fix=AGAIN)
     except BadData as error:

@@ -58,8 +58,9 @@ class ModelPlots(PictureMenu):
         alone: Runs | None = None,
         axes: Any = None,
     ) -> Any:
-        """Runs beside others in the order of their prediction: measured, predicted, bound, and two simple
-        rules, "as long as alone" and "times the number of workloads"; as multiples of the time alone.
+        """Draw runs beside others in the order of their prediction: measured, predicted, bound, and two
+        simple rules, "as long as alone" and "times the number of workloads"; as multiples of the time
+        alone.
 
         alone: runs that tell the times alone, `runs` unless given; where none does, the model's own
         prediction counts.

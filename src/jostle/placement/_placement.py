@@ -31,13 +31,33 @@ def place(
     runs: Runs | None = None,
     campaign: str | None = None,
 ) -> Placement:
-    """Questions about where workloads can go.
+    """Make a placement, which answers where workloads can go.
 
-    model: what jostle.fit or jostle.load gives. fleet: a Fleet, nodes, or a table of them (Fleet.read).
-    confidence: how sure; promise: of what, see Standard. Only with `predicted` the prediction counts where no
-    bound is valid; else such ground is a no. runs: measured runs, whose medians alone count for limits given
-    as a slowdown; else the predicted time alone does. campaign: the one asked about, of the campaigns of the
-    model's runs. Raises UsageError, UnknownName, and what reading the fleet raises.
+    Parameters
+    ----------
+    model :
+        What :func:`fit` or :func:`load` gives.
+    fleet :
+        A Fleet, nodes, or a table of them (:meth:`Fleet.read`).
+    confidence :
+        Of every bound, under 1.
+    promise :
+        `chosen`, `each`, `joint` or `predicted`, see :class:`Standard`. Without a valid bound the answer
+        is no;
+        only `predicted` lets the prediction stand in.
+    runs :
+        Measured runs, whose solo medians are used for limits given as a slowdown. None: predicted solo times.
+    campaign :
+        One of the campaigns of the model's runs, which the answers are about.
+
+    Returns
+    -------
+    Placement
+
+    Raises
+    ------
+    UsageError, UnknownName
+        And what reading the fleet raises.
     """
     standard = Standard(confidence, promise, campaign=campaign)
     return Placement(Fleet.of(fleet), SetBounds(model, standard, runs))
@@ -53,6 +73,7 @@ class Placement(PlacementVerbs, Glance):
 
     @property
     def standard(self) -> Standard:
+        """Confidence and promise of all answers."""
         return self.sets.standard
 
     def bounds_on(self, on: str | Sequence[str] | None) -> FleetBounds:

@@ -124,7 +124,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class FleetSummary:
-    """campaigns: one summary for each kind of machine. workers: all that ever took part, by name.
+    """Result of a campaign over many machines.
+
+    campaigns: one summary for each kind of machine. workers: all that ever took part, by name.
 
     lost: windows that had to be given to another worker. refused: why workers could not take part.
     """

@@ -46,11 +46,13 @@ _SAME = "Install the same Jostle there as here."
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """keep_apart: machines that are alike are platforms of their own, named after their workers.
+    """Options of a campaign over many machines.
 
-    patience_seconds: how long a worker may be silent beyond its window's time before the window is
-    given to another, and how long the scheduler may take to answer at first. absence_seconds: how
-    long to wait for a worker that could do what remains.
+    keep_apart: machines that are alike are platforms of their own, named after their workers.
+
+    patience_seconds: how long a worker may be silent beyond its window's time before the window is given to
+    another, and how long the scheduler may take to answer at first. absence_seconds: how long to wait for a
+    worker that could do what remains.
     """
 
     keep_apart: bool = False

@@ -40,7 +40,7 @@ class JobSettings:
         return self.directory is None and bool(self.fresh_folder or self.inputs)
 
     def to_message(self) -> dict[str, Any]:
-        """As a slot is told it."""
+        """Return the message that a slot gets."""
         return {
             "fresh_folder": self.has_own_folder,
             "stdin": None if self.stdin is None else str(self.stdin),

@@ -23,7 +23,7 @@ def count_opcodes(
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     stopped: Callable[[], bool] = lambda: False,
 ) -> OpcodeCounts:
-    """Counts of one repetition, after set-up. Computed once per module and arguments.
+    """Count the instructions of one repetition, after set-up. Computed once per module and arguments.
 
     A module that does not come with Jostle is run in a process of its own, for so long at most. stopped:
     asked ten times a second whether to give up.

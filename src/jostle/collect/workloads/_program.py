@@ -25,10 +25,12 @@ from jostle.errors import UnknownName, UsageError
 
 @dataclass(frozen=True)
 class TracedProgram:
-    """name: the workload's name in traces. phases: (workload, repetitions) one after the other.
+    """Program of several phases, to be traced.
 
-    repetitions: None has no end, only as the last phase. Raises UsageError for an empty name, no
-    phases, or repetitions below 1.
+    name: the workload's name in traces. phases: (workload, repetitions) one after the other.
+
+    repetitions: None has no end, only as the last phase. Raises UsageError for an empty name, no phases, or
+    repetitions below 1.
     """
 
     name: str

@@ -27,7 +27,7 @@ def from_table(
     covariates: Sequence[str] = (),
     **options: Any,
 ) -> Runs:
-    """Runs from a pandas, polars or Arrow table, or a mapping of columns, with a run in each row.
+    """Make runs from a pandas, polars or Arrow table, or a mapping of columns, with a run in each row.
 
     runtime: the column of the measured time. unit: s, ms, us, ns, min or ratio; it may be left out if the
     name of the column ends in it (runtime_seconds, ms) or its cells say it (durations, "20 ms"). options:

@@ -39,7 +39,10 @@ class PerfImport:
     separator: Annotated[str, "What perf was given with -x."] = ","
 
     def read(self) -> Traces:
-        """Raises UnreadableFile, BadData naming the line that cannot be read, and UsageError."""
+        """Read the samples of a recording.
+
+        Raises UnreadableFile, BadData naming the line that cannot be read, and UsageError.
+        """
         files = self.file if isinstance(self.file, tuple) else (self.file,)
         if self.whole and self.runtime is not None:
             raise UsageError(
@@ -118,7 +121,10 @@ class ProfileImport:
     ] = None
 
     def read(self) -> Profile:
-        """Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU, UsageError."""
+        """Read the tasks of a profile.
+
+        Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU, UsageError.
+        """
         size = cells.asked(cells.size, self.memory, "`memory`", "20GiB")
         profile = read_profile(
             self.file,

@@ -129,7 +129,10 @@ class JobsImport:
 
     @understands("file")
     def read(self) -> ImportedLog:
-        """Raises UnreadableFile, BadData for a missing column, a time or a state that cannot be read."""
+        """Read the jobs of a log.
+
+        Raises UnreadableFile, BadData for a missing column, a time or a state that cannot be read.
+        """
         where = self._where
         log = ImportedLog(
             where, self.campaign, self._platforms(), self._edge("since"), self._edge("until")

@@ -91,7 +91,9 @@ class PrometheusImport(_Service):
     gauge: Annotated[tuple[str, ...], "This metric is a level; may be repeated."] = ()
 
     def read(self, now_seconds: float | None = None) -> Traces:
-        """now_seconds: the clock that `start` and `end` count from.
+        """Read series from answers of Prometheus.
+
+        now_seconds: the clock that `start` and `end` count from.
 
         Raises UnreadableFile, BadData, UsageError, NotPermitted for a server that does not answer.
         """
@@ -155,7 +157,10 @@ class SeriesImport(_Service):
     whole: Annotated[bool, "Runs ended with their last line (with --run, or a file each)."] = False
 
     def read(self) -> Traces:
-        """Raises UnreadableFile, BadData naming a line, UnknownName, UsageError."""
+        """Read the series of a table.
+
+        Raises UnreadableFile, BadData naming a line, UnknownName, UsageError.
+        """
         zone = zone_named(self.zone)
         columns = TableColumns(
             self.time,

@@ -41,9 +41,9 @@ def traces_of(
     run_id: str | None = None,
     where: str | None = None,
 ) -> Traces:
-    """Runs out of series. Levels get `_level` at the end of their names; series of one name and instance are
-    added up. Runs cut at the same time share a window, whatever their workload, so that they can be taken
-    together. Raises BadData where nothing remains."""
+    """Make runs out of series. Levels get `_level` at the end of their names; series of one name and instance
+    are added up. Runs cut at the same time share a window, whatever their workload, so that they can be
+    taken together. Raises BadData where nothing remains."""
     cut = cut or Cut()
     instances: dict[str, list[Series]] = {}
     for one in series:

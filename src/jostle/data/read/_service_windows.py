@@ -110,7 +110,10 @@ class WindowsImport:
     fewest: Annotated[int, "Requests of a window that counts.", Limits(1)] = 20
 
     def read(self) -> Imported:
-        """Raises UnreadableFile, BadData, UsageError."""
+        """Read the windows of a service's histogram.
+
+        Raises UnreadableFile, BadData, UsageError.
+        """
         length = _length(self.window)
         where = ", ".join(str(path) for path in self.file[:3])
         matrix, notes = distinct([s for path in self.file for s in read_answers(path, KINDS)])

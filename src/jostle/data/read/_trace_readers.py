@@ -68,7 +68,7 @@ class TraceReader(Protocol):
         ...
 
     def read(self, path: Path, recording: RecordedRun) -> Profile | Traces:
-        """Tasks of an accelerator, or counter samples. recording: with a workload and a run_id.
+        """Read tasks of an accelerator, or counter samples. recording: with a workload and a run_id.
 
         Raises UnreadableFile for a foreign or truncated file, BadData for one without anything to keep.
         """

@@ -50,7 +50,7 @@ _MANY: dict[int, tuple[tuple[str, ...], dict[str, int]]] = {}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Colocations(Tabular, Glance):
-    """n co-locations, immutable.
+    """Immutable table of n co-locations.
 
     workload_names: sorted vocabulary of workloads and co-runners. platform_names: sorted vocabulary.
     workload: (n,) int32 into workload_names. platform: (n,) int32 into platform_names.

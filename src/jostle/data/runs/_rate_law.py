@@ -40,11 +40,12 @@ EVIDENCE = 2.0  # standard errors by which it must be closer than no cost at all
 
 @dataclass(frozen=True)
 class PlainLaw:
-    """log t = workload + platform + cell + per co-runner (sensitivity + pressure + pair) + number of
-    co-runners.
+    """Additive law of log runtimes.
 
-    workload_names, platform_names: sorted. keys: of each part the sorted codes that were met. weights: of
-    all of them, part by part.
+    log t = workload + platform + cell + per co-runner (sensitivity + pressure + pair) + number of co-runners.
+
+    workload_names, platform_names: sorted. keys: of each part the sorted codes that were met. weights: of all
+    of them, part by part.
     """
 
     workload_names: tuple[str, ...]

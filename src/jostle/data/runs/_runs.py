@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class Runs(Tabular, Glance):
-    """n measured runtimes, immutable.
+    """Immutable table of n measured runtimes.
 
     table: `runs/v1`, `runs/v2` or `runs/v3` (see `docs/runs.md`), with any free columns. workload_features,
     platform_features: tables keyed by `workload` and `platform`, one row per name, or None. Raises

@@ -28,8 +28,11 @@ _ORIGINS, _COVARIATES = b"origins", b"covariates"
 
 @dataclass(frozen=True)
 class Origin:
-    """campaign: as in the runs' column. source: who published it, and where. licence: its name (SPDX
-    where it has one), None where none was stated."""
+    """Source of a campaign of runs.
+
+    campaign: as in the runs' column. source: who published it, and where. licence: its name (SPDX where it
+    has one), None where none was stated.
+    """
 
     campaign: str
     source: str

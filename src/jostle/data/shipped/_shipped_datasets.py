@@ -15,7 +15,7 @@ SHARED_CORE_CPU = "wasmtime-speed@cpus=2:intel-xeon-2c"
 
 
 def sample() -> Runs:
-    """Runs of Jostle's kernels alone and side by side on six engines of one machine.
+    """Load runs of Jostle's kernels alone and side by side on six engines of one machine.
 
     Every kernel in its middle size, five times alone and in 500 random sets of two to four, and
     pairs of a few kernels ten times each; with the features of workloads and platforms.
@@ -29,15 +29,15 @@ def sample_description() -> dict[str, Any]:
 
 
 def vision_bags() -> Runs:
-    """Runs of nine vision kernels in three sizes, alone and in random bags of two and three, on a platform
-    with two cores, VISION_CPU, and on one where all members take turns on one core."""
+    """Load runs of nine vision kernels in three sizes, alone and in random bags of two and three, on a
+    platform with two cores, VISION_CPU, and on one where all members take turns on one core."""
     return _runs("vision")
 
 
 def shared_core_bags() -> Runs:
-    """Runs of twenty programs that wait for parts of their time, alone, in every pair, copies too, and in
-    random bags of three and four, on a platform with two cores, SHARED_CORE_CPU, and on one where all members
-    share one core."""
+    """Load runs of twenty programs that wait for parts of their time, alone, in every pair, copies too, and
+    in random bags of three and four, on a platform with two cores, SHARED_CORE_CPU, and on one where all
+    members share one core."""
     return _runs("shared_core")
 
 

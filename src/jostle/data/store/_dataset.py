@@ -252,11 +252,11 @@ class Dataset(Glance):
         return [] if written is None else [written]
 
     def aside(self) -> dict[str, str]:
-        """run_id: reason, of the runs that are set aside now. Raises UnreadableFile."""
+        """Return {run_id: reason}, of the runs that are set aside now. Raises UnreadableFile."""
         return rows_aside(self.path)
 
     def number_of_runs(self) -> int:
-        """Rows in all files, from their footers. Raises UnreadableFile."""
+        """Count the rows of all files, from their footers. Raises UnreadableFile."""
         return sum(parquet_rows(file) for file in distinct_files(self.path / "runs"))
 
     def features(self, notes: list[str] | None = None) -> tuple[pa.Table | None, pa.Table | None]:
@@ -355,7 +355,17 @@ def version_of(files: Iterable[Path]) -> str:
 
 
 def read_runs(path: str | os.PathLike[str]) -> Runs:
-    """Return all runs of the dataset in folder `path`; see :meth:`Dataset.read`."""
+    """Read all runs of a dataset, as :meth:`Dataset.read` does.
+
+    Parameters
+    ----------
+    path :
+        Folder of the dataset.
+
+    Returns
+    -------
+    Runs
+    """
     return Dataset(path).read()
 
 

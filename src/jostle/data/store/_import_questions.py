@@ -22,8 +22,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class TableQuestion:
-    """kind: what the answer is called. text: what stands out. remedy: what would be done. mend: does it, and
-    says which runs, by run_id, are to be set aside."""
+    """Doubt about a table, to be settled before its import.
+
+    kind: what the answer is called. text: what stands out. remedy: what would be done. mend: does it, and
+    says which runs, by run_id, are to be set aside.
+    """
 
     kind: Literal["names", "units", "corunners"]
     text: str

@@ -77,7 +77,7 @@ class Gpu:
         return () if known is None or known.pes != self.pes else _SLICES[known.name]
 
     def warps_of(self, threads_per_block: int) -> int:
-        """Warps of a block, whole ones."""
+        """Count the warps of a block, whole ones."""
         return -(-threads_per_block // self.threads_per_warp)
 
     def resident_blocks(
@@ -249,7 +249,7 @@ def gpu_named(name: str) -> Gpu:
 
 
 def known_gpu(name: str) -> Gpu | None:
-    """As gpu_named; None for a name that is not in the table."""
+    """Look up a GPU as gpu_named does; None for a name that is not in the table."""
     plain = _plain(name)
     for known in sorted(GPUS, key=len, reverse=True):
         if _plain(known) == plain:

@@ -50,7 +50,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class TaskColumns:
-    """n tasks in their order; Task says what the columns mean.
+    """Tasks in their order, n of them; Task says what the columns mean.
 
     kind: (n,) int8, a place in KINDS. blocks: (n,) int64, UNKNOWN_SHAPE where the launch shape is not known.
     needs: (n, R) per PE, in the order of `resources`. after: (n,) int64, NO_TASK where there is none.

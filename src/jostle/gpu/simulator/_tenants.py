@@ -48,9 +48,12 @@ class Tenant:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """run_ends: for each tenant (runs done,) seconds at which they ended. latencies: for each (runs done,)
-    seconds from arrival, or from the end of the run before, to the end. task_ends: for each (tasks,) ends
-    of its first run's tasks, NaN where it was not reached. tasks: how many were simulated in all."""
+    """Outcome of a simulation.
+
+    run_ends: for each tenant (runs done,) seconds at which they ended. latencies: for each (runs done,)
+    seconds from arrival, or from the end of the run before, to the end. task_ends: for each (tasks,) ends of
+    its first run's tasks, NaN where it was not reached. tasks: how many were simulated in all.
+    """
 
     run_ends: tuple[np.ndarray, ...]
     latencies: tuple[np.ndarray, ...]

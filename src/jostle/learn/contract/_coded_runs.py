@@ -44,10 +44,10 @@ Table = Annotated[Any, Codec(_columns, _table)]
 
 @dataclass(frozen=True, eq=False)
 class KeptRuns(Serializable):
-    """n runs, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn as one.
-    Features: tables of names, or None. window: (n,) which were measured together, None where each unit is.
-    campaign: (n,) codes of campaign_names, the campaigns, None where all runs are of one without a name.
-    error: (n,) standard errors of the runtimes as shares of them, None where all are known."""
+    """Runs, n of them, as far as learning online needs them. runtime_seconds: (n,). unit: (n,) what was drawn
+    as one. Features: tables of names, or None. window: (n,) which were measured together, None where each
+    unit is. campaign: (n,) codes of campaign_names, the campaigns, None where all runs are of one without
+    a name. error: (n,) standard errors of the runtimes as shares of them, None where all are known."""
 
     colocations: Colocations
     runtime_seconds: np.ndarray
@@ -84,7 +84,7 @@ class KeptRuns(Serializable):
         return cls(runs.colocations, seconds, units, *tables, window, campaign, names, error)
 
     def as_runs(self) -> Runs:
-        """Runs again, in the same order, without what is not kept of them."""
+        """Return the runs again, in the same order, without what is not kept of them."""
         from jostle.data import Runs
 
         window = self.unit if self.window is None else self.window
@@ -108,10 +108,11 @@ class KeptRuns(Serializable):
         return self.unit
 
     def ok(self) -> KeptRuns:
-        """As Runs.ok: all of them."""
+        """Return all of them, as Runs.ok does."""
         return self
 
     def take(self, index: np.ndarray) -> KeptRuns:
+        """Take the runs at these positions, in this order."""
         tables = self.workload_features, self.platform_features
         taken = self.colocations.take(index)
         window = None if self.window is None else self.window[index]
@@ -125,6 +126,7 @@ class KeptRuns(Serializable):
         return np.zeros(len(self), np.int64) if self.campaign is None else self.campaign
 
     def without_features(self) -> KeptRuns:
+        """Drop the feature tables."""
         return replace(self, workload_features=None, platform_features=None)
 
     def joined(self, other: KeptRuns) -> KeptRuns:

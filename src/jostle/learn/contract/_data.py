@@ -118,6 +118,7 @@ class Data(Glance):
 
     @property
     def features(self) -> tuple[pa.Table | None, pa.Table | None]:
+        """Feature tables of workloads and of platforms, None for one that is missing."""
         return self.runs.workload_features, self.runs.platform_features
 
     @property
@@ -139,5 +140,15 @@ class Data(Glance):
 
 
 def read(folder: str | os.PathLike[str]) -> Data:
-    """What a folder holds: runs, traces, profiles and features, each read when it is first used."""
+    """Read a folder: runs, traces, profiles and features, each when it is first used.
+
+    Parameters
+    ----------
+    folder :
+        Path of a dataset.
+
+    Returns
+    -------
+    Data
+    """
     return Data(path=folder)

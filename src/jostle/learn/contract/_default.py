@@ -10,7 +10,7 @@ OF_MANY, OF_TRACES = "factorization", "alignment"
 
 
 def default_method(data: Data) -> str:
-    """Its name: all experts that the data allow; of very many runs the network; and of traces
+    """Name the default method: all experts that the data allow; of very many runs the network; and of traces
     without runs what learns from counters alone."""
     from jostle.data import Dataset
 

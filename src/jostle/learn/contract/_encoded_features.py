@@ -23,8 +23,11 @@ OPCODE = "opcode_"
 
 @dataclass(frozen=True)
 class Features:
-    """numeric: (count, d) float32, standardised; category: (count, c) int32 codes, 0 = missing;
-    category_sizes: number of codes per column, 0 included."""
+    """Features of names, as numbers and codes.
+
+    numeric: (count, d) float32, standardised; category: (count, c) int32 codes, 0 = missing; category_sizes:
+    number of codes per column, 0 included.
+    """
 
     numeric: np.ndarray
     category: np.ndarray
@@ -32,12 +35,16 @@ class Features:
 
     @classmethod
     def none(cls, count: int) -> Features:
+        """Make features of names that have none."""
         return cls(np.zeros((count, 0), np.float32), np.zeros((count, 0), np.int32), ())
 
 
 def encode_features(names: tuple[str, ...], key: str, table: Any, weight: float = 1.0) -> Features:
-    """names: the vocabulary; table: a pyarrow table with the column `key`, or None; names without a
-    row have everything missing. weight: scale of the plain numeric columns."""
+    """Encode a table of features for the names of a vocabulary.
+
+    names: the vocabulary; table: a pyarrow table with the column `key`, or None; names without a row have
+    everything missing. weight: scale of the plain numeric columns.
+    """
     if table is None or table.num_columns < 2:
         return Features.none(len(names))
     import pyarrow as pa

@@ -21,7 +21,10 @@ class Likelihood:
 
 
 def likelihood(covariance: np.ndarray, y: np.ndarray) -> Likelihood | None:
-    """covariance: (n, n) with the noise. y: (n,) of mean 0. None where it is not positive definite."""
+    """Compute the likelihood of y under a Gaussian process, with what its gradient needs.
+
+    covariance: (n, n) with the noise. y: (n,) of mean 0. None where it is not positive definite.
+    """
     from scipy.linalg import get_lapack_funcs
 
     # LAPACK itself: checks of what was just made, and a solve for every column, would take half the time.
@@ -42,7 +45,7 @@ def greatest_posterior(
     bounds: list[tuple[float, float]],
     steps: int,
 ) -> tuple[np.ndarray, float]:
-    """(settings (k,), minus the log of their posterior without its constants).
+    """Return (settings (k,), minus the log of their posterior without its constants).
 
     cost: minus the log likelihood at settings and its slope (k,), None where there is none. middle, spread:
     (k,) of the normal prior; the search begins at its middle.

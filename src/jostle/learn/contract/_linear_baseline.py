@@ -24,9 +24,12 @@ USUAL_REST = 0.1  # variance of the log runtime beyond both effects, where the d
 
 @dataclass(frozen=True)
 class Baseline:
-    """workload: (number of workloads,), platform: (number of platforms,), in log seconds; a name
-    without a run has the mean effect. workload_component, platform_component: number of the connected
-    component, -1 for a name without a run."""
+    """Linear-scaling baseline of log runtimes.
+
+    workload: (number of workloads,), platform: (number of platforms,), in log seconds; a name without a run
+    has the mean effect. workload_component, platform_component: number of the connected component, -1 for a
+    name without a run.
+    """
 
     workload: np.ndarray
     platform: np.ndarray
@@ -35,6 +38,7 @@ class Baseline:
 
     @property
     def number_of_components(self) -> int:
+        """How many parts share no name with each other."""
         return int(self.workload_component.max(initial=-1)) + 1
 
 
@@ -134,7 +138,7 @@ def rest_of(
 def connected_components(
     workload: np.ndarray, platform: np.ndarray, number_of_workloads: int, number_of_platforms: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Components of the bipartite graph that the runs span, by propagating the smallest label.
+    """Find the components of the bipartite graph that the runs span, by propagating the smallest label.
 
     Returns the component of every workload and of every platform, -1 where there is no run.
     """

@@ -50,20 +50,26 @@ class Fitted(Answers, Protocol):
     """
 
     @property
-    def workload_names(self) -> tuple[str, ...]: ...
+    def workload_names(self) -> tuple[str, ...]:
+        """Names of the workloads it knows, sorted."""
+        ...
 
     @property
-    def platform_names(self) -> tuple[str, ...]: ...
+    def platform_names(self) -> tuple[str, ...]:
+        """Names of the platforms it knows, sorted."""
+        ...
 
     @property
-    def notes(self) -> tuple[str, ...]: ...
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that its user should know."""
+        ...
 
     def evidence(self, asked: Colocations, /) -> Evidence:
         """How many runs were learned from that tell of each co-location."""
         ...
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); the method's `restore` is the inverse."""
+        """Return (arrays for safetensors, what goes into JSON); the method's `restore` is the inverse."""
         ...
 
 
@@ -148,7 +154,8 @@ class LeavesOut(Protocol):
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> tuple[Fitted, Sequence[FitWithout]]:
-        """(as `fit`, what was learned without some of the runs and of those for choices, in that order)."""
+        """Return (as `fit`, what was learned without some of the runs and of those for choices, in that
+        order)."""
         ...
 
 
@@ -194,7 +201,10 @@ class TakesPrior(Protocol):
     def fit_with_prior(
         self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Progress | None = None
     ) -> Fitted:
-        """As `fit`; prior: runs measured elsewhere. Raises NotEnoughRuns."""
+        """Fit to runs from elsewhere as well.
+
+        prior: runs measured elsewhere. Raises NotEnoughRuns.
+        """
         ...
 
 
@@ -206,7 +216,9 @@ class OffersChoice(Protocol):
     """
 
     @property
-    def offers_choice(self) -> bool: ...
+    def offers_choice(self) -> bool:
+        """Whether there are several ways to bound."""
+        ...
 
 
 @runtime_checkable
@@ -235,4 +247,6 @@ class HasInputPlatforms(Protocol):
     """Something fitted with platforms that are only inputs: nothing is answered on them beside others."""
 
     @property
-    def input_platforms(self) -> tuple[str, ...]: ...
+    def input_platforms(self) -> tuple[str, ...]:
+        """Platforms whose runs are inputs."""
+        ...

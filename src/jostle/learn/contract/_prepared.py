@@ -57,7 +57,9 @@ class Prepared:
         calibrate_by: str = "window",
         keep_unknown: bool = False,
     ) -> Prepared:
-        """runs: by default those of the data. What is left out of inputs and required is nothing.
+        """Make the input of a fit from data.
+
+        runs: by default those of the data. What is left out of inputs and required is nothing.
 
         inputs and required are about the runs as given; those whose status is not ok are dropped here, and
         unless `keep_unknown` those with co-runners that are not known.
@@ -81,6 +83,7 @@ class Prepared:
         )
 
     def with_validation(self, validation: Runs) -> Prepared:
+        """Replace the runs for the method's own choices."""
         return replace(self, validation=validation)
 
     def together(self) -> Runs:
@@ -92,7 +95,10 @@ class Prepared:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """learn: what to fit on; its validation are runs for choices, of which none calibrates."""
+    """Runs to fit on, and runs to calibrate on.
+
+    learn: what to fit on; its validation are runs for choices, of which none calibrates.
+    """
 
     learn: Prepared
     validation: Runs
@@ -127,7 +133,7 @@ def first_runs_of_names(runs: Runs, few: int) -> np.ndarray:
 
 
 def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
-    """Runs to fit, to validate, to calibrate, by window or another unit, drawn with the seed.
+    """Split runs to fit, to validate and to calibrate, by window or another unit, drawn with the seed.
 
     Inputs are never held out, nor is what is required, nor runs that were chosen, as by Model.suggest: those
     are a random sample of nothing. A unit with the only appearance of a workload or
@@ -188,7 +194,7 @@ def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str, most: int)
 
 
 def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
-    """Runs that a caller has held out, without those that are inputs of the method."""
+    """Take the runs that a caller has held out, without those that are inputs of the method."""
     runs = runs.ok()
     if len(runs) == 0:
         return runs

@@ -85,7 +85,7 @@ class RunCounts(Serializable):
         )
 
     def without(self, workloads: Collection[str]) -> RunCounts:
-        """As if none of these had run; what ran beside them stays counted."""
+        """Count as if none of these had run; what ran beside them stays counted."""
         gone = np.array([name in workloads for name in self.workload_names], bool)
         own = ("workload_runs", "beside_runs", "together_runs")
         return replace(self, **{name: np.where(gone, 0, getattr(self, name)) for name in own})
@@ -234,7 +234,7 @@ def _hashes(names: tuple[str, ...]) -> np.ndarray:
 
 
 def mixed_bits(value: np.ndarray) -> np.ndarray:
-    """Bits spread over the whole number (splitmix64, Steele et al. 2014), so that sums rarely collide."""
+    """Spread bits over the whole number (splitmix64, Steele et al. 2014), so that sums rarely collide."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

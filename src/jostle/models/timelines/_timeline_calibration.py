@@ -269,7 +269,10 @@ class Ages:
 
     @classmethod
     def of(cls, runs: Runs, rates: Any) -> Ages:
-        """rates: those of what was learned, or it."""
+        """Take what was known of runs at several of their ages.
+
+        rates: those of what was learned, or it.
+        """
         rates = rates if isinstance(rates, Rates) else Rates(rates)
         n = len(runs)
         node, start = np.zeros(n, np.int64), np.zeros(n, np.int64)

@@ -15,9 +15,9 @@ from jostle.models.timelines._timelines import THROUGHOUT, Timelines
 
 
 def over_time(model: Any, asked: Any, *, throughout: bool = False) -> Any:
-    """Timelines or Colocations that do not say of which company they speak, as they are meant: to a model of
-    a log, whatever may come from now on; to another, or `throughout`, those who are named. So it is where the
-    last of them is still to come, and of names that the model does not know."""
+    """Take Timelines or Colocations that do not say of which company they speak, as they are meant: to a
+    model of a log, whatever may come from now on; to another, or `throughout`, those who are named. So it
+    is where the last of them is still to come, and of names that the model does not know."""
     if throughout or model.acts is None:
         return asked
     timed = asked if isinstance(asked, Timelines) else Timelines.of_colocations(asked)

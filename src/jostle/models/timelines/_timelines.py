@@ -30,7 +30,7 @@ _RISING = "Starts rise from 0, in seconds since the run began."
 
 @dataclass(frozen=True)
 class Timelines:
-    """n questions of how long a run takes in all, from its start to its end, in company that changes.
+    """Questions of how long a run takes in all, from its start to its end, in company that changes.
 
     row: (m,) int64 rising, the question of each stretch; each has one at least. start_seconds: (m,) float64
     from the start of the run, 0 for the first of each and rising within it; the last goes on. colocations:
@@ -68,8 +68,11 @@ class Timelines:
         done_ratio: Any = None,
         future: Any = False,
     ) -> Timelines:
-        """stretches: of each question (start_seconds, names beside it), in order; one with the same names as
-        the one before it goes on. Raises UsageError, and BadRows for names that are none."""
+        """Make questions from columns of equal length.
+
+        stretches: of each question (start_seconds, names beside it), in order; one with the same names as the
+        one before it goes on. Raises UsageError, and BadRows for names that are none.
+        """
         n = len(workload)
         counts = [len(one) for one in stretches]
         if len(platform) != n or len(counts) != n or 0 in counts:
@@ -162,7 +165,7 @@ class Timelines:
         ]
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """As questions are sent: with the stretches of each as a list of objects."""
+        """Return columns as questions are sent: with the stretches of each as a list of objects."""
         now = self.colocations.take(self.last).to_columns()
         companies = self.colocations.to_columns()
         stretches: list[list[dict[str, Any]]] = [[] for _ in range(len(self))]

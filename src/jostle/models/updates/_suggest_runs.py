@@ -33,8 +33,11 @@ class SuggestedRun:
 
 @dataclass(frozen=True, repr=False)
 class Suggestions(Reported):
-    """doubt: by how much the answers asked about are usually off now, as a ratio above 1. runs: what to
-    measure, the one that tells most first."""
+    """Runs to measure next.
+
+    doubt: by how much the answers asked about are usually off now, as a ratio above 1. runs: what to measure,
+    the one that tells most first.
+    """
 
     doubt: float
     runs: tuple[SuggestedRun, ...]

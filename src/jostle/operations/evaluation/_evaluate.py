@@ -164,21 +164,37 @@ def evaluate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Judge what `fit` gives on runs that it does not see, beside simple rules.
+    """Compare what `fit` gives with simple rules on runs that neither has seen.
 
     Parameters
     ----------
-    data : what `fit` takes.
-    method : as `fit` takes it; None for the default, all experts that the data allow.
-    leave_out : `row`, `set` or `name`, see :func:`left_out_runs`.
-    share : of rows, sets or names that is left out, between 0 and 1.
-    rules : whether simple rules are fitted to the same runs, with bounds of the same kind.
-    draws : how often, with seeds `seed`, `seed + 1`, ...; results are means.
-    confidence : of the bounds, under 1.
-    seed : of what is left out, and of the fits.
-    progress : called with (done, total, loss).
+    data :
+        What :func:`fit` takes.
+    method :
+        As :func:`fit` takes it. None: the default.
+    leave_out :
+        `row`, `set` or `name`, see :func:`left_out_runs`.
+    share :
+        Share of rows, sets or names that is left out, between 0 and 1.
+    rules :
+        Whether simple rules are fitted to the same runs, with bounds of the same kind.
+    draws :
+        How often, with seeds `seed`, `seed + 1`, ...; results are means.
+    confidence :
+        Of the bounds, under 1.
+    seed :
+        Of what is left out, and of the fits.
+    progress :
+        Called with (done, total, loss).
 
-    Returns an :class:`Evaluation`. Raises UsageError, NotEnoughRuns, and what reading and fitting raise.
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    UsageError, NotEnoughRuns
+        And what reading and fitting raise.
     """
     confidence = float(exact_confidence(confidence))
     source = Data.of(data)

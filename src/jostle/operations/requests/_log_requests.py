@@ -135,10 +135,18 @@ class LogRequests(VerbAnswer):
 
 
 def limit(data: Any, **options: Any) -> LogRequests:
-    """Say what to request of memory and time for each workload of a log.
+    """Find what to request of memory and time for each workload of a log.
 
-    data : what `fit` takes: runs with peaks of memory.
-    options : fields of :class:`RequestQuestion`, such as ``retry="max"`` or ``confidence=0.95``.
+    Parameters
+    ----------
+    data :
+        What :func:`fit` takes: runs with peaks of memory.
+    **options :
+        Fields of :class:`RequestQuestion`, such as ``retry="max"`` or ``confidence=0.95``.
+
+    Returns
+    -------
+    LogRequests
     """
     return requests_of(data, RequestQuestion(**options))
 

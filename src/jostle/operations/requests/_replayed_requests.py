@@ -77,7 +77,21 @@ class ReplayedRequests(VerbAnswer):
 def evaluate_limits(data: Any, policy: RetryPolicy | None = None) -> ReplayedRequests:
     """Replay a log and price the requests of Jostle and of simple rules, for memory, time and both.
 
-    Raises NotEnoughRuns where no peak and no time is known.
+    Parameters
+    ----------
+    data :
+        What :func:`fit` takes: runs with peaks of memory.
+    policy :
+        What happens after a failed attempt, and what it costs. None: the next attempt requests twice as much.
+
+    Returns
+    -------
+    ReplayedRequests
+
+    Raises
+    ------
+    NotEnoughRuns
+        If no peak and no time is known.
     """
     policy = policy or RetryPolicy()
     runs = runs_of(data)

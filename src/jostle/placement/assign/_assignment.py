@@ -49,10 +49,13 @@ class Unplaced(Record):
 
 @dataclass(frozen=True, repr=False)
 class Assignment(VerbAnswer):
-    """items: one for each request. worth: of all that are placed; worth_at_most: of any assignment. cost:
-    what the goal has least of (nodes that were empty, seconds, or price); cost_at_least: of any assignment
-    of that worth, 0 where it is not known. is_optimal: proven. arrangements: {node: how it is shared}, of
-    accelerators."""
+    """Placement of many requests.
+
+    items: one for each request. worth: of all that are placed; worth_at_most: of any assignment. cost: what
+    the goal has least of (nodes that were empty, seconds, or price); cost_at_least: of any assignment of that
+    worth, 0 where it is not known. is_optimal: proven. arrangements: {node: how it is shared}, of
+    accelerators.
+    """
 
     goal: str
     standard: Standard
@@ -79,6 +82,7 @@ class Assignment(VerbAnswer):
 
     @property
     def unplaced(self) -> tuple[Unplaced, ...]:
+        """Requests that found no place."""
         return tuple(item for item in self.items if isinstance(item, Unplaced))
 
     @property
@@ -99,6 +103,7 @@ class Assignment(VerbAnswer):
 
     @property
     def by_node(self) -> dict[str, list[Placed]]:
+        """What was placed, by node."""
         nodes: dict[str, list[Placed]] = {}
         for one in self.placed:
             nodes.setdefault(one.node, []).append(one)

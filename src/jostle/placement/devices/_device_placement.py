@@ -34,20 +34,40 @@ def place_devices(
     model: Any = None,
     campaign: str | None = None,
 ) -> DevicePlacement:
-    """Questions about where workloads can go on accelerators, from their solo profiles.
+    """Make a placement, which answers where workloads can go on accelerators, from their solo profiles.
 
-    data: solo profiles, or a folder of them (what jostle.read gives). fleet: as for `place`; the platform of
-    a node is a device by name (A100, V100, ...), or that of the profiles where only its name is given;
-    `memory` is the device's; `sharing` its own ways to be shared.
-    sharing: how devices that do not say may be shared, of which the best is chosen, by default as runs of the
-    model were, else concurrent: concurrent, sequential,
-    time-sliced, a plug-in, `shares` of the PEs (MPS), or slices such as `3g,4g` (MIG). gpu: the device of
-    the profiles. A request with a rate is a service whose queries come at random times, any other runs
-    again and again; its statistic is mean, p95, p99 or max. model: of measured co-runs (one platform): what
-    is simulated is then in measured seconds, with what was learned beyond the simulation, and its bounds
-    count where they are valid; everything else is a yes only with the promise `predicted`. campaign: as for
-    `place`, of that model. Each set is decided by `jostle.gpu.within_limits`.
-    Raises UsageError, BadData, UnknownName.
+    A request with a rate is a service whose queries arrive at random; any other runs again and again. Each
+    set
+    is decided by :func:`jostle.gpu.within_limits`.
+
+    Parameters
+    ----------
+    data :
+        Solo profiles, or a folder of them.
+    fleet :
+        As for :func:`place`. The platform of a node is a device by name (A100, V100, ...); `memory` is the
+        device's, `sharing` its own ways to be shared.
+    gpu :
+        Device that was profiled. None: the profiles tell.
+    sharing :
+        Ways to share a device that has none of its own, of which the best is chosen: concurrent, sequential,
+        time-sliced, `shares` of the PEs (MPS), or slices such as `3g,4g` (MIG). Empty: as runs of the model
+        were, or concurrent.
+    confidence, promise :
+        As for :func:`place`.
+    model :
+        Fitted to measured co-runs of one platform. Answers are then in measured seconds, and its bounds
+        count. None: everything is simulated, which is a yes only with the promise `predicted`.
+    campaign :
+        As for :func:`place`, of that model.
+
+    Returns
+    -------
+    DevicePlacement
+
+    Raises
+    ------
+    UsageError, BadData, UnknownName
     """
     from jostle.gpu import LearnedRest, applications_of
     from jostle.learn import Data

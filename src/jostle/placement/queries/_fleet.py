@@ -83,7 +83,7 @@ class Node:
 
 @dataclass(frozen=True, repr=False)
 class Fleet(Glance):
-    """n nodes with different names. ignored: columns of their table that mean nothing here."""
+    """Nodes of a fleet, with different names. ignored: columns of their table that mean nothing here."""
 
     nodes: tuple[Node, ...]
     ignored: tuple[str, ...] = ()
@@ -109,7 +109,10 @@ class Fleet(Glance):
         ]
 
     def node(self, name: str) -> Node:
-        """Raises UnknownName."""
+        """Return the node of this name.
+
+        Raises UnknownName.
+        """
         for node in self.nodes:
             if node.name == name:
                 return node

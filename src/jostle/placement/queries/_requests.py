@@ -118,6 +118,7 @@ class Request:
 
     @property
     def has_objective(self) -> bool:
+        """Whether the request has a limit."""
         return self.deadline_seconds is not None or self.slowdown is not None
 
     def is_apart_from(self, other: Request) -> bool:
@@ -200,8 +201,8 @@ def request_of_row(row: Mapping[str, Any]) -> Request:
 
 @dataclass(frozen=True, repr=False)
 class Requests(Glance):
-    """n rows that ask. rows: a Request each, None where it could not be read. status: `ok` or why not.
-    numbers: where each stands in its file. ignored: columns that mean nothing here."""
+    """Rows that ask for a place, n of them. rows: a Request each, None where it could not be read. status:
+    `ok` or why not. numbers: where each stands in its file. ignored: columns that mean nothing here."""
 
     rows: tuple[Request | None, ...]
     status: tuple[str, ...]

@@ -31,6 +31,7 @@ class Assessed:
 
     @property
     def is_safe(self) -> np.ndarray:
+        """Whether every limit is kept, for each row."""
         return self.reason == CODES["ok"]
 
 
@@ -100,7 +101,8 @@ class FleetBounds:
             yield from map(Assessed, *columns, whole.predicted)
 
     def assess_all(self, requests: Sequence[Request], only: np.ndarray | None = None) -> Assessed:
-        """Arrays of (requests, nodes). only: the pairs that are bounded, by default all that may be."""
+        """Assess each request on each node, as arrays (requests, nodes). only: the pairs that are bounded, by
+        default all that may be."""
         reason, limit = self.ruled_out(requests), self.sets.limits(requests, self._platform)
         bound, growth = np.full(reason.shape, np.inf), np.full(reason.shape, np.nan)
         predicted = np.zeros(reason.shape, bool)

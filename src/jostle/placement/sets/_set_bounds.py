@@ -141,7 +141,7 @@ class SetBounds:
         own: np.ndarray,
         confidences: Sequence[float | None],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `of`, each member at its own confidence. own: (n, k) places in confidences."""
+        """Bound each member at its own confidence, as `of` does. own: (n, k) places in confidences."""
         seconds, valid = np.full(members.shape, np.inf), np.zeros(members.shape, bool)
         if not members.size:
             return seconds, valid

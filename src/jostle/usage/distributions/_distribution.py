@@ -64,6 +64,7 @@ class Distribution:
 
     @property
     def cloud(self) -> Cloud:
+        """Atoms with their weights."""
         return Cloud(self.atoms, self.weights)
 
     @property

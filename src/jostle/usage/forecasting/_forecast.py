@@ -41,11 +41,28 @@ def forecast(
     data: Data | Traces | Windows | Snapshots | str | os.PathLike[str],
     method: Bridge | None = None,
 ) -> Forecast:
-    """Forecasts of resource use from repeated runs of one workload.
+    """Forecast resource use from repeated runs of one workload.
 
-    data: what `jostle.read` gives, or the path of its folder; traces; windows of the same members, of which
-    each is a core; or snapshots. Raises BadData for runs of different workloads, NotEnoughRuns for fewer
-    than two, UnknownName.
+    Parameters
+    ----------
+    data :
+        What :func:`read` gives, or the path of its folder; traces; windows of the same members, of which
+        each is
+        a core; or snapshots.
+    method :
+        Settings. None: ``Bridge()``.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    BadData
+        If the runs are of different workloads.
+    NotEnoughRuns
+        If there are fewer than two.
+    UnknownName
     """
     method = method or Bridge()
     times = method.snapshots

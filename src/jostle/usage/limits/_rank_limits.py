@@ -33,9 +33,12 @@ Outcome = Literal[
 
 @dataclass(frozen=True)
 class RankedLimit:
-    """value: the limit, infinite where there is none. runs: behind it, `open_runs` of them with a peak that
-    is only known to be at least so high. needed: how many runs a limit takes with as many open ones.
-    confidence_now: the highest of four digits with a guaranteed limit from these runs; 0 where none has."""
+    """Limit that a run stays below, by the rank of peaks.
+
+    value: the limit, infinite where there is none. runs: behind it, `open_runs` of them with a peak that is
+    only known to be at least so high. needed: how many runs a limit takes with as many open ones.
+    confidence_now: the highest of four digits with a guaranteed limit from these runs; 0 where none has.
+    """
 
     value: float
     outcome: Outcome

@@ -67,6 +67,7 @@ class Residents(LimitVerbs):
 
     @property
     def component(self) -> str:
+        """Counter that the limit is about."""
         return self.residents[0].component
 
     @property

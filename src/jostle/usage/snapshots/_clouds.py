@@ -18,7 +18,10 @@ FLOOR = 1e-3  # of a component's range: no component counts for more than a thou
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """atoms: (n, d). weights: (n,) above 0, sum 1. Made by :meth:`of`, which checks."""
+    """Weighted atoms of a distribution.
+
+    atoms: (n, d). weights: (n,) above 0, sum 1. Made by :meth:`of`, which checks.
+    """
 
     atoms: np.ndarray
     weights: np.ndarray
@@ -61,12 +64,12 @@ class Cloud:
 
     @property
     def mean(self) -> np.ndarray:
-        """(d,)"""
+        """Return the weighted mean of the atoms, (d,)."""
         return self.weights @ self.atoms
 
     @property
     def covariance(self) -> np.ndarray:
-        """(d, d)"""
+        """Return the weighted covariance of the atoms, (d, d)."""
         around = self.atoms - self.mean
         return (self.weights[:, None] * around).T @ around
 

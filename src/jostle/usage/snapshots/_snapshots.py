@@ -45,12 +45,13 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Snapshots:
-    """times_seconds: (s,) rising. cores: {core: s snapshots}. components: the d names.
+    """Snapshots of resource use at rising times.
+
+    times_seconds: (s,) rising. cores: {core: s snapshots}. components: the d names.
 
     end_seconds: {core: (R,)} when each run ended there, NaN where that is not known; None without runs'
-    identities.
-    windows: (R,) what each run shared with those traced beside it, None for a run without; None in all where
-    that is not known.
+    identities. windows: (R,) what each run shared with those traced beside it, None for a run without; None
+    in all where that is not known.
     """
 
     times_seconds: np.ndarray

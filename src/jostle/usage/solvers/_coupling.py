@@ -33,6 +33,7 @@ class Convergence:
 
     @property
     def converged(self) -> bool:
+        """Whether the solver reached its tolerance."""
         return self.status in ("converged", "exact_transport")
 
 
@@ -156,7 +157,7 @@ class Coupling:
 
     @property
     def eps_over_median(self) -> float:
-        """eps / median cost; NaN where the clouds are single atoms."""
+        """Divide eps by the median cost; NaN where the clouds are single atoms."""
         return self.eps / self.median_cost if self.median_cost > 0 else float("nan")
 
     @property
@@ -191,7 +192,7 @@ def check_eps(eps: float) -> float:
 
 
 def edge_eps(x: Cloud, y: Cloud, eps: float, unit: str = "spread") -> float:
-    """eps of one edge in squared units of the atoms.
+    """Compute eps of one edge in squared units of the atoms.
 
     unit: `spread` (times the mean squared distance to the centroid, averaged over both ends), `median`
     (times the median cost) or `absolute` (one eps for all edges, as the paper has it). Where both ends

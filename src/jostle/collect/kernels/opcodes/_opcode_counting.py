@@ -29,7 +29,9 @@ from jostle.errors import BadData
 
 @dataclass(frozen=True)
 class OpcodeCounts:
-    """opcodes: executions by instruction name, and `function_entry`; a missing name counts 0.
+    """Counts of executed instructions by name.
+
+    opcodes: executions by instruction name, and `function_entry`; a missing name counts 0.
 
     bulk_bytes: what memory.copy, memory.fill and memory.init moved. bulk_other: pages and table
     elements moved or grown. memory_bytes: the module's memory after set-up.
@@ -51,7 +53,7 @@ class OpcodeCounts:
         return self.instructions + self.bulk_bytes + self.bulk_other
 
     def columns(self) -> dict[str, int]:
-        """int64 features; of each instruction `opcode_i32_add`-like, 0 where not executed."""
+        """Return int64 features; of each instruction `opcode_i32_add`-like, 0 where not executed."""
         values = [self.instructions, self.bulk_bytes, self.memory_bytes]
         values += [self.opcodes.get(name, 0) for name in COUNTED]
         return dict(zip(self.column_names(), values, strict=True))

@@ -52,7 +52,7 @@ class Bag(BagSettings, OfExperts["FittedBag"]):
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> tuple[FittedBag, list[FitWithout]]:
-        """As `fit`, and what was learned without some of the runs; nothing of trees alone.
+        """Fit, and return also what was learned without some of the runs; nothing of trees alone.
 
         Raises NotEnoughRuns, UnknownName for a cpu_platform without runs, and MissingExtra where
         scikit-learn is wanted and not installed.

@@ -54,7 +54,7 @@ class Alignment(AlignmentSettings, Restores):
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> tuple[FittedAlignment, list[FitWithout]]:
-        """As `fit`, and what was learned without some of the windows; nothing of one learner alone."""
+        """Fit, and return also what was learned without some of the windows; nothing of one learner alone."""
         from jostle.learn.learners.counters._fit_alignment import fit_all, fit_one
 
         if self.learner != "auto":

@@ -73,6 +73,7 @@ class FittedAlignment(FromCounts):
 
     @property
     def platform_names(self) -> tuple[str, ...]:
+        """Names of the platforms it knows, sorted."""
         return tuple(sorted({solo.platform for solo in self.solos.all}))
 
     @property
@@ -124,7 +125,7 @@ class FittedAlignment(FromCounts):
         return self.predict(colocations) / self._times_alone(colocations)
 
     def uncertainty(self, colocations: Colocations) -> Uncertainty:
-        """Errors may grow with the predicted slowdown."""
+        """Let errors grow with the predicted slowdown."""
         seconds = self.predict(colocations)
         centre = np.log(seconds)
         slow = np.maximum(np.abs(centre - np.log(self._times_alone(colocations))), FLOOR)

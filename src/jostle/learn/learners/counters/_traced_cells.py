@@ -99,8 +99,8 @@ def ground_of(
 
 
 def traces_of(settings: AlignmentSettings, data: Data, *, probes: bool = True) -> Traces:
-    """As they are learned from; probes: those of programs alone, with what stressors showed. Raises
-    NotEnoughRuns where no program ran beside the stressors named."""
+    """Return the traces as they are learned from; probes: those of programs alone, with what stressors
+    showed. Raises NotEnoughRuns where no program ran beside the stressors named."""
     traces = with_instructions(data.traces)
     traces = all_without_waiting(traces) if settings.own_cores else traces
     traces = only_stressors(traces, settings.stressors)

@@ -52,7 +52,10 @@ class Factorization(FactorizationSettings, Restores):
     def fit_with_prior(
         self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Progress | None = None
     ) -> FittedFactorization:
-        """As fit; prior: runs measured elsewhere. Every second member learns without them."""
+        """Fit to runs from elsewhere as well.
+
+        prior: runs measured elsewhere. Every second member learns without them.
+        """
         from jostle.learn.learners.network._fit_network import fit
 
         return fit(self, prepared.runs, prepared.validation, seed, progress, prior)

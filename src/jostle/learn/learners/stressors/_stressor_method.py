@@ -47,8 +47,8 @@ class Probes(OfExperts):
         return [SimpleRules(), mixtures] if self.learn_weights else [mixtures]
 
     def prepare(self, data: Data) -> Prepared:
-        """Runs beside one stressor, and of stressors beside one workload, are inputs. Of each workload one
-        run alone is required. Raises NotEnoughRuns where no workload is a stressor."""
+        """Take runs beside one stressor, and of stressors beside one workload, as inputs. Of each workload
+        one run alone is required. Raises NotEnoughRuns where no workload is a stressor."""
         from jostle.learn.learners.stressors._stressor_tables import is_probing, stressors_among
 
         prepared, runs = super().prepare(data), data.runs
@@ -58,8 +58,8 @@ class Probes(OfExperts):
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> tuple[FittedEnsemble, list[FitWithout]]:
-        """As `fit`, and what was learned without some of the runs; without `learn_weights`, without those of
-        several programs. Raises NotEnoughRuns where nothing ran beside a stressor."""
+        """Fit, and return also what was learned without some of the runs; without `learn_weights`, without
+        those of several programs. Raises NotEnoughRuns where nothing ran beside a stressor."""
         from jostle.learn.learners.stressors._stressor_tables import is_probing, stressors_among
 
         runs = prepared.together()

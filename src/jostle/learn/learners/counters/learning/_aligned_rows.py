@@ -20,13 +20,12 @@ def member_of(workload: str, platform: str, corunners: Iterable[str]) -> Member:
 
 @dataclass(frozen=True)
 class AlignedRows:
-    """n periods of workloads beside others. own, others: (n, d) aligned counts per second of the run alone,
+    """Periods of workloads beside others. own, others: (n, d) aligned counts per second of the run alone,
     those of all others added up. count: (n,) instructions executed in the period; period_seconds: (n,) its
-    length. group: (n,) equal for all windows of
-    the same workloads, whichever is predicted: its number in `sets`. run: (n,) number of the run.
-    begin_seconds: (n,) where the period begins in the run alone. members: of each run by its number, the
-    platform, the workload and its co-runners; empty where nobody asks. inside: (n,) whether it lies inside
-    one phase of every member; None, all, where nobody asks."""
+    length. group: (n,) equal for all windows of the same workloads, whichever is predicted: its number in
+    `sets`. run: (n,) number of the run. begin_seconds: (n,) where the period begins in the run alone.
+    members: of each run by its number, the platform, the workload and its co-runners; empty where nobody
+    asks. inside: (n,) whether it lies inside one phase of every member; None, all, where nobody asks."""
 
     counters: tuple[str, ...]
     sets: tuple[tuple[str, ...], ...]

@@ -37,8 +37,8 @@ def traced_runs(traces: Traces, leave_out: Collection[str] = ()) -> Runs:
 
 
 def probe_runs(traces: Traces, wanted: Sequence[str]) -> Runs | None:
-    """Runs beside stressors and of stressors, None where there are none: a stressor has no end, so its time
-    is that of as much as it executes alone in one second. wanted: names or patterns."""
+    """Make runs beside stressors and of stressors, None where there are none: a stressor has no end, so its
+    time is that of as much as it executes alone in one second. wanted: names or patterns."""
     speed: dict[str, float] = {}
     alone: dict[tuple[str, str], list[float]] = {}
     for t in traces:
