@@ -93,6 +93,45 @@ def test_a_limit_follows_a_trend(growth: str, n: int) -> None:
     assert exact.value == pytest.approx(1.01**n)
 
 
+# Logs of peaks whose later runs are not like the earlier ones, as plain as 25 runs can hide, by place, place
+# over all, noise and a walk.
+TRENDS = {
+    "grows by 1%": lambda i, share, noise, walk: 0.01 * i + 0.02 * noise,
+    "grows slowly": lambda i, share, noise, walk: 0.01 * i + 0.2 * noise,
+    "grows faster": lambda i, share, noise, walk: np.log1p(5e-4 * i**2 + 0.05 * noise),
+    "falls": lambda i, share, noise, walk: 0.1 * noise - 0.01 * i,
+    "a late step": lambda i, share, noise, walk: 0.1 * noise + 0.26 * (share >= 0.85),
+    "a step": lambda i, share, noise, walk: 0.1 * noise + 0.1 * (share >= 0.8),
+    "walks": lambda i, share, noise, walk: 0.03 * walk + 0.05 * noise,
+    "spreads": lambda i, share, noise, walk: (0.05 + 0.1 * share) * noise,
+    "shared load": lambda i, share, noise, walk: 0.15 * np.sin(i / 2 + walk[-1]) + 0.1 * noise,
+    "like any other": lambda i, share, noise, walk: 0.2 * noise,
+}
+
+
+@pytest.mark.parametrize("n", [25, 40, 100])
+@pytest.mark.parametrize("law", TRENDS)
+def test_what_is_given_is_kept_however_peaks_trend(law: str, n: int) -> None:
+    random, kept = np.random.default_rng(6), []
+    for _ in range(400):
+        noise, walk = random.standard_normal(n + 1), random.standard_normal(n + 1).cumsum()
+        peaks = np.exp(TRENDS[law](np.arange(n + 1), np.arange(n + 1) / (n + 1), noise, walk))
+        told = limit_in_order(peaks[:n], nobody(n), 0.95)
+        assert told.raised_ratio >= 1
+        kept += [peaks[n] <= told.value] if np.isfinite(told.value) else []
+    if kept:
+        assert np.mean(kept) >= share_limits(len(kept), 0.95)[0]
+
+
+def test_a_limit_that_is_raised_says_so() -> None:
+    peaks = np.r_[1.1, np.random.default_rng(3).permutation(np.linspace(0.9, 1.1, 22)), 1.05, 1.099]
+    answer = limit.of(Peaks.from_items([{"values": [one]} for one in peaks]), confidence=0.95)
+    plain = limit_of(peaks, nobody(25), 0.95)
+    assert (answer.outcome, answer.limit) == ("guaranteed", plain.value * answer.raised_ratio)
+    assert answer.raised_ratio > 1
+    assert "higher, as their order may be a trend" in answer.promise
+
+
 def test_curves_and_spreads_that_grow_are_no_lines_and_no_random_orders() -> None:
     random, n = np.random.default_rng(8), np.arange(101)
     curve = np.exp(4e-4 * n**2 + 0.03 * random.standard_normal((20, 101)))

@@ -56,13 +56,13 @@ class LimitAnswer(VerbAnswer):
     residents, which are in words in `residents`; `follows_trend`, where peaks turn on their order;
     `unsteady`, where they do as no line does; or `too_few_runs`. best_limit: that at confidence_now, where
     runs are too few. any_limit: of several residents, a limit that holds however they go together, with
-    any_confidence. runs: behind it, of several workloads the
-    fewest, and open_runs of them that may have used more than was seen. runs_needed: of which so many may be
-    open. confidence_now: the highest with a guaranteed limit from these runs. now_seconds, highest_so_far: of
-    a run that goes on, of which the rest is for what is left. over_ratio: P(more than `over`), between
-    over_low_ratio and over_high_ratio. fits: how many more there is room for below `over`. unlike_ratio: the
-    share of runs at least as strange as this one so far; unlike: a warning of that, None where it is like the
-    others."""
+    any_confidence. raised_ratio: how far the order of peaks raised a guaranteed one. runs: behind it, of
+    several workloads the fewest, and open_runs of them that may have used more than was seen. runs_needed: of
+    which so many may be open. confidence_now: the highest with a guaranteed limit from these runs.
+    now_seconds, highest_so_far: of a run that goes on, of which the rest is for what is left. over_ratio:
+    P(more than `over`), between over_low_ratio and over_high_ratio. fits: how many more there is room for
+    below `over`. unlike_ratio: the share of runs at least as strange as this one so far; unlike: a warning of
+    that, None where it is like the others."""
 
     component: str
     confidence: float
@@ -84,6 +84,7 @@ class LimitAnswer(VerbAnswer):
     best_limit: float | None = None
     any_limit: float | None = None
     any_confidence: float | None = None
+    raised_ratio: float = 1.0
     model: dict[str, Any] | None = None
 
     schema: ClassVar[str] = "limit/v1"
@@ -108,7 +109,9 @@ class LimitAnswer(VerbAnswer):
         if self.open_runs:
             behind += f", {self.open_runs} of which may have used more than was seen"
         if self.outcome == "guaranteed":
-            return f"{what} stays at or below it {self.confidence:.4g} of the time, by ranks of {behind}"
+            more = (self.raised_ratio - 1) * 100
+            why = f", and {more:.2g}% higher, as their order may be a trend" if more else ""
+            return f"{what} stays at or below it {self.confidence:.4g} of the time, by ranks of {behind}{why}"
         if self.outcome == "estimated":
             return (
                 f"the sum of {self.residents} stays at or below it about {self.confidence:.4g} of the time, "
@@ -196,4 +199,5 @@ def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress)
         best_limit=best,
         any_limit=whole[0],
         any_confidence=whole[1],
+        raised_ratio=ranked.raised_ratio,
     )

@@ -5,14 +5,15 @@ peaks with it and with its square; that of their distance from the middle, for s
 version of von Neumann's ratio, which sees steps and slow walks (Bartels, Journal of the American Statistical
 Association 77, 1982); and the mean ranks of the latest runs. Where a straight line of peaks, or of their
 logs, leaves residuals that pass all, by a stricter level since a line was fitted to them, the limit is the
-line's next value and the rank of those residuals; else there is none.
+line's next value and the rank of those residuals; else there is none. Few runs make no trend plain: where a
+test nearly fails, the limit is no lower than that of a form with what the test looks for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -21,20 +22,20 @@ from jostle.conformal import conformal_rank
 from jostle.usage.limits._rank_limits import RankedLimit, limit_of
 
 _NORMAL = NormalDist()
-_RARE = 0.01  # of all orders, by each test
-_RARE_ON_LINE = (
-    0.05  # of residuals: a line fits a walk, or a curve, well enough to hide it from less
-)
-_LATEST = (3, 5, 10)  # runs whose mean rank is tested
+_RARE, _NEARLY = 0.01, 0.1  # of all orders, by each test
+# Of residuals: a line fits a walk, or a curve, well enough to hide it from less.
+_RARE_ON_LINE, _NEARLY_ON_LINE = 0.05, 0.15
+_LATEST = (2, 3, 5, 10)  # runs whose mean rank is tested
 _LEAST = 8  # runs from which on the tests are asked
+_LINE = ("level", "trend")
 
 
-def turns_on_order(values: np.ndarray, rare: float = _RARE) -> bool:
-    """Test whether values are unlike those in a random order. rare: share of random orders that each
-    test calls unlike."""
+def chances_of_order(values: np.ndarray) -> dict[str | int, float]:
+    """Count how often a random order has as much of what each test looks for: a trend, a curve, a spread
+    that grows, a series, so many latest runs that are high; nothing of few values, or of equal ones."""
     n = len(values)
     if n < _LEAST or np.ptp(values) == 0:
-        return False
+        return {}
     # Equal values share their mean rank.
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
@@ -47,60 +48,98 @@ def turns_on_order(values: np.ndarray, rare: float = _RARE) -> bool:
         size = float(some @ some) * float(course @ course)
         return math.sqrt(n - 1) * float(some @ course) / math.sqrt(size) if size > 0 else 0.0
 
-    either = max(abs(along(ranks, course)) for course in (order, order**2 - np.mean(order**2)))
+    either = {"trend": along(ranks, order), "curve": along(ranks, order**2 - np.mean(order**2))}
     after = float(ranks[1:] @ ranks[:-1]) / spread
-    late = [
-        float(ranks[-m:].mean()) / math.sqrt(spread / n * (n - m) / (m * (n - 1)))
+    above = {"spread": along(apart, order), "series": (after + 1 / n) * math.sqrt(n)}
+    late = {
+        m: float(ranks[-m:].mean()) / math.sqrt(spread / n * (n - m) / (m * (n - 1)))
         for m in _LATEST
         if 2 * m <= n
-    ]
-    above = max(along(apart, order), (after + 1 / n) * math.sqrt(n), *late)
-    return either > _NORMAL.inv_cdf(1 - rare / 2) or above > _NORMAL.inv_cdf(1 - rare)
+    }
+    chances = {key: 2 * _NORMAL.cdf(-abs(z)) for key, z in either.items()}
+    return chances | {key: _NORMAL.cdf(-z) for key, z in (above | late).items()}
+
+
+def turns_on_order(values: np.ndarray) -> bool:
+    """Test whether values are unlike those in a random order."""
+    return min(chances_of_order(values).values(), default=1.0) < _RARE
 
 
 def limit_in_order(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> RankedLimit:
-    """Limit a new run's peak as `limit_of` does, where peaks do not turn on their order; else by the trend
-    (`follows_trend`) or not at all (`unsteady`). peaks: (n,) the oldest first."""
+    """Limit a new run's peak as `limit_of` does, or higher, where peaks do not turn on their order; else by
+    the trend (`follows_trend`) or not at all (`unsteady`). peaks: (n,) the oldest first."""
     plain = limit_of(peaks, is_open, confidence)
-    if not turns_on_order(peaks):
-        return plain
+    chances, rank = chances_of_order(peaks), conformal_rank(len(peaks), confidence)
+    is_steady = min(chances.values(), default=1.0) >= _RARE
     none = replace(plain, value=float("inf"), outcome="unsteady", confidence_now=0.0)
-    n, rank = len(peaks), conformal_rank(len(peaks), confidence)
-    if is_open.any() or (peaks <= 0).any():
-        return none
-    lines = (_Line.of(peaks, np.log), _Line.of(peaks, lambda x: x))
-    line = next((one for one in lines if one and not turns_on_order(one.left, _RARE_ON_LINE)), None)
-    if line is None:
-        return none
-    if rank > n:
-        return replace(plain, value=float("inf"), outcome="too_few_runs")
-    return replace(plain, value=line.limit(rank), outcome="follows_trend")
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A straight line through peaks. left: (n,) logs of peaks over it; ahead: its next value."""
-
-    left: np.ndarray
-    ahead: float
-
-    @classmethod
-    def of(cls, peaks: np.ndarray, scale: Callable[[np.ndarray], np.ndarray]) -> _Line | None:
-        """Fit peaks, or their logs, by their order; None where the line is not above zero."""
-        order = np.arange(len(peaks))
-        line = np.polynomial.Polynomial.fit(order, scale(peaks), 1)(np.arange(len(peaks) + 1))
-        line = np.exp(np.minimum(line, 700)) if scale is np.log else line
+    if is_open.any() or (peaks <= 0).any() or (is_steady and rank > len(peaks)):
+        return plain if is_steady else none
+    if is_steady:
+        wider = _limit(np.log(peaks), _LINE[:1], rank, _doubts(chances, _NEARLY) - {"series"})
+        raised = math.exp(min(wider, 700.0)) / plain.value
+        if raised <= 1 + 1e-9:
+            return plain
+        return replace(plain, value=plain.value * raised, raised_ratio=raised)
+    straight = np.polynomial.Polynomial.fit(np.arange(len(peaks)), peaks, 1)
+    for line in (np.ones(len(peaks) + 1), straight(np.arange(len(peaks) + 1))):
         if (line <= 0).any():
-            return None
+            continue
+        values = np.log(peaks / line[:-1])
         # Differences of rounding are none.
-        return cls(np.round(np.log(peaks / line[:-1]), 9), float(line[-1]))
+        chances = chances_of_order(np.round(_fitted(values, _LINE)[0], 9))
+        if min(chances.values(), default=1.0) < _RARE_ON_LINE:
+            continue
+        if rank > len(peaks):
+            return replace(plain, value=float("inf"), outcome="too_few_runs")
+        wider = _limit(values, _LINE, rank, _doubts(chances, _NEARLY_ON_LINE))
+        value = float(line[-1]) * math.exp(min(wider, 700.0)) * (1 + 1e-9)
+        return replace(plain, value=value, outcome="follows_trend")
+    return none
 
-    def limit(self, rank: int) -> float:
-        """Limit the next peak by the rank of residuals, each as if its run had been left out, and the line
-        as unsure as it is."""
-        n = len(self.left)
-        order = np.arange(n) - (n - 1) / 2
-        square, ahead = float(order @ order), (n + 1) / 2
-        scores = np.sort(self.left / np.sqrt(1 - 1 / n - order**2 / square))
-        wider = math.sqrt(1 + 1 / n + ahead**2 / square)
-        return self.ahead * math.exp(float(scores[rank - 1]) * wider) * (1 + 1e-9)
+
+def _doubts(chances: dict[str | int, float], nearly: float) -> set[str | int]:
+    return {key for key, chance in chances.items() if chance < nearly}
+
+
+def _limit(
+    values: np.ndarray, form: Sequence[str | int], rank: int, doubts: set[str | int]
+) -> float:
+    """Limit the next value by the rank of residuals of a form, each as if its run had been left out, and the
+    form as unsure as it is; no lower than with what is in doubt. form: columns of `_column`."""
+    limits = []
+    for what in (None, *doubts):
+        more = () if what in (None, "spread", "series", *form) else (what,)
+        left, kept, ahead, wider = _fitted(values, [*form, *more])
+        order, scores = np.arange(len(values) + 1), left / kept
+        size = np.ones(len(order))
+        if what == "spread":
+            start, growth = np.polynomial.polynomial.polyfit(order[:-1], np.abs(scores), 1)
+            size = np.maximum(
+                start + max(growth, 0.0) * order, 0.1 * np.abs(scores).mean() + 1e-300
+            )
+        if what == "series":  # which goes on from where it is
+            steps = np.sort(np.diff(values))
+            limits.append(float(values[-1] + steps[min(rank, len(steps)) - 1]))
+        limits.append(ahead + float(np.sort(scores / size[:-1])[rank - 1]) * size[-1] * wider)
+    return max(limits)
+
+
+def _fitted(
+    values: np.ndarray, form: Sequence[str | int]
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Fit a form by least squares. Returns ((n,) residuals, (n,) their spread over the noise, the next value,
+    the spread of what it misses over the noise)."""
+    columns = np.stack([_column(one, len(values)) for one in form], axis=1)
+    turned, triangle = np.linalg.qr(columns[:-1])
+    fitted = columns @ np.linalg.solve(triangle, turned.T @ values)
+    ahead = np.linalg.solve(triangle.T, columns[-1])
+    spread = np.sqrt(np.maximum(1 - (turned**2).sum(axis=1), 1e-9))
+    return values - fitted[:-1], spread, float(fitted[-1]), math.sqrt(1 + float(ahead @ ahead))
+
+
+def _column(part: str | int, n: int) -> np.ndarray:
+    """(n + 1,) a part of a form, at n runs and the next: a number is a step before so many latest runs."""
+    place = np.arange(n + 1)
+    if isinstance(part, int):
+        return (place >= n - part).astype(float)
+    return ((place - (n - 1) / 2) / n) ** ("level", "trend", "curve").index(part)

@@ -38,6 +38,7 @@ class RankedLimit:
     value: the limit, infinite where there is none. runs: behind it, `open_runs` of them with a peak that is
     only known to be at least so high. needed: how many runs a limit takes with as many open ones.
     confidence_now: the highest of four digits with a guaranteed limit from these runs; 0 where none has.
+    raised_ratio: how far their order raised it above what ranks say, 1 for not at all.
     """
 
     value: float
@@ -46,6 +47,7 @@ class RankedLimit:
     open_runs: int
     needed: int
     confidence_now: float
+    raised_ratio: float = 1.0
 
 
 def runs_needed(confidence: float, open_runs: int = 0) -> int:
