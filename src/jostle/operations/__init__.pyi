@@ -27,6 +27,7 @@ from .forecasts._forecast_report import TotalUse as TotalUse
 from .forecasts._forecast_report import step_report as step_report
 from .forecasts._shared_machine import ModelledSlowdowns as ModelledSlowdowns
 from .forecasts._shared_machine import SharedMachine as SharedMachine
+from .forecasts._shared_machine import require_model as require_model
 from .forecasts._shared_machine import totals_of as totals_of
 from .forecasts._traced_subjects import TracedRuns as TracedRuns
 from .forecasts._traced_subjects import live_of as live_of

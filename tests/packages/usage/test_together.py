@@ -166,28 +166,47 @@ def test_slowdowns_and_dependence_as_simulated(strength: float) -> None:
 def test_slowdowns_of_a_model_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a model answers for those that run, beside each other over alone, is what each is slowed by."""
+    """What a model answers for those that run, beside each other over alone, is what each is slowed by; in a
+    campaign, what the model says of that one."""
     asked: list[tuple[str, ...]] = []
+    slower = {"usual": (1.5, 2.0), "march": (2.5, 3.0)}
 
     class Known:
-        predictor = SimpleNamespace(platform_names=("p",))
+        predictor, campaign = SimpleNamespace(platform_names=("p",)), "usual"
+
+        def for_campaign(self, name: str) -> Known:
+            about = Known()
+            about.campaign = name
+            return about
 
         def predict(self, both: jostle.Colocations) -> np.ndarray:
             names = [both.workload_names[i] for i in both.workload]
             asked.append(tuple(names))
             beside = both.number_of_corunners > 0
             alone = np.array([{"a": 3.0, "b": 5.0}[name] for name in names])
-            return np.where(beside, alone * [{"a": 1.5, "b": 2.0}[n] for n in names], alone)
+            ratios = dict(zip("ab", slower[self.campaign], strict=True))
+            return np.where(beside, alone * [ratios[n] for n in names], alone)
 
     monkeypatch.setattr(jostle, "load", lambda path: Known())
     write_traces(tmp_path / "fleet", pair(0.5))
     words = ["forecast", str(tmp_path / "fleet"), "-w", "a", "-w", "b", "--capacity", "x=15"]
-    found = []
-    for more in (["--model", str(tmp_path)], ["--slowdown", "1.5", "--slowdown", "2"]):
+    by_model, in_march, found = ["--model", str(tmp_path)], ["--campaign", "march"], []
+    by_hand = [["--slowdown", str(a), "--slowdown", str(b)] for a, b in slower.values()]
+    for more in (by_model, by_hand[0], [*by_model, *in_march], by_hand[1]):
         assert exit_code([*words, "--at", "0.25", *more, "--json"]) == 0
         found.append(json.loads(capsys.readouterr().out)["total"])
-    assert found[0] == found[1]
+    assert found[0] == found[1] != found[2] == found[3]
     assert asked
+    sums = []
+    for more in ([], by_model, [*by_model, *in_march]):
+        assert (
+            exit_code(["limit", *words[1:6], "--component", "x", "-c", "0.5", *more, "--json"]) == 0
+        )
+        sums.append(json.loads(capsys.readouterr().out)["limit"])
+    assert sums[0] > sums[1] > sums[2]  # of counts per second there are fewer
+    for verb in ([*words, "--at", "0.25"], ["limit", *words[1:6]]):
+        assert exit_code([*verb, *in_march]) == 2
+        assert "a campaign is one of a model's runs" in capsys.readouterr().err
     unknown = ["--model", str(tmp_path), "--slowdown", "1", "--slowdown", "2"]
     assert exit_code([*words, "--at", "0.25", *unknown, "--json"]) == 2
 

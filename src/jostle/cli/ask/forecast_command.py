@@ -18,6 +18,7 @@ from jostle.operations import (
     SharedMachine,
     TracedRuns,
     live_of,
+    require_model,
     step_report,
     totals_of,
 )
@@ -129,6 +130,7 @@ def forecast(
     """
     command.check(program.is_asked)
     program.check()
+    require_model(shared.model, shared)
     runs = replace(runs, windows=command.windows)
     settings["snapshots"] = command.snapshots
     bridge = Bridge(**settings)

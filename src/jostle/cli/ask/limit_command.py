@@ -16,6 +16,7 @@ from jostle._base.report import Report
 from jostle.cli.ask._follow_program import FollowedProgram
 from jostle.cli.console import note
 from jostle.errors import UnknownName, UsageError, require_known
+from jostle.models import CampaignQuestion
 from jostle.operations import (
     LimitAnswer,
     LimitQuestion,
@@ -23,6 +24,7 @@ from jostle.operations import (
     RequestQuestion,
     TracedRuns,
     only_trace,
+    require_model,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LimitCommand:
+class LimitCommand(CampaignQuestion):
     """What is asked of which runs."""
 
     dataset: Annotated[
@@ -86,7 +88,7 @@ class LimitCommand:
             raise UsageError("--fits is beside others", fix="Say who is there already by -w.")
         ratios, error = (), 0.0
         if self.model is not None:
-            ratios, error = ModelledSlowdowns(self.model, runs.platform).of(runs.workload)
+            ratios, error = ModelledSlowdowns(self.model, runs.platform, self).of(runs.workload)
         more = None if self.fits is None else known[self.fits]
         return Residents(residents, slowdowns=ratios, error=error, more=more)
 
@@ -108,6 +110,7 @@ def limit(
     from jostle.data import has_traces, read_traces
 
     program.check()
+    require_model(command.model, command)
     if not has_traces(command.dataset):
         return _requested(command, requests)
     traces = read_traces(command.dataset)

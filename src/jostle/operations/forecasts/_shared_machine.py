@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from jostle._base.option_fields import Limits
 from jostle.errors import UsageError
+from jostle.models import CampaignQuestion
 from jostle.operations.forecasts._forecast_report import TotalUse
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedMachine:
+class SharedMachine(CampaignQuestion):
     """What several workloads on one machine do to one another."""
 
     dependence: Annotated[
@@ -87,7 +88,7 @@ class SharedMachine:
         """What the model says of those that run: time beside the others over time alone."""
         if self.model is None:
             return None
-        known = ModelledSlowdowns(self.model, platform)
+        known = ModelledSlowdowns(self.model, platform, self)
         return lambda going: known.of([names[i] for i in going])[0]
 
 
@@ -95,10 +96,10 @@ class ModelledSlowdowns:
     """How many times slower workloads are beside one another, by a model. Raises UsageError for a platform
     that is not named where the model knows several."""
 
-    def __init__(self, folder: Path, platform: str | None) -> None:
+    def __init__(self, folder: Path, platform: str | None, about: CampaignQuestion) -> None:
         import jostle
 
-        self._model = jostle.load(folder)
+        self._model = about.about(jostle.load(folder))
         if platform is None:
             known = tuple(self._model.predictor.platform_names)
             if len(known) != 1:
@@ -130,6 +131,12 @@ class ModelledSlowdowns:
         spread = np.log(bounds / seconds[:count]) / 1.2816  # the normal law's 90% quantile
         spread = spread[np.isfinite(spread)]
         return ratios, float(max(spread.max(), 0.0)) if len(spread) else 0.0
+
+
+def require_model(folder: Path | None, about: CampaignQuestion) -> None:
+    """Raise UsageError for a campaign where no model is asked, which alone knows of campaigns."""
+    if folder is None and about.campaign is not None:
+        raise UsageError("a campaign is one of a model's runs", fix="Say `model` as well.")
 
 
 def totals_of(
