@@ -30,6 +30,11 @@ MANY_BY_NATURE = {
     "jostle.data.runs._runs.from_columns",  # one keyword per column
     "jostle.data.runs._runs.Runs.from_columns",
 }
+# Dataclasses that something is gathered in; all others never change.
+GATHERS = {
+    "Gauges", "JobBatch", "MadeOfLog", "PeakForm", "Session", "Storage", "TensorSizes", "_Fit",
+    "_Fleet", "_Launch", "_Level", "_MachineKind", "_Search", "_Task", "_Window", "_Worker", "_Workload",
+}  # fmt: skip
 
 
 @cache
@@ -254,3 +259,19 @@ def test_a_test_of_a_package_takes_no_other_package_apart() -> None:
             if parts[0] == "jostle" and private and parts[1] not in (own, "_base"):
                 broken.append(f"{path} imports {name}")
     assert not broken
+
+
+def test_what_is_told_never_changes_and_shows_what_a_person_reads() -> None:
+    changing, raw = set[str](), list[str]()
+    for name in modules():
+        for node in tree_of(name).body if name.startswith("jostle") else ():
+            if not isinstance(node, ast.ClassDef):
+                continue
+            calls = [ast.unparse(one) for one in node.decorator_list]
+            for call in calls:
+                if call.startswith("dataclass") and "frozen=True" not in call:
+                    changing.add(node.name)
+                if "VerbAnswer" in map(ast.unparse, node.bases) and "repr=False" not in call:
+                    raw.append(node.name)
+    assert changing == GATHERS
+    assert raw == []

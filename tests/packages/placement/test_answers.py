@@ -18,7 +18,7 @@ from jostle.conformal import GUARANTEED
 from jostle.data import Colocations, Runs
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
-from jostle.placement import Fleet, FleetBounds, Node, Request, place
+from jostle.placement import Fleet, FleetBounds, Node, Request, Requests, place
 from tests.packages.placement.conftest import PLATFORMS, WORKLOADS
 
 TENANT = st.tuples(st.sampled_from(WORKLOADS), st.sampled_from([None, 1.1, 1.5, 2.0, 4.0]))
@@ -168,13 +168,16 @@ def test_who_would_be_hurt_and_what_would_help(model: Model) -> None:
     assert not found.is_safe
     assert [member.name for member in answer.hurt] == ["strict"]
     assert answer.reason == "tenant_late"
-    assert (answer.hurt[0].over_seconds or 0) > 0
+    (hurt,) = answer.hurt
+    assert (hurt.over_seconds or 0) == (hurt.bound_seconds or 0) - (hurt.limit_seconds or 0) > 0
     text = " / ".join(answer.helps)
     assert "wider limits: strict" in text
     assert "without strict" in text
     assert "another node: free" in text
     (table,) = [part for part in found.report().tables if not isinstance(part, str)]
     assert [row[table.columns.index("keeps it")] for row in table.rows] == ["no", "yes"]
+    alone = place(model, fleet).safe(Request("w02", slowdown=1.0), on="free").answers[0]
+    assert "another node" not in " / ".join(alone.helps)
     wider = answer.hurt[0].bound_seconds
     there = Node("here", "p0", tenants=(Request("w01", "strict", deadline_seconds=wider),))
     assert place(model, there).safe(Request("w02", slowdown=20.0)).is_safe
@@ -277,6 +280,13 @@ def test_rank_orders_by_what_is_asked(model: Model) -> None:
     placed, asked = place(model, nodes), Request("w00", deadline_seconds=1e6)
     by_bound = [row.bound_seconds for row in placed.rank(asked)[0].rows()]
     assert by_bound == sorted(by_bound)
+    lines = str(placed.rank(asked).report().tables[0])
+    assert "least bound" in lines
+    full = place(model, [Node("f", "p0", slots=1, tenants=(Request("w01"),))]).rank(asked)
+    assert full.report().tables[:2] == [
+        "w00 may go to none of 1 nodes.",
+        "1 ruled out: all slots are taken.",
+    ]
     costs = [row.cost for row in placed.rank(asked, least="cost")[0].rows()]
     assert costs == sorted(costs)
     assert placed.rank(asked, least="neighbours")[0].rows()[-1].node == "shared"
@@ -297,7 +307,10 @@ def test_walltime_holds_on_every_node_it_covers(model: Model) -> None:
     long = replace(row, seconds=2 * 86_400 + 3 * 3600 + 4 * 60 + 5)
     assert (long.text, replace(row, seconds=86_399.0).text) == ("2-03:04:05", "23:59:59")
     assert (row.covered, row.considered, row.ruled_out) == (6, 7, {"unknown_platform": 1})
-    assert place(model, nodes).walltime(Request("w00"), on="mars").rows[0].text is None
+    nowhere = place(model, nodes).walltime(Request("w00"), on="mars")
+    assert (nowhere.rows[0].text, nowhere.rows[0].covered, nowhere.exit_code) == (None, 0, 1)
+    unread = Requests.of([{"workload": "w00"}, {"workload": "w00", "deadline": "soon"}])
+    assert place(model, nodes).walltime(unread).exit_code == 1
     with pytest.raises(UnknownName):
         place(model, nodes).walltime(Request("w00"), on="moon")
 

@@ -13,7 +13,7 @@ import jostle
 from jostle.data import Colocations
 from jostle.errors import UsageError
 from jostle.models import Model
-from jostle.placement import Node, Request, place
+from jostle.placement import Node, Request, Requests, place
 from tests.packages.models.over_time_samples import Lookup
 from tests.packages.models.timelines_samples import node_log
 
@@ -96,6 +96,8 @@ def test_what_cannot_be_told_is_said(model: Model) -> None:
     for one, word in zip(answer.items, words, strict=True):
         assert one.status == "error"
         assert word in one.error
+    unread: Any = place(model, nodes).at(Requests.of([{"workload": "w02", "deadline": "soon"}]))
+    assert unread.items[0].status != "ok"
     # Who is beside a name that is not known ends nobody knows when, and so does who comes there.
     assert answer.residents == ()
     (untold,) = answer.untold
@@ -138,6 +140,10 @@ def test_a_limit_that_is_kept_beside_who_is_there_bounds_who_has_it() -> None:
     free = tuple(replace(one, deadline_seconds=None, slowdown=None) for one in tenants)
     here, open_ = told(model, tenants), told(model, free)
     assert {one.over for one in here.values()} == {"future"}
+    node = Node("n", "p")
+    for question, over in (({}, "future"), ({"throughout": True}, "throughout")):
+        (row,) = place(model, node, confidence=0.8).walltime(Request("w1"), **question).rows
+        assert row.over == over
     for name, one in open_.items():
         assert here[name].runtime_seconds == one.runtime_seconds
         # Whatever came in the log, later ones are let in for as long as the limit is kept.

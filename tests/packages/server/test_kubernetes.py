@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import certifi
 import httpx
 import pytest
 
+from jostle.errors import UsageError
 from jostle.server.state import as_runs
 from tests.packages.server.conftest import Running, Start
 
@@ -37,6 +40,13 @@ def test_filter_answers_as_the_go_types_read_it(service: Running) -> None:
     assert found["NodeNames"] == [*NODES, "moon"]
     assert found["FailedNodes"] == {}
     assert found["Error"] == ""
+    described = service.http.get("/openapi.json").json()["paths"]["/v1/kubernetes/filter"]["post"]
+    answer = described["responses"]["200"]["content"]["application/json"]["schema"]
+    assert (
+        set(answer["required"])
+        <= set(found)
+        == set(answer["properties"]) | {"Nodes", "FailedNodes"}
+    )
     found = filtered(service, pod("a", deadline="1ns"))
     assert found["NodeNames"] == []
     assert set(found["FailedNodes"].values()) == {
@@ -142,10 +152,13 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.keys: list[str | None] = []
+        self.made: list[tuple[Any, httpx.AsyncClient]] = []  # how it is known, the client
         self.there: dict[str, list[Any]] = {"pods": [], "nodes": []}
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append((request.method, request.url.path, dict(request.url.params)))
+        self.keys.append(request.headers.get("Authorization"))
         kind = request.url.path.removeprefix("/api/v1/")
         return httpx.Response(200, json={"items": self.there[kind]})
 
@@ -156,8 +169,9 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     fake, real = FakeApi(), httpx.AsyncClient
 
     def client(**given: Any) -> httpx.AsyncClient:
-        given.pop("verify", None)
-        return real(transport=httpx.MockTransport(fake), **given)
+        known_by = given.pop("verify", None)
+        fake.made.append((known_by, real(transport=httpx.MockTransport(fake), **given)))
+        return fake.made[-1][1]
 
     monkeypatch.setattr("jostle.server.kubernetes._kubernetes_api.httpx.AsyncClient", client)
     return fake
@@ -193,6 +207,29 @@ def test_nothing_is_bound_and_nothing_changed_at_the_api_server(start: Start, ap
     assert query == {"fieldSelector": "spec.schedulerName=jostle"}
 
 
+def test_in_a_cluster_the_pods_account_asks(
+    start: Start, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its token as it is at that moment, of a server that the cluster's certificate vouches for."""
+    monkeypatch.setattr("jostle.server.kubernetes._kubernetes_api._ACCOUNT", tmp_path)
+    with pytest.raises(UsageError, match="no service account"):
+        start(kubernetes="in-cluster")
+    shutil.copy(certifi.where(), tmp_path / "ca.crt")
+    (tmp_path / "token").write_text("first\n")
+    service = start(kubernetes="in-cluster")
+    compare(service)
+    (tmp_path / "token").write_text("second\n")
+    compare(service)
+    assert {*api.keys} == {"Bearer first", "Bearer second"}
+    ((known_by, client),) = api.made
+    assert known_by.get_ca_certs()
+    assert str(client.base_url).startswith("https://kubernetes.default.svc")
+    service.http.portal.call(service.app.state.doors["kubernetes"].close)
+    assert client.is_closed
+    compare(start(kubernetes="http://api"))
+    assert (api.made[-1][0], api.keys[-1]) == (True, None)
+
+
 def test_placements_follow_the_pods(start: Start, api: FakeApi) -> None:
     """A limit is kept for who was held a place; who came in another way has none."""
     service = start(kubernetes="http://api")
@@ -209,6 +246,8 @@ def test_placements_follow_the_pods(start: Start, api: FakeApi) -> None:
     assert listed["pod:uid-a"]["deadline"] == "9x"
     assert not listed["pod:uid-a"]["held"]
     assert "deadline" not in listed["pod:uid-seen"]
+    again = scores(service, pod("a"), ["south", "moon"])  # where it runs is where it is best
+    assert again["south"] == 10 > again["moon"]
     api.there["pods"] = []
     compare(service)
     assert not service.http.get("/v1/placements").json()["items"]
@@ -284,6 +323,24 @@ def test_pods_that_ended_are_runs_with_stretches(
     assert kept.stretches.counts.tolist() == [4, 1]
 
 
+def test_a_pod_of_several_containers_runs_from_the_first_to_the_last(
+    start: Start, api: FakeApi
+) -> None:
+    service = start(kubernetes="http://api")
+    one, other = ran(service, pod("a"), "east", 3, 5), ran(service, pod("a"), "east", 1, 12)
+    both = one["status"]["containerStatuses"] + other["status"]["containerStatuses"]
+    one["status"] |= {"phase": "Running", "containerStatuses": both}
+    api.there["pods"] = [one]
+    service.clock.now += 20
+    compare(service)
+    (there,) = service.http.get("/v1/placements").json()["items"]  # it may start another one
+    assert there["id"] == "pod:uid-a"
+    one["status"]["phase"] = "Succeeded"
+    compare(service)
+    (run,) = service.http.get("/v1/runs").json()["items"]
+    assert run["runtime_seconds"] == 11
+
+
 ODD: tuple[Any, ...] = ([], 3, [1], [{"start_seconds": 1, "corunners": []}], [{"corunners": [""]}])
 
 
@@ -298,6 +355,7 @@ def test_bodies_that_are_no_calls_of_a_scheduler_are_problems(service: Running) 
     for path in ("filter", "prioritize"):
         for body in (
             {},
+            {"Pod": {"metadata": {}}, "NodeNames": ["a", 3]},
             {"Pod": 1},
             {"Pod": {"metadata": {}}, "NodeNames": "a"},
             {"Pod": {"metadata": {"labels": 3}}},
