@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -349,6 +350,65 @@ def test_names_that_repeat_have_narrow_bounds_and_those_that_vary_keep_theirs() 
     assert max(narrow) < 1.1
     assert mean_limits([one.mean() for one in shares])[1] >= 0.9
     assert np.mean(shares, axis=0).min() > 0.8
+
+
+def test_a_name_without_runs_is_bounded_as_wide_as_usual() -> None:
+    error = np.linspace(-0.1, 0.1, 39)
+    acts = acts_of(np.append(error, 0.01), np.append(np.zeros(39, int), 1))
+    told, asked = np.ones(3), _beginning(["w0"] * 3)
+    bounds = np.log(acts.bound(told, asked, np.zeros(3), np.array([0, 1, 2]), 0.9).seconds)
+    assert bounds[0] == pytest.approx(0.09, rel=0.2)
+    assert 0.5 * bounds[0] < bounds[1] < bounds[2] < 2 * bounds[0]
+
+
+def test_newcomers_are_counted_one_by_one_in_the_last_runs(
+    log: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How often somebody joins a run that has so many beside it, per second of such runs."""
+    monkeypatch.setattr("jostle.models.timelines._arrival_simulation._LATELY", 100)
+    last = log.take(
+        np.sort(np.argsort(log.table.column("measured_at").to_numpy(), kind="stable")[-100:])
+    )
+    joins, seconds, who = np.zeros(9), np.zeros(9), Counter[str]()
+    c, begins = last.stretches.colocations, last.stretches.row
+    names = [c.row(k)[2] for k in range(len(c))]
+    for k, beside in enumerate(names):
+        seconds[len(beside)] += last.stretches.seconds[k]
+        if k and begins[k] == begins[k - 1]:
+            came = Counter(beside) - Counter(names[k - 1])
+            joins[len(beside) - came.total()] += came.total()
+            who += came
+    found = type(no_newcomers()).of(log, tuple(NAMES), ("p",))
+    k = len(found.rate_per_second)
+    assert found.rate_per_second == pytest.approx(joins[:k] / np.maximum(seconds[:k], 1e-300))
+    assert found.share[0] == pytest.approx([who[name] / who.total() for name in NAMES])
+
+
+def test_who_has_no_rate_stays_until_there_is_one() -> None:
+    class Unsure(Known):
+        def predict(self, asked: Colocations) -> np.ndarray:
+            mine = asked.workload == asked.workload_names.index("w1")
+            return np.where(mine & (asked.number_of_corunners == 2), np.nan, times(asked))
+
+    def seconds(*names: str) -> list[float]:
+        beside = [[*names[:k], *names[k + 1 :]] for k in range(len(names))]
+        asked = Colocations.from_columns(
+            workload=list(names), platform=["p"] * len(names), corunners=beside
+        )
+        return times(asked).tolist()
+
+    triple, pair = seconds("w2", "w1", "w3"), seconds("w2", "w1")
+    first = 0.1 * triple[2]  # of the third, which has a tenth left
+    left = 1 - first / triple[0], 0.5
+    until = [share * each for share, each in zip(left, pair, strict=True)]
+    rest = min(until)
+    if until[1] < until[0]:  # then it is alone
+        rest += (left[0] - rest / pair[0]) * seconds("w2")[0]
+    codes, shares = np.array([[2, 1, 3]]), np.array([[1.0, 0.5, 0.1]])
+    nodes = BusyNodes(np.zeros(1, int), codes, shares)
+    told = ends(Rates(Unsure()), nodes, no_newcomers(), watched=2)
+    assert told[0, 0] == pytest.approx(first + rest)
+    assert np.isnan(told[0, 1])
 
 
 def test_what_lasts_longer_than_predicted_is_bounded_by_those_that_did() -> None:

@@ -141,8 +141,10 @@ def test_a_limit_that_is_kept_beside_who_is_there_bounds_who_has_it() -> None:
     here, open_ = told(model, tenants), told(model, free)
     assert {one.over for one in here.values()} == {"future"}
     node = Node("n", "p")
-    for question, over in (({}, "future"), ({"throughout": True}, "throughout")):
-        (row,) = place(model, node, confidence=0.8).walltime(Request("w1"), **question).rows
+    for throughout, over in ((False, "future"), (True, "throughout")):
+        (row,) = (
+            place(model, node, confidence=0.8).walltime(Request("w1"), throughout=throughout).rows
+        )
         assert row.over == over
     for name, one in open_.items():
         assert here[name].runtime_seconds == one.runtime_seconds
