@@ -202,7 +202,9 @@ class _Known:
             platform = cells.text(row.get("platform"), "platform") or self.only_platform
             for name, cell in (("workload", workload), ("platform", platform)):
                 if cell is None:
-                    raise ValueError(f"the row has no {name}")
+                    raise ValueError(
+                        f"the row has no {name} (columns: {', '.join(ASKED)}, or as `columns` says)"
+                    )
             others = cells.entries(row.get("corunners"), "corunners", separator)
             if bad := [one for one in others if not isinstance(one, str) or not one.strip()]:
                 raise ValueError(f"corunners holds {bad[0]!r}, not a name")

@@ -53,7 +53,7 @@ def test_one_bad_row_spoils_no_other(model: Model) -> None:
     assert codes(found) == ["ok", *["unknown_name"] * 2, "bad_row", *["unknown_name"] * 2]
     assert "unknown workload 'w99'" in found.reason[1]
     assert "unknown platform 'p99'" in found.reason[2]
-    assert "has no workload" in found.reason[3]
+    assert "has no workload (columns: workload, platform, corunners" in found.reason[3]
     assert "unknown co-runner 'w98'" in found.reason[4]
     assert "unknown co-runner 'w05,w06'" in found.reason[5]  # parted by commas, not semicolons
     asked = jostle.Colocations.from_columns(workload=["w01"], platform=["p01"], corunners=[["w02"]])
