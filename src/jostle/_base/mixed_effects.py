@@ -18,7 +18,8 @@ FIXED = 1e4  # variance of an effect that is not shrunk, over that of the respon
 HUBER = 2.0  # standard deviations of the noise past which a row is weighed down
 KEPT = 0.9205  # of the variance of a normal law, where what is farther counts as that far
 FARTHEST = 8.0  # median deviations, to which the response counts for its usual size
-ROUNDS = 12  # of the fixed point
+ROUNDS = 12  # of the fixed point, at most
+STILL = 0.01  # standard deviations of the noise by which nothing moves any more
 DENSE, DIRECT = 700, 4000  # most columns that are inverted, and that are factorised
 PROBES = 16  # random vectors by which the trace of a large inverse is estimated
 LEAST_VARIANCE = 1e-6  # of a block, over that of the response
@@ -168,18 +169,22 @@ class _Fit:
         self.total = float(np.average(usual**2, weights=weight)) + 1e-12
         tau, noise = self._start(names, int(kind.max()) + 1)
         huber, b = np.ones(n), np.zeros(len(self.used))
-        gram = None
+        gram, before = None, np.zeros(n)
         for _ in range(ROUNDS if self.like is None else 2):
             w = weight * huber / noise[kind]
             gram = (x.T @ diags(w) @ x).tocsc()
             solve, trace = _inverse(gram + diags(1 / tau[self.block]))
             b = solve(x.T @ (w * self.y))
-            left = self.y - x @ b
+            answered = x @ b
+            left = self.y - answered
             if self.like is None:
                 tau = self._block_variances(names, tau, b, trace)
                 noise = self._noise(x, w, weight * huber**2, left, kind, noise, trace)
             scale = np.sqrt(noise[kind] / weight)
             huber = np.minimum(1, HUBER * scale / np.maximum(np.abs(left), 1e-12))
+            if (((answered - before) / scale) ** 2).mean() < STILL**2:
+                break
+            before = answered
         assert gram is not None
         return self._posterior(b, gram.diagonal(), tau, noise)
 
@@ -191,7 +196,7 @@ class _Fit:
         if self.known_noise is not None:
             noise = np.where(np.isnan(self.known_noise), noise, self.known_noise)
         is_fixed = np.array([name in self.fixed for name in names])
-        return np.where(is_fixed, FIXED * self.total, self.total / 3), noise
+        return np.where(is_fixed, FIXED * self.total, self.total / (3 * len(names))), noise
 
     def _block_variances(
         self, names: list[str], tau: np.ndarray, b: np.ndarray, trace: Callable[..., float]
@@ -251,7 +256,7 @@ def _inverse(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[
     """
     p = matrix.shape[0]
     if p <= DENSE:
-        s = np.linalg.inv(matrix.toarray())
+        s = _dense_inverse(matrix.toarray())
 
         def exact(m: Any, mask: np.ndarray) -> float:
             if m is None:
@@ -278,6 +283,17 @@ def _inverse(matrix: Any) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[
         return float(((z if m is None else m @ z) * sz)[mask].sum()) / PROBES
 
     return solve, probed
+
+
+def _dense_inverse(matrix: np.ndarray) -> np.ndarray:
+    from scipy.linalg import get_lapack_funcs
+
+    factorise, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
+    lower, failed = factorise(matrix, lower=1)
+    if failed:  # not positive definite, by rounding
+        return np.linalg.pinv(matrix, hermitian=True)
+    half = np.tril(invert(lower, lower=1)[0])
+    return half + np.tril(half, -1).T
 
 
 def _conjugate_gradients(

@@ -87,8 +87,6 @@ from .rules._interference_tests import chance_of_shift as chance_of_shift
 from .rules._interference_tests import either as either
 from .rules._interference_tests import is_noise as is_noise
 from .rules._interference_tests import tells_nothing as tells_nothing
-from .rules._random_effects import EffectsByKind as EffectsByKind
-from .rules._random_effects import Side as Side
 from .rules._set_residuals import Memory as Memory
 from .rules._set_residuals import fit_memory as fit_memory
 from .rules._set_residuals import members_key as members_key

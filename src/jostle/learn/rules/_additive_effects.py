@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jostle.learn.rules._random_effects import EffectsByKind, Side
+from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
 from jostle.learn.rules._set_residuals import keys_of
 from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
 
-ROUNDS, ROUNDS_TO_CHOOSE = 14, 4  # at most; with each power, of which the best goes on
 # How co-runners' effects grow with their number, tried where several are seen; and only the strongest counts.
 POWERS, STRONGEST = (0.0, 0.5, 1.0), np.inf
 ROUNDS_TO_ORDER = 2  # who is the strongest follows from what is learned of each
+HUBER = 1.5  # standard deviations of the noise past which a row counts less
 
 
 @dataclass(frozen=True)
@@ -58,84 +58,69 @@ def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.n
     degree = rows.degree
     # Where one number of co-runners is known, times are taken to add up, factors are not.
     powers = POWERS if len(np.unique(degree)) > 1 else POWERS[-1:] if rows.timed else POWERS[:1]
-    by_name = replace(
-        rows, target=rows.target % ground.workloads, corunner=rows.corunner % ground.workloads
-    )
-    of_set = np.unique(keys_of(by_name), return_inverse=True)[1].reshape(-1)
-    fits = [_CoRunEffects(rows, ground, of_set, power) for power in powers]
+    fits = [(power, *_fitted(rows, ground, degree[rows.row] ** (power - 1.0))) for power in powers]
     if len(fits) > 1:
-        for each in fits:
-            each.learn(ROUNDS_TO_CHOOSE)
-        strongest = fits[0]
+        _, strongest, design = fits[0]
         for _ in range(ROUNDS_TO_ORDER):
-            each = strongest.effects().corunner[rows.corunner]
-            share = rows.share_of_largest(each)
-            strongest = _CoRunEffects(rows, ground, of_set, STRONGEST, share)
-            strongest.learn(ROUNDS_TO_CHOOSE)
-        fits.append(strongest)
-    best = min(fits, key=lambda each: each.noise)
-    best.learn(ROUNDS)
-    return best.effects(), best.robust
+            each = _of_corunners(strongest, ground)[rows.corunner]
+            strongest, design = _fitted(rows, ground, rows.share_of_largest(each))
+        fits.append((STRONGEST, strongest, design))
+    power, best, design = min(fits, key=lambda fit: fit[1].noise_variance[0])
+    left = np.abs(rows.value - best.predict(design, len(rows)))
+    edge = HUBER * np.sqrt(best.noise_variance[0] / np.maximum(rows.weight, 1e-12))
+    robust = np.minimum(1.0, edge / np.maximum(left, 1e-300))
+    return _effects(best, rows, ground, power), robust
 
 
-class _CoRunEffects(EffectsByKind):
-    """Of rows with co-runners, whose numbers of them count to this power. of_set: (n,) codes, equal for the
-    same target and co-runners everywhere. share: (m,) how much of each co-runner counts instead."""
+def _of_corunners(fit: MixedEffects, ground: Ground) -> np.ndarray:
+    return np.tile(fit.effect["corunner"], ground.platforms) + fit.effect["corunner there"]
 
-    def __init__(
-        self,
-        rows: SlowdownRows,
-        ground: Ground,
-        of_set: np.ndarray,
-        power: float,
-        share: np.ndarray | None = None,
-    ) -> None:
-        degree = rows.degree
-        self.rows, self.power, self.most = rows, power, int(degree.max(initial=1))
-        self.share = degree[rows.row] ** (power - 1.0) if share is None else share
-        self.size = (ground.platforms, ground.workloads)
-        super().__init__(rows.value, rows.weight, self._sides(degree, of_set))
 
-    def _sides(self, degree: np.ndarray, of_set: np.ndarray) -> list[Side]:
-        rows, n, (p, w), most = self.rows, len(self.rows), self.size, self.most
-        place, workload = rows.target // w, rows.target % w
-        own, one = np.arange(n), np.ones(n)
-        share, sets = self.share, int(of_set.max(initial=-1)) + 1
-        by_degree = (own, degree, one, most + 1)
-        if len(np.unique(degree)) == 1:
-            by_degree = (own[:0], degree[:0], one[:0], most + 1)
-        return [
-            (own, place, one, p),
-            (own, place * (most + 1) + degree, one, p * (most + 1)),
-            by_degree,
-            (own, workload, one, w),
-            (own, rows.target, one, p * w),
-            (own, workload, np.log(degree), w),
-            (rows.row, rows.corunner % w, share, w),
-            (rows.row, rows.corunner, share, p * w),
-            # What a workload takes beside just these everywhere, so that what several platforms repeat is no
-            # witness of its own; nothing is known of other sets by it.
-            *([(own, of_set, one, sets)] if sets < n else []),
-        ]
+def _fitted(
+    rows: SlowdownRows, ground: Ground, share: np.ndarray
+) -> tuple[MixedEffects, dict[str, Block]]:
+    """share: (m,) how much each co-runner counts."""
+    degree, (p, w) = rows.degree, (ground.platforms, ground.workloads)
+    place, workload, most = rows.target // w, rows.target % w, int(degree.max(initial=1))
+    design = {
+        "all": Block.of(np.zeros(len(rows), np.int64), 1),
+        "platform": Block.of(place, p),
+        "platform and number": Block.of(place * (most + 1) + degree, p * (most + 1)),
+        "number": Block.of(np.where(len(np.unique(degree)) > 1, degree, -1), most + 1),
+        "target": Block.of(workload, w),
+        "target there": Block.of(rows.target, p * w),
+        "target by number": Block.of(workload, w, np.log(degree)),
+        "corunner": Block.of(rows.corunner % w, w, share, rows.row),
+        "corunner there": Block.of(rows.corunner, p * w, share, rows.row),
+    }
+    # What a workload takes beside just these everywhere, so that what several platforms repeat is no witness
+    # of its own; nothing is known of other sets by it.
+    by_name = replace(rows, target=workload, corunner=rows.corunner % w)
+    of_set = np.unique(keys_of(by_name), return_inverse=True)[1].reshape(-1)
+    sets = int(of_set.max(initial=-1)) + 1
+    if sets < len(rows):
+        design["set"] = Block.of(of_set, sets)
+    return fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",)), design
 
-    def effects(self) -> RandomEffects:
-        """With zeros where there is no column."""
-        p = self.size[0]
-        parts = self.parts()
-        by_place = self.mean + parts[0][:, None] + parts[1].reshape(p, -1) + parts[2][None]
-        target = np.tile(parts[3], p) + parts[4]
-        corunner = np.tile(parts[6], p) + parts[7]
-        slope = np.tile(parts[5], p)
-        growth = self._growth(by_place)
-        return RandomEffects(by_place, growth, target, slope, corunner, np.array(self.power))
 
-    def _growth(self, by_place: np.ndarray) -> np.ndarray:
-        """(platforms,) by least squares over the numbers of co-runners known; where that is one, in
-        proportion or not at all."""
-        count = np.bincount(self.rows.degree, self.weight)
-        known = np.flatnonzero(count)
-        if len(known) < 2:
-            return self.power * by_place[:, -1] / self.most
-        x = grown(np.maximum(known, 1), self.power)
-        x = x - np.average(x, weights=count[known])
-        return by_place[:, known] @ (count[known] * x) / (count[known] * x**2).sum()
+def _effects(fit: MixedEffects, rows: SlowdownRows, ground: Ground, power: float) -> RandomEffects:
+    p, e = ground.platforms, fit.effect
+    by_place = e["all"] + e["platform"][:, None] + e["platform and number"].reshape(p, -1)
+    by_place = by_place + e["number"]
+    target = np.tile(e["target"], p) + e["target there"]
+    slope = np.tile(e["target by number"], p)
+    growth = _growth(rows, by_place, power)
+    about = by_place, growth, target, slope, _of_corunners(fit, ground)
+    return RandomEffects(*about, np.array(power))
+
+
+def _growth(rows: SlowdownRows, by_place: np.ndarray, power: float) -> np.ndarray:
+    """(platforms,) by least squares over the numbers of co-runners known; where that is one, in proportion
+    or not at all."""
+    count = np.bincount(rows.degree, rows.weight)
+    known = np.flatnonzero(count)
+    if len(known) < 2:
+        return power * by_place[:, -1] / (by_place.shape[1] - 1)
+    x = grown(np.maximum(known, 1), power)
+    x = x - np.average(x, weights=count[known])
+    return by_place[:, known] @ (count[known] * x) / (count[known] * x**2).sum()

@@ -42,7 +42,7 @@ def with_log(rows: SlowdownRows, log: np.ndarray) -> SlowdownRows:
 def test_effects_are_those_of_the_analysis_of_variance(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a balanced two-way layout the best linear predictor has shrunken means, with variances that the
     mean squares give (Searle, Casella and McCulloch, Variance Components, Sec. 4.7)."""
-    monkeypatch.setattr("jostle.learn.rules._random_effects.HUBER", 100.0)
+    monkeypatch.setattr("jostle._base.mixed_effects.HUBER", 100.0)
     random, w = np.random.default_rng(0), 40
     rows, ground = pairs(1, w), ground_of(1, w)
     hit, press = random.normal(0, 0.3, w), random.normal(0, 0.1, w)
@@ -67,7 +67,7 @@ def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyP
     y = random.normal(0, 0.3, 24)[rows.target] + random.normal(0, 0.2, 24)[rows.corunner]
     noisy = with_log(rows, y + random.normal(0, 0.02, len(y)))
     exact = fit_effects(noisy, ground)[0].value(rows, ground)
-    monkeypatch.setattr("jostle.learn.rules._random_effects.MOST_EXACT", 5)
+    monkeypatch.setattr("jostle._base.mixed_effects.DENSE", 5)
     assert fit_effects(noisy, ground)[0].value(rows, ground) == pytest.approx(exact, abs=0.02)
 
 

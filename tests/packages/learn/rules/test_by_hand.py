@@ -27,7 +27,6 @@ from jostle.learn import (
     value_of,
 )
 from jostle.learn.rules._degree_extrapolation import PART
-from jostle.learn.rules._random_effects import _posterior
 
 P, W = 2, 5
 PRESS = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.6, 0.4, 0.3, 0.2, 0.1])
@@ -223,10 +222,3 @@ def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
     y = random.normal(size=len(cell))
     assert chance_of_shift(cell, y, beside, 0) > 0.01
     assert 0 < chance_of_shift(cell, y + 0.3 * beside, beside, 0) < 0.005
-
-
-def test_effects_that_rounding_makes_indefinite_are_solved_all_the_same() -> None:
-    gram = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-12]])
-    mean, spread = _posterior(gram, np.zeros(2), np.array([2.0, 2.0]))
-    assert gram @ mean == pytest.approx([2.0, 2.0])
-    assert np.isfinite(spread).all()
