@@ -20,6 +20,7 @@ STUDIES = {
     "accelerator": "studies.accelerator.study:AcceleratorStudy",
     "alignment": "studies.alignment.study:AlignmentStudy",
     "bridge": "studies.bridge.study:BridgeStudy",
+    "mechanisms": "studies.one_model.mechanisms:MechanismsStudy",
     "papers": "studies.papers.study:PapersStudy",
     "one_model": "studies.one_model.study:OneModelStudy",
     "placement": "studies.placement.study:PlacementStudy",

@@ -113,6 +113,7 @@ def fit_mixed_effects(
     noise_class: np.ndarray | None = None,
     known_noise: np.ndarray | None = None,
     like: MixedEffects | None = None,
+    expected: float = 1 / 3,
 ) -> MixedEffects:
     """Fit effects and their variances.
 
@@ -130,12 +131,16 @@ def fit_mixed_effects(
         Variances of the noise that are not estimated; NaN for those that are.
     like : MixedEffects, optional
         A fit to more of the same data, whose variances are taken.
+    expected : float
+        Share of the mean square that each block is first taken to make: the smaller, the sooner rows that are
+        far off are taken for outliers.
 
     Returns
     -------
     MixedEffects
     """
-    return _Fit(design, y, weight, fixed, noise_class, known_noise, like).result()
+    about = design, y, weight, fixed, noise_class, known_noise, like, expected
+    return _Fit(*about).result()
 
 
 @dataclass
@@ -147,6 +152,7 @@ class _Fit:
     noise_class: np.ndarray | None
     known_noise: np.ndarray | None
     like: MixedEffects | None
+    expected: float
     used: np.ndarray = field(init=False)
 
     def result(self) -> MixedEffects:
@@ -196,7 +202,7 @@ class _Fit:
         if self.known_noise is not None:
             noise = np.where(np.isnan(self.known_noise), noise, self.known_noise)
         is_fixed = np.array([name in self.fixed for name in names])
-        return np.where(is_fixed, FIXED * self.total, self.total / (3 * len(names))), noise
+        return np.where(is_fixed, FIXED * self.total, self.expected * self.total), noise
 
     def _block_variances(
         self, names: list[str], tau: np.ndarray, b: np.ndarray, trace: Callable[..., float]

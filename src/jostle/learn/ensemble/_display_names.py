@@ -38,7 +38,6 @@ _UNITS = {
     " of seconds": ", in seconds",
     " of runtimes": ", as run times",
     " of turns": " beyond turns on shared cores",
-    " of shares": ", in shares of the time alone",
     " of factors": "",
 }
 

@@ -54,10 +54,9 @@ from jostle.learn.ensemble._stacking import (
     weights_of,
 )
 from jostle.learn.ensemble._training_data import CanonicalRuns, campaign_of
-from jostle.learn.ensemble._transfer_share import carried_there, share_carried
 from jostle.learn.rules._cpu_sharing import turns_on_cores
 from jostle.learn.rules._degree_extrapolation import Answer, LargerSets, fit_extrapolation
-from jostle.learn.rules._set_residuals import fit_memory, variance_of_repeats
+from jostle.learn.rules._set_residuals import fit_memory
 from jostle.learn.rules._solo_baseline import closest_times
 
 
@@ -134,10 +133,7 @@ def fit(
     is_nothing = is_of_nothing(used)
     waits = is_nothing and turns_on_cores(campaign.rows, campaign.ground).any()
     alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
-    carried = 1.0
-    if "rules" in every and not (is_alone or is_nothing):
-        carried = share_carried(campaign, every["rules"], seed)
-    about = weight, share, names, usual, tried.ready, alike, carried
+    about = weight, share, names, usual, tried.ready, alike
     whole = Learned(campaign, every, tried.learners, used, *about)
     fitted = whole.ensemble(whole.experts(campaign, best=True), campaign)
     tick()
@@ -248,8 +244,7 @@ def _never_met(
 class Learned:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
     network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
-    experts that are not to learn once more. alike: how far runs beside others are taken for runs alone.
-    carried: which share of log slowdowns, see share_carried."""
+    experts that are not to learn once more. alike: how far runs beside others are taken for runs alone."""
 
     campaign: CanonicalRuns
     known: Experts
@@ -261,7 +256,6 @@ class Learned:
     usual: float
     ready: dict[str, FittedExpert]
     alike: float = 0.0
-    carried: float = 1.0
 
     def experts(self, part: CanonicalRuns, best: bool) -> dict[str, FittedExpert]:
         """Those that have a weight, and the network where a time alone is to be guessed."""
@@ -300,7 +294,6 @@ class Learned:
             part.sets_of_names,
             self.labels,
             self.weight,
-            self._carried(experts, part),
             # Under the names that the runs came with.
             RunCounts.of_coded(
                 campaign.shared["source"].take(part.origin[~part.is_input]).colocations
@@ -308,12 +301,6 @@ class Learned:
         )
         fitted = FittedEnsemble(weighed, experts)
         return fitted.with_weighed(log_alone=_with_levels(fitted, part))
-
-    def _carried(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
-        """(k, platforms); all of what simulations say, which were not learned elsewhere."""
-        simulated = self.simulated(experts)
-        share = [1.0 if label in simulated else self.carried for label in self.labels]
-        return carried_there(part, np.array(share))
 
     def simulated(self, experts: Mapping[str, FittedExpert]) -> set[str]:
         """The labels of experts that simulate."""
@@ -358,16 +345,12 @@ class Learned:
         degree = np.minimum(new.degree, self.weight.shape[1] - 1)
         answered = np.einsum("nk,kn->n", self.weight[new.kind, degree], new.answer[at])
         of_run[new.place] = answered
-        within = of_run[campaign.is_learned]
         every = campaign.rows_over(fitted.weighed.log_alone, campaign.unit_seconds)
         asked = (campaign.degree > 0) & np.isfinite(every.log_slowdown)
         y = every.log_slowdown[asked]
         plain, _ = in_parts(fitted.known, every.take(asked))
         memory = fit_memory(every.take(asked), y - plain, y - of_run[asked])
         fitted = fitted.with_weighed(memory=memory)
-        alone = campaign.degree == 0
-        noise = variance_of_repeats(campaign.cell[alone], campaign.log_runtime[alone])
-
         without: list[FittedEnsemble] = []
 
         def fewer(keep: np.ndarray) -> tuple[Answer, Answer]:
@@ -385,7 +368,7 @@ class Learned:
         ]
         half = halves_of(campaign)
         more, tried = fit_extrapolation(
-            *(rows, ground, lambda query: fitted.known(query)[0], within, fewer, noise),
+            *(rows, ground, lambda query: fitted.known(query)[0], fewer),
             untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
             half=half[campaign.is_learned],
         )
@@ -455,12 +438,6 @@ def _notes(
     if guessed > 0:
         notes.append(
             f"{guessed} pairs of workload and platform never ran alone: their time alone is estimated"
-        )
-    carried = fitted.weighed.carried
-    if carried.min(initial=1.0) < 1:
-        notes.append(
-            f"where nothing ran beside others, {carried.min():.0%} of slowdowns elsewhere are taken to hold, "
-            "by platforms left out"
         )
     effects = fitted.weighed.campaign_effects
     if effects is not None and effects.tell:

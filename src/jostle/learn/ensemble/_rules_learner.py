@@ -1,5 +1,5 @@
-"""Simple rules as an expert: what is usual, additive effects, low rank and boosting, on factors, seconds and
-shares of the time alone, and on what turns on shared cores leave."""
+"""Simple rules as an expert: what is usual, additive effects, low rank and boosting, on factors and seconds,
+and on what turns on shared cores leave."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ RESTS = {
 }
 OF_FACTORS = ("level", "effects", *RESTS, "boosting", "effects and boosting")
 OF_SECONDS = ("level", "effects")
-FACTORS, SECONDS, SHARES, TURNS = "factors", "seconds", "shares", "turns"
+FACTORS, SECONDS, TURNS = "factors", "seconds", "turns"
 WAYS = {
     FACTORS: OF_FACTORS,
     SECONDS: OF_SECONDS,
-    SHARES: ("effects",),
     TURNS: ("level", "effects"),
 }
 TURNS_ALONE = "turns"
@@ -40,8 +39,8 @@ BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter an
 
 @dataclass(frozen=True)
 class RuleMember:
-    """way: what the rules say: log factors, seconds or shares of the time alone, which are added up, or log
-    factors beyond turns on shared cores."""
+    """way: what the rules say: log factors or seconds, which are added up, or log factors beyond turns on
+    shared cores."""
 
     label: str
     way: str
@@ -123,11 +122,11 @@ def fit_rules(
 
 
 def label_of(way: str, name: str) -> str:
-    """Of the rule of this name that adds up factors, seconds or shares."""
+    """Of the rule of this name that adds up factors or seconds."""
     return name if way == FACTORS else f"{name} of {way}"
 
 
 def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray) -> SlowdownRows:
     if way == SECONDS:
         return replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
-    return replace(rows, timed=way == SHARES, scale=np.ones(len(rows)))
+    return replace(rows, timed=False, scale=np.ones(len(rows)))

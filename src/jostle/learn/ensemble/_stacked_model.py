@@ -39,9 +39,8 @@ class EnsembleParts(Serializable):
     campaign. usual_seconds: () that 1 stands for in the experts' times; unit: () the extra time that counts
     as 1. log_alone: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
     ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
-    of the answers; weight: (kinds, most + 1, k). carried: (k, platforms) which share of its log slowdowns is
-    taken to hold there. memory: of co-locations that were measured. more: what answers about more co-runners
-    than any run had; None where the experts do, too. prior: of names that were
+    of the answers; weight: (kinds, most + 1, k). memory: of co-locations that were measured. more: what
+    answers about more co-runners than any run had; None where the experts do, too. prior: of names that were
     never met, and covariates. campaign_effects: in which all took longer or shorter, None
     where all runs are of one.
     """
@@ -58,7 +57,6 @@ class EnsembleParts(Serializable):
     sets_of_names: np.ndarray
     labels: tuple[str, ...]
     weight: np.ndarray
-    carried: np.ndarray
     counts: RunCounts
     memory: Memory | None = None
     more: LargerSets | None = None
@@ -308,8 +306,7 @@ class FittedEnsemble:
     def answers(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n) log slowdowns, in the order of `labels`."""
         w = self.weighed
-        answer = answers_of(self.experts, w.labels, rows, w.ground)
-        return answer * w.carried[:, rows.target // w.ground.workloads]
+        return answers_of(self.experts, w.labels, rows, w.ground)
 
     def _weight_of(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n)."""

@@ -38,7 +38,7 @@ USUAL = (
     ("level of turns", "effects of turns"),
     ("level", "effects"),
 )
-CLOSE = 1.08  # times the least error, up to which an answer goes on
+CLOSE = 1.03  # times the least error, up to which an answer goes on
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
 # How co-runners' effects grow with their number, tried where several are seen; and only the strongest counts.
 POWERS, STRONGEST = (0.0, 0.5, 1.0), np.inf
 ROUNDS_TO_ORDER = 2  # who is the strongest follows from what is learned of each
+EXPECTED = (
+    0.03  # of the variance in each block at first, so that a set far off is no effect of its own
+)
 HUBER = 1.5  # standard deviations of the noise past which a row counts less
 
 
@@ -100,7 +103,8 @@ def _fitted(
     sets = int(of_set.max(initial=-1)) + 1
     if sets < len(rows):
         design["set"] = Block.of(of_set, sets)
-    return fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",)), design
+    fit = fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",), expected=EXPECTED)
+    return fit, design
 
 
 def _effects(fit: MixedEffects, rows: SlowdownRows, ground: Ground, power: float) -> RandomEffects:

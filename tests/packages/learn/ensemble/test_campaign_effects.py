@@ -145,8 +145,15 @@ def test_campaigns_are_saved_and_outlive_an_update(model: Model, tmp_path: Path)
 
 
 def test_who_names_no_campaign_is_answered_for_those_that_the_names_tell() -> None:
-    """Workloads are mostly measured in a campaign of their own, which effects of names tell, too."""
-    runs, random = made_runs(), np.random.default_rng(5)
+    """Workloads are mostly measured in a campaign of their own, which effects of names tell, too. In the mean
+    of three draws."""
+    labelled, without = np.mean([errors_without_a_campaign(seed) for seed in (5, 6, 7)], axis=0)
+    assert labelled < without
+
+
+def errors_without_a_campaign(seed: int) -> list[float]:
+    """Of the model of labelled runs, and of unlabelled ones."""
+    runs, random = made_runs(), np.random.default_rng(seed)
     target, days = np.asarray(runs.colocations.workload), np.linspace(-0.3, 0.3, 8)
     own = random.permutation(8)[target]
     code = np.where(random.random(len(runs)) < 0.85, own, random.integers(0, 8, len(runs)))
@@ -161,13 +168,12 @@ def test_who_names_no_campaign_is_answered_for_those_that_the_names_tell() -> No
         runs.colocations.number_of_corunners > 0
     )
     asked = np.flatnonzero(out)
-    error = [
-        np.abs(model.predict(runs.colocations.take(asked)) / seconds[asked] - 1).mean()
+    return [
+        float(np.abs(model.predict(runs.colocations.take(asked)) / seconds[asked] - 1).mean())
         for model in (
             jostle.fit(given.take(np.flatnonzero(~out)), QUICK) for given in (labelled, without)
         )
     ]
-    assert error[0] < error[1]
 
 
 @given(st.integers(0, 10**6))

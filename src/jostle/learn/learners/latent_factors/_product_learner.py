@@ -32,15 +32,16 @@ BY_EFFECTS = "process of effects"
 MOST_ENTRIES = 6_000  # co-runners of the rows, which a process compares one by one
 PROCESSES = ("process", BY_EFFECTS)
 MOST_FORM_ROWS = 6_000  # that forms are learned from
-STARTS_OF_TRIALS = 2  # of a form that answers what a fold leaves out
+STARTS_OF_TRIALS = 1  # of a form that answers what a fold leaves out
 
 
 @dataclass(frozen=True)
 class FormKind:
-    """text: how its labels begin. design: of the campaign's. is_timed: whether seconds are added up."""
+    """text: how its labels begin. designs: of the campaign's, of which the first that there is counts.
+    is_timed: whether seconds are added up."""
 
     text: str
-    design: str
+    designs: tuple[str, ...]
     is_timed: bool
     penalties: tuple[float, ...]
 
@@ -48,12 +49,15 @@ class FormKind:
         """{label: penalty}"""
         return {f"{self.text} {penalty:g}": penalty for penalty in self.penalties}
 
+    def design(self, campaign: CanonicalRuns) -> str | None:
+        """The name of its design."""
+        return next((name for name in self.designs if name in campaign.designs), None)
+
 
 FORM_KINDS = (
-    FormKind("product", "here", False, PENALTIES),
-    FormKind("product by name", "by name", False, PENALTIES),
-    FormKind("product of seconds", "here", True, PENALTIES[:2]),
-    FormKind("product by name of seconds", "by name", True, PENALTIES[:2]),
+    FormKind("product", ("here",), False, PENALTIES),
+    FormKind("product by name", ("by name",), False, PENALTIES),
+    FormKind("product of seconds", ("by name", "here"), True, PENALTIES[:2]),
 )
 
 
@@ -110,7 +114,7 @@ class ProductExpert(Restores):
         from scipy.sparse import issparse
 
         rows = len(campaign.rows)
-        kinds = [kind for kind in FORM_KINDS if kind.design in campaign.designs]
+        kinds = [kind for kind in FORM_KINDS if kind.design(campaign)]
         forms = [label for kind in kinds for label in kind.labels()]
         if rows > MOST_ROWS or len(campaign.rows.corunner) > MOST_ENTRIES or not self.processes:
             return tuple(forms)
@@ -126,10 +130,11 @@ class ProductExpert(Restores):
         starts = self.starts if best else STARTS_OF_TRIALS
         for kind in FORM_KINDS:
             mine = {label: each for label, each in kind.labels().items() if label in wanted}
-            if not mine:
+            design = kind.design(campaign)
+            if not mine or design is None:
                 continue
             sizes = Sizes(
-                *(platforms, workloads, self.rank, campaign.designs[kind.design]),
+                *(platforms, workloads, self.rank, campaign.designs[design]),
                 *(exponents, kind.is_timed, ALIKE_IN_SECONDS if kind.is_timed else 0.0),
             )
             about = _rows_of(some, kind.is_timed)
