@@ -16,7 +16,7 @@ import jostle
 from jostle.cli import exit_code
 from jostle.data import Trace, Traces, write_traces
 from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError
-from jostle.learn import Data, default_method, learn
+from jostle.learn import Data, default_method, learn, method_named
 from jostle.learn.learners.counters import (
     AlignedRows,
     Alignment,
@@ -29,6 +29,7 @@ from jostle.learn.learners.counters import (
     traced_runs,
     traced_windows,
 )
+from jostle.learn.learners.counters._counter_learners import PhasesExpert
 from jostle.models import Model
 from tests.packages.learn.counters.traced_samples import COUNTERS, PERIOD, a_trace, traced_programs
 
@@ -182,6 +183,32 @@ def test_runs_alone_are_inputs_even_where_they_are_given(traces: Traces) -> None
     assert prepared.inputs.sum() == len(inputs) > 0
     own = Alignment().prepare(Data(traces=traces)).runs
     assert not inputs & set(own.table.column("run_id").to_pylist())
+
+
+def test_a_program_traced_alone_is_as_long_as_its_trace(traces: Traces) -> None:
+    """Where the runs to learn from are all beside others, and it is in none of them."""
+    once = next(t for t in traces if t.solo)
+    slow = {name: 10 * each for name, each in once.counters.items()}
+    long = replace(
+        once,
+        workload="long",
+        run_id="l",
+        runtime_seconds=10 * once.runtime_seconds,
+        time_seconds=10 * once.time_seconds,
+        interval_seconds=10 * once.interval_seconds,
+        counters=slow,
+    )
+    every = Traces.from_traces([*traces, long])
+    runs = traced_runs(every, {t.run_id for t in every if t.solo})
+    data = Data(runs, traces=every)
+    model = learn(method_named("ensemble")(), data, seed=0)
+    found = model.predict(asked(("long",), ("long", "program-0"), ("long", "program-3")))
+    # Nothing here is slowed down four times, and nothing made faster.
+    assert (found > 5 * once.runtime_seconds).all()
+    assert (found < 40 * once.runtime_seconds).all()
+    elsewhere = replace(once, platform="q", run_id="q")
+    shared: dict[str, Any] = {"data": Data(traces=Traces.from_traces([*traces, elsewhere]))}
+    assert PhasesExpert().trace_seconds(shared) == {}
 
 
 def test_windows_that_do_not_hold_together() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -81,6 +81,17 @@ class _LearnerExpert(Restores, ABC):
     @abstractmethod
     def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
         """Those that are learned from; none where there are not."""
+
+    def trace_seconds(self, shared: dict[Any, Any]) -> Mapping[str, float]:
+        """{workload: s} of runs traced alone, where all of these are of one platform."""
+        traces = shared["data"].traces
+        alone = [one for one in traces or () if one.solo and np.isfinite(one.runtime_seconds)]
+        if len({one.platform for one in alone}) != 1:
+            return {}
+        seconds: dict[str, list[float]] = {}
+        for one in alone:
+            seconds.setdefault(one.workload, []).append(one.runtime_seconds)
+        return {name: float(np.median(each)) for name, each in seconds.items()}
 
     def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
         ground = self._ground(campaign)
