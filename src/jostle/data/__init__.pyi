@@ -28,7 +28,6 @@ from .read._series_traces import Cut as Cut
 from .read._series_traces import traces_of as traces_of
 from .read._service_windows import WindowsImport as WindowsImport
 from .read._trace_readers import RecordedRun as RecordedRun
-from .read._trace_readers import TraceReader as TraceReader
 from .read._trace_readers import read_any as read_any
 from .read._trace_readers import read_profile as read_profile
 from .read._trace_readers import reader_names as reader_names

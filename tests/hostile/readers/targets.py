@@ -83,7 +83,6 @@ def _profile(format: str) -> Callable[[Path], object]:
 
     def read(path: Path) -> object:
         reader = import_module(f"jostle.data.read._{format}")
-        reader.sniff(path.read_bytes()[:65536], path)
         return reader.read(path, RecordedRun("w", "r"))
 
     return read
@@ -91,7 +90,6 @@ def _profile(format: str) -> Callable[[Path], object]:
 
 def _perf(path: Path) -> object:
     reader = import_module("jostle.data.read._perf_stat")
-    reader.sniff(path.read_bytes()[:65536], path)
     return reader.read(path, RecordedRun("w", "r", platform="p"))
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet
 from jostle._base.untrusted import parquet_file
 from jostle.data.runs._schema import ARROW_ERRORS
 from jostle.data.tables._read_table import json_or_lines, text_of
-from jostle.data.tables.lines import foreign_text, require_text
+from jostle.data.tables.lines import encoding_of, foreign_text, require_text
 from jostle.errors import BadData, UnreadableFile, require_known
 
 SHOWN_TEXT = 200  # of a bad line, in messages
@@ -80,15 +80,9 @@ def read_table(
         raise UnreadableFile("the file is empty", where=where, fix="Its first line names columns.")
     if content.lstrip(b"\xef\xbb\xbf \r\n")[:1] in b"[{":
         return _of_json(text_of(content, where), where, texts)
-    try:
-        content = text_of(content, where).encode()
-    except UnreadableFile:
-        require_text(content, where)
-        if b"\0" in content:
-            raise
-        content = foreign_text(content).encode()
-    head, above, delimiter = _header(content, delimiter, wanted)
-    names = [name.strip(' "') for name in head.decode().split(delimiter)]
+    content = plain_text(content, where).encode()
+    head, above, delimiter = header_of(content, delimiter, wanted)
+    names = next(csv.reader([head.decode()], delimiter=delimiter), [""])
     body = content.split(b"\n", above)[above]
     blank = rb"[ \r" + re.escape(delimiter.encode()) + rb"]+|" + re.escape(head) + rb"\r?"
     if body.count(head) > 1 or delimiter.encode() * max(len(names) - 1, 1) + b"\n" in body.replace(
@@ -96,18 +90,31 @@ def read_table(
     ):
         first, _, rest = body.partition(b"\n")  # names again, and rows of nothing
         body = first + b"\n" + re.sub(b"(?m)^(" + blank + b")$", b"", rest)
-    table, wrong = _arrow_table(body, where, names if texts is None else texts, delimiter)
+    plain = [name for name in names if texts is None or name.strip() in texts]
+    table, wrong = _arrow_table(body, where, plain, delimiter)
     lines = body.count(b"\n") + (not body.endswith(b"\n"))
     if lines == table.num_rows + 1 and not wrong:
         return ForeignTable(table, np.arange(table.num_rows) + 2 + above, where, "line")
     return _located(table, body, where, delimiter, above)
 
 
-def _header(
-    content: bytes, delimiter: str | None, wanted: Collection[str]
+def plain_text(content: bytes, where: str) -> str:
+    """Return the text of a table, in UTF-8 or as spreadsheets write it. Raises UnreadableFile."""
+    require_text(content, where)
+    if b"\0" in content or encoding_of(content) != "utf-8-sig":
+        return text_of(content, where)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return foreign_text(content)
+
+
+def header_of(
+    content: bytes, delimiter: str | None, wanted: Collection[str] = ()
 ) -> tuple[bytes, int, str]:
     """Return (the line that names the columns, how many are above it, what parts its cells)."""
-    lines = [line.rstrip(b"\r") for line in content[:_HEAD].split(b"\n")]
+    head = content[:_HEAD].removeprefix(b"\xef\xbb\xbf")
+    lines = [line.rstrip(b"\r") for line in head.split(b"\n")]
     best = (-1, lines[0], 0, delimiter or ",")
     for above, line in enumerate(lines[:_ABOVE]):
         text = line.decode("utf-8", "replace")

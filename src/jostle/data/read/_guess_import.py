@@ -8,13 +8,13 @@ import re
 import shlex
 import zlib
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
 import pyarrow.parquet
 
 from jostle._base.untrusted import require_regular
+from jostle.data.read._foreign_table import header_of
 from jostle.data.read._importer import importer_named, importer_names
 from jostle.data.read._job_presets import PRESETS
 from jostle.data.runs._schema import ARROW_ERRORS
@@ -206,17 +206,16 @@ def import_command(path: Path) -> str:
 def _header(path: Path) -> tuple[list[str], str | None]:
     """Return (the names of the columns, what parts them; None of a Parquet file)."""
     try:
-        require_regular(path)
         with path.open("rb") as file:
             start = file.read(_HEADER)
         if start.startswith(b"PAR1"):
             return list(pyarrow.parquet.read_schema(path).names), None
-    except (OSError, *ARROW_ERRORS, JostleError):
-        return [], ","
-    text = start.decode("utf-8", "replace").lstrip("\ufeff \n\r\t[")
-    if text.startswith("{"):
-        with suppress(ValueError, RecursionError):
+        if start.lstrip(b"\xef\xbb\xbf \r\n[").startswith(b"{"):
+            text = start.decode("utf-8", "replace").lstrip("\ufeff \r\n[")
             return list(json.JSONDecoder().raw_decode(text)[0]), ","
-    lines = text.splitlines() or [""]
-    delimiter = max(",;\t|", key=lines[0].count)
-    return [name.strip().strip('"') for name in lines[0].split(delimiter)], delimiter
+    except (OSError, ValueError, RecursionError, *ARROW_ERRORS, JostleError):
+        return [], ","
+    line, _, delimiter = header_of(start, None)
+    return [
+        name.strip(' "') for name in line.decode("utf-8", "replace").split(delimiter)
+    ], delimiter

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from jostle._base.untrusted import Unpacked
 from jostle.data.read._memory_needs import peak_bandwidth, pes_in_use
-from jostle.data.read._trace_readers import RecordedRun, text_of
+from jostle.data.read._trace_readers import RecordedRun
 from jostle.data.tables.arrow_compute import with_column
 from jostle.data.traces._gpus import GPUS, Gpu, known_gpu, register_rules, reported_gpu
 from jostle.data.traces._profile_tasks import Profile, TaskBuilder, volume
@@ -36,12 +36,6 @@ _LARGEST_VALUE = 1 << 26  # characters of one event; more means that the text is
 _COPY = re.compile(r"\b(HtoD|DtoH|DtoD|PtoP|HtoH)\b", re.IGNORECASE)
 _SPACE = re.compile(r"[\s,]*")
 _DEVICE_CATEGORIES = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
-
-
-def sniff(head: bytes, path: Path) -> bool:
-    """Return whether it is JSON, and not the lines that `perf stat -j` writes."""
-    text = text_of(head)
-    return text[:1] in ("{", "[") and '"counter-value"' not in text
 
 
 def read(path: Path, recording: RecordedRun) -> Profile:

@@ -228,10 +228,8 @@ def _requested(containers: Sequence[Mapping[str, Any]]) -> str | None:
         ).get("memory")
         if not told:
             return None
-        text = str(told)
-        unit = "" if text[-1].isdigit() else "B"
         try:
-            total += size_of(text + unit) if unit else float(text)
+            total += float(told) if str(told)[-1].isdigit() else size_of(f"{told}B")
         except ValueError:
             return None
     return str(total) if total else None

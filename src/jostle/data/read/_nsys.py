@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jostle.data.read._nvprof import is_stats, read_gpu_trace
-from jostle.data.read._trace_readers import RecordedRun
+from jostle.data.read._nvprof import read_gpu_trace
+from jostle.data.read._trace_readers import RecordedRun, looks_like, text_of
 from jostle.data.traces._gpus import Gpu, register_rules, reported_gpu
 from jostle.data.traces._profile_tasks import Profile, TaskBuilder, volume
 from jostle.errors import BadData, UnreadableFile
@@ -34,17 +34,13 @@ _KERNEL, _COPY, _SET, _GRAPH = (
 _KNOWN = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_GPU")
 
 
-def sniff(head: bytes, path: Path) -> bool:
-    """Return whether it is a SQLite database, or what nsys stats prints."""
-    return head.startswith(_MAGIC) or is_stats(head)
-
-
 def read(path: Path, recording: RecordedRun) -> Profile:
     """Raises UnreadableFile for a truncated or foreign database, BadData for one without GPU tasks."""
     where = str(path)
     with path.open("rb") as file:
-        if is_stats(file.read(65_536)):
-            return read_gpu_trace(path, recording, name)
+        head = text_of(file.read(65_536))
+    if looks_like(name, head) and not head.startswith(_MAGIC.decode()):
+        return read_gpu_trace(path, recording, name)
     _whole(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:

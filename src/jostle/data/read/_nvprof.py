@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jostle.data.read._trace_readers import RecordedRun, text_of
+from jostle.data.read._trace_readers import RecordedRun
 from jostle.data.tables.lines import Line, csv_lines, plain, table_lines
 from jostle.data.tables.quantities import SECONDS
 from jostle.data.traces._gpus import Gpu, known_gpu
@@ -31,20 +31,6 @@ _AGAIN = {
 }
 _HEADED = re.compile(r"(.*?)\s*\((.*)\)")
 _PINNED = {"Pinned": True, "Pageable": False}
-
-
-def sniff(head: bytes, path: Path) -> bool:
-    """Return whether it begins with nvprof's own lines, or has its columns."""
-    text = text_of(head)
-    return text.startswith("==") or ('"Start"' in text and "Duration" in text)
-
-
-def is_stats(head: bytes) -> bool:
-    """Return whether there is a line with columns that only nsys stats writes."""
-    return any(
-        ("CorrId" in line and "Duration (" in line) or "Total Time (ns)" in line
-        for line in text_of(head).splitlines()
-    )
 
 
 def read(path: Path, recording: RecordedRun) -> Profile:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.data.read._trace_readers import RecordedRun, text_of
+from jostle.data.read._trace_readers import RecordedRun
 from jostle.data.tables._read_table import read_text
 from jostle.data.tables.cells import float_of
 from jostle.data.traces._traces import Trace, Traces
@@ -47,16 +47,6 @@ class PerfLine:
     running_ratio: float
     modifier: str = ""
     of_thread: bool = False
-
-
-def sniff(head: bytes, path: Path) -> bool:
-    """Return whether its first line is one of `perf stat -I`, with commas or JSON."""
-    first = next((s for s in map(str.strip, text_of(head).splitlines()) if s and s[0] != "#"), "")
-    try:
-        _line(first, ",")
-    except (ValueError, RecursionError, OverflowError):
-        return False
-    return True
 
 
 def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:

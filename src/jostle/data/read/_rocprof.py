@@ -11,7 +11,7 @@ import csv
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from jostle.data.read._trace_readers import RecordedRun, text_of
+from jostle.data.read._trace_readers import RecordedRun
 from jostle.data.tables.lines import MOST_DIGITS, Line, csv_table, plain
 from jostle.data.traces._gpus import Gpu, amd_gpu, known_gpu
 from jostle.data.traces._profile_tasks import COPIES, Profile, TaskBuilder, volume
@@ -21,12 +21,6 @@ name = "rocprof"
 _LATEST_NANOSECONDS = 10**20
 _START, _END = ("starttimestamp", "beginns"), ("endtimestamp", "endns")
 _VECTOR_REGISTERS = (("archvgpr", "vgprcount"), ("accumvgpr", "accumvgprcount"))
-
-
-def sniff(head: bytes, path: Path) -> bool:
-    """Return whether the first line has a column that only rocprof writes."""
-    first = text_of(head).split("\n", 1)[0].lower().replace("-", "_")
-    return any(column in first for column in ("kernel_name", "kernelname", "start_timestamp"))
 
 
 def read(path: Path, recording: RecordedRun) -> Profile:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from jostle._base.untrusted import printable
+from jostle.data.read._foreign_table import plain_text, read_table
 from jostle.data.read._series import Kind, Series, usual_kind
 from jostle.data.read._series_times import Piece, in_line_order, pieces_of
-from jostle.data.tables._read_table import RAGGED, csv_rows, json_or_lines, read_text
+from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.moments import DAY_DIGITS, FINER, seconds_of
 from jostle.data.tables.quantities import (
     SECONDS,
@@ -68,52 +67,28 @@ def unit_of(column: str) -> tuple[str, float]:
     return column, 1.0
 
 
-def plain_csv(text: str) -> str:
-    """Return what psrecord, pidstat and dstat write, and lines of JSON, as lines with commas below names;
-    others as they are. Raises UnreadableFile, BadData."""
-    text = re.sub(r"\Asep=.\s*\n", "", text.lstrip("\ufeff \r\n"))
+def _as_csv(text: str) -> str:
+    """Return what psrecord, pidstat and dstat write as lines with commas below names; others as they are.
+    Raises BadData."""
     lines = [line for line in text.splitlines() if line.strip()]
-    if lines.count(first := lines[0] if lines else "") > 1:  # names again
-        text = first + text.removeprefix(first).replace(f"\n{first}", "\n")
-    head = next(
-        (n for n, line in enumerate(lines[:8]) if re.match(r"#\s+(Elapsed )?time\s", line, re.I)),
-        None,
-    )
-    if head is not None:
-        gap = r"\s{2,}" if "Elapsed" in lines[head] else r"\s+"
-        names = [_PIDSTAT.get(n, n) for n in re.split(gap, lines[head].lstrip("# ").strip())]
-        below = (re.sub(r"^(\S+) ([AP]M)\b", r"\1\2", line) for line in lines[head + 1 :])
-        rows = [
-            line.split(None, len(names) - 1) for line in below if not line.startswith(("#", "Av"))
-        ]
-        return (
-            "\n".join(
-                [",".join(names), *(",".join(c.replace(",", " ") for c in row) for row in rows)]
-            )
-            + "\n"
-        )
+    names = (n for n, one in enumerate(lines[:8]) if re.match(r"#\s+(Elapsed )?time\s", one, re.I))
+    if (at := next(names, None)) is not None:
+        gap = r"\s{2,}" if "Elapsed" in lines[at] else r"\s+"
+        head = [_PIDSTAT.get(n, n) for n in re.split(gap, lines[at].lstrip("# ").strip())]
+        below = (re.sub(r"^(\S+) ([AP]M)\b", r"\1\2", line) for line in lines[at + 1 :])
+        wanted = (line.replace(",", " ") for line in below if not line.startswith(("#", "Av")))
+        rows = [head, *(line.split(None, len(head) - 1) for line in wanted)]
+        return "\n".join(map(",".join, rows)) + "\n"
     if lines and lines[0].startswith("Linux "):
         raise BadData("it has no lines that begin with # and Time", fix="Print it so: pidstat -hH.")
-    if lines and lines[0][0] in "{[":
-        every = json_or_lines(text, "")
-        rows = every if isinstance(every, list) else [every]
-        if not all(isinstance(row, dict) for row in rows):
-            raise BadData(
-                "JSON, but not an object for each moment", fix="Give lines of JSON, or CSV."
-            )
-        out = io.StringIO()
-        writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)))
-        writer.writeheader()
-        writer.writerows(rows)
-        return out.getvalue()
-    if lines and "Dstat" in lines[0]:
-        epoch = next(
-            (n for n, line in enumerate(lines) if re.match(r'"?(epoch|time)"?,"?[a-z]{2,}', line)),
-            0,
+    if lines and "Dstat" in lines[0]:  # its first line of names has groups of columns
+        names = (
+            n for n, line in enumerate(lines) if re.match(r'"?(epoch|time)"?,"?[a-z]{2,}', line)
         )
-        while epoch + 1 < len(lines) and re.match(r'"?(epoch|time)"?,', lines[epoch + 1]):
-            epoch += 1  # the first line has groups of columns
-        return "\n".join(lines[epoch:]) + "\n"
+        at = next(names, 0)
+        while at + 1 < len(lines) and re.match(r'"?(epoch|time)"?,', lines[at + 1]):
+            at += 1
+        return "\n".join(lines[at:]) + "\n"
     return text
 
 
@@ -211,40 +186,39 @@ def read_requests(path: Path, columns: TableColumns) -> list[Piece]:
 
 @dataclass(frozen=True)
 class _Table:
-    """rows: cells by column, as text. lines: their numbers. zone: of times that name none."""
+    """columns: cells by name, as text. lines: their numbers. zone: of times that name none."""
 
-    names: tuple[str, ...]
-    rows: Sequence[Mapping[str, str]]
+    columns: Mapping[str, list[str]]
     lines: Sequence[int]
     where: str
     zone: tzinfo
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.columns)
+
     @classmethod
     def read(cls, path: Path, columns: TableColumns) -> _Table:
-        where = str(path)
+        content, where = file_bytes(path)
         if len(columns.separator) != 1:
             raise BadData(f"the separator {columns.separator!r} is not one character", where=where)
         try:
-            text = plain_csv(read_text(path))
+            content = _as_csv(plain_text(content, where)).encode()
         except JostleError as error:
             error.where = error.where or where
             raise
-        first = text.split("\n", 1)[0]
-        is_comma = columns.separator == "," and "," not in first
-        separator = next((one for one in ";\t" if is_comma and one in first), columns.separator)
-        table = csv_rows(text, where, separator)
-        if not table.rows:
+        separator = None if columns.separator == "," else columns.separator
+        found = read_table(content, where, None, separator)
+        for number, reason in found.ragged:
+            raise BadData(
+                f"line {number} has {reason}", where=where,
+                fix="Remove a line that was cut off; give the `separator` where it is not a comma.",
+            )  # fmt: skip
+        if not found.table.num_rows:
             text = "it has no lines below its names of columns"
             raise BadData(text, where=where, fix="Its first line names columns.")
-        for number, row in zip(table.numbers, table.rows, strict=True):
-            if RAGGED in row:
-                raise BadData(
-                    f"line {number} has {row[RAGGED]}",
-                    where=where,
-                    fix="Remove a line that was cut off; give the `separator` where it is not a comma.",
-                )
-        rows = [{printable(name): cell for name, cell in row.items()} for row in table.rows]
-        return cls(tuple(rows[0]), rows, table.numbers, where, columns.zone)
+        texts = {printable(n): found.table.column(n).to_pylist() for n in found.table.column_names}
+        return cls(texts, found.numbers.tolist(), where, columns.zone)
 
     def column(self, name: str | None, usual: Sequence[str] = (), what: str = "") -> str:
         """This one, or the first that is called as usual. Raises UnknownName, BadData."""
@@ -273,19 +247,18 @@ class _Table:
         return next(iter(usual), None)
 
     def cells(self, column: str) -> list[str]:
-        return [printable(row[column]).strip() for row in self.rows]
+        return [printable(cell).strip() for cell in self.columns[column]]
 
     def moments(self, column: str) -> tuple[np.ndarray, np.ndarray]:
         """Return (n,) seconds since 1970, or since the first line of a clock of its own, twice: in either
         pass of an hour that the zone has twice. Raises BadData."""
-        cells = [row[column].strip() for row in self.rows]
+        cells = [cell.strip() for cell in self.columns[column]]
         if all(map(_CLOCK.fullmatch, cells)):
             day = next((name for name in self.names if name.lower() in _DAYS), None)
             if day is None or day == column:
                 return (seconds := _of_a_clock(cells)), seconds
-            cells = [
-                f"{row[day].strip()} {cell}" for row, cell in zip(self.rows, cells, strict=True)
-            ]
+            days = self.columns[day]
+            cells = [f"{one.strip()} {cell}" for one, cell in zip(days, cells, strict=True)]
         read = numbers_in(cells, only=("numbers",))
         is_spelled = all(re.match(DAY_DIGITS, cell) for cell in cells)
         if not is_spelled and isinstance(read, ColumnOfNumbers) and np.isfinite(read.values).all():
@@ -305,14 +278,14 @@ class _Table:
     def numbers(self, column: str, is_named: bool) -> np.ndarray:
         """Return (n,) NaN where there is none; all NaN for a column of text that nobody named. Raises
         BadData."""
-        cells = [row[column].strip() for row in self.rows]
+        cells = [cell.strip() for cell in self.columns[column]]
         is_endless = [cell.lower().lstrip("+-") in ("inf", "infinity") for cell in cells]
         told = ["" if one else cell for cell, one in zip(cells, is_endless, strict=True)]
         read = numbers_in([re.sub(r" (W|MHz|RPM|C)$", "", cell) for cell in told])
         if isinstance(read, ColumnOfNumbers):
             return read.values * (1.0 if read.unit else unit_of(column)[1])
         if not is_named and read[2] < _MOSTLY:
-            return np.full(len(self.rows), np.nan)
+            return np.full(len(cells), np.nan)
         raise BadData(
             f"{column}: {cells[read[0]][:40]!r} in line {self.lines[read[0]]} is not a number: {read[1]}",
             where=self.where,

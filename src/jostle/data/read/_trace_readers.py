@@ -1,15 +1,17 @@
 """Files of profilers and counter tools: which reader a file needs.
 
-A reader is a module beside this one with `name`, `sniff` and `read`.
+A reader is a module beside this one with `name` and `read(path, recording)`, which gives a Profile or Traces,
+and raises UnreadableFile for a foreign or truncated file, BadData for one that holds nothing to keep.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from jostle._base.untrusted import Unpacked, understood
 from jostle.data.traces._gpus import Gpu, gpu_named
@@ -45,34 +47,19 @@ def text_of(head: bytes) -> str:
     return head.decode("utf-16" if marked else "utf-8", "replace").lstrip("\ufeff \t\r\n")
 
 
-# By the name of its format, the module that reads it, in the order in which files are shown to them.
+# By the name of its format the module that reads it and how its text begins, in the order of looking.
 _READERS = {
-    "kineto": "_kineto",
-    "nsys": "_nsys",
-    "nvprof": "_nvprof",
-    "perf": "_perf_stat",
-    "rocprof": "_rocprof",
+    "kineto": ("_kineto", r'\A[{\[](?![\s\S]*"counter-value")'),
+    "nsys": ("_nsys", r"(?m)\ASQLite format 3\0|^(?=.*CorrId).*Duration \(|Total Time \(ns\)"),
+    "nvprof": ("_nvprof", r'\A==|"Start"[\s\S]*Duration|Duration[\s\S]*"Start"'),
+    "perf": (
+        "_perf_stat",
+        r'\A((#[^\n]*|[ \t\r]*)\n)*[ \t]*([\d.]+,([^,\n]*,){2,}|\{(?=[^\n]*"interval")[^\n]*"counter-value")',
+    ),
+    "rocprof": ("_rocprof", r"(?i)\A.*(kernel[-_]?name|start[-_]timestamp)"),
 }
 _HEAD = 65536  # bytes that a reader is shown to tell whether a file is its own
 _GZIP = b"\x1f\x8b"
-
-
-class TraceReader(Protocol):
-    """Reads one format."""
-
-    name: str
-
-    def sniff(self, head: bytes, path: Path) -> bool:
-        """Return whether a file that begins like this is in the format. head: its first 64 KiB, unpacked
-        where the file is packed by gzip."""
-        ...
-
-    def read(self, path: Path, recording: RecordedRun) -> Profile | Traces:
-        """Read tasks of an accelerator, or counter samples. recording: with a workload and a run_id.
-
-        Raises UnreadableFile for a foreign or truncated file, BadData for one without anything to keep.
-        """
-        ...
 
 
 def reader_names() -> tuple[str, ...]:
@@ -81,7 +68,12 @@ def reader_names() -> tuple[str, ...]:
 
 
 def _loaded(format: str) -> Any:
-    return import_module(f"jostle.data.read.{_READERS[format]}")
+    return import_module(f"jostle.data.read.{_READERS[format][0]}")
+
+
+def looks_like(format: str, text: str) -> bool:
+    """Return whether the first 64 KiB of a file, as text, are in a format."""
+    return re.search(_READERS[format][1], text) is not None
 
 
 def read_any(
@@ -130,12 +122,11 @@ def read_profile(
     return one_query(profile, queries)
 
 
-def _sniffed(path: Path) -> TraceReader:
-    head = _head(path)
-    for reader in map(_loaded, _READERS):
-        with understood(path):
-            if reader.sniff(head, path):
-                return reader
+def _sniffed(path: Path) -> Any:
+    text = text_of(_head(path))
+    for format in _READERS:
+        if looks_like(format, text):
+            return _loaded(format)
     fix = f"Known formats: {', '.join(reader_names())}."
     if path.suffix in (".nsys-rep", ".qdrep"):
         fix = "Export it first: nsys export --type sqlite REPORT.nsys-rep"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import random
@@ -21,7 +20,6 @@ from jostle.data import JobsImport, Runs, SacctImport
 from jostle.data.read import _job_log as _log
 from jostle.data.read import _log_sweep as _sweep
 from jostle.data.read._log_cells import nodes_of
-from jostle.data.tables.moments import times_of
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from tests.command_line import assert_fails
 from tests.command_line import jostle as run
@@ -381,34 +379,6 @@ def test_cells() -> None:
     for bad in ("n[1", "n[a-b]", "n[1-999999]", "n]1"):
         with pytest.raises(ValueError, match=r"."):
             nodes_of(bad)
-    cells = pa.array(
-        [
-            "1767225600",
-            "2026-01-01T01:00:00+01:00",
-            "2026-01-01 00:00:00.5",
-            "2026-13-01T00:00:00",
-            "",
-        ]
-    )
-    times, second, bad = times_of(cells, "UTC")
-    np.testing.assert_array_equal(times, second)
-    assert times[:3].tolist() == [1767225600_000000, 1767225600_000000, 1767225600_500000]
-    assert bad.tolist() == [False, False, False, True, False]
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_a_log_is_read_whatever_parts_its_cells_and_packed_too(
-    tmp_path: Path, delimiter: str
-) -> None:
-    plain = written(tmp_path / "log.csv", made_log(3))
-    edges: dict[str, Any] = {"since": "2025-12-31T00:00:00", "until": "2026-02-01T00:00:00"}
-    with plain.open() as stream:
-        lines = list(csv.reader(stream))
-    other = tmp_path / "other.csv.gz"
-    with gzip.open(other, "wt", newline="") as stream:
-        csv.writer(stream, delimiter=delimiter).writerows(lines)
-    one, two = (JobsImport(path, **edges).read().runs() for path in (plain, other))
-    assert two.table.equals(one.table)
 
 
 def test_a_log_of_one_cell_a_line_is_told(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_odd_answers_are_named(tmp_path: Path, document: object, told: str) -> N
         ("time,x\n1,2\n1,3\n", "stands twice"),
         ("time,x\n1,2\nsoon,3\n", "is not a valid time"),
         ("time,x\n1,2\n2,3,4\n", "line 3 has 3 cells"),
-        ("time,x,x\n1,2,2\n", "same name"),
+        ("time,x,x\n1,2,2\n", "more than once"),
         ("time,x\n1,b\n2,c\n", "no column of numbers"),
     ],
 )
