@@ -20,7 +20,8 @@ from jostle.server._serve_settings import ServeSettings
 from jostle.server.http._protocol import HEADER_SECONDS, PatientProtocol, Turns
 
 _MOST = 1000  # of all clients
-_PARTS = 8  # of a client's connections, that are taken at once
+_PARTS = 4  # of a client's connections, that are taken at once
+_TURNS = 2  # of the loop between two parts
 _HEARD_SECONDS = 0.05  # that a connection has to ask before others of its client take its place
 
 
@@ -117,8 +118,8 @@ class PatientServer(Server):
                 while len(came) < self._each // _PARTS:
                     came.append(self._listening.accept())
             # Those taken before are heard first, however many wait: for so long, and so many turns.
-            for _ in range(_PARTS if self._is_full else 1):
-                await asyncio.sleep(_HEARD_SECONDS / _PARTS**2 if self._is_full else 0)
+            for _ in range(_TURNS if self._is_full else 1):
+                await asyncio.sleep(_HEARD_SECONDS / _PARTS / _TURNS if self._is_full else 0)
             self._is_full = False
             for taken, peer in came:
                 taken.setblocking(False)
