@@ -84,8 +84,11 @@ class _LearnerExpert(Restores, ABC):
 
     def trace_seconds(self, shared: dict[Any, Any]) -> Mapping[str, float]:
         """{workload: s} of runs traced alone, where all of these are of one platform."""
-        traces = shared["data"].traces
-        alone = [one for one in traces or () if one.solo and np.isfinite(one.runtime_seconds)]
+        try:
+            traces = shared["data"].traces
+        except JostleError:
+            return {}
+        alone = [one for one in traces if one.solo and np.isfinite(one.runtime_seconds)]
         if len({one.platform for one in alone}) != 1:
             return {}
         seconds: dict[str, list[float]] = {}
