@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -100,10 +99,6 @@ def _mechanisms() -> dict[str, Mechanism]:
             ("rules/_interference_tests.py",),
             _in("ensemble._fit_ensemble", interference_of=lambda *_: (0.0, False)),
         ),
-        "turns of pairs": Mechanism(
-            (),
-            _in("rules._degree_extrapolation", _gain=lambda _, on: np.ones(on.platforms)),
-        ),
     }
 
 
@@ -158,11 +153,9 @@ class MechanismsStudy:
                     continue
                 for number, name in enumerate(names):
                     progress(at * len(names) + number, len(cells) * len(names), float("nan"))
-                    began = time.process_time()
                     with known[name].without():
                         measured = examined.measure(DEFAULT)
-                    cpu = time.process_time() - began
-                    yield {"cell": f"{cell}:{seed}", "without": name, **measured, "cpu": cpu}
+                    yield {"cell": f"{cell}:{seed}", "without": name, **measured}
 
 
 def _row(name: str, found: list[dict[str, Any]]) -> list[str]:
@@ -171,7 +164,7 @@ def _row(name: str, found: list[dict[str, Any]]) -> list[str]:
     cells = [cell for cell, without in of if without == FULL]
     ratios = {
         key: np.array([of[c, name][key] / max(of[c, FULL][key], 1e-9) for c in cells])
-        for key in ("error", "margin", "cpu")
+        for key in ("error", "margin")
     }
     mean = {key: float(np.exp(np.nanmean(np.log(r)))) for key, r in ratios.items()}
     worst = int(np.argmax(ratios["error"]))
@@ -180,5 +173,4 @@ def _row(name: str, found: list[dict[str, Any]]) -> list[str]:
     return [
         *(name, str(lines or ""), f"{mean['error']:.3f}", cells[worst]),
         *(f"{ratios['error'][worst]:.3f}", f"{mean['margin']:.3f}", f"{covered:.3f}"),
-        f"{mean['cpu']:.2f}",
     ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
+from jostle.learn.rules._additive_effects import RandomEffects
 from jostle.learn.rules._bilinear_form import Strength
 from jostle.learn.rules._cpu_sharing import turns_on_cores
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN, SimpleRule, fit_simple_rules, value_of
@@ -100,13 +101,22 @@ class SimpleRules(Restores):
         limits = np.array(
             [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
         )
-        return fit_rules(rows, campaign.ground, wanted, limits, seed)
+        # How effects grow with the number of co-runners is found once for all folds.
+        powers = {} if best else campaign.shared.setdefault("powers", {})
+        return fit_rules(rows, campaign.ground, wanted, limits, seed, powers)
 
 
 def fit_rules(
-    rows: SlowdownRows, ground: Ground, wanted: Collection[str], limits: np.ndarray, seed: int
+    rows: SlowdownRows,
+    ground: Ground,
+    wanted: Collection[str],
+    limits: np.ndarray,
+    seed: int,
+    powers: dict[str, float] | None = None,
 ) -> FittedRules:
-    """Those called so, learned from at least one row where any is. limits: as FittedRules has them."""
+    """Those called so, learned from at least one row where any is. limits: as FittedRules has them. powers:
+    of effects, by way, so far as they were found; others are added."""
+    powers = {} if powers is None else powers
     plain = ((NO_SLOWDOWN, FACTORS), (TURNS_ALONE, TURNS))
     members = [RuleMember(label, way, ()) for label, way in plain if label in wanted]
     for way, names in WAYS.items():
@@ -116,7 +126,11 @@ def fit_rules(
             if way == TURNS:
                 left = rows.log_slowdown - turns_on_cores(rows, ground)
                 part = replace(part, log_slowdown=left)
-            learned = fit_simple_rules(mine, part, ground, seed, RESTS)
+            learned = fit_simple_rules(mine, part, ground, seed, RESTS, powers.get(way))
+            effects = [rule for rules in learned.values() for rule in rules]
+            found = [float(one.power) for one in effects if isinstance(one, RandomEffects)]
+            if found:
+                powers[way] = found[0]
             members += [RuleMember(label_of(way, name), way, learned[name]) for name in mine]
     return FittedRules(tuple(members), limits)
 

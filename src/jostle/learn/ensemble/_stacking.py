@@ -18,7 +18,6 @@ from jostle.learn.rules._interference_tests import (
 )
 from jostle.learn.rules._shrunk_weights import (
     FEWEST_TO_WEIGH,
-    LEAST_WEIGHT,
     greedy_weights,
     relative_error,
     trust_in_units,
@@ -38,7 +37,8 @@ USUAL = (
     ("level of turns", "effects of turns"),
     ("level", "effects"),
 )
-CLOSE = 1.03  # times the least error, up to which an answer goes on
+# Times the least error, up to which an answer goes on, and the weight from which it does.
+CLOSE, WORTH_TRYING = 1.03, 0.05
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def promising(
             continue
         error = left * relative_error(mine.answer - mine.log_slowdown).mean(1)
         weight, _ = greedy_weights(mine.answer, mine.log_slowdown, mine.unit, seed)
-        kept |= (weight > LEAST_WEIGHT) | (error <= CLOSE * error.min())
+        kept |= (weight > WORTH_TRYING) | (error <= CLOSE * error.min())
     if not kept.any():
         return set(labels)
     return {label for label, one in zip(labels, kept, strict=True) if one or label in plain}

@@ -56,23 +56,30 @@ def grown(degree: np.ndarray, power: np.ndarray | float) -> np.ndarray:
     return degree**power if 0 < power < STRONGEST else np.log(degree)
 
 
-def fit_effects(rows: SlowdownRows, ground: Ground) -> tuple[RandomEffects, np.ndarray]:
-    """(effects, (n,) Huber's weights of the rows)."""
+def fit_effects(
+    rows: SlowdownRows, ground: Ground, power: float | None = None
+) -> tuple[RandomEffects, np.ndarray]:
+    """(effects, (n,) Huber's weights of the rows). power: by which co-runners' effects grow; by default that
+    of the least noise."""
     degree = rows.degree
+    several = len(np.unique(degree)) > 1
     # Where one number of co-runners is known, times are taken to add up, factors are not.
-    powers = POWERS if len(np.unique(degree)) > 1 else POWERS[-1:] if rows.timed else POWERS[:1]
-    fits = [(power, *_fitted(rows, ground, degree[rows.row] ** (power - 1.0))) for power in powers]
-    if len(fits) > 1:
+    powers = POWERS if several else POWERS[-1:] if rows.timed else POWERS[:1]
+    tries_strongest = several and power in (None, STRONGEST)
+    if several and power is not None:
+        powers = powers[:1] if power == STRONGEST else (power,)
+    fits = [(one, *_fitted(rows, ground, degree[rows.row] ** (one - 1.0))) for one in powers]
+    if tries_strongest:
         _, strongest, design = fits[0]
         for _ in range(ROUNDS_TO_ORDER):
             each = _of_corunners(strongest, ground)[rows.corunner]
             strongest, design = _fitted(rows, ground, rows.share_of_largest(each))
-        fits.append((STRONGEST, strongest, design))
-    power, best, design = min(fits, key=lambda fit: fit[1].noise_variance[0])
+        fits = [*(fits if power is None else ()), (STRONGEST, strongest, design)]
+    chosen, best, design = min(fits, key=lambda fit: fit[1].noise_variance[0])
     left = np.abs(rows.value - best.predict(design, len(rows)))
     edge = HUBER * np.sqrt(best.noise_variance[0] / np.maximum(rows.weight, 1e-12))
     robust = np.minimum(1.0, edge / np.maximum(left, 1e-300))
-    return _effects(best, rows, ground, power), robust
+    return _effects(best, rows, ground, chosen), robust
 
 
 def _of_corunners(fit: MixedEffects, ground: Ground) -> np.ndarray:

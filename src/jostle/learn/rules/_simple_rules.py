@@ -56,10 +56,11 @@ def fit_simple_rules(
     ground: Ground,
     seed: int,
     rests: Mapping[str, Strength],
+    power: float | None = None,
 ) -> dict[str, Rules]:
     """{name: its rules} of those names that are simple rules, learned from at least one row. rests: strengths
-    of low-rank rests beside the effects, by name."""
-    effects, _ = fit_effects(rows, ground)
+    of low-rank rests beside the effects, by name. power: of fit_effects."""
+    effects, _ = fit_effects(rows, ground, power)
     rest = rows.value - effects.value(rows, ground)
 
     def boosted(y: np.ndarray) -> Encoded:
