@@ -202,11 +202,12 @@ def decision_rows(found: Answered) -> Iterator[list[str]]:
         yield [who, *cells]
 
 
-def evaluate_recorded(seed: int, progress: Progress) -> list[Table]:
-    """Make the tables of errors, of bounds and of decisions."""
+def evaluate_recorded(on: str, seed: int, progress: Progress) -> list[Table]:
+    """Make the tables of errors, of bounds and of decisions, of one campaign or of all (`recorded`)."""
     errors, bounds, decisions = [], [], []
-    total = sum(len(gpu.ways) for gpu in RECORDED)
-    for gpu in RECORDED:
+    asked = [gpu for gpu in RECORDED if on in ("recorded", gpu.campaign)]
+    total = sum(len(gpu.ways) for gpu in asked)
+    for gpu in asked:
         data = read_campaign(gpu.campaign, seed)
         simulated = simulated_slowdowns(gpu, data)
         for way in gpu.ways:

@@ -17,19 +17,22 @@ class AcceleratorStudy:
 
     name: ClassVar[str] = "accelerator"
 
-    on: Annotated[Literal["recorded", "v100"], "What is evaluated."] = "recorded"
+    on: Annotated[
+        Literal["recorded", "jobs", "kernels", "magus13", "v100"],
+        "What is evaluated: all that was recorded, or one campaign of that; or single kernels.",
+    ] = "recorded"
     seed: Annotated[int, "Of what is left out."] = 0
 
     def run(self, *, progress: Progress) -> Report:
         """Ends the program with a sentence where published measurements are absent."""
-        if self.on == "recorded":
-            from studies.accelerator.recorded_gpus import evaluate_recorded
-
-            tables = evaluate_recorded(self.seed, progress)
-        else:
+        if self.on == "v100":
             from studies.accelerator.v100 import evaluate_accelerator_v100
 
             tables = [evaluate_accelerator_v100(data_folder("v100_interference/parsed.csv").parent)]
+        else:
+            from studies.accelerator.recorded_gpus import evaluate_recorded
+
+            tables = evaluate_recorded(self.on, self.seed, progress)
         results = [[dict(zip(t.columns, row, strict=True)) for row in t.rows] for t in tables]
         parts = [part for table in tables for part in (table, "")]
         return Report(document(self, self.on, self.seed, results=results), parts)
