@@ -28,16 +28,8 @@ from jostle.errors import BadData, JostleError, require_known
 _TIMES = ("time", "timestamp", "datetime", "date", "ts", "epoch", "time_seconds", "_time")
 _BEGINS, _ENDS = ("begin", "start", *_TIMES), ("end", "stop", "finish")
 _INSTANCES = (
-    "index",
-    "uuid",
-    "gpu_uuid",
-    "name",
-    "container",
-    "pid",
-    "id",
-    "instance",
-    "pod",
-    "series",
+    *("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name", "container", "pid", "id"),
+    *("instance", "pod", "series"),
 )
 _TIMES = (*_TIMES, "elapsed time")
 _MOSTLY = (
