@@ -40,7 +40,7 @@ def observed_split(runs: Runs, observed: float, seed: int, by: str = "window") -
     if not 0 < observed < 1:
         raise UsageError(f"observed {observed} is not between 0 and 1")
     shares = (0.8 * observed, 0.12 * observed, 0.08 * observed, 1 - observed)
-    parts = split_rows(runs, shares, seed, by=by)
+    parts = split_rows(runs, shares, seed, unit=by)
     return checked_split(Split(*parts, by=by), runs)
 
 

@@ -100,7 +100,7 @@ def head_rules(runs: Runs, split: Split, seed: int, method: Any = None) -> Table
     none, bounds = validation.take([]), dict[str, list[np.ndarray]]()
     for rule, of_each in chosen.items():
         for c, q in zip(CONFIDENCES, of_each, strict=True):
-            calibrated = Calibration.fit(heads[q], none, calibration, by=split.by)
+            calibrated = Calibration.fit(heads[q], none, calibration, unit=split.by)
             answer = calibrated.bound(heads[q], test.colocations, c)
             bounds.setdefault(rule, []).append(answer.seconds)
     bounds["Jostle"] = [model.bound(test.colocations, c).seconds for c in CONFIDENCES]

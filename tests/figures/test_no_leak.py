@@ -26,7 +26,7 @@ def some_runs() -> Runs:
     """Of the shipped sample, two platforms and so many windows that a fit takes a moment."""
     every = sample().ok()
     every = every.take(every.colocations.platform < 2)
-    return every.take(split_rows(every, [0.4, 0.6], 0, by="window")[0])
+    return every.take(split_rows(every, [0.4, 0.6], 0, unit="window")[0])
 
 
 def corrupted(runs: Runs, rows: np.ndarray) -> Runs:

@@ -142,7 +142,7 @@ class Calibration(Serializable):
         selection: Any,
         calibration: Any,
         *,
-        by: str = "window",
+        unit: str = "window",
         groups: Groups | None = None,
         is_reckoned: bool = False,
     ) -> Calibration:
@@ -152,7 +152,7 @@ class Calibration(Serializable):
         ----------
         selection, calibration : Runs
             Disjoint runs that the predictor was not fitted on; the scale is learned from the first.
-        by : {'window', 'row', 'together'}
+        unit : {'window', 'row', 'together'}
             What was drawn as one: rows measured together, rows, or all runs of the same workloads on the same
             platform.
         groups : Groups, optional
@@ -165,7 +165,7 @@ class Calibration(Serializable):
         told = LeftOutRuns.of(predictor, selection, np.arange(len(selection)), names)
         about = told.residuals.rows, told.residuals.residual, names
         scale, _ = ResidualScale.fit(*about, told.runs.group)
-        group = calibration.units(by)
+        group = calibration.units(unit)
         own = LeftOutRuns.of(predictor, calibration, group, names, name_groups=groups)
         return cls(scale, own.scored(scale), most, groups, is_reckoned=is_reckoned)
 

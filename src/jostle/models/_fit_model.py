@@ -143,7 +143,7 @@ def fit(
     held = replace(held, calibration=held.calibration.take(np.flatnonzero(known)))
     calibrated = Calibration.fit(
         *(fitted, selection, held.calibration),
-        by=drawn,
+        unit=drawn,
         groups=groups,
         is_reckoned=over_time is not None,
     )

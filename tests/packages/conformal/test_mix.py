@@ -48,7 +48,7 @@ def drawn(
 
 
 def calibration_of(runs: Runs, by: str = "window") -> Calibration:
-    return Calibration.fit(OneSecond(), runs.take([]), runs, by=by)
+    return Calibration.fit(OneSecond(), runs.take([]), runs, unit=by)
 
 
 def bound_on(found: Calibration, platform: str, confidence: float) -> float:

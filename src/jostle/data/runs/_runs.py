@@ -307,19 +307,19 @@ class Runs(Tabular, Glance):
         """(n,) int64 codes, equal where window_id is; numbered by first appearance; read-only."""
         return _frozen(number_text(self.table.column("window_id")))
 
-    def units(self, by: str) -> np.ndarray:
+    def units(self, unit: str) -> np.ndarray:
         """Return (n,) int64 codes of what is drawn as one in a split or a calibration.
 
-        by: `window` (rows measured together), `row` (each alone), or `together` (all rows of the same
+        unit: `window` (rows measured together), `row` (each alone), or `together` (all rows of the same
         workloads on the same platform: both sides of a pair and all its repeats). Raises UsageError.
         """
-        if by == "row":
+        if unit == "row":
             return np.arange(len(self))
-        if by == "window":
+        if unit == "window":
             return self.window
-        if by == "together":
+        if unit == "together":
             return self.colocations.together
-        raise UsageError(f"runs drawn by {by!r}", fix="Known: window, row, together.")
+        raise UsageError(f"runs drawn by {unit!r}", fix="Known: window, row, together.")
 
     def features_of(self, key: str) -> tuple[tuple[str, ...], pa.Table | None]:
         """Return (names, table without its key column) of the `workload` or `platform` features.

@@ -68,19 +68,19 @@ class KeptRuns(Serializable):
         return len(self.runtime_seconds)
 
     @classmethod
-    def of(cls, runs: Runs, by: str) -> KeptRuns:
+    def of(cls, runs: Runs, unit: str) -> KeptRuns:
         """Those with status ok, and whose co-runners are known."""
         runs = runs.ok()
         runs = runs.take(~runs.unknown_corunners) if runs.unknown_corunners.any() else runs
         seconds = np.asarray(runs.runtime_seconds, np.float64)
         tables = runs.workload_features, runs.platform_features
-        window = None if by == "window" else runs.window
+        window = None if unit == "window" else runs.window
         labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
         names = tuple(sorted({*labels})) or ("",)
         place = {name: code for code, name in enumerate(names)}
         campaign = None if names == ("",) else np.array([place[one] for one in labels], np.int64)
         error = runs.runtime_error_ratio if runs.runtime_error_ratio.any() else None
-        units = runs.units(by)
+        units = runs.units(unit)
         return cls(runs.colocations, seconds, units, *tables, window, campaign, names, error)
 
     def as_runs(self) -> Runs:
@@ -103,8 +103,8 @@ class KeptRuns(Serializable):
             platform_features=self.platform_features,
         )
 
-    def units(self, by: str) -> np.ndarray:
-        """(n,) as they were drawn."""
+    def units(self, unit: str) -> np.ndarray:
+        """Return (n,) as they were drawn."""
         return self.unit
 
     def ok(self) -> KeptRuns:

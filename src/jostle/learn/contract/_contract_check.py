@@ -220,7 +220,7 @@ def _uncertainty_is_of_the_prediction(trial: _Trial) -> None:
 
 def _bounds_grow_with_confidence(trial: _Trial) -> None:
     parts, prepared = (trial.held.validation, trial.held.calibration), trial.prepared
-    calibration = Calibration.fit(trial.fitted, *parts, by=prepared.calibrate_by)
+    calibration = Calibration.fit(trial.fitted, *parts, unit=prepared.calibrate_by)
     before = np.zeros(len(trial.asked))
     for confidence in CONFIDENCES:
         seconds = calibration.bound(trial.fitted, trial.asked, confidence).seconds

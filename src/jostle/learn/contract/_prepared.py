@@ -132,7 +132,7 @@ def first_runs_of_names(runs: Runs, few: int) -> np.ndarray:
     return marked
 
 
-def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
+def hold_out(prepared: Prepared, seed: int, unit: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
     """Split runs to fit, to validate and to calibrate, by window or another unit, drawn with the seed.
 
     Inputs are never held out, nor is what is required, nor runs that were chosen, as by Model.suggest: those
@@ -147,14 +147,14 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
             f"{len(runs)} runs are too few to fit and hold some out",
             fix="Measure or import more; a few dozen give first predictions.",
         )
-    unit = runs.units(by)
+    codes = runs.units(unit)
     kept_back = prepared.inputs | prepared.required | runs.is_chosen
-    needed = np.isin(unit, _only_units(runs, by)) | np.isin(unit, unit[kept_back])
+    needed = np.isin(codes, _only_units(runs, unit)) | np.isin(codes, codes[kept_back])
     free = runs.take(~needed)
     if len(free) == 0:
         return HeldOut(prepared, free, free)
-    learned, validation, calibration = _split(free, seed, by)
-    surplus = _surplus(free, calibration, seed, by, most)
+    learned, validation, calibration = _split(free, seed, unit)
+    surplus = _surplus(free, calibration, seed, unit, most)
     back = np.union1d(learned, surplus)
     fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
     return HeldOut(
@@ -164,33 +164,33 @@ def hold_out(prepared: Prepared, seed: int, by: str, *, most: int = MOST_CALIBRA
     )
 
 
-def held_out_again(prepared: Prepared, seed: int, by: str, *, grouped: bool = False) -> HeldOut:
+def held_out_again(prepared: Prepared, seed: int, unit: str, *, grouped: bool = False) -> HeldOut:
     """What a fit with these settings holds out, unless its caller brings that.
 
-    by: `row` for calibration runs that were drawn row by row; then windows are. grouped: for a guarantee
+    unit: `row` for calibration runs that were drawn row by row; then windows are. grouped: for a guarantee
     within groups, each of which is calibrated by its own runs alone, so of many none are too many. Raises
     NotEnoughRuns.
     """
     most = len(prepared.runs) if grouped else MOST_CALIBRATION
-    return hold_out(prepared, seed, "window" if by == "row" else by, most=most)
+    return hold_out(prepared, seed, "window" if unit == "row" else unit, most=most)
 
 
-def _surplus(runs: Runs, calibration: np.ndarray, seed: int, by: str, most: int) -> np.ndarray:
+def _surplus(runs: Runs, calibration: np.ndarray, seed: int, unit: str, most: int) -> np.ndarray:
     """Those of the calibration runs that are past `most` for their number of co-runners, whole
     units drawn at random: the first ones in the order of the table would be the oldest."""
     degree = runs.colocations.number_of_corunners[calibration]
-    unit = runs.units(by)[calibration]
+    codes = runs.units(unit)[calibration]
     random = np.random.default_rng([seed, 4])
     surplus = np.zeros(len(calibration), bool)
     for d in np.unique(degree):
         at = np.flatnonzero(degree == d)
         if len(at) > most:
-            _, inverse = np.unique(unit[at], return_inverse=True)
+            _, inverse = np.unique(codes[at], return_inverse=True)
             place = random.permutation(inverse.max() + 1)[inverse.reshape(-1)]
             at = at[np.argsort(place, kind="stable")[:most]]
         surplus[at] = True
     # Whole units only: one cut by the cap stays.
-    return calibration[~np.isin(unit, unit[surplus])]
+    return calibration[~np.isin(codes, codes[surplus])]
 
 
 def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
@@ -207,35 +207,35 @@ def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
     return runs.take(np.array([run_id not in inputs for run_id in every]))
 
 
-def halves(runs: Runs, seed: int, by: str) -> tuple[Runs, Runs]:
+def halves(runs: Runs, seed: int, unit: str) -> tuple[Runs, Runs]:
     """Two parts, no unit in both."""
     from jostle.data import split_rows
 
-    first, second = split_rows(runs, (0.5, 0.5), seed, "window" if by == "row" else by)
+    first, second = split_rows(runs, (0.5, 0.5), seed, "window" if unit == "row" else unit)
     return runs.take(first), runs.take(second)
 
 
-def _split(runs: Runs, seed: int, by: str) -> list[np.ndarray]:
-    """(to fit, to validate, to calibrate), indices, apart for every number of co-runners."""
+def _split(runs: Runs, seed: int, unit: str) -> list[np.ndarray]:
+    """Return (to fit, to validate, to calibrate), indices, apart for every number of co-runners."""
     from jostle.data import split_rows
 
-    unit, validated = runs.units(by), SHARES[1]
-    degree = _degree_of_units(runs, unit)
-    shares = _calibration_shares(unit, degree)
+    codes, validated = runs.units(unit), SHARES[1]
+    degree = _degree_of_units(runs, codes)
+    shares = _calibration_shares(codes, degree)
     if len(set(shares.values())) == 1:
         share = next(iter(shares.values()))
-        return split_rows(runs, (1 - validated - share, validated, share), seed, by)
+        return split_rows(runs, (1 - validated - share, validated, share), seed, unit)
     parts: list[list[np.ndarray]] = [[], [], []]
     for d, share in shares.items():
         at = np.flatnonzero(degree == d)
         fractions = (1 - validated - share, validated, share)
-        for part, rows in zip(parts, split_rows(runs.take(at), fractions, seed, by), strict=True):
+        for part, rows in zip(parts, split_rows(runs.take(at), fractions, seed, unit), strict=True):
             part.append(at[rows])
     return [np.sort(np.concatenate(part)) for part in parts]
 
 
 def _degree_of_units(runs: Runs, unit: np.ndarray) -> np.ndarray:
-    """(n,) the number of co-runners in the first row of each row's unit, by which units are drawn."""
+    """Return (n,) the number of co-runners in the first row of each row's unit, by which units are drawn."""
     _, first, inverse = np.unique(unit, return_index=True, return_inverse=True)
     return runs.colocations.number_of_corunners[first][inverse.reshape(-1)]
 
@@ -254,16 +254,16 @@ def _calibration_shares(unit: np.ndarray, degree: np.ndarray) -> dict[int, float
     return shares
 
 
-def _only_units(runs: Runs, by: str) -> np.ndarray:
+def _only_units(runs: Runs, unit: str) -> np.ndarray:
     """Units that hold the only appearance of some workload, co-runner or platform."""
     c = runs.colocations
-    unit = runs.units(by)
+    drawn = runs.units(unit)
     row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
     units_of_names = []
     for codes, units in (
-        (np.concatenate([c.workload, c.corunner]), np.concatenate([unit, unit[row]])),
-        (c.workload, unit),
-        (c.platform, unit),
+        (np.concatenate([c.workload, c.corunner]), np.concatenate([drawn, drawn[row]])),
+        (c.workload, drawn),
+        (c.platform, drawn),
     ):
         pairs = np.unique(np.stack([codes, units]), axis=1)
         names, counts = np.unique(pairs[0], return_counts=True)

@@ -63,14 +63,14 @@ def test_fractions_must_sum_to_one(wrong):
 
 def test_only_by_window_or_row():
     with pytest.raises(UsageError, match="platform"):
-        split_rows(10, [1.0], 0, by="platform")
+        split_rows(10, [1.0], 0, unit="platform")
     with pytest.raises(UsageError, match="together"):
-        split_rows(10, [1.0], 0, by="together")
+        split_rows(10, [1.0], 0, unit="together")
 
 
 @given(some_runs(min_size=1), st.integers(0, 3))
 def test_the_same_workloads_together_stay_on_one_side(runs, seed):
-    first, second = split_rows(runs, [0.5, 0.5], seed, by="together")
+    first, second = split_rows(runs, [0.5, 0.5], seed, unit="together")
     c = runs.colocations
 
     def sets(part):

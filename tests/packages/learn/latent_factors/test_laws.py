@@ -25,7 +25,7 @@ def campaign(law: str) -> tuple[Runs, Runs]:
     runs = MadeCampaign(law, workloads=10, platforms=2, noise=0.01).runs(seed=0)
     alone = np.flatnonzero(runs.colocations.number_of_corunners == 0)
     beside = np.flatnonzero(runs.colocations.number_of_corunners > 0)
-    first, second = split_rows(runs.take(beside), [0.5, 0.5], 0, by="together")
+    first, second = split_rows(runs.take(beside), [0.5, 0.5], 0, unit="together")
     return runs.take(np.concatenate([alone, beside[first]])), runs.take(beside[second])
 
 

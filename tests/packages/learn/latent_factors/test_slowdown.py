@@ -167,7 +167,7 @@ def test_the_loss_of_numbers_far_off_is_finite(step: float) -> None:
 @pytest.mark.parametrize("extra", [False, True])
 def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
     runs = world(extra=extra)
-    train, test = (runs.take(part) for part in split_rows(runs, (0.7, 0.3), 0, by="together"))
+    train, test = (runs.take(part) for part in split_rows(runs, (0.7, 0.3), 0, unit="together"))
     alone = runs.take(runs.colocations.number_of_corunners == 0)
     train = Runs.concatenate([train.take(train.colocations.number_of_corunners > 0), alone])
     test = test.take(test.colocations.number_of_corunners > 0)
