@@ -45,7 +45,9 @@ from .model.predict import PredictQuestion as PredictQuestion
 from .model.predict import predictions as predictions
 from .model.predict import with_bounds as with_bounds
 from .model.predict import with_timelines as with_timelines
+from .placement.assign import Goal as Goal
 from .placement.at import Ends as Ends
+from .placement.rank import Least as Least
 from .placement.rank import Rankings as Rankings
 from .placement.safe import SafeAnswers as SafeAnswers
 from .placement.score import BulkScore as BulkScore

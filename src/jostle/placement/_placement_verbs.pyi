@@ -1,30 +1,28 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jostle._base.progress import Progress
-from jostle.operations import BulkScore, Ends, Rankings, SafeAnswers, Walltimes
+from jostle.operations import BulkScore, Ends, Goal, Least, Rankings, SafeAnswers, Walltimes
 from jostle.placement import Assignment
-
-_Nodes = Sequence[str] | str | None
-_Least = Literal["bound", "cost", "neighbours"]
-_Goal = Literal["most_accepted", "fewest_nodes", "least_cost"]
 
 class PlacementVerbs:
     def assign(
         self,
         requests: Any,
-        goal: _Goal = "most_accepted",
+        goal: Goal = "most_accepted",
         limit_seconds: float = 2.0,
         seed: int = 0,
         *,
         progress: Progress = ...,
     ) -> Assignment: ...
-    def at(self, requests: Any = (), on: _Nodes = None, *, progress: Progress = ...) -> Ends: ...
+    def at(
+        self, requests: Any = (), on: Sequence[str] | str | None = None, *, progress: Progress = ...
+    ) -> Ends: ...
     def rank(
         self,
         requests: Any,
-        least: _Least = "bound",
+        least: Least = "bound",
         top: int | None = None,
         *,
         progress: Progress = ...,
@@ -32,7 +30,7 @@ class PlacementVerbs:
     def safe(
         self,
         requests: Any,
-        on: _Nodes = None,
+        on: Sequence[str] | str | None = None,
         together: bool = False,
         explain: bool | None = None,
         *,
@@ -50,7 +48,7 @@ class PlacementVerbs:
     def walltime(
         self,
         requests: Any,
-        on: _Nodes = None,
+        on: Sequence[str] | str | None = None,
         step_seconds: float = 1.0,
         throughout: bool = False,
         *,

@@ -4,19 +4,16 @@ from typing import Any, Literal
 from jostle._base.progress import Progress
 from jostle.data import Colocations, Runs
 from jostle.models import Drift, Timelines
-from jostle.operations import Ends, Explanations, Rankings, SafeAnswers, Walltimes
+from jostle.operations import Ends, Explanations, Goal, Least, Rankings, SafeAnswers, Walltimes
 from jostle.placement import Assignment, Fleet, Request, Standard
 
-_Nodes = Sequence[str] | str | None
-_Least = Literal["bound", "cost", "neighbours"]
-_Goal = Literal["most_accepted", "fewest_nodes", "least_cost"]
 _Row = dict[str, Any]
 
 class ClientVerbs:
     def assign(
         self,
         requests: Any,
-        goal: _Goal = "most_accepted",
+        goal: Goal = "most_accepted",
         limit_seconds: float = 2.0,
         seed: int = 0,
         *,
@@ -27,7 +24,7 @@ class ClientVerbs:
     def at(
         self,
         requests: Any = (),
-        on: _Nodes = None,
+        on: Sequence[str] | str | None = None,
         *,
         progress: Progress = ...,
         fleet: Any = None,
@@ -36,7 +33,7 @@ class ClientVerbs:
     def rank(
         self,
         requests: Any,
-        least: _Least = "bound",
+        least: Least = "bound",
         top: int | None = None,
         *,
         progress: Progress = ...,
@@ -46,7 +43,7 @@ class ClientVerbs:
     def safe(
         self,
         requests: Any,
-        on: _Nodes = None,
+        on: Sequence[str] | str | None = None,
         together: bool = False,
         explain: bool | None = None,
         *,
@@ -57,7 +54,7 @@ class ClientVerbs:
     def walltime(
         self,
         requests: Any,
-        on: _Nodes = None,
+        on: Sequence[str] | str | None = None,
         step_seconds: float = 1.0,
         throughout: bool = False,
         *,

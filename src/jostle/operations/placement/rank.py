@@ -23,6 +23,8 @@ SECONDS_PER_HOUR = 3600.0
 MOST_SHOWN = 10
 _T = TypeVar("_T")
 
+Least = Literal["bound", "cost", "neighbours"]
+
 
 @dataclass(frozen=True)
 class RankQuestion:
@@ -32,7 +34,7 @@ class RankQuestion:
     """
 
     least: Annotated[
-        Literal["bound", "cost", "neighbours"],
+        Least,
         "What the best has least of: its bound, its price for as long as it stays (or else for its bound), "
         "or the growth of any tenant's bound.",
     ] = "bound"
