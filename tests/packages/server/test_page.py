@@ -176,7 +176,7 @@ def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:
     page.select_option("#verb", "rank")
     assert "Ends with" not in page.inner_text("#verb-help")
     page.fill("#requests", "w00@9x, w01@500s")
-    page.select_option("#verb-fields [name=by]", "cost")
+    page.select_option("#verb-fields [name=least]", "cost")
     page.fill("#verb-fields [name=top]", "1")
     page.click("#verb-form button")
     page.wait_for_selector("#verb-answer tbody tr")
@@ -220,6 +220,26 @@ def test_dark_mode_and_narrow_windows(browser: Any, address: str) -> None:
     assert max(int(part) for part in ground.removeprefix("rgb(").rstrip(")").split(",")) < 60
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
     _screenshot(opened, "page-dark.png")
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Any, address: str, width: int, scheme: str) -> None:
+    """Labels, contrast, landmarks and focus, by axe-core: JOSTLE_AXE is the path of its axe.min.js."""
+    if "JOSTLE_AXE" not in os.environ:
+        pytest.skip("JOSTLE_AXE names no axe.min.js")
+    size = {"width": width, "height": 900}
+    context = browser.new_context(color_scheme=scheme, viewport=size, bypass_csp=True)
+    opened = context.new_page()
+    opened.goto(address + "/")
+    opened.wait_for_selector("#fleet li")
+    opened.fill("#workload", "w00")
+    opened.click("#ask")
+    opened.wait_for_selector("#ranked tbody tr")
+    opened.evaluate(Path(os.environ["JOSTLE_AXE"]).read_text("utf-8"))
+    found = opened.evaluate("async () => (await axe.run()).violations.map(v => [v.id, v.help])")
+    assert found == []
     context.close()
 
 

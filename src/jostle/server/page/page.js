@@ -38,7 +38,7 @@ function options(select, names, first) {
 }
 
 function showChosen() {
-  fill($("chosen"), ...beside.map((name, at) => make("span", { class: "chip", role: "listitem" }, name,
+  fill($("chosen"), ...beside.map((name, at) => make("span", { class: "chip" }, name,
     make("button", { type: "button", "aria-label": `Remove ${name}`, onclick: () => {
       beside.splice(at, 1);
       showChosen();
