@@ -45,7 +45,7 @@ class ImportCommand:
         str | None, f"What the file is: {', '.join(importer_names())}.  [default: as it shows]"
     ] = None
     fix: Annotated[
-        tuple[Literal["all", "names", "units", "corunners", "none"], ...],
+        tuple[Literal["all", "names", "units", "separator", "corunners", "none"], ...],
         "What is mended without being asked: names that differ in case or blanks, units that are a "
         "thousand times off, runs beside co-runners that are never workloads; may be repeated.  "
         "[default: asks; where nobody can answer, names and units stop the import]",

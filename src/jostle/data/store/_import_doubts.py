@@ -41,7 +41,7 @@ def polished(row: np.ndarray, column: np.ndarray, values: np.ndarray) -> np.ndar
     return left
 
 
-_SEPARATORS = (";", ",", "|", "+", "&", "/", ":", " ")
+SEPARATORS = (";", ",", "|", "+", "&", "/", ":", " ")
 _FEWEST = 2  # names that a column must hold before it can look like one of co-runners
 _ALIKE = 0.8  # of its names that are workloads
 _NAMED_LIKE = re.compile(
@@ -97,7 +97,7 @@ def _best_split(values: list[str], workloads: set[str]) -> tuple[set[str], str]:
     """Return (the names in the cells, what parts them): as they are, or by what makes most of them
     workloads."""
     best: tuple[float, set[str], str] = (-1.0, set(), "")
-    for separator in ("", *_SEPARATORS):
+    for separator in ("", *SEPARATORS):
         names = _split(values, separator)
         share = len(names & workloads) / len(names) if names else 0.0
         if share > best[0] + 1e-9:
@@ -118,7 +118,7 @@ def _separators(runs: Runs) -> list[str]:
     counted: Counter[str] = Counter()
     example: dict[str, str] = {}
     for name in strange:
-        for separator in _SEPARATORS:
+        for separator in SEPARATORS:
             pieces = [piece.strip() for piece in name.split(separator)]
             if len(pieces) > 1 and all(piece in workloads for piece in pieces):
                 counted[separator] += 1

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from jostle.data.runs._runs import Runs
-from jostle.data.store._import_doubts import units_off
+from jostle.data.store._import_doubts import SEPARATORS, units_off
 from jostle.data.tables.arrow_compute import pc, with_column
 from jostle.errors import UnknownName, UsageError
 
-KINDS = ("names", "units", "corunners")
+KINDS = ("names", "units", "separator", "corunners")
 _SHOWN = 5
 
 
@@ -28,7 +28,7 @@ class TableQuestion:
     says which runs, by run_id, are to be set aside.
     """
 
-    kind: Literal["names", "units", "corunners"]
+    kind: Literal["names", "units", "separator", "corunners"]
     text: str
     remedy: str
     mend: Callable[[Runs], tuple[Runs, tuple[str, ...]]] = field(repr=False, compare=False)
@@ -41,7 +41,7 @@ def mended(
     about what earlier ones made. there: the runs of the dataset that they are to join, whose names are
     known."""
     aside: tuple[str, ...] = ()
-    for ask in (_workloads, _platforms, _unit, _corunners):
+    for ask in (_workloads, _platforms, _unit, _joined, _corunners):
         question = ask(runs, there)
         if question is not None and answer(question):
             runs, rows = question.mend(runs)
@@ -71,9 +71,10 @@ def _spellings(runs: Runs, there: Runs | None, key: str) -> TableQuestion | None
     if not old:
         return None
     changed = [f"{name!r} to {best!r}" for name, best in sorted(old.items())]
+    differ = "differs" if len(old) == 1 else "differ"
     return TableQuestion(
         "names",
-        f"{_count(len(old), f'{key} name')} that differ from another in case or blanks only",
+        f"{_count(len(old), f'{key} name')} that {differ} from another in case or blanks only",
         f"change {_some(changed)}",
         lambda runs: (_renamed(runs, key, old), ()),
     )
@@ -100,11 +101,46 @@ def _unit(runs: Runs, there: Runs | None) -> TableQuestion | None:
     )
 
 
+def _known(runs: Runs, there: Runs | None) -> set[str]:
+    """Return the workloads' names, folded."""
+    every = [runs] if there is None else [runs, there]
+    return {_folded(name) for one in every for name in one.table.column("workload").to_pylist()}
+
+
+def _joined(runs: Runs, there: Runs | None) -> TableQuestion | None:
+    """Names of co-runners that are several workloads in one cell, by another separator."""
+    known, parts = _known(runs, there), {}
+    for name in set(pc.list_flatten(runs.table.column("corunners")).to_pylist()):
+        for separator in SEPARATORS if _folded(name) not in known else ():
+            pieces = [piece.strip() for piece in name.split(separator)]
+            if len(pieces) > 1 and all(_folded(piece) in known for piece in pieces):
+                parts[name] = separator, pieces
+                break
+    if not parts:
+        return None
+
+    def split(runs: Runs) -> tuple[Runs, tuple[str, ...]]:
+        rows = runs.table.column("corunners").to_pylist()
+        beside = [
+            sorted(one for name in row for one in parts.get(name, ("", [name]))[1]) for row in rows
+        ]
+        column = pa.array(beside, pa.list_(pa.string()))
+        table = with_column(runs.table, "corunners", column)
+        return Runs(table, runs.workload_features, runs.platform_features), ()
+
+    ((common, _),) = Counter(separator for separator, _ in parts.values()).most_common(1)
+    shown = [repr(name) for name in sorted(parts)]
+    return TableQuestion(
+        "separator",
+        f"{_count(len(parts), 'co-runner')} called like several workloads in one: {_some(shown)}",
+        f"split them at {common!r}, as --separator {common!r} does",
+        split,
+    )
+
+
 def _corunners(runs: Runs, there: Runs | None) -> TableQuestion | None:
     """Names that stand only beside others."""
-    every = [runs] if there is None else [runs, there]
-    workloads = set().union(*(one.table.column("workload").to_pylist() for one in every))
-    folded = {_folded(name) for name in workloads}
+    folded = _known(runs, there)
     beside = runs.table.column("corunners").to_pylist()
     strange = Counter(
         name for names in beside for name in set(names) if _folded(name) not in folded

@@ -217,3 +217,20 @@ def test_a_log_names_its_import(tmp_path: Path) -> None:
     path = tmp_path / "sacct.txt"
     path.write_text("JobID|User|JobName|NodeList|Start|End|State\n")
     assert import_command(path) == f"jostle import {path} --kind sacct -o sacct"
+
+
+@pytest.mark.parametrize("separator", [", ", " + ", "/"])
+def test_co_runners_joined_by_another_separator_are_split_and_none_is_set_aside(
+    separator: str, tmp_path: Path
+) -> None:
+    table, names = tmp_path / "times.csv", list(TIMES)
+    rows = [f"{names[n % 3]};p;{separator.join(names[: n % 4])};{n + 1}" for n in range(40)]
+    table.write_text("job;host;beside;wall_ms\n" + "\n".join(rows) + "\n")
+    given = ["import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "data"]
+    asked = jostle(*given)
+    assert asked.exit_code == 4
+    assert f"--separator {separator.strip()!r}" in asked.stderr
+    assert jostle(*given, "--fix", "separator").exit_code == 0
+    runs = Dataset(tmp_path / "data").read()
+    beside = [sorted(row) for row in runs.colocations.to_columns()["corunners"]]
+    assert beside == [sorted(names[: n % 4]) for n in range(40)]
