@@ -67,6 +67,16 @@ def test_every_value_of_the_chart_is_used() -> None:
     assert used == known
 
 
+@pytest.mark.parametrize("version", [f"1.{minor}" for minor in range(29, 35)])
+def test_the_manifests_are_of_the_published_schemas(version: str) -> None:
+    """Of Kubernetes itself, strictly: no field that the version does not know."""
+    published = pytest.importorskip("kubernetes_validate")
+    for changed in CHANGES:
+        for (kind, _), document in chart(f"v{version}.0", **changed).items():
+            if kind != "ServiceMonitor":  # the Prometheus operator's
+                published.validate(document, version, strict=True)
+
+
 @pytest.mark.parametrize("changed", CHANGES)
 def test_the_manifests_fit_together(changed: dict[str, Any]) -> None:
     there = chart(**changed)
