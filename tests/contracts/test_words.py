@@ -68,7 +68,13 @@ NO_VERBS = {
     *("The", "A", "An", "All", "Each", "Every", "Those", "One", "Its", "Some"),
     *("What", "Whether", "How", "Which", "Where", "Who", "When", "Why"),
 }
-BEGIN_WITH_VERBS = ("data", "collect")  # packages whose functions have been gone through
+BEGIN_WITH_VERBS = (
+    "data",
+    "collect",
+    "gpu",
+    "usage",
+    "placement",
+)  # packages whose functions have been gone through
 NOT_FUNCTIONS = ("property", "cached_property", "contextmanager", "setter")
 
 

@@ -15,7 +15,7 @@ from jostle.errors import BadData, UnreadableFile, UsageError
 def poisson_arrivals(
     rate_per_second: float, queries: int, seed: int | tuple[int, ...]
 ) -> np.ndarray:
-    """(queries,) arrival times in seconds of a Poisson process. Raises UsageError."""
+    """Return (queries,) arrival times in seconds of a Poisson process. Raises UsageError."""
     if not (0 < rate_per_second < np.inf) or queries < 1:
         raise UsageError(f"{queries} queries at {rate_per_second} per second cannot arrive")
     gaps = np.random.default_rng(seed).exponential(1 / rate_per_second, queries)
@@ -23,8 +23,9 @@ def poisson_arrivals(
 
 
 def read_arrivals(path: str | os.PathLike[str]) -> np.ndarray:
-    """(queries,) arrival times in seconds, one on a line; empty lines and lines that begin with # are left
-    out. Raises UnreadableFile, and BadData with the line that is not a time or is before the one above."""
+    """Return (queries,) arrival times in seconds, one on a line; empty lines and lines that begin with #
+    are left out. Raises UnreadableFile, and BadData with the line that is not a time or is before the
+    one above."""
     try:
         require_regular(path)
         lines = Path(path).read_text("utf-8").splitlines()
@@ -86,18 +87,18 @@ class Latency:
         )
 
     def of_statistic(self, statistic: str) -> float:
-        """One of STATISTICS."""
+        """Return one of STATISTICS."""
         return float(getattr(self, f"{statistic}_seconds"))
 
 
 def queries_for(statistic: str) -> int:
-    """How many queries an interval of the statistic takes."""
+    """Return how many queries an interval of the statistic takes."""
     return BATCHES * FEWEST_FOR.get(statistic, 5)
 
 
 def interval_of(seconds: np.ndarray, statistic: str) -> tuple[float, float]:
-    """(low, high) between which the statistic lies with 95%, from queries in the order in which they came;
-    NaN for too few of them, and for their maximum, of which no number of them says anything.
+    """Return (low, high) between which the statistic lies with 95%, from queries in the order in which they
+    came; NaN for too few of them, and for their maximum, of which no number of them says anything.
 
     Sectioning (Asmussen and Glynn, Stochastic Simulation, 2007, Sec. III.5): BATCHES batches in a row, so
     that queries that wait for each other are mostly in the same; their spread about the statistic of all.

@@ -79,7 +79,8 @@ class Device:
 
     @classmethod
     def of(cls, gpu: Gpu, *, effective_ratio: float = EFFECTIVE_SHARE, **settings) -> Device:
-        """The device of a row of hardware. effective_ratio: of the peak memory bandwidth, reachable."""
+        """Return the device of a row of hardware. effective_ratio: of the peak memory bandwidth,
+        reachable."""
         peak = gpu.memory_bandwidth_bytes_per_second
         resources = {MEMORY: peak * effective_ratio} if peak else {}
         known = {"memory_bytes": gpu.memory_bytes, "slices": gpu.slices}
@@ -92,7 +93,7 @@ class Device:
 
 
 def split_device(device: Device, text: str) -> Device:
-    """The device in partitions, the first of them the service's.
+    """Return the device in partitions, the first of them the service's.
 
     text: slices with commas between them, each a MIG instance (`3g` or `3g.40gb`), a number of PEs, or a
     share of the PEs as a fraction or with a point (`3/7`, `0.5`); after a colon the share of every resource

@@ -136,8 +136,9 @@ class LearnedRest:
     def bounds(
         self, members: Sequence[tuple[str, Sequence[str], str]], *, is_like_runs: bool
     ) -> list[tuple[float, str]]:
-        """(s, outcome) of each (workload, co-runners, statistic); infinite and SIMULATED where no measured
-        run was like it: is_like_runs says whether the load, the device and the way to share were."""
+        """Return (s, outcome) of each (workload, co-runners, statistic); infinite and SIMULATED where no
+        measured run was like it: is_like_runs says whether the load, the device and the way to share
+        were."""
         sure, answers = exact_confidence(self.confidence), [(np.inf, SIMULATED)] * len(members)
         rows = [n for n, (*_, what) in enumerate(members) if is_like_runs and sure >= _LEAST[what]]
         if rows:

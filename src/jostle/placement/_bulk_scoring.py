@@ -97,7 +97,7 @@ def score_parquet(
 
 
 def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
-    """(rows, row groups) of the table, whose columns must be there."""
+    """Return (rows, row groups) of the table, whose columns must be there."""
     try:
         require_regular(path)
         file = parquet_file(path, path, path.stat().st_size)
@@ -117,7 +117,8 @@ def _looked_at(path: Path, names: Mapping[str, str]) -> tuple[int, int]:
 def _group(
     sets: SetBounds, path: Path, names: Mapping[str, str], group: int, rows: int
 ) -> Iterator[pa.Table]:
-    """The scored batches of one row group. Each has bounds of its own: nothing grows with the table."""
+    """Return the scored batches of one row group. Each has bounds of its own: nothing grows with the
+    table."""
     try:
         for batch in pq.ParquetFile(path).iter_batches(rows, row_groups=[group]):
             yield _scored(sets.fresh(), pa.Table.from_batches([batch]), names)
@@ -133,7 +134,7 @@ def _on_workers(
     groups: int,
     rows: int,
 ) -> Iterator[pa.Table]:
-    """The tables of all row groups in their order, a few for each worker under way at once."""
+    """Return the tables of all row groups in their order, a few for each worker under way at once."""
     with connected(scheduler) as client:
         sent = client.scatter(sets.fresh(), broadcast=True, hash=False)
         most = max(2, IN_FLIGHT * len(client.scheduler_info()["workers"]))
@@ -164,7 +165,7 @@ def _whole_group(
 
 
 def _scored(sets: SetBounds, table: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The table with what was added."""
+    """Return the table with what was added."""
     n = len(table)
     rows = _Rows(sets, table, names)
     reason, limit = rows.reason, rows.limit(sets)
@@ -226,7 +227,7 @@ class _Rows:
         self.reason[bad | odd | odd_too | bad_limits | empty] = CODES["bad_request"]
 
     def limit(self, sets: SetBounds) -> np.ndarray:
-        """(n,) seconds; infinite without an objective, NaN for what cannot be answered."""
+        """Return (n,) seconds; infinite without an objective, NaN for what cannot be answered."""
         is_known = self.reason == CODES["ok"]
         limit, has_slowdown = self.deadline.copy(), is_known & np.isfinite(self.slowdown)
         if has_slowdown.any():
@@ -246,7 +247,7 @@ class _Rows:
 
 
 def _codes(column: Any, known: Mapping[str, int]) -> np.ndarray:
-    """(n,) UNKNOWN for names that the model has not met."""
+    """Return (n,) UNKNOWN for names that the model has not met."""
     if not len(column):
         return np.zeros(0, int)
     if not pa.types.is_dictionary(column.type):
@@ -261,7 +262,7 @@ def _is_empty(column: Any) -> np.ndarray:
 
 
 def _lists(column: Any, n: int) -> tuple[np.ndarray, Any, np.ndarray]:
-    """(how many entries (n,), all of them in one, rows that are neither a list nor text)."""
+    """Return (how many entries (n,), all of them in one, rows that are neither a list nor text)."""
     if column is None or pa.types.is_null(column.type):
         return np.zeros(n, int), pa.array([], pa.string()), np.zeros(n, bool)
     if pa.types.is_dictionary(column.type):
@@ -279,7 +280,7 @@ def _lists(column: Any, n: int) -> tuple[np.ndarray, Any, np.ndarray]:
 
 
 def _numbers(column: Any, n: int, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """((n,) infinite where there is none, rows without a finite number above 0, at least `least`)."""
+    """Return ((n,) infinite where there is none, rows without a finite number above 0, at least `least`)."""
     if column is None or pa.types.is_null(column.type):
         return np.full(n, np.inf), np.zeros(n, bool)
     try:

@@ -83,9 +83,9 @@ class Placement(PlacementVerbs, Glance):
     def chosen(
         self, requests: Requests, which: str, otherwise: str, *, is_least: bool = False
     ) -> tuple[FleetBounds, str]:
-        """(the fleet by bounds as sure as it takes that the confidence holds of what is chosen, the promise
-        of `which` those are). otherwise: the promise where nothing is promised of them. is_least: see
-        level_of_chosen."""
+        """Return (the fleet by bounds as sure as it takes that the confidence holds of what is chosen, the
+        promise of `which` those are). otherwise: the promise where nothing is promised of them.
+        is_least: see level_of_chosen."""
         if self.standard.promise != CHOSEN:
             return self.bounds, otherwise.format(why="")
         level = level_of_chosen(self.sets, requests.good, self.fleet.nodes, is_least=is_least)
@@ -104,7 +104,7 @@ class Placement(PlacementVerbs, Glance):
         return [("nodes", f"{len(self.fleet)}"), *self.standard.facts]
 
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
-        """What a verb (see jostle.operations) says of these requests here."""
+        """Return what a verb (see jostle.operations) says of these requests here."""
         requests = Requests.of(requests)
         answer = verb(self, requests, question, progress)
         if not hasattr(answer, "unknown_names"):

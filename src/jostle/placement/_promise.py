@@ -84,7 +84,8 @@ class Standard(CampaignQuestion):
         return self.promise == PREDICTED
 
     def of_each(self, confidence: float | None, members: int) -> float:
-        """The confidence of each bound in a set of so many members. confidence: a member's own, if any."""
+        """Return the confidence of each bound in a set of so many members. confidence: a member's own, if
+        any."""
         return _of_each(confidence or self.confidence, members if self.promise == JOINT else 1)
 
     @property

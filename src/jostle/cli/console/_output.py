@@ -32,7 +32,7 @@ def as_typed(text: str) -> str:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One document on stdout, in which no number is NaN or infinite."""
+    """Print one JSON document on stdout; a number that is NaN or infinite becomes null."""
     document = finite(document)
     text = json.dumps(document, ensure_ascii=False)
     # What a terminal would obey, and halves of characters, which cannot be printed, are spelled out.

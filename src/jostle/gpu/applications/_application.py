@@ -42,7 +42,7 @@ class Application:
 
     @classmethod
     def of(cls, name: str, *tasks: Task, notes: tuple[str, ...] = ()) -> Application:
-        """An application written down task by task. Raises BadData."""
+        """Return an application written down task by task. Raises BadData."""
         try:
             return cls(name, TaskColumns.of(tasks), notes)
         except BadData as error:
@@ -58,7 +58,7 @@ class Application:
         memory_need: float | None = None,
         name: str | None = None,
     ) -> Application:
-        """The tasks of one device of a profile, by its number or the name of its hardware; the first
+        """Return the tasks of one device of a profile, by its number or the name of its hardware; the first
         with tasks by default.
 
         What overlaps on several streams stays in lanes that wait for each other as they did: copies in
@@ -73,7 +73,7 @@ class Application:
         return cls(name or profile.workload, columns, notes, first, taken)
 
     def __len__(self) -> int:
-        """How many tasks."""
+        """Return how many tasks."""
         return len(self.columns)
 
     @cached_property
@@ -98,7 +98,7 @@ class Application:
         return content.digest()
 
     def with_idle(self, seconds: float) -> Application:
-        """The same, leaving the device idle for so long before each run."""
+        """Return the same, leaving the device idle for so long before each run."""
         if not seconds > 0:
             return self
         first = np.array([rows[0] for rows in self.columns.rows_of_lanes()])
@@ -109,8 +109,8 @@ class Application:
     def on(
         self, device: Device, resources: Sequence[str], form: Callable[..., Any] | None = None
     ) -> Any:
-        """The tasks on a device as DeviceTasks, needs in the order of `resources`; or what `form` makes of
-        these and of the columns. Kept for the next call."""
+        """Return the tasks on a device as DeviceTasks, needs in the order of `resources`; or what `form`
+        makes of these and of the columns. Kept for the next call."""
         capacity = tuple(device.resources.get(r, np.inf) for r in resources)
         key = form, device.pes, device.warps_per_pe, device.placement, tuple(resources), capacity
         if key not in self._kept:

@@ -93,7 +93,7 @@ class TaskColumns:
         return len(self.kind)
 
     def task(self, row: int) -> Task:
-        """One row as an object."""
+        """Return one row as an object."""
         cells: dict[str, Any] = {name: column[row] for name, column in self.arrays().items()}
         needs = zip(self.resources, cells["needs"].tolist(), strict=True)
         cells = {name: cell.item() for name, cell in cells.items() if name != "needs"}
@@ -103,7 +103,7 @@ class TaskColumns:
         return Task(**cells, needs={name: need for name, need in needs if need})
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The columns by name, without the names of the resources."""
+        """Return the columns by name, without the names of the resources."""
         return {name: value for name, value in vars(self).items() if name != "resources"}
 
     @property
@@ -112,13 +112,13 @@ class TaskColumns:
         return bool(len(self) and (self.lane != self.lane[0]).any())
 
     def rows_of_lanes(self) -> list[np.ndarray]:
-        """The rows of each lane, in their order."""
+        """Return the rows of each lane, in their order."""
         if not self.is_parallel:
             return [np.arange(len(self))]
         return [np.flatnonzero(self.lane == lane) for lane in np.unique(self.lane)]
 
     def ends_alone(self) -> np.ndarray:
-        """(n,) s from the start to the end of each task, with nothing else on the device."""
+        """Return (n,) s from the start to the end of each task, with nothing else on the device."""
         if not self.is_parallel:
             return np.cumsum(self.gap_seconds + self.seconds)
         ends: list[float] = []
@@ -134,7 +134,7 @@ class TaskColumns:
         return np.array(ends)
 
     def only(self, kinds: Sequence[int]) -> TaskColumns:
-        """The tasks of some kinds, with the others as idle time."""
+        """Return the tasks of some kinds, with the others as idle time."""
         chosen = np.isin(self.kind, kinds)
         if self.is_parallel:  # others wait for them, so they stay, as transfers of nothing
             idle = np.where(chosen, 0.0, self.seconds)
@@ -155,7 +155,7 @@ class TaskColumns:
         return TaskColumns(**columns, resources=self.resources)
 
     def fault(self) -> str | None:
-        """What is wrong with the first task that cannot be; None where all can."""
+        """Return what is wrong with the first task that cannot be; None where all can."""
 
         def lasts(seconds: np.ndarray) -> np.ndarray:
             return (seconds >= 0) & (seconds < np.inf)

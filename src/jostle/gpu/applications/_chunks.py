@@ -37,7 +37,7 @@ class DeviceTasks(NamedTuple):
 
 
 def device_tasks(columns: TaskColumns, device: Device, resources: Sequence[str]) -> DeviceTasks:
-    """The tasks on a device, needs in the order of `resources`, which hold at least their own."""
+    """Return the tasks on a device, needs in the order of `resources`, which hold at least their own."""
     needs = np.zeros((len(columns), len(resources)))
     needs[:, [resources.index(name) for name in columns.resources]] = columns.needs
     capacity = np.array([device.resources.get(name, np.inf) for name in resources])
@@ -66,7 +66,7 @@ def device_tasks(columns: TaskColumns, device: Device, resources: Sequence[str])
 
 
 def _chunks(columns: TaskColumns, device: Device) -> tuple[np.ndarray, np.ndarray]:
-    """((n,) chunks, (n,) PEs that one takes)."""
+    """Return ((n,) chunks, (n,) PEs that one takes)."""
     warps = device.warps_per_pe * columns.occupancy_ratio
     per_pe = np.maximum(1, ((warps + 1e-9) // columns.warps_per_block).astype(np.int64))
     if device.placement == "spread":

@@ -35,7 +35,7 @@ _READ = (
 def flatten(
     profile: Profile, device: int | str | None, pinned: bool, memory_need: float | None
 ) -> tuple[TaskColumns, tuple[str, ...], float]:
-    """(the tasks, what was assumed where the profile could not say, s at which the first starts); see
+    """Return (the tasks, what was assumed where the profile could not say, s at which the first starts); see
     Application.from_profile."""
     others = profile.devices
     device = device_of(profile, device)
@@ -98,8 +98,8 @@ def flatten(
 
 
 def device_of(profile: Profile, device: int | str | None) -> int:
-    """The number of a device with tasks, by its number or the name of its hardware; None: the first. Raises
-    BadData for one that is not there, or a name that several have."""
+    """Return the number of a device with tasks, by its number or the name of its hardware; None: the
+    first. Raises BadData for one that is not there, or a name that several have."""
     if device is None:
         return profile.devices[0]
     if not isinstance(device, str):
@@ -119,7 +119,8 @@ def device_of(profile: Profile, device: int | str | None) -> int:
 
 
 def _shares(table: pa.Table, gpu: Gpu | None) -> np.ndarray:
-    """(n,) of the device that each kernel takes; all of it where the shape or the device is not known."""
+    """Return (n,) of the device that each kernel takes; all of it where the shape or the device is not
+    known."""
     blocks, no_blocks = _with_default(table, "blocks", 0)
     occupancy, no_occupancy = _with_default(table, "occupancy_ratio", 1.0)
     threads, _ = _with_default(table, "threads_per_block", 0)
@@ -132,7 +133,7 @@ def _shares(table: pa.Table, gpu: Gpu | None) -> np.ndarray:
 
 
 def _with_default(table: pa.Table, name: str, default: float) -> tuple[np.ndarray, np.ndarray]:
-    """((n,) a column, (n,) where it was null)."""
+    """Return ((n,) a column, (n,) where it was null)."""
     column = table[name]
     return column.fill_null(default).to_numpy(), column.is_null().to_numpy()
 

@@ -56,8 +56,8 @@ def in_lanes(
 def branches(
     start: np.ndarray, duration: np.ndarray, stream: np.ndarray, of_graph: np.ndarray
 ) -> np.ndarray:
-    """(n,) streams, where a graph's kernels that ran beside each other are in streams of their own: a graph
-    is launched into one stream, and its branches run side by side all the same."""
+    """Return (n,) streams, where a graph's kernels that ran beside each other are in streams of their own:
+    a graph is launched into one stream, and its branches run side by side all the same."""
     lanes = stream.astype(np.int64)
     free = int(lanes.max(initial=0)) + 1
     ends: dict[int, list[tuple[float, int]]] = {}  # of each stream: (when it is free, its number)
@@ -74,7 +74,7 @@ def branches(
 
 
 def _before(start: np.ndarray, stop: np.ndarray, lane: np.ndarray) -> np.ndarray:
-    """(n,) the end of what came before in the lane; the start of the first for the first."""
+    """Return (n,) the end of what came before in the lane; the start of the first for the first."""
     latest = np.empty(len(start))
     # A task so short that its end is its start leaves no mark on the clock.
     ends = np.where(stop > start, stop, np.where(stop == start, start, -np.inf))
@@ -87,8 +87,8 @@ def _before(start: np.ndarray, stop: np.ndarray, lane: np.ndarray) -> np.ndarray
 def _lanes(
     start: np.ndarray, stop: np.ndarray, kind: np.ndarray, stream: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
-    """(n,) a lane for kernels, or one for each stream with kernels, and one for copies in each direction;
-    a single one where nothing overlaps."""
+    """Return (n,) a lane for kernels, or one for each stream with kernels, and one for copies in each
+    direction; a single one where nothing overlaps."""
     if not (start[1:] < np.maximum.accumulate(stop)[:-1]).any():
         return np.zeros(len(start), np.int64)
     lane = kind.astype(np.int64)  # copies by direction, kernels 0
@@ -104,7 +104,7 @@ def _lanes(
 
 
 def _load(start: np.ndarray, stop: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(times, the sum of what is asked for from each of them on)."""
+    """Return (times, the sum of what is asked for from each of them on)."""
     at = np.concatenate([start, stop])
     change = np.concatenate([share, -share])
     order = np.argsort(at, kind="stable")
@@ -112,8 +112,8 @@ def _load(start: np.ndarray, stop: np.ndarray, share: np.ndarray) -> tuple[np.nd
 
 
 def _waits(begin: np.ndarray, stop: np.ndarray, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """((k,) s between the end of what a task waits for and its begin, (k,) the task of another lane that it
-    waits for)."""
+    """Return ((k,) s between the end of what a task waits for and its begin, (k,) the task of another lane
+    that it waits for)."""
     after = np.full(len(begin), NO_TASK)
     if (lane == lane[0]).all():
         before = np.concatenate([begin[:1], np.maximum.accumulate(stop)[:-1]])

@@ -24,9 +24,9 @@ def applications_of(
     memory_need: float | None = None,
     device: int | str | None = None,
 ) -> tuple[dict[str, Application], Device]:
-    """({workload: its application}, the device) of profiles; where a workload has several, the one of median
-    length, with a note on how far apart they are.
-    device: of each profile, its number or the name of its hardware; by default the first with tasks.
+    """Return ({workload: its application}, the device) of profiles; where a workload has several, the one of
+    median length, with a note on how far apart they are. device: of each profile, its number or the name
+    of its hardware; by default the first with tasks.
 
     Raises BadData where the profiles name different hardware or none and gpu does not say it.
     """
@@ -57,7 +57,7 @@ def applications_of(
 
 
 def _typical(runs: list[Application]) -> Application:
-    """The one of median length, of several the shorter in the middle."""
+    """Return the one of median length, of several the shorter in the middle."""
     if len(runs) == 1:
         return runs[0]
     ordered = sorted(runs, key=lambda run: run.solo_seconds)

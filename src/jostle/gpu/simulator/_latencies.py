@@ -62,7 +62,7 @@ def spread_out(number: int) -> float:
 
 
 def queries_beside(application: Application, batches: Sequence[Application]) -> int:
-    """How many queries, one after the other, to simulate beside batch applications that repeat."""
+    """Return how many queries, one after the other, to simulate beside batch applications that repeat."""
     solo = application.solo_seconds
     of_batches = sum(len(batch) * solo / batch.solo_seconds for batch in batches)
     return max(FEWEST_QUERIES, min(MOST_QUERIES, int(MOST_TASKS / (len(application) + of_batches))))

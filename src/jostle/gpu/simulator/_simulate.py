@@ -121,7 +121,7 @@ class _InLanes(NamedTuple):
 
 
 def _classes(tasks: np.ndarray, needs: np.ndarray) -> np.ndarray:
-    """(classes, R) bool: kernels that use the same resources, set as `klass` of the tasks."""
+    """Return (classes, R) bool: kernels that use the same resources, set as `klass` of the tasks."""
     bits = 1 << np.arange(needs.shape[1])
     uses = (needs > 0) @ bits
     alike = np.unique(uses[tasks["kind"] == KERNEL])

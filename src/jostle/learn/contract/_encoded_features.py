@@ -93,7 +93,7 @@ def encode_features(names: tuple[str, ...], key: str, table: Any, weight: float 
 
 
 def _narrow(numeric: np.ndarray) -> np.ndarray:
-    """(n, at most WIDEST): the table turned onto its principal components."""
+    """Return (n, at most WIDEST): the table turned onto its principal components."""
     if numeric.shape[1] <= WIDEST:
         return numeric
     centred = numeric - numeric.mean(0)

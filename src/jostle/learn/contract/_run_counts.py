@@ -153,7 +153,7 @@ class RunCounts(Serializable):
         )
 
     def runs_of_workloads(self, names: tuple[str, ...]) -> np.ndarray:
-        """(names,) runs of each as target, 0 for a name without a run."""
+        """Return (names,) runs of each as target, 0 for a name without a run."""
         return _at(self.workload_runs, _looked_up(self.workload_names, names))
 
 
@@ -183,7 +183,7 @@ def _summed(keys: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _found(keys: np.ndarray, runs: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """(n, ...) the runs of each key that is asked for, 0 for one without."""
+    """Return (n, ...) the runs of each key that is asked for, 0 for one without."""
     if not len(keys):
         return np.full((len(asked), *runs.shape[1:]), UNCOUNTED)
     place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
@@ -194,7 +194,7 @@ def _found(keys: np.ndarray, runs: np.ndarray, asked: np.ndarray) -> np.ndarray:
 def _counted(
     width: int, parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """((w,) as target, beside others, in any part beside others) of (targets, co-runners, has any)."""
+    """Return ((w,) as target, beside others, in any part beside others) of (targets, co-runners, has any)."""
     every, beside, together = (np.zeros(width, np.int64) for _ in range(3))
     for workload, corunner, accompanied in parts:
         every += np.bincount(workload, minlength=width)
@@ -217,19 +217,19 @@ def _at(counts: np.ndarray, code: np.ndarray) -> np.ndarray:
 
 
 def _set_keys(c: Colocations) -> np.ndarray:
-    """(n,) uint64, equal for the same workloads on the same platform, whichever is the target."""
+    """Return (n,) uint64, equal for the same workloads on the same platform, whichever is the target."""
     key, member = _pair_keys(c), _hashes(c.workload_names)
     np.add.at(key, np.repeat(np.arange(len(c)), np.diff(c.corunner_offsets)), member[c.corunner])
     return mixed_bits(key)
 
 
 def _pair_keys(c: Colocations) -> np.ndarray:
-    """(n,) uint64, equal for the same workload on the same platform."""
+    """Return (n,) uint64, equal for the same workload on the same platform."""
     return _hashes(c.workload_names)[c.workload] + mixed_bits(_hashes(c.platform_names))[c.platform]
 
 
 def _hashes(names: tuple[str, ...]) -> np.ndarray:
-    """(names,) uint64, the same in every process."""
+    """Return (names,) uint64, the same in every process."""
     return mixed_bits(name_codes(names).view(np.uint64))
 
 

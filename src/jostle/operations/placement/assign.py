@@ -69,7 +69,7 @@ def assign(
 def _everybody(
     placement: Placement, plan: Assignment, requests: Requests
 ) -> Iterator[tuple[Node, tuple[Request, ...]]]:
-    """(node, who is there after the plan) of each node that gains somebody."""
+    """Return (node, who is there after the plan) of each node that gains somebody."""
     by_name = {request.name: request for request in requests.good}
     nodes = {node.name: node for node in placement.fleet.nodes}
     for name, there in plan.by_node.items():

@@ -191,7 +191,8 @@ def _placed(problem: Problem, columns: Columns, x: np.ndarray) -> list[Placed]:
 def _unplaced(
     problem: Problem, columns: Columns, requests: Sequence[Request], fleet: FleetBounds
 ) -> tuple[Unplaced, ...]:
-    """Each with why: crowded out where a set with it is feasible, else what rules it out most often."""
+    """Return each with why: crowded out where a set with it is feasible, else what rules it out most
+    often."""
     kind_of = {name: kind for kind, names in enumerate(problem.names) for name in names}
     could = np.zeros(problem.size[0] + 1, bool)
     could[columns.items.reshape(-1)] = True

@@ -110,7 +110,7 @@ class Assignment(VerbAnswer):
         return nodes
 
     def applied_to(self, fleet: Fleet, requests: Any) -> Fleet:
-        """The fleet with those that were placed as its tenants. requests: those that were asked."""
+        """Return the fleet with those that were placed as its tenants. requests: those that were asked."""
         by_name: dict[str, Request] = {
             request.name: request for request in Requests.of(requests).good
         }
@@ -119,7 +119,7 @@ class Assignment(VerbAnswer):
         )
 
     def report(self) -> Report:
-        """Who goes where, who does not and why, and how far it is from the best."""
+        """Return who goes where, who does not and why, and how far it is from the best."""
         rows = [
             [node, there[0].platform, ", ".join(one.text for one in there)]
             for node, there in self.by_node.items()

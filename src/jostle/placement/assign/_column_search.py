@@ -91,7 +91,7 @@ class Filling:
         self.items[bad], self.size[bad] = -1, 0
 
     def chosen(self, columns: Columns) -> np.ndarray:
-        """(n,) how often each of the columns stands here; all sets here must be among them."""
+        """Return (n,) how often each of the columns stands here; all sets here must be among them."""
         at = {
             (int(place), *(int(i) for i in items if i >= 0)): number
             for number, (place, items) in enumerate(zip(columns.place, columns.items, strict=True))

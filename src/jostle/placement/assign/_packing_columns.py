@@ -72,7 +72,8 @@ class Columns:
 
 
 def list_columns(problem: Problem, most: int = MOST_COLUMNS) -> tuple[Columns, bool]:
-    """(all feasible columns, True), or some and False where there are more sets than `most` to look at.
+    """Return (all feasible columns, True), or some and False where there are more sets than `most` to look
+    at.
 
     Larger sets are made of smaller ones: one in which somebody is late stays so with any more (Agrawal and
     Srikant, Fast algorithms for mining association rules, VLDB 1994).
@@ -100,8 +101,8 @@ def list_columns(problem: Problem, most: int = MOST_COLUMNS) -> tuple[Columns, b
 def _wider(
     problem: Problem, place: np.ndarray, items: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The sets with one more kind of which all smaller ones are among these; None where there are more than
-    `most` to try."""
+    """Return the sets with one more kind of which all smaller ones are among these; None where there are
+    more than `most` to try."""
     kinds, k = problem.size[0], items.shape[1]
     order = np.lexsort((*items.T[::-1], place))
     place, items = place[order], items[order]

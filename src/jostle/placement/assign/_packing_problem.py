@@ -102,7 +102,7 @@ class Problem:
         return float(worths[:room].sum())
 
     def has_room(self, place: np.ndarray, items: np.ndarray) -> np.ndarray:
-        """(n,) whether sets of kinds, (n, k), fit the slots and memory of kinds of nodes, (n,)."""
+        """Return (n,) whether sets of kinds, (n, k), fit the slots and memory of kinds of nodes, (n,)."""
         k = items.shape[1]
         fits = (self.slots[place] >= k) & (self._memory[items].sum(axis=1) <= self._free[place])
         fits &= self.permitted[place[:, None], items].all(axis=1)
@@ -115,7 +115,11 @@ class Problem:
         return fits
 
     def check(self, place: np.ndarray, items: np.ndarray) -> Checked:
-        """Of n sets: place (n,) kinds of nodes, items (n, k) kinds of requests."""
+        """Check n sets of requests against the limits of everybody on the node.
+
+        place: (n,) kind of the node of each set.
+        items: (n, k) kinds of the requests in each set.
+        """
         feasible, late = self.has_room(place, items), np.zeros(len(items), bool)
         seconds = np.full(items.shape, np.inf)
         at = np.flatnonzero(feasible)
@@ -143,7 +147,7 @@ def _anonymous(node: Node, mentioned: set[str], avoided: set[str]) -> Node:
 
 
 def _grouped(things: Sequence[Any], kind_of: Any) -> tuple[list[Any], list[list[str]]]:
-    """(kinds in a fixed order, sorted names of each)."""
+    """Return (kinds in a fixed order, sorted names of each)."""
     names: dict[Any, list[str]] = defaultdict(list)
     for thing in things:
         names[kind_of(thing)].append(thing.name)

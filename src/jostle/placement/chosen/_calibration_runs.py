@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def calibration_runs(model: Model, data: Any) -> Runs:
-    """The runs that a model was calibrated on, drawn again from the data that it was fitted to.
+    """Return the runs that a model was calibrated on, drawn again from the data that it was fitted to.
 
     Raises UsageError where they are not there: other data, or runs that a caller had held out.
     """

@@ -72,7 +72,7 @@ class Replay:
         return len(self.workload)
 
     def _log_bound(self, confidence: float) -> np.ndarray:
-        """(n,) what bounds would have been; infinite where none is valid."""
+        """Return (n,) what bounds would have been; infinite where none is valid."""
         model = self._model
         bounds = model.calibration.bound(model.predictor, self._asked, confidence, told=self._told)
         with np.errstate(invalid="ignore"):
@@ -80,8 +80,9 @@ class Replay:
         return np.where(bounds.is_calibrated, self.log_predicted + width, np.inf)
 
     def level(self, confidence: float, options: int, log_limit: np.ndarray) -> float | None:
-        """The confidence of bounds of which the least among so many options holds with `confidence`; None
-        where calibration runs are too few to tell. log_limit: (draws, n) of each run, infinite for none."""
+        """Return the confidence of bounds of which the least among so many options holds with
+        `confidence`; None where calibration runs are too few to tell. log_limit: (draws, n) of each
+        run, infinite for none."""
         n = len(self)
         width = min(max(options, 1), n)
         fleets, miss, random = self._fleets(width), 1 - confidence, np.random.default_rng(1)
@@ -101,8 +102,8 @@ class Replay:
         return None
 
     def _fleets(self, width: int) -> np.ndarray:
-        """(fleets, width) runs: of the workload of a run that is drawn, as far as there are, then others.
-        They are remembered: it takes longer than all the rest."""
+        """Return (fleets, width) runs: of the workload of a run that is drawn, as far as there are, then
+        others. They are remembered: it takes longer than all the rest."""
         known = vars(self).setdefault("known_fleets", {})
         if width not in known:
             n, random = len(self), np.random.default_rng(0)
@@ -118,9 +119,9 @@ class Replay:
 def level_of_chosen(
     sets: SetBounds, requests: Sequence[Request], nodes: Sequence[Node], *, is_least: bool
 ) -> float | None:
-    """The confidence at which bounds of these requests on these nodes are to be, so that what is chosen holds
-    with the confidence asked for; None where that cannot be told. is_least: the one with the least bound is
-    chosen, not any that keeps its limit."""
+    """Return the confidence at which bounds of these requests on these nodes are to be, so that what is
+    chosen holds with the confidence asked for; None where that cannot be told. is_least: the one with
+    the least bound is chosen, not any that keeps its limit."""
     replay = Replay.of(sets.model)
     if replay is None or not len(replay):
         return None

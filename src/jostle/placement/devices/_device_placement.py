@@ -101,7 +101,7 @@ class DevicePlacement(PlacementVerbs, Glance):
         return [("nodes", f"{len(self.fleet)}"), *self.standard.facts]
 
     def ask(self, verb: Any, requests: Any, question: Any, progress: Progress = no_progress) -> Any:
-        """What a verb says, with names spelled out. Nodes that a question brings are spelled, too."""
+        """Return what a verb says, with names spelled out. Nodes that a question brings are spelled, too."""
         added = getattr(question, "nodes", ())
         placement, query = self._spelled(requests, added)
         if added:

@@ -63,12 +63,12 @@ class Hardware:
     known: dict[Any, TenantSet] = field(default_factory=dict, compare=False)
 
     def with_memory(self, node: Node) -> Node:
-        """The node with the memory of its device, where it does not say."""
+        """Return the node with the memory of its device, where it does not say."""
         device = None if node.memory_bytes is not None else self.device_of(node)
         return node if device is None else replace(node, memory_bytes=device.memory_bytes)
 
     def sized(self, one: Request) -> Request:
-        """The request with the memory of its profile, where it does not say."""
+        """Return the request with the memory of its profile, where it does not say."""
         known = None if one.memory_bytes else self.applications.get(one.workload)
         return one if known is None else replace(one, memory_bytes=known.memory_bytes)
 
@@ -213,7 +213,7 @@ class SimulatedSets(SetBounds):
     def _bounds(
         self, platform: int, codes: tuple[int, ...], level: float
     ) -> tuple[np.ndarray, list[str]]:
-        """(k,) bounds from measured co-runs, infinite where none was like this, and their outcomes."""
+        """Return (k,) bounds from measured co-runs, infinite where none was like this, and their outcomes."""
         rest, way = self.hardware.rest, self._best(platform, codes).arrangement
         configs = [self.configs[code] for code in codes]
         if rest is None or way is None or not way.beside:
@@ -266,6 +266,6 @@ class SimulatedSets(SetBounds):
 
 
 def _each(platform: np.ndarray, members: np.ndarray) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """(row, platform, codes of its members) of every set."""
+    """Return (row, platform, codes of its members) of every set."""
     for row, (p, codes) in enumerate(zip(platform.tolist(), members.tolist(), strict=True)):
         yield row, p, tuple(code for code in codes if code >= 0)

@@ -231,6 +231,6 @@ def _tenants(cell: Any) -> tuple[Request, ...]:
 
 
 def _differ(tenants: list[Request]) -> bool:
-    """Whether every tenant that has a name has one of its own."""
+    """Return whether every tenant that has a name has one of its own."""
     names = [tenant.name for tenant in tenants if tenant.name]
     return len(set(names)) == len(names)

@@ -122,7 +122,7 @@ class Request:
         return self.deadline_seconds is not None or self.slowdown is not None
 
     def is_apart_from(self, other: Request) -> bool:
-        """Whether one of the two must not be beside the other."""
+        """Return whether one of the two must not be beside the other."""
         mine, theirs = {self.name, self.workload}, {other.name, other.workload}
         return bool(mine & set(other.apart)) or bool(theirs & set(self.apart))
 
@@ -161,7 +161,7 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def memory_of(row: Mapping[str, Any]) -> Any:
-    """The cell that says it. Raises ValueError where two do."""
+    """Return the cell that says it. Raises ValueError where two do."""
     columns = [name for name in ("memory", "memory_bytes") if not cells.is_empty(row.get(name))]
     if len(columns) > 1:
         raise ValueError("both memory and memory_bytes are given")
@@ -169,7 +169,7 @@ def memory_of(row: Mapping[str, Any]) -> Any:
 
 
 def another_name(name: str, taken: Collection[str]) -> str:
-    """The name, with a number after it where it is taken."""
+    """Return the name, with a number after it where it is taken."""
     again, free = 1, name
     while free in taken:
         again += 1

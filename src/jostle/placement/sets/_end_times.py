@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def newcomer_bounds(
     sets: SetBounds, nodes: Sequence[Node], request: Request
 ) -> tuple[np.ndarray, np.ndarray]:
-    """((n,) seconds at most of a request that begins now on each of these nodes, infinite where nothing
-    tells, (n,) whether a prediction stands in), over what ends_at says."""
+    """Return ((n,) seconds at most of a request that begins now on each of these nodes, infinite where
+    nothing tells, (n,) whether a prediction stands in), over what ends_at says."""
     kinds = [
         (one.platform, *((t.workload, t.elapsed_seconds, t.done_ratio) for t in one.tenants))
         for one in nodes
@@ -112,7 +112,7 @@ def ends_at(
 
 
 def _bounded(model: Any, asked: Timelines, level: np.ndarray) -> tuple[np.ndarray, Bounds]:
-    """(seconds, bounds), each at its own confidence."""
+    """Return (seconds, bounds), each at its own confidence."""
     told, bounds = model.predict_and_bound(asked, float(level.max()))
     for one in np.unique(level[level < level.max()]).tolist():
         rows = np.flatnonzero(level == one)

@@ -19,9 +19,14 @@ PAIRS_AT_ONCE = 100_000  # of a request and a node
 
 @dataclass(frozen=True)
 class Assessed:
-    """A request on n nodes. reason: (n,) codes of REASONS. bound_seconds, limit_seconds: (n,) of the
-    request. growth: (n,) by how much the bound of any tenant grows at most, as a ratio minus 1; 0 without
-    tenants. predicted: (n,) bool, whether a prediction stood in for a bound."""
+    """Answer for a request on each of n nodes; all arrays are (n,).
+
+    reason: codes of REASONS.
+    bound_seconds, limit_seconds: those of the request there.
+    growth: how much the request raises a tenant's bound, as a ratio minus 1, for the tenant that it raises
+    most; 0 without tenants.
+    predicted: True where a prediction stood in for a bound.
+    """
 
     reason: np.ndarray
     bound_seconds: np.ndarray
@@ -52,16 +57,17 @@ class JoinedSets:
         return JoinedSets(self.platform[rows], members, limit, own, self.confidences)
 
     def bounds(self, sets: SetBounds) -> tuple[np.ndarray, np.ndarray]:
-        """(seconds, whether valid), both (n, k)."""
+        """Return (seconds, whether valid), both (n, k)."""
         return sets.of_each(self.platform, self.members, self.own, self.confidences)
 
     def is_kept(self, sets: SetBounds) -> np.ndarray:
-        """(n,) whether the request is bounded and everybody would keep the limit."""
+        """Return (n,) whether the request is bounded and everybody would keep the limit."""
         seconds, _ = self.bounds(sets)
         return np.isfinite(seconds[:, -1]) & (seconds <= self.limit).all(axis=1)
 
     def assess(self, sets: SetBounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(codes of REASONS (n,), bounds (n, k), whether a prediction stood in for one that counts (n,))."""
+        """Return (codes of REASONS (n,), bounds (n, k), whether a prediction stood in for one that counts
+        (n,))."""
         seconds, valid = self.bounds(sets)
         # A tenant without an objective is held to nothing.
         late, is_bounded = seconds > self.limit, np.isfinite(seconds)
@@ -89,11 +95,11 @@ class FleetBounds:
         return len(self.nodes)
 
     def assess(self, request: Request) -> Assessed:
-        """The request on every node."""
+        """Return the request on every node."""
         return next(self.assess_each([request]))
 
     def assess_each(self, requests: Sequence[Request]) -> Iterator[Assessed]:
-        """Each request on every node, many in one call of the model."""
+        """Return each request on every node, many in one call of the model."""
         step = max(1, PAIRS_AT_ONCE // max(1, len(self)))
         for start in range(0, len(requests), step):
             whole = self.assess_all(requests[start : start + step])
@@ -122,8 +128,8 @@ class FleetBounds:
     def joined(
         self, requests: Sequence[Request], row: np.ndarray, at: np.ndarray, limit: np.ndarray
     ) -> JoinedSets:
-        """The sets of requests, by their places, with the tenants of nodes, by theirs, which must be open to
-        them. limit: (requests, nodes)."""
+        """Return the sets of requests, by their places, with the tenants of nodes, by theirs, which must
+        be open to them. limit: (requests, nodes)."""
         known = tuple(dict.fromkeys([*self.confidences, *[r.confidence for r in requests]]))
         code = np.array([self.sets.workload_code.get(r.workload, -1) for r in requests], int)
         own = np.array([known.index(r.confidence) for r in requests], int)
@@ -136,14 +142,14 @@ class FleetBounds:
         )
 
     def arrangement(self, people: Sequence[Request], node: Node) -> str:
-        """How they share a node, where that is a decision."""
+        """Return how they share a node, where that is a decision."""
         codes = [self.sets.workload_code[one.workload] for one in people]
         names = [one.name or one.workload for one in people]
         return self.sets.arrangement(self.sets.platform_code[node.platform], codes, names)
 
     def ruled_out(self, requests: Sequence[Request]) -> np.ndarray:
-        """(requests, nodes) codes of what needs no bound; the first reason of REASONS counts, so later ones
-        go first."""
+        """Return (requests, nodes) codes of what needs no bound; the first reason of REASONS counts, so
+        later ones go first."""
         nodes, sets = self.nodes, self.sets
         reason = np.full((len(requests), len(nodes)), CODES["ok"])
         static = self.ruled_out_for_all
@@ -187,7 +193,7 @@ class FleetBounds:
         return reason
 
     def _is_service(self, request: Request) -> bool:
-        """Whether it asks for what the model does not say."""
+        """Return whether it asks for what the model does not say."""
         asks = request.rate_per_second is not None or request.statistic == "max"
         return asks and not self.sets.knows_services
 
@@ -257,7 +263,7 @@ class FleetBounds:
         ]
 
     def _of_tenants(self, values: Sequence[Any] | np.ndarray, filler: float) -> np.ndarray:
-        """(n, k) of a value for everybody, in the last columns."""
+        """Return (n, k) of a value for everybody, in the last columns."""
         pairs = zip(self.nodes, self.is_known, strict=True)
         count = np.array([len(node.tenants) if known else 0 for node, known in pairs], int)
         width = max((len(node.tenants) for node in self.nodes), default=0)

@@ -49,7 +49,7 @@ class _Level:
     words: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
 
     def of(self, members: int) -> float:
-        """The confidence of each bound in a set of so many members."""
+        """Return the confidence of each bound in a set of so many members."""
         return self.standard.of_each(self.confidence, members)
 
     def grow(self, shape: tuple[int, int]) -> None:
@@ -103,14 +103,15 @@ class SetBounds:
         self._others = {(standard.confidence, standard.promise): self}
 
     def fresh(self) -> SetBounds:
-        """The same model and measured times, with nothing remembered."""
+        """Return the same model and measured times, with nothing remembered."""
         sets = object.__new__(type(self))
         vars(sets).update(vars(self))
         sets._forget(self.standard)
         return sets
 
     def by(self, confidence: float | None = None, promise: Promise | None = None) -> SetBounds:
-        """The same by another standard; what does not depend on it is remembered once. Raises UsageError."""
+        """Return the same by another standard; what does not depend on it is remembered once. Raises
+        UsageError."""
         here = self.standard
         key = (
             here.confidence if confidence is None else confidence,
@@ -126,7 +127,7 @@ class SetBounds:
     def of(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(bound seconds (n, k), whether it is valid (n, k)) of n sets of k members at most.
+        """Return (bound seconds (n, k), whether it is valid (n, k)) of n sets of k members at most.
 
         platform: (n,) codes. members: (n, k) workload codes, -1 for nobody, whose bound is infinite.
         confidence: a member's own, if any. Where no bound is valid it is +inf, or the prediction if that is
@@ -170,7 +171,7 @@ class SetBounds:
     def explained(
         self, platform: np.ndarray, members: np.ndarray, confidence: float | None = None
     ) -> list[list[tuple[float, str]]]:
-        """(predicted seconds, outcome of the bound) of every member of n sets, by their codes."""
+        """Return (predicted seconds, outcome of the bound) of every member of n sets, by their codes."""
         at = self._parts.numbers(platform, np.sort(members, axis=1)).tolist()
         words = self._level(confidence).words
         missing = np.array([number for number in dict.fromkeys(at) if number not in words], int)
@@ -183,13 +184,14 @@ class SetBounds:
         return [words[number] for number in at]
 
     def predicted(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """(n, k) seconds, NaN where there is no answer."""
+        """Return (n, k) seconds, NaN where there is no answer."""
         seconds, (rows, at) = np.full(members.shape, np.nan), self._colocations(platform, members)
         seconds[members >= 0] = self.model.predict(rows)[at]
         return seconds
 
     def solo(self, platforms: np.ndarray) -> np.ndarray:
-        """(n, workloads) seconds alone: measured where runs were given and have them, else predicted."""
+        """Return (n, workloads) seconds alone: measured where runs were given and have them, else
+        predicted."""
         missing = np.array([p for p in platforms.tolist() if p not in self._solo], int)
         if len(missing):
             n = len(self.workload_names)
@@ -203,8 +205,9 @@ class SetBounds:
         return np.array([self._solo[p] for p in platforms.tolist()])
 
     def limits(self, requests: Sequence[Request], platform: np.ndarray) -> np.ndarray:
-        """(requests, n) seconds on platforms by code, (n,) for all or (requests, n), -1 for one that is not
-        known; infinite without an objective, NaN where the time alone, or the workload, is not known."""
+        """Return (requests, n) seconds on platforms by code, (n,) for all or (requests, n), -1 for one
+        that is not known; infinite without an objective, NaN where the time alone, or the workload, is
+        not known."""
         code = np.array([self.workload_code.get(one.workload, -1) for one in requests], int)
         deadline = np.array([[one.deadline_seconds] for one in requests], float).reshape(-1, 1)
         slowdown = np.array([[one.slowdown] for one in requests], float).reshape(-1, 1)
@@ -224,7 +227,7 @@ class SetBounds:
         return limit
 
     def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
-        """How a set shares its platform, where that is a decision; empty where it is not."""
+        """Return how a set shares its platform, where that is a decision; empty where it is not."""
         return ""
 
     @property
@@ -241,7 +244,7 @@ class SetBounds:
         return level
 
     def _settled(self, confidence: float | None, at: np.ndarray) -> _Level:
-        """What is known of sets, with that of these known. at: (n,) their numbers."""
+        """Return what is known of sets, with that of these known. at: (n,) their numbers."""
         level, parts = self._level(confidence), self._parts
         if level.state[at].min() >= REFUSED:
             return level
@@ -284,7 +287,8 @@ class SetBounds:
             level.state[rows, 0] = np.where(np.isfinite(seconds).any(axis=1), OWN, REFUSED)
 
     def _by_confidence(self, level: _Level, at: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
-        """(confidence of each bound, sets of which it is), of so many that the model takes them at once."""
+        """Return (confidence of each bound, sets of which it is), of so many that the model takes them at
+        once."""
         count = self._parts.count[at] if self.standard.promise == JOINT else np.ones(len(at), int)
         step = max(1, ROWS_AT_ONCE // self._parts.width)
         for members in range(1, int(count.max(initial=0)) + 1):
@@ -295,8 +299,8 @@ class SetBounds:
     def _own(
         self, platform: np.ndarray, members: np.ndarray, confidence: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(bound, or prediction where none is valid and that is accepted, else NaN; whether it is a valid
-        bound), both (n, k)."""
+        """Return (bound, or prediction where none is valid and that is accepted, else NaN; whether it is a
+        valid bound), both (n, k)."""
         rows, at = self._colocations(platform, members)
         bounds = self.model.bound(rows, confidence)
         good = bounds.is_calibrated
@@ -312,7 +316,7 @@ class SetBounds:
     def _explained(
         self, platform: np.ndarray, members: np.ndarray, confidence: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(predicted seconds, outcomes of the bounds), both (n, k)."""
+        """Return (predicted seconds, outcomes of the bounds), both (n, k)."""
         rows, at = self._colocations(platform, members)
         outcome = np.full(members.shape, "", object)
         outcome[members >= 0] = self.model.bound(rows, confidence).outcome[at]
@@ -323,7 +327,8 @@ class SetBounds:
     def _colocations(
         self, platform: np.ndarray, members: np.ndarray
     ) -> tuple[Colocations, np.ndarray]:
-        """(a row for every different member of every set, beside the others; of each member its row)."""
+        """Return (a row for every different member of every set, beside the others; of each member its
+        row)."""
         row, column = (members >= 0).nonzero()
         key = row * (len(self.workload_names) + 1) + members[row, column]
         _, first, at = np.unique(key, return_index=True, return_inverse=True)

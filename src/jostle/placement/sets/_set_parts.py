@@ -27,7 +27,7 @@ class Parts:
         return self.members.shape[1]
 
     def numbers(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """(n,) the number of each set; those that were not here before are added."""
+        """Return (n,) the number of each set; those that were not here before are added."""
         members = members[:, members.shape[1] - int((members >= 0).sum(axis=1).max(initial=1)) :]
         if not self._wide and self._platforms * int(self._base) ** members.shape[1] >= 2**62:
             self._wide = True
@@ -56,7 +56,7 @@ class Parts:
         return numbers
 
     def parts_of(self, at: np.ndarray) -> np.ndarray:
-        """(n, w) of the sets of these numbers."""
+        """Return (n, w) of the sets of these numbers."""
         new = at[(self.parts[at] == UNKNOWN).any(axis=1)]
         if len(new):
             members, columns = self.members[new], np.arange(self.width)
@@ -77,7 +77,8 @@ class Parts:
         return np.where(self._keys[at] == keys, self._numbers[at], -1)
 
     def _key(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """(n,) equal for equal sets only, however wide: whole numbers, or text where those do not suffice."""
+        """Return (n,) equal for equal sets only, however wide: whole numbers, or text where those do not
+        suffice."""
         if self._wide:
             digits = np.column_stack([platform + 1, members[:, ::-1] + 1]).astype(">u4")
             return np.ascontiguousarray(digits).view(f"S{4 * digits.shape[1]}").reshape(-1)
@@ -88,7 +89,7 @@ class Parts:
 
 
 def resized(array: np.ndarray, shape: tuple[int, ...], filler: float) -> np.ndarray:
-    """The array in the last columns of a larger one, and in its first rows."""
+    """Return the array in the last columns of a larger one, and in its first rows."""
     if array.shape == shape:
         return array
     larger = np.full(shape, filler, array.dtype)

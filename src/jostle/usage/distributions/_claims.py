@@ -22,7 +22,7 @@ FEWEST = 3
 
 
 def prior_of(snapshots: Snapshots, core: int) -> float:
-    """The prior with the least logarithmic score of runs left out, over snapshots and limits."""
+    """Return the prior with the least logarithmic score of runs left out, over snapshots and limits."""
     shots = [shot for shot in snapshots.of(core) if shot.idle_ratio < 1]
     shots = [shots[k] for k in np.unique(np.linspace(0, len(shots) - 1, SHOTS).astype(int))]
     clouds = [shot.cloud.atoms for shot in shots if len(shot.cloud.atoms) >= FEWEST]

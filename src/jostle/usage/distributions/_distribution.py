@@ -15,7 +15,7 @@ Limits = Mapping[str, float]
 
 
 def corrected(ratio: np.ndarray | float, runs: float, prior: float) -> np.ndarray | float:
-    """A probability that a share of so many runs stands for: (k + prior) / (n + 2 prior)."""
+    """Return a probability that a share of so many runs stands for: (k + prior) / (n + 2 prior)."""
     if not np.isfinite(runs):
         return ratio
     return (np.asarray(ratio) * runs + prior) / (runs + 2 * prior)
@@ -75,8 +75,9 @@ class Distribution:
         return Cloud.of(self.atoms[:-1], self.weights[:-1])
 
     def summary(self, atoms: int, seed: int = 0) -> Distribution:
-        """The same as so many atoms at most: centroids of k-means with their weights, components weighed by
-        their deviations. It keeps the mean of the atoms; mean and covariance stay those of the whole."""
+        """Return the same as so many atoms at most: centroids of k-means with their weights, components
+        weighed by their deviations. It keeps the mean of the atoms; mean and covariance stay those of
+        the whole."""
         unit = np.where(self.cloud.deviation > 0, self.cloud.deviation, 1.0)
         small = thinned(self.running.scaled(1 / unit), atoms, seed).scaled(unit)
         own = replace(self, atoms=small.atoms, weights=small.weights, idle_ratio=0.0)
@@ -90,7 +91,7 @@ class Distribution:
         return float(1 / (self.weights**2).sum())
 
     def with_idle(self, idle_ratio: float) -> Distribution:
-        """The same with a share of runs that use nothing. A mixture: idle runs are not displaced."""
+        """Return the same with a share of runs that use nothing. A mixture: idle runs are not displaced."""
         if not 0 <= idle_ratio <= 1:
             raise UsageError(f"an idle ratio of {idle_ratio} is not between 0 and 1")
         if idle_ratio == 0:
@@ -109,12 +110,13 @@ class Distribution:
         )
 
     def column(self, component: str) -> int:
-        """The number of a component. Raises UnknownName."""
+        """Return the number of a component. Raises UnknownName."""
         require_known("component", component, self.components)
         return self.components.index(component)
 
     def quantile(self, ratios: float | Sequence[float]) -> np.ndarray:
-        """(d,) or (len(ratios), d): per component the least value not exceeded with that probability."""
+        """Return (d,) or (len(ratios), d): per component the least value not exceeded with that
+        probability."""
         wanted = np.atleast_1d(np.asarray(ratios, np.float64))
         if not ((wanted >= 0) & (wanted <= 1)).all():
             raise UsageError(f"quantiles {ratios} are not all between 0 and 1")
@@ -133,7 +135,7 @@ class Distribution:
         return float(corrected(share, self.runs, self.prior))
 
     def above(self, limits: Limits) -> np.ndarray:
-        """(m,) whether an atom is above any limit. Raises UnknownName, UsageError for NaN."""
+        """Return (m,) whether an atom is above any limit. Raises UnknownName, UsageError for NaN."""
         if not limits:
             raise UsageError("no limits", fix="Give at least one component and its limit.")
         over = np.zeros(len(self), bool)
@@ -144,7 +146,7 @@ class Distribution:
         return over
 
     def sample(self, size: int, seed: int = 0) -> np.ndarray:
-        """(size, d) atoms drawn with their weights."""
+        """Return (size, d) atoms drawn with their weights."""
         if size < 1:
             raise UsageError(f"a sample cannot have {size} atoms")
         random = np.random.default_rng(seed)

@@ -37,7 +37,7 @@ class Addend:
     beyond: np.ndarray | None = None
 
     def open_draws(self, draws: int, random: np.random.Generator) -> Opened | None:
-        """What its number of runs leaves open, drawn; None where nothing is."""
+        """Return what its number of runs leaves open, drawn; None where nothing is."""
         if not np.isfinite(self.runs):
             return None
         n = max(round(self.runs), 2)
@@ -47,8 +47,8 @@ class Addend:
     def drawn(
         self, rows: np.ndarray, opened: Opened | None, random: np.random.Generator
     ) -> np.ndarray:
-        """(draws, k) values like these rows (draws,), as what was left open has it; none below 0 where none
-        was."""
+        """Return (draws, k) values like these rows (draws,), as what was left open has it; none below 0
+        where none was."""
         values = self.values[rows]
         if self.beyond is not None and self.beyond.any():
             values *= 1 + self.beyond[rows, None] * random.standard_exponential((len(rows), 1))
@@ -62,8 +62,8 @@ class Addend:
 
 
 def rows_side_by_side(members: Sequence[tuple[Hashable, Sequence[str | None]]]) -> np.ndarray:
-    """(windows, members) runs in windows that all of several members share, as by `common_rows`; no window
-    where there are too few to tell how they go together."""
+    """Return (windows, members) runs in windows that all of several members share, as by `common_rows`; no
+    window where there are too few to tell how they go together."""
     rows = common_rows(members)
     is_enough = len(members) > 1 and len(rows) >= FEWEST_WINDOWS
     return rows if is_enough else rows[:0]
@@ -72,8 +72,8 @@ def rows_side_by_side(members: Sequence[tuple[Hashable, Sequence[str | None]]]) 
 def draws_together(
     parts: Sequence[Addend], rows: np.ndarray, draws: int, random: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """(draws, k) of each part, to be added. rows: (windows, parts) of values that were measured together; as
-    independent ones where there is none."""
+    """Return (draws, k) of each part, to be added. rows: (windows, parts) of values that were measured
+    together; as independent ones where there is none."""
     opened: dict[Hashable, Opened | None] = {}
     picked = random.integers(max(len(rows), 1), size=draws)
     for number, part in enumerate(parts):

@@ -62,5 +62,5 @@ class Bridge:
 
     @classmethod
     def paper(cls, scale: Mapping[str, float], eps: float = 0.1) -> Bridge:
-        """The settings of the paper: one eps for all edges, fixed scales, no noise, no time in eps."""
+        """Return the settings of the paper: one eps for all edges, fixed scales, no noise, no time in eps."""
         return cls("bridge", eps=eps, eps_unit="absolute", scale=scale, time_scaled=False)

@@ -101,7 +101,7 @@ class Forecast(Glance):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Forecast:
-        """A saved forecast: gives the same answers. Raises UnreadableFile."""
+        """Return a saved forecast: gives the same answers. Raises UnreadableFile."""
         saved = _saved.load(path)
         return cls(saved.snapshots, saved.method, scale=saved.scale)
 
@@ -121,7 +121,7 @@ class Forecast(Glance):
         return float(self.snapshots.times_seconds[0]), float(self.snapshots.times_seconds[-1])
 
     def _facts(self) -> list[tuple[str, str]]:
-        """What of, from what, for which times, and how."""
+        """Return what of, from what, for which times, and how."""
         shots, (first, last) = self.snapshots, self.span_seconds
         runs = max(len(shot.cloud.atoms) for core in shots.cores.values() for shot in core)
         return [
@@ -150,7 +150,7 @@ class Forecast(Glance):
         return live if trace is None else live.follow(trace)
 
     def _once(self, what: str, core: int, make: Callable[[], Any]) -> Any:
-        """What is made for a core when it is first asked for."""
+        """Return what is made for a core when it is first asked for."""
         with self._lock:
             if (what, core) not in self._known:
                 self._known[what, core] = make()
@@ -164,7 +164,7 @@ class Forecast(Glance):
         method: str | None = None,
         seed: int | None = None,
     ) -> Distribution:
-        """The distribution at a time; at a snapshot, that snapshot.
+        """Return the distribution at a time; at a snapshot, that snapshot.
 
         method: another than the Bridge's. seed: of the draw. Raises UsageError outside the data.
         """
@@ -207,7 +207,7 @@ class Forecast(Glance):
         )
 
     def _running(self, k: int, lam: float, core: int, method: str, seed: int) -> Distribution:
-        """The law of the runs that still run."""
+        """Return the law of the runs that still run."""
         one_ended = 1 in (shot.idle_ratio for shot in self.snapshots.of(core)[k : k + 2])
         if method == "bridge" and not one_ended:
             return self._bridged(k, lam, core, seed)
@@ -225,7 +225,7 @@ class Forecast(Glance):
         return self._units.cloud_out(between.displace(self.coupling(k, core, "ot"), lam))
 
     def coupling(self, k: int, core: int = 0, kind: str = "bridge") -> Coupling:
-        """The coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
+        """Return the coupling of snapshots k and k + 1, in scaled units. kind: `bridge` or `ot`."""
         coupling = self._couplings.get((core, k, kind))
         if coupling is None:
             coupling = self._couplings.setdefault((core, k, kind), self._couple(k, core, kind))
@@ -249,7 +249,7 @@ class Forecast(Glance):
         return [self._units.cloud_in(shot.cloud) for shot in self.snapshots.of(core)]
 
     def _bridged(self, k: int, lam: float, core: int, seed: int) -> Distribution:
-        """The bridge's law, with its own moments where the units keep them."""
+        """Return the bridge's law, with its own moments where the units keep them."""
         coupling = self.coupling(k, core)
         draws = -(-self.method.atoms // len(coupling.x))
         place = [seed, core % 2**32, k, round(lam * 2**40)]

@@ -58,7 +58,7 @@ class ForecastPlots(PictureMenu):
     def at(
         self, time_seconds: float, component: str | None = None, *, core: int = 0, axes: Any = None
     ) -> Any:
-        """The distribution of one component at a time: the probability that more than so much is used.
+        """Return the distribution of one component at a time: the probability that more than so much is used.
 
         Raises UnknownName, and UsageError outside the data.
         """
@@ -77,7 +77,7 @@ class ForecastPlots(PictureMenu):
         return axes
 
     def _quantiles(self, times: np.ndarray, levels: list[float], core: int) -> np.ndarray:
-        """(times, levels, components), asked for once however many components are drawn."""
+        """Return (times, levels, components), asked for once however many components are drawn."""
         key = (times.tobytes(), tuple(levels), core)
         if key not in self._known:
             quantiles = [self._forecast.at(float(t), core).quantile(levels) for t in times]

@@ -17,13 +17,13 @@ METHODS = ("bridge", "ot", "mixture")
 
 
 def product(x: Cloud, y: Cloud) -> Coupling:
-    """The independent coupling, the limit of large eps."""
+    """Return the independent coupling, the limit of large eps."""
     joint = np.log(x.weights)[:, None] + np.log(y.weights)
     return Coupling(x, y, joint, 0.0, EXACT)
 
 
 def displace(coupling: Coupling, lam: float) -> Cloud:
-    """(1 - lam) x + lam y for every pair that has mass: for sparse couplings."""
+    """Return (1 - lam) x + lam y for every pair that has mass: for sparse couplings."""
     pairs = coupling.pairs
     atoms = (1 - lam) * coupling.x.atoms[pairs.i] + lam * coupling.y.atoms[pairs.j]
     return Cloud(atoms, pairs.mass / pairs.mass.sum())
@@ -32,7 +32,7 @@ def displace(coupling: Coupling, lam: float) -> Cloud:
 def bridge(
     coupling: Coupling, lam: float, *, draws: int, seed: int | list[int]
 ) -> tuple[Cloud, np.ndarray, np.ndarray]:
-    """(atoms of the bridge's law at lam, (d,) its mean, (d, d) its covariance).
+    """Return (atoms of the bridge's law at lam, (d,) its mean, (d, d) its covariance).
 
     A stratified draw: for every x, `draws` of its y. Moments are those of all n m pairs, exactly.
     """

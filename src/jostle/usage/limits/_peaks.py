@@ -58,7 +58,7 @@ class Use:
 
     @classmethod
     def from_item(cls, item: Any) -> tuple[Use, str]:
-        """(run, its end) of an object of JSON: see `Peaks.from_items`. Raises UsageError."""
+        """Return (run, its end) of an object of JSON: see `Peaks.from_items`. Raises UsageError."""
         odd = sorted(map(str, set(item) - set(KEYS))) if isinstance(item, Mapping) else []
         if odd or not isinstance(item, Mapping):
             what = f"unknown key {odd[0][:100]!r}" if odd else "no object"
@@ -85,7 +85,7 @@ class Use:
         }
 
     def until(self, time_seconds: float) -> np.ndarray:
-        """The values of samples that had ended by then."""
+        """Return the values of samples that had ended by then."""
         return self.values[self.times_seconds <= time_seconds * (1 + 1e-9)]
 
 
@@ -170,13 +170,13 @@ class Peaks(LimitVerbs):
         return cls(component, tuple(runs), live)
 
     def to_items(self) -> list[dict[str, Any]]:
-        """The runs as JSON has them; see `from_items`."""
+        """Return the runs as JSON has them; see `from_items`."""
         ends = [*(ENDS[one.is_open] for one in self.runs), "now"]
         every = [*self.runs, *([] if self.live is None else [self.live])]
         return [one.to_item(end) for one, end in zip(every, ends, strict=False)]
 
     def given(self, trace: Trace) -> Peaks:
-        """The same about a run that goes on, of which this is the trace so far. Raises BadData."""
+        """Return the same about a run that goes on, of which this is the trace so far. Raises BadData."""
         live = Use.of(trace, self.component, at_limit=True)
         if live is None:
             raise BadData(f"the trace so far has no sample of {self.component}", where=trace.run_id)
@@ -184,7 +184,8 @@ class Peaks(LimitVerbs):
         return replace(self, live=replace(live, length_seconds=float(trace.time_seconds[-1])))
 
     def seen(self, times_seconds: np.ndarray, values: np.ndarray) -> Peaks:
-        """The same about a run that goes on and has shown these samples, each at its end. Raises BadData."""
+        """Return the same about a run that goes on and has shown these samples, each at its end. Raises
+        BadData."""
         times, own = np.asarray(times_seconds, float), np.asarray(values, float)
         if times.shape != own.shape or times.ndim != 1 or (np.diff(times) <= 0).any():
             raise BadData(f"{own.size} values at {times.size} times that rise are no samples")
@@ -194,7 +195,8 @@ class Peaks(LimitVerbs):
         return replace(self, live=Use(times[known], own[known], True, float(times[-1])))
 
     def ranked(self, confidence: float) -> RankedLimit:
-        """The limit that a run does not exceed over its whole life, or this one in what is left of it."""
+        """Return the limit that a run does not exceed over its whole life, or this one in what is left of
+        it."""
         if self.live is None:
             peaks, is_open = self._peaks()
             return limit_in_order(peaks, is_open, confidence)
@@ -205,13 +207,14 @@ class Peaks(LimitVerbs):
         return replace(plain, value=float("inf"), outcome="unsteady", confidence_now=0.0)
 
     def over(self, limit: float, confidence: float) -> tuple[float, float]:
-        """(low, high): what exchangeability leaves open of P(it uses more than that, from now on)."""
+        """Return (low, high): what exchangeability leaves open of P(it uses more than that, from now on)."""
         if self.live is None:
             return over_limits(*self._peaks(), limit)
         return over_of_rest(*self._left(self.live), confidence, limit)
 
     def unlikeness(self) -> Unlikeness | None:
-        """How unlike the recorded runs the run that goes on has been so far; None for a run to come."""
+        """Return how unlike the recorded runs the run that goes on has been so far; None for a run to
+        come."""
         if self.live is None:
             return None
         now = self.live.length_seconds
@@ -245,8 +248,8 @@ class Peaks(LimitVerbs):
         return [one for one in self.runs if one.length_seconds > now * (1 + 1e-9)]
 
     def _left(self, live: Use) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(n,) peaks of what was left of runs that have come as far, (n,) which may be higher, and (n + 1,)
-        their last values and peaks until then, the live run's last."""
+        """Return (n,) peaks of what was left of runs that have come as far, (n,) which may be higher, and
+        (n + 1,) their last values and peaks until then, the live run's last."""
         now = live.length_seconds
         left, is_open, level, peak = [], [], [], []
         for one in self._as_far(now):
@@ -265,7 +268,7 @@ class Peaks(LimitVerbs):
 
 
 def _held(one: Use, grid: np.ndarray) -> np.ndarray:
-    """(T,) its values at these times: each until the next."""
+    """Return (T,) its values at these times: each until the next."""
     place = np.searchsorted(one.times_seconds, grid * (1 + 1e-9), side="right") - 1
     return one.values[np.maximum(place, 0)]
 

@@ -51,19 +51,20 @@ class RankedLimit:
 
 
 def runs_needed(confidence: float, open_runs: int = 0) -> int:
-    """The least n of which so many may be open with ceil((n + 1) * confidence) <= n - open_runs."""
+    """Return the least n of which so many may be open with ceil((n + 1) * confidence) <= n - open_runs."""
     share = exact_confidence(confidence)
     return -(-(share + open_runs) // (1 - share))
 
 
 def most_confidence(n: int, open_runs: int) -> float:
-    """The highest confidence of four digits with a guaranteed limit from n runs, so many of them open."""
+    """Return the highest confidence of four digits with a guaranteed limit from n runs, so many of them
+    open."""
     return (n - open_runs) * 10_000 // (n + 1) / 10_000
 
 
 def share_of_each(peaks: np.ndarray, is_open: np.ndarray) -> np.ndarray:
-    """(n,) weights, sum 1, of runs as a law of whole ones: open runs hand theirs to all that are higher; the
-    highest keeps what nobody is left to take."""
+    """Return (n,) weights, sum 1, of runs as a law of whole ones: open runs hand theirs to all that are
+    higher; the highest keeps what nobody is left to take."""
     order = np.lexsort((is_open, peaks))
     mass, weights = 1 / len(peaks), np.zeros(len(peaks))
     for place, row in enumerate(order.tolist()):
@@ -76,7 +77,7 @@ def share_of_each(peaks: np.ndarray, is_open: np.ndarray) -> np.ndarray:
 
 
 def limit_of(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> RankedLimit:
-    """The limit that a new run's peak does not exceed with this confidence.
+    """Return the limit that a new run's peak does not exceed with this confidence.
 
     peaks: (n,). is_open: (n,) which of them are only known to be at least so high.
     """
@@ -90,8 +91,8 @@ def limit_of(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> Ranke
 
 
 def _redistributed(peaks: np.ndarray, is_open: np.ndarray, share: Fraction) -> float:
-    """The least peak with this share at or below it, where n peaks and one at infinity weigh the same and
-    open ones hand theirs to all that are higher.
+    """Return the least peak with this share at or below it, where n peaks and one at infinity weigh the same
+    and open ones hand theirs to all that are higher.
 
     A new run is above it, or there is none, at most as often as asked for. Where there is one only by luck,
     it is exceeded more often: so what may be above is less by the chance that there is one, as Greenwood's
@@ -108,8 +109,8 @@ def _redistributed(peaks: np.ndarray, is_open: np.ndarray, share: Fraction) -> f
 
 
 def over_limits(peaks: np.ndarray, is_open: np.ndarray, limit: float) -> tuple[float, float]:
-    """(low, high): what exchangeability leaves open of P(a new run's peak > limit). Open runs below the limit
-    count as over it in the high one, and not in the low one."""
+    """Return (low, high): what exchangeability leaves open of P(a new run's peak > limit). Open runs below
+    the limit count as over it in the high one, and not in the low one."""
     n = len(peaks)
     over = int((peaks > limit).sum())
     unknown = int((is_open & (peaks <= limit)).sum())
@@ -132,7 +133,7 @@ class _Score:
         return float(self.shift[row] + self.unit[row] * quantile)
 
     def width(self, quantile: float) -> float:
-        """The mean limit over all runs and the new one."""
+        """Return the mean limit over all runs and the new one."""
         return float(self.shift.mean() + self.unit.mean() * quantile)
 
     def quantile_of(self, width: float) -> float:
@@ -153,7 +154,7 @@ def limit_of_rest(
     peak: np.ndarray,
     confidence: float,
 ) -> RankedLimit:
-    """The limit that what is left of a run does not exceed, given what it has shown.
+    """Return the limit that what is left of a run does not exceed, given what it has shown.
 
     left: (n,) peaks of what was left of runs that have come as far; is_open: (n,) as in `limit_of`. level,
     peak: (n + 1,) of these and last of the new run: what it used last, and at most so far.
@@ -167,11 +168,11 @@ def limit_of_rest(
 
 
 def _highest(scores: list[_Score], rank: int) -> float:
-    """The highest value of the new run at which the score that is then narrowest does not reject it.
+    """Find the largest value of a new run that the narrowest score accepts.
 
-    With a value y of the new run a score's quantile is its rank-th smallest of n + 1: that of n where y is
-    above it, else the larger of the one below and the score of y. So widths rise with y, and of scores that
-    accept y the narrowest has to be as narrow as all that reject it.
+    Which score is narrowest depends on the value y itself: y takes part in the ranking, as one of n + 1. A
+    score's quantile is then its rank-th smallest value, and rises with y. So y is accepted if some score
+    accepts it that is as narrow as every score that rejects it.
     """
     own = [(one.limit(one.ranked[rank - 1]), one) for one in scores]
     own.sort(key=lambda pair: -pair[0])
@@ -199,7 +200,7 @@ def over_of_rest(
     confidence: float,
     limit: float,
 ) -> tuple[float, float]:
-    """(low, high): what exchangeability leaves open of P(what is left > limit), by the score that is
+    """Return (low, high): what exchangeability leaves open of P(what is left > limit), by the score that is
     narrowest where the new run is at the limit. The rest as in `limit_of_rest`."""
     n, open_runs = len(left), int(is_open.sum())
     rank = min(conformal_rank(n, confidence), n - open_runs)

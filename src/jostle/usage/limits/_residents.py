@@ -75,7 +75,7 @@ class Residents(LimitVerbs):
         return [*self.residents, *([] if self.more is None else [self.more])]
 
     def ranked(self, confidence: float) -> RankedLimit:
-        """The limit of the sum at any time: estimated, with what few runs leave open."""
+        """Return the limit of the sum at any time: estimated, with what few runs leave open."""
         confidence = float(exact_confidence(confidence))
         value = float(np.quantile(self._sums.max(axis=1), confidence, method="higher"))
         counts = [len(one.going) for one in self.residents]
@@ -108,8 +108,8 @@ class Residents(LimitVerbs):
         return min(told, key=lambda one: (one.p_ratio, -one.distance_ratio), default=None)
 
     def fits(self, limit: float, confidence: float) -> int:
-        """How many more of `more` there is room for below the limit with this confidence, a thousand at most.
-        They begin now, and as independent ones of each other."""
+        """Return how many more of `more` there is room for below the limit with this confidence, a
+        thousand at most. They begin now, and as independent ones of each other."""
         random = np.random.default_rng([self.seed, 1])
         part = self._parts[-1]
         opened, total = part.open_draws(DRAWS, random), self._sums
@@ -177,8 +177,8 @@ class Residents(LimitVerbs):
 
 
 def _life(use: Use, now: float, edges: np.ndarray) -> np.ndarray:
-    """(T,) the most that a run used between these times from now on; after its end 0, or where it was cut
-    short as much as last."""
+    """Return (T,) the most that a run used between these times from now on; after its end 0, or where it
+    was cut short as much as last."""
     times, values = use.times_seconds - now, use.values
     # A sample stands for the time until the one before it ended.
     first = np.searchsorted(times, edges[:-1] * (1 + 1e-9), side="right")
@@ -191,7 +191,7 @@ def _life(use: Use, now: float, edges: np.ndarray) -> np.ndarray:
 
 
 def _stretched(lives: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """(draws, T) each life so many times slower; what had ended stays ended."""
+    """Return (draws, T) each life so many times slower; what had ended stays ended."""
     size = lives.shape[1]
     place = (np.arange(size) / ratios[:, None]).astype(int)
     inside = np.take_along_axis(lives, np.minimum(place, size - 1), axis=1)

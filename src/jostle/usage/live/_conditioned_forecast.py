@@ -88,8 +88,8 @@ class LiveForecast:
     def see(
         self, time_seconds: float, counters: Mapping[str, float], *, interval_seconds: float
     ) -> LiveForecast:
-        """One more sample that ended at `time_seconds` since the run began; counts over it (levels as they
-        are), NaN or absent where not counted. Returns itself. Raises BadData, UsageError."""
+        """Return one more sample that ended at `time_seconds` since the run began; counts over it (levels
+        as they are), NaN or absent where not counted. Returns itself. Raises BadData, UsageError."""
         if not (
             np.isfinite(time_seconds) and interval_seconds > 0 and np.isfinite(interval_seconds)
         ):
@@ -112,7 +112,7 @@ class LiveForecast:
         return self
 
     def follow(self, trace: Trace) -> LiveForecast:
-        """All samples of a trace at once. Raises BadData for one without any of the components."""
+        """Return all samples of a trace at once. Raises BadData for one without any of the components."""
         if not len(trace) or not any(name in trace.counters for name in self.components):
             raise BadData(
                 f"the trace so far has no sample of {', '.join(self.components)}",
@@ -124,7 +124,8 @@ class LiveForecast:
         return self
 
     def at(self, time_seconds: float) -> Distribution:
-        """The distribution at a time to come. Raises UsageError for one that is past or outside the data."""
+        """Return the distribution at a time to come. Raises UsageError for one that is past or outside the
+        data."""
         here, ahead = self._steps(time_seconds)
         horizon, weights = self._weighed(here, ahead)
         going = (weights > 0) & ~self._ended[horizon.runs, horizon.moments + ahead]
@@ -156,7 +157,8 @@ class LiveForecast:
         return float(corrected(min(share, 1.0), len(self._states), nothing.prior))
 
     def unlikeness(self, components: Sequence[str] = ()) -> Unlikeness:
-        """How unlike the recorded runs that came as far it has been so far; components: by which alone."""
+        """Return how unlike the recorded runs that came as far it has been so far; components: by which
+        alone."""
         here, _ = self._steps(self.now_seconds + 2 * self._slack)
         columns = [self.components.index(name) for name in components or self.components]
         as_far = ~self._ended[:, here]
@@ -164,8 +166,8 @@ class LiveForecast:
         return unlikeness(states, self._seen[: here + 1, columns])
 
     def _steps(self, time_seconds: float, *, whole: bool = False) -> tuple[int, int]:
-        """The snapshot seen last, and how many further that nearest to a time is, 1 at least. whole: not the
-        nearest, but the last until then."""
+        """Return the snapshot seen last, and how many further that nearest to a time is, 1 at least.
+        whole: not the nearest, but the last until then."""
         now, last = self.now_seconds, float(self._times[-1])
         if not now < time_seconds <= last + self._slack:
             raise UsageError(
@@ -195,7 +197,8 @@ class LiveForecast:
         return self._horizons[ahead]
 
     def _learned(self, ahead: int) -> Horizon:
-        """A forest for so many samples ahead. Raises NotEnoughRuns where no run is known so far ahead."""
+        """Return a forest for so many samples ahead. Raises NotEnoughRuns where no run is known so far
+        ahead."""
         runs, moments = np.nonzero(self._shown[:, :-ahead] & self._has_outcome[:, ahead:])
         if not len(runs):
             raise NotEnoughRuns("no recorded run is known so far ahead")
@@ -208,7 +211,8 @@ class LiveForecast:
         return Horizon(runs, moments, forest)
 
     def _ranked(self, states: np.ndarray) -> np.ndarray:
-        """The same as ranks among all recorded values, from 0 to 1; ties have their middle, NaN stays."""
+        """Return the same as ranks among all recorded values, from 0 to 1; ties have their middle, NaN
+        stays."""
         ranks = np.full(states.shape, np.nan)
         for column, values in enumerate(self._sorted):
             known = np.isfinite(states[..., column])
@@ -219,7 +223,7 @@ class LiveForecast:
 
 
 def histories(snapshots: Snapshots, core: int) -> tuple[np.ndarray, np.ndarray]:
-    """(R, s, d) states of every run, NaN where not known, and (R, s) whether it had ended."""
+    """Return (R, s, d) states of every run, NaN where not known, and (R, s) whether it had ended."""
     shots = snapshots.of(core)
     total = 1 + max((int(shot.runs.max()) for shot in shots if len(shot.runs)), default=-1)
     if total < FEWEST_RUNS or len(shots) < 2:

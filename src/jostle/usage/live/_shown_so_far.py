@@ -41,8 +41,8 @@ class Past:
             self._extremes.append(recent)
 
     def shown(self, runs: np.ndarray, moments: np.ndarray, length: int) -> np.ndarray:
-        """(m, p) means of blocks of the past, then extremes, each of all d components, NaN where nothing is
-        known; last the time, as a share of all runs' length."""
+        """Return (m, p) means of blocks of the past, then extremes, each of all d components, NaN where
+        nothing is known; last the time, as a share of all runs' length."""
         parts = []
         for first, last in BLOCKS:
             # What is before the run began repeats its first samples.
@@ -80,12 +80,13 @@ class ForestOfMoments:
         self._leaves = self._sorted(shown)
 
     def weights(self, shown: np.ndarray) -> np.ndarray:
-        """(n,) of the moments learned from, sum 1, for one moment that showed this (p,)."""
+        """Return (n,) of the moments learned from, sum 1, for one moment that showed this (p,)."""
         same = self._leaves == self._sorted(shown[None])
         return (same / same.sum(axis=0)).mean(axis=1)
 
     def _sorted(self, shown: np.ndarray) -> np.ndarray:
-        """(n, trees) leaves. Of one moment the forest's own `apply` takes longer to hand out than to find."""
+        """Return (n, trees) leaves. Of one moment the forest's own `apply` takes longer to hand out than
+        to find."""
         narrow = np.ascontiguousarray(shown, np.float32)
         trees = self._forest.estimators_
         return np.stack([tree.tree_.apply(narrow) for tree in trees], axis=1)

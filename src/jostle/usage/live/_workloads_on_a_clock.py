@@ -97,8 +97,8 @@ class Together:
         return "measured" if len(self._rows) else "independent"
 
     def at(self, time_seconds: float) -> Distribution:
-        """The law of the sum at a time of the common clock, all components jointly. Raises UsageError where a
-        member's own time lies outside its data."""
+        """Return the law of the sum at a time of the common clock, all components jointly. Raises
+        UsageError where a member's own time lies outside its data."""
         if not np.isfinite(time_seconds):
             raise UsageError(f"{time_seconds} is not a time")
         progress, ratios = self._progress(time_seconds)
@@ -165,7 +165,7 @@ class Together:
         return ratios
 
     def _law(self, member: Joining, own: float, ratio: float) -> Distribution:
-        """A member's law where it is now: rates divided by its slowdown."""
+        """Return a member's law where it is now: rates divided by its slowdown."""
         forecast = member.forecast
         first, last = forecast.span_seconds
         nothing = Distribution.of(
@@ -190,8 +190,8 @@ class Together:
     def _side_by_side(
         self, progress: Sequence[float], ratios: Sequence[float]
     ) -> tuple[list[Addend], np.ndarray]:
-        """What was measured in windows of all members, at the snapshots nearest to where each is: the parts,
-        with a value for each window, and the rows of these that go together."""
+        """Return what was measured in windows of all members, at the snapshots nearest to where each is:
+        the parts, with a value for each window, and the rows of these that go together."""
         states = [
             self._unit(ratio) * _states_at(member, own, rows)
             for member, own, ratio, rows in zip(
@@ -213,7 +213,7 @@ class Together:
         return parts, np.tile(np.arange(count)[:, None], len(parts))
 
     def _unit(self, ratio: float) -> np.ndarray:
-        """(d,) what a slowdown leaves of each component: levels stay, counts per second are fewer."""
+        """Return (d,) what a slowdown leaves of each component: levels stay, counts per second are fewer."""
         ratio = ratio if np.isfinite(ratio) else 1.0
         return np.array([1.0 if is_level(name) else 1 / ratio for name in self.components])
 
@@ -235,19 +235,20 @@ def _key(member: Joining) -> tuple[int, int]:
 
 
 def _part(member: Joining, law: Distribution) -> Addend:
-    """What a member's law adds; of one that does not run nothing is open."""
+    """Return what a member's law adds; of one that does not run nothing is open."""
     cloud = few(law.cloud.merged, MOST_ATOMS, 0)
     runs = law.runs if len(cloud) > 1 else np.inf
     return Addend(_key(member) if np.isfinite(runs) else object(), cloud.atoms, cloud.weights, runs)
 
 
 def _common(members: Sequence[Joining]) -> np.ndarray:
-    """(windows, members) see `rows_side_by_side`; none where a forecast does not know its runs' windows."""
+    """Return (windows, members) see `rows_side_by_side`; none where a forecast does not know its runs'
+    windows."""
     return rows_side_by_side([(_key(one), one.forecast.snapshots.windows or ()) for one in members])
 
 
 def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:
-    """(windows, d) states of a member's runs at its own time; 0 where a run had ended or not begun."""
+    """Return (windows, d) states of a member's runs at its own time; 0 where a run had ended or not begun."""
     states, ended = histories(member.forecast.snapshots, member.core)
     if np.isnan(own) or own >= _length(member):
         return np.zeros((len(rows), states.shape[2]))
@@ -256,7 +257,7 @@ def _states_at(member: Joining, own: float, rows: np.ndarray) -> np.ndarray:
 
 
 def _length(member: Joining) -> float:
-    """When the last run ended, in its own seconds; infinite where one of them had no end."""
+    """Return when the last run ended, in its own seconds; infinite where one of them had no end."""
     ends = member.forecast.snapshots.end_seconds
     if ends is None or not len(ends[member.core]) or not np.isfinite(ends[member.core]).all():
         return float("inf")

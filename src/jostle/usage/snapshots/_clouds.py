@@ -30,7 +30,7 @@ class Cloud:
     def of(
         cls, atoms: np.ndarray, weights: np.ndarray | None = None, *, where: str | None = None
     ) -> Cloud:
-        """A checked cloud; atoms of weight 0 are dropped, weights are divided by their sum.
+        """Return a checked cloud; atoms of weight 0 are dropped, weights are divided by their sum.
 
         weights: None for equal ones. Raises BadData for no atoms, NaN or infinite atoms, negative
         weights, or weights that are all 0.
@@ -54,7 +54,7 @@ class Cloud:
 
     @classmethod
     def pooled(cls, clouds: Iterable[Cloud], shares: Iterable[float]) -> Cloud:
-        """The mixture of clouds with these shares."""
+        """Return the mixture of clouds with these shares."""
         parts = list(zip(clouds, shares, strict=True))
         atoms = np.concatenate([cloud.atoms for cloud, _ in parts])
         return cls.of(atoms, np.concatenate([share * cloud.weights for cloud, share in parts]))
@@ -79,7 +79,7 @@ class Cloud:
         return np.sqrt(self.weights @ (self.atoms - self.mean) ** 2)
 
     def quantiles(self, column: int, levels: np.ndarray) -> np.ndarray:
-        """(n,) the least values of a component not exceeded with these probabilities (n,)."""
+        """Return (n,) the least values of a component not exceeded with these probabilities (n,)."""
         order = np.argsort(self.atoms[:, column], kind="stable")
         place = np.searchsorted(np.cumsum(self.weights[order]), levels)
         return self.atoms[order[np.minimum(place, len(order) - 1)], column]
@@ -113,7 +113,7 @@ class Cloud:
         return (self.atoms - self.mean) @ (axis * np.sign(axis[np.abs(axis).argmax()]))
 
     def scaled(self, scale: np.ndarray) -> Cloud:
-        """Every component times its scale (d,)."""
+        """Return every component times its scale (d,)."""
         return Cloud(self.atoms * scale, self.weights)
 
     @cached_property
@@ -131,7 +131,7 @@ class Cloud:
 
 
 def scale_of(clouds: Sequence[Cloud]) -> np.ndarray:
-    """(d,) what to multiply components of different units with before distances are taken.
+    """Return (d,) what to multiply components of different units with before distances are taken.
 
     1 / the median over the clouds of the standard deviation within a cloud: the noise of one time, not
     the drift over time, is the unit. Clouds in which the component hardly varies do not count, so that one
@@ -151,7 +151,7 @@ def scale_of(clouds: Sequence[Cloud]) -> np.ndarray:
 
 
 def median_cost(x: Cloud, y: Cloud) -> float:
-    """The median of the squared distances between their atoms."""
+    """Return the median of the squared distances between their atoms."""
     atoms = [cloud.atoms for cloud in (x, y)]
     if len(x) * len(y) > SAMPLED:
         most = int(SAMPLED**0.5)
@@ -160,7 +160,7 @@ def median_cost(x: Cloud, y: Cloud) -> float:
 
 
 def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n, m) squared Euclidean distances, by differences: exact for near points far out."""
+    """Return (n, m) squared Euclidean distances, by differences: exact for near points far out."""
     squared = np.zeros((len(x), len(y)))
     for component in range(x.shape[1]):
         squared += (x[:, component, None] - y[None, :, component]) ** 2

@@ -42,7 +42,7 @@ def filled(states: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _units(states: np.ndarray) -> np.ndarray:
-    """(d,) 1 / a typical range of each component, 0 for one that never changes or is never known."""
+    """Return (d,) 1 / a typical range of each component, 0 for one that never changes or is never known."""
     unit = np.zeros(states.shape[2])
     for column in range(len(unit)):
         values = states[:, :, column][np.isfinite(states[:, :, column])]
@@ -56,7 +56,8 @@ def _units(states: np.ndarray) -> np.ndarray:
 def _alike(
     states: np.ndarray, needing: np.ndarray, donors: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """One donor for each run in need: of the DONORS nearest in what both know, each as seldom as can be."""
+    """Return one donor for each run in need: of the DONORS nearest in what both know, each as seldom as
+    can be."""
     order = donors[random.permutation(len(donors))]
     gap = states[needing, None] - states[None, order]
     shared = np.isfinite(gap).sum(axis=2)

@@ -69,7 +69,8 @@ class Units:
 
 
 def paired_counters(components: Sequence[str]) -> dict[str, str]:
-    """{misses: requests} by how counters are named: `x_misses` with `x_requests`, `x_references`, `xs`."""
+    """Return {misses: requests} by how counters are named: `x_misses` with `x_requests`, `x_references`,
+    `xs`."""
     pairs = {}
     for name in components:
         if "misses" not in name:

@@ -11,8 +11,9 @@ FEWEST_WINDOWS = 8  # for what is busy together to be told from them
 
 
 def common_rows(members: Sequence[tuple[Hashable, Sequence[str | None]]]) -> np.ndarray:
-    """(windows, members) which run of each member is in each window that all of them share. members: what
-    each is, and the windows of its runs; those that are the same take different runs of a window."""
+    """Return (windows, members) which run of each member is in each window that all of them share.
+    members: what each is, and the windows of its runs; those that are the same take different runs of a
+    window."""
     places: list[dict[str, list[int]]] = []
     for _, windows in members:
         own: dict[str, list[int]] = {}

@@ -159,7 +159,7 @@ class Snapshots:
         return core
 
     def of(self, core: int) -> tuple[Snapshot, ...]:
-        """The snapshots of one core. Raises BadData naming those there are."""
+        """Return the snapshots of one core. Raises BadData naming those there are."""
         if core not in self.cores:
             known = ", ".join(map(str, sorted(self.cores)))
             raise BadData(f"core {core} has no snapshots; known: {known}")
@@ -172,7 +172,8 @@ class Snapshots:
         return replace(self, times_seconds=self.times_seconds[numbers], cores=cores)
 
     def idle_at(self, core: int, time_seconds: float, k: int, lam: float) -> float:
-        """The share of ended runs at a time in interval k: from the runs' ends where they are known."""
+        """Return the share of ended runs at a time in interval k: from the runs' ends where they are
+        known."""
         shots = self.of(core)
         last = shots[min(k + 1, len(shots) - 1)]
         between = (1 - lam) * shots[k].idle_ratio + lam * last.idle_ratio
@@ -192,7 +193,7 @@ def core_among(cores: Collection[int], core: int) -> int:
 
 
 def evenly(total: int, count: int) -> np.ndarray:
-    """The numbers of `count` out of `total`, evenly spread, the first and the last among them."""
+    """Return the numbers of `count` out of `total`, evenly spread, the first and the last among them."""
     return np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(int))
 
 
@@ -219,7 +220,7 @@ def require_one_workload(traces: Traces | Windows) -> None:
 
 
 def _ends(traces: Traces | Windows, every: Sequence[Trace]) -> dict[int, np.ndarray]:
-    """{core: (R,)} when each run ended there, NaN where it had not ended when its trace did."""
+    """Return {core: (R,)} when each run ended there, NaN where it had not ended when its trace did."""
     whole = {trace.run_id: trace.runtime_seconds for trace in every}
     own = {(trace.run_id, trace.core): trace.runtime_seconds for trace in every}
     return {
@@ -270,7 +271,7 @@ def _rounding(interval_seconds: np.ndarray, times: np.ndarray) -> float:
 
 
 def rates_at(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.ndarray:
-    """(T, d) the rates of the samples that cover the times, NaN where none does."""
+    """Return (T, d) the rates of the samples that cover the times, NaN where none does."""
     rates = np.full((len(times), len(components)), np.nan)
     slack = _rounding(trace.interval_seconds, times)
     sample = np.searchsorted(trace.time_seconds, times - slack)
@@ -289,7 +290,8 @@ def rates_at(trace: Trace, components: Sequence[str], times: np.ndarray) -> np.n
 def _known_runs(
     states: np.ndarray, times: np.ndarray, ends: Sequence[np.ndarray]
 ) -> np.ndarray | slice:
-    """(s,) which times enough runs are known at, on every core; all of them where there is none such."""
+    """Return (s,) which times enough runs are known at, on every core; all of them where there is none
+    such."""
     known = np.isfinite(states).any(axis=3).sum(axis=1)
     ended = np.array([(end[:, None] < times).sum(axis=0) for end in ends])
     enough = (known + ended >= FEWEST_RUNS).all(axis=0)

@@ -18,7 +18,7 @@ def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
 
 
 def systematic(weights: np.ndarray, size: int, random: np.random.Generator) -> np.ndarray:
-    """(size,) which are drawn, in their order: each as often as its weight says, to within one."""
+    """Return (size,) which are drawn, in their order: each as often as its weight says, to within one."""
     levels = (np.arange(size) + random.random()) / size
     below = np.cumsum(weights)
     picked = np.searchsorted(below, levels * below[-1] * (1 - 1e-12))
@@ -43,7 +43,8 @@ def evenly_few(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
 
 
 def thinned(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
-    """A cloud of at most `atoms` atoms: centroids of k-means, with the weights of what they stand for."""
+    """Return a cloud of at most `atoms` atoms: centroids of k-means, with the weights of what they stand
+    for."""
     if atoms < 1:
         raise UsageError(f"a cloud cannot have {atoms} atoms")
     cloud = cloud.merged

@@ -56,7 +56,7 @@ class Stopping:
             )
 
     def reached(self, residual: float, error: float) -> bool:
-        """Whether a sweep with this Hilbert residual and L1 error is the last one."""
+        """Return whether a sweep with this Hilbert residual and L1 error is the last one."""
         return residual < self.hilbert or error < self.marginal_l1
 
 
@@ -175,7 +175,7 @@ class Coupling:
 
 
 def inner_products(x: Cloud, y: Cloud, eps: float) -> np.ndarray:
-    """(n, m) 2 <x, y> / eps of centred clouds: -C/eps of squared distances up to a term for each
+    """Return (n, m) 2 <x, y> / eps of centred clouds: -C/eps of squared distances up to a term for each
     row and each column, which do not change the coupling.
 
     An atom a million deviations away costs 1e12, of which double precision would keep too little of what
@@ -185,7 +185,7 @@ def inner_products(x: Cloud, y: Cloud, eps: float) -> np.ndarray:
 
 
 def check_eps(eps: float) -> float:
-    """The same eps. Raises UsageError where it is not above 0 and finite."""
+    """Return the same eps. Raises UsageError where it is not above 0 and finite."""
     if not (eps > 0 and np.isfinite(eps)):
         raise UsageError(f"eps {eps} is not above 0 and finite")
     return eps

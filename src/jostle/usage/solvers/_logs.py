@@ -22,7 +22,7 @@ class AbsorbedKernel:
         self._kernel: np.ndarray | None = None
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        """(m,) log sum_i exp(x_i + L_ij)."""
+        """Return (m,) log sum_i exp(x_i + L_ij)."""
         if self._kernel is not None:
             answer = _product(x - self._x, self._kernel.T)
             if answer is not None:
@@ -32,7 +32,7 @@ class AbsorbedKernel:
         return answer
 
     def backward(self, y: np.ndarray) -> np.ndarray:
-        """(n,) log sum_j exp(L_ij + y_j)."""
+        """Return (n,) log sum_j exp(L_ij + y_j)."""
         if self._kernel is not None:
             answer = _product(y - self._y, self._kernel)
             if answer is not None:

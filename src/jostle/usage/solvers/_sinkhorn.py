@@ -44,7 +44,7 @@ def solve_edge(
     stopping: Stopping | None = None,
     fallback: bool = True,
 ) -> Coupling:
-    """The entropic coupling of two clouds; eps in squared units of the atoms.
+    """Return the entropic coupling of two clouds; eps in squared units of the atoms.
 
     fallback: where eps is too small to converge, exact transport, its limit (with the extra `fit`); otherwise
     what was reached, rounded. A cloud of one atom needs no solver. Raises UsageError for an eps that is not
@@ -119,7 +119,7 @@ class _Extrapolation:
         self._moves: list[np.ndarray] = []
 
     def step(self, point: np.ndarray, move: np.ndarray) -> np.ndarray:
-        """What to add to `point`, where a plain sweep would add `move`."""
+        """Return what to add to `point`, where a plain sweep would add `move`."""
         if not self.memory:
             return move
         residual = float(np.ptp(move))
@@ -146,7 +146,7 @@ class _Extrapolation:
 def _newton_step(
     kernel: AbsorbedKernel, f: np.ndarray, g: np.ndarray, mu: np.ndarray, nu: np.ndarray
 ) -> np.ndarray | None:
-    """A damped Newton step (n,) of the dual in f, with g the best for f; None where none helps.
+    """Return a damped Newton step (n,) of the dual in f, with g the best for f; None where none helps.
 
     The dual <mu, f> + <nu, g(f)> is concave; its gradient is mu - rows, minus its Hessian
     diag(rows) - P diag(1/nu) P^T, singular along the constants.

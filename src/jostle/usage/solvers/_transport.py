@@ -16,12 +16,12 @@ STEPS = 2_000_000  # of the simplex
 
 @cache
 def has_transport() -> bool:
-    """Whether Python Optimal Transport is installed."""
+    """Return whether Python Optimal Transport is installed."""
     return find_spec("ot") is not None
 
 
 def transport(x: Cloud, y: Cloud, *, eps: float = 0.0) -> Coupling:
-    """The exact optimal transport plan; eps: that which was too small for the entropic one, if any.
+    """Return the exact optimal transport plan; eps: that which was too small for the entropic one, if any.
 
     Raises MissingExtra.
     """

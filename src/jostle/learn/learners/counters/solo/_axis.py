@@ -22,8 +22,11 @@ NAMES = (
 
 
 def with_instructions(traces: Traces) -> Traces:
-    """The traces with their axis called `instructions`: where some lack that counter, all take the first of
-    NAMES that every one has. As they are where there is no such name."""
+    """Rename the counter that traces are aligned by to `instructions`.
+
+    If some traces lack that counter, all use the first of NAMES that every trace has. Without such a name the
+    traces are returned as they are.
+    """
     every = list(traces)
     common = next((name for name in NAMES if all(name in t.counters for t in every)), None)
     if common in (None, INSTRUCTIONS):

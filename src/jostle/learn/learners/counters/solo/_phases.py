@@ -17,8 +17,10 @@ LARGEST_STEP = 12.0  # variances that one counter counts at most
 
 
 def change_points(rates: np.ndarray, fewest: int = FEWEST_SAMPLES) -> np.ndarray:
-    """(k + 1,) the samples at which phases begin, 0 first and n last. rates: (n, d) per second. fewest:
-    samples of a phase."""
+    """Find the samples at which phases begin. Returns (k + 1,), 0 first and n last.
+
+    rates: (n, d) per second. fewest: samples that a phase has at least.
+    """
     n = len(rates)
     largest = np.abs(rates).max(axis=0, initial=0.0)
     scaled = rates[:, largest > 0] / largest[largest > 0]

@@ -97,8 +97,11 @@ def _ridge(
     penalty: float,
     iterations: int,
 ) -> np.ndarray:
-    """(workloads, platforms) answers everywhere; count: how many runs each cell has, 0 for none. By conjugate
-    gradients, stopped early."""
+    """Complete the table of means by kernel ridge regression, solved by conjugate gradients that stop early.
+
+    count: (workloads, platforms) how many runs each cell has, 0 for none. mean: the mean of each cell.
+    Returns (workloads, platforms), with an answer in every cell.
+    """
     there = count > 0
     noise = penalty / np.maximum(count, 1.0)
     weight = np.zeros_like(mean)
