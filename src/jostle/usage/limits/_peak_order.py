@@ -138,7 +138,7 @@ def _fitted(
 
 
 def _column(part: str | int, n: int) -> np.ndarray:
-    """(n + 1,) a part of a form, at n runs and the next: a number is a step before so many latest runs."""
+    """Return (n + 1,) a part of a form, at n runs and the next; a number is a step before so many runs."""
     place = np.arange(n + 1)
     if isinstance(part, int):
         return (place >= n - part).astype(float)
