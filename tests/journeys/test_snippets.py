@@ -17,10 +17,12 @@ import pyarrow.csv
 import pytest
 from typer.main import get_command
 
+import jostle
 import studies
 from jostle.cli import exit_code
 from jostle.learn import OfExperts, Prepared
 from tests.command_line import application
+from tests.core_alone import in_core
 from tests.packages.data.traces.profiles_samples import nsys
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +170,21 @@ def run_page(page: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
                 problem = None if reason_not_to_run(line) else run_command(line)
                 if problem is not None:
                     wrong.append(f"{block}: {line}: {problem}\n{capsys.readouterr().err[-1000:]}")
+    for name, value in names.items():
+        if isinstance(value, jostle.Model):
+            value.save(Path("of-page") / name)
     return wrong
+
+
+def questions(folder: Path) -> dict[str, list[str]]:
+    """{checksum: a command line that asks the model} of all models below a folder."""
+    asked = {}
+    for path in sorted(folder.rglob("model.json")):
+        model = jostle.load(path.parent)
+        names = model.predictor
+        words = ["-w", names.workload_names[0], "-p", names.platform_names[0], "--throughout"]
+        asked[path.read_text("utf-8")] = ["predict", str(path.parent), *words]
+    return asked
 
 
 def keep_first_rows(table: Path, count: int) -> None:
@@ -209,7 +225,7 @@ def test_every_page_runs_as_it_stands(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The tutorial in an empty folder, on the first rows of its table, and every other page in a copy of
-    what it leaves."""
+    what it leaves. Each model that a page makes answers where nothing is installed but the core."""
     pyplot: Any = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
     home = tmp_path_factory.mktemp("tutorial")
@@ -222,14 +238,19 @@ def test_every_page_runs_as_it_stands(
     answers = pyarrow.csv.read_csv("answers.csv")
     assert answers.column("status").to_pylist() == ["calibrated"] * 6
     assert answers.column("ticket").to_pylist() == ["A-1"] * 6
+    models = questions(home)
     for page in PAGES:
         folder = tmp_path_factory.mktemp(page.stem) / "page"
         shutil.copytree(home, folder)
         prepare(folder)
         monkeypatch.chdir(folder)
         wrong += run_page(page, capsys)
+        models |= questions(folder)
         pyplot.close("all")
     assert not wrong, "\n".join(wrong)
+    assert len(models) > 5
+    for words, (code, complaint) in zip(models.values(), in_core([*models.values()]), strict=True):
+        assert code in (0, 3), f"{words}: {complaint}"
 
 
 def test_blocks_say_what_they_are() -> None:
