@@ -243,12 +243,16 @@ def _pooled(values: np.ndarray, one: Cells, other: Cells) -> np.ndarray:
 
 def _rows_pooled(values: np.ndarray, cells: Cells) -> np.ndarray:
     """(n, k) means over the co-runners of each row."""
-    from scipy.sparse import csr_array
-
     n, m = len(cells.target), len(cells.row)
     if m == n and (cells.row == np.arange(n)).all():
         return values
-    total = csr_array((np.ones(m), (cells.row, np.arange(m))), shape=(n, m)) @ values
+    try:
+        from scipy.sparse import csr_array
+    except ModuleNotFoundError:  # where a model answers, but none is fitted
+        total = np.zeros((n, values.shape[1]))
+        np.add.at(total, cells.row, values)
+    else:
+        total = csr_array((np.ones(m), (cells.row, np.arange(m))), shape=(n, m)) @ values
     return total / np.maximum(cells.degree, 1)[:, None]
 
 
