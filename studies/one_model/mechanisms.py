@@ -125,16 +125,7 @@ class MechanismsStudy:
         names = [FULL, *(listed(self.only) or [name for name in _mechanisms() if name != FULL])]
         found = list(self._measured(names, progress))
         rows = [_row(name, found) for name in names[1:]]
-        columns = [
-            "without",
-            "lines",
-            "error",
-            "worst cell",
-            "its error",
-            "margin",
-            "covered",
-            "CPU",
-        ]
+        columns = ["without", "lines", "error", "worst cell", "its error", "margin", "covered"]
         document_ = document(self, {"cells": self.cells}, self.seed, cells=found)
         return Report(document_, [Table(columns, rows)])
 
