@@ -19,7 +19,7 @@ LEARN = Path(__file__).resolve().parents[2] / "src" / "jostle" / "learn"
 FULL = "all of it"
 CELLS = (
     "gavel-oracle:everywhere:0.25,gavel-oracle:new-names:0.8,magus13-runs:everywhere:0.2,"
-    "strongest:everywhere:0.2,fair-slices:pairs-to-more:0.8,threshold:per-platform:0.1,"
+    "strongest:everywhere:0.2,jobs:pairs-to-more:0.8,threshold:per-platform:0.1,"
     "saturating:pairs-to-more:0.8,shared-bus:everywhere:0.2,nothing:everywhere:0.2"
 )
 
@@ -98,6 +98,9 @@ def _mechanisms() -> dict[str, Mechanism]:
         "tests for interference": Mechanism(
             ("rules/_interference_tests.py",),
             _in("ensemble._fit_ensemble", interference_of=lambda *_: (0.0, False)),
+        ),
+        "turns of pairs": Mechanism(
+            (), _in("rules._degree_extrapolation", _gain=lambda _, on: np.ones(on.platforms))
         ),
     }
 

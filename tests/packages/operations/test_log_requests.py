@@ -75,9 +75,10 @@ def test_a_bound_instead_is_the_best_that_few_runs_have(dataset: Path) -> None:
     found = {one.workload: one.memory for one in jostle.limit(dataset, confidence=0.99).items}
     same = found[NAMES[1]]
     assert same is not None
-    # Twenty runs: 20 / 21.
+    # Twenty runs: 20 / 21; as their order may tell of a trend, hardly more than the largest.
     assert (same.rule, same.confidence) == ("bound", 0.9523)
-    assert same.request == pytest.approx(a_log().peak_memory_bytes[1::3].max())
+    largest = a_log().peak_memory_bytes[1::3].max()
+    assert largest <= same.request < 1.01 * largest
 
 
 def test_only_workloads_with_runs_since(dataset: Path) -> None:

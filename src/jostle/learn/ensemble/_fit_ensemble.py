@@ -138,9 +138,9 @@ def fit(
     fitted = whole.ensemble(whole.experts(campaign, best=True), campaign)
     tick()
     if is_alone:
-        fitted = fitted.with_weighed(more=LargerSets.of_sums(most))
+        fitted = fitted.with_weighed(more=LargerSets.of_sums(most, campaign.ground))
     elif used == (TURNS_ALONE,):
-        fitted = fitted.with_weighed(more=LargerSets.of_turns(most))
+        fitted = fitted.with_weighed(more=LargerSets.of_turns(most, campaign.ground))
     elif has_rows and not is_nothing:
         fitted, largest = whole.finished(fitted, trial, labels)
     tick()

@@ -10,8 +10,11 @@ Three kinds of rules, on what is answered about sets no larger than those seen, 
     grow:  (d / b)^power times the mean over sets of b of the d co-runners
 
 With several numbers of co-runners known, all rules are weighed by how close they are on the highest, learned
-from the others. Pairs alone cannot tell: the sum of them, the worst and their mean count alike. Parts that
-simulate how members share what they run on answer themselves.
+from the others. Pairs alone cannot tell: the sum of them, the worst and their mean count alike. But they tell
+whether members take turns at something: then two of them get no more done side by side than one alone,
+whoever they are. `gain`, what the second of a pair adds at most, over what one does alone, says how far that
+is believed, and then what co-runners cost adds up. Parts that simulate how members share what they run on
+answer themselves.
 
 Where sets of more than one co-runner ran, no answer is below the mean of what is answered about sets as
 large as the largest of these, unless larger sets that were left out are closer without that.
@@ -27,11 +30,13 @@ import numpy as np
 
 from jostle.learn.rules._cpu_sharing import turns_on_cores
 from jostle.learn.rules._shrunk_weights import greedy_weights, nothing_but_noise, relative_error
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows, looked_up
 
 MOST_HELD = 10_000  # rows that larger sets are tried on
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
 POWERS = (0.0, 1.0)
+DOUBT = 4  # power of 1 - gain to which turns are believed
+QUANTILE = 0.1  # of the pairs from above, which get most done
 UNTRIED = 0.5  # how far the weights of parts that pairs alone cannot try are believed
 SUM, WORST = 1.0, 8.0  # the powers q
 PART, POOL, GROW = 0, 1, 2
@@ -53,23 +58,25 @@ OF_PAIRS = (Rule(POOL, SUM, 0), Rule(POOL, WORST, 0), Rule(GROW, 0.0, 1))
 
 @dataclass(frozen=True)
 class LargerSets:
-    """most: () co-runners in any run. rule: (k, 3), see Rule; weight: (k,). stays: () whether more company
-    never costs less than the mean answer of `most` of it."""
+    """most: () co-runners in any run. rule: (k, 3), see Rule; weight: (k,). gain: (platforms,). stays: ()
+    whether more company never costs less than the mean answer of `most` of it."""
 
     most: np.ndarray
     rule: np.ndarray
     weight: np.ndarray
+    gain: np.ndarray
     stays: np.ndarray = field(default_factory=lambda: np.array(False))
 
     @classmethod
-    def of_turns(cls, most: int) -> LargerSets:
+    def of_turns(cls, most: int, ground: Ground) -> LargerSets:
         """Where nothing but turns on cores slows anything down."""
-        return cls(np.array(most), np.zeros((0, 3)), np.zeros(0))
+        return cls(np.array(most), np.zeros((0, 3)), np.zeros(0), np.ones(ground.platforms))
 
     @classmethod
-    def of_sums(cls, most: int) -> LargerSets:
+    def of_sums(cls, most: int, ground: Ground) -> LargerSets:
         """Where nothing was tried: what each co-runner adds alone, added up."""
-        return cls(np.array(most), np.array([OF_PAIRS[0]], float), np.ones(1), np.array(True))
+        rule = np.array([OF_PAIRS[0]], float)
+        return cls(np.array(most), rule, np.ones(1), np.ones(ground.platforms), np.array(True))
 
     def log_slowdown(
         self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
@@ -84,6 +91,11 @@ class LargerSets:
             whole = parts(rows) - turns
         alone = answer(_pairs(rows))
         answers, least = self.by_rule(rows, ground, answer, alone, whole)
+        if self.most == 1:
+            gain = self.gain[rows.target // ground.workloads]
+            added = np.log1p(np.maximum(np.bincount(rows.row, np.expm1(alone), len(rows)), -0.9))
+            by_pairs = self.rule[:, 0] != PART
+            answers[by_pairs] += (1 - gain) ** DOUBT * (added - answers[by_pairs])
         total = self.weight @ answers
         return np.maximum(turns + total, least) if self.stays else turns + total
 
@@ -152,6 +164,7 @@ def fit_extrapolation(
     row is of."""
     most = int(rows.degree.max())
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns_on_cores(rows, ground))
+    gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(OF_PAIRS), np.full(len(OF_PAIRS), 1 / len(OF_PAIRS))
     tried: list[LargerSets] = []
@@ -168,7 +181,7 @@ def fit_extrapolation(
         smaller, waited = _without_turns(smaller, ground), turns_on_cores(held, ground)
         whole = None if parts is None else parts(held) - waited
         rules = _rules(before, 0 if whole is None else len(whole))
-        trial = LargerSets(np.array(before), np.array(rules, float), weight, stays)
+        trial = LargerSets(np.array(before), np.array(rules, float), weight, gain, stays)
         answers, least = trial.by_rule(held, ground, smaller, smaller(_pairs(held)), whole)
         weight, stays = _weighed(answers, least - waited, held)
         mine = np.zeros(len(held), bool) if half is None else half[is_held]
@@ -183,7 +196,7 @@ def fit_extrapolation(
         weight = weight[weight > 0]
         # What grew from the largest sets then known grows from the largest known now.
         rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
-    return LargerSets(np.array(most), np.array(rules, float), weight, stays), tried
+    return LargerSets(np.array(most), np.array(rules, float), weight, gain, stays), tried
 
 
 def _weighed(
@@ -203,6 +216,24 @@ def _without_turns(answer: Answer, ground: Ground) -> Answer:
 def _rules(before: int, parts: int) -> list[Rule]:
     grows = [Rule(GROW, power, base) for power in POWERS for base in sorted({1, before})]
     return [*(Rule(PART, 0.0, at) for at in range(parts)), *OF_PAIRS[:2], *grows]
+
+
+def _gain(rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    """(platforms,) from 0 to 1, how much more than one alone two get done side by side, over what one does,
+    where they get most done: a high quantile of the pairs measured from both sides; 1 where there are hardly
+    any. rows: pairs."""
+    key, at = np.unique(rows.target * ground.cells + rows.corunner, return_inverse=True)
+    rate = np.bincount(at, np.exp(-rows.log_slowdown)) / np.bincount(at)
+    both = rate + looked_up(
+        key, rate, key % ground.cells * ground.cells + key // ground.cells, np.nan
+    )
+    place = key // ground.cells // ground.workloads
+    out = np.ones(ground.platforms)
+    for p in range(ground.platforms):
+        mine = both[(place == p) & np.isfinite(both)]
+        if len(mine) >= FEWEST:
+            out[p] = np.clip(np.quantile(mine, 1 - QUANTILE) - 1, 0.0, 1.0)
+    return out
 
 
 def _pairs(rows: SlowdownRows) -> SlowdownRows:

@@ -51,8 +51,35 @@ def test_what_helps_helps_larger_sets_as_pairs_of_them() -> None:
     assert found == pytest.approx([-0.2, -0.3])
 
 
-def larger(most: int, rule: list[float], stays: bool = False) -> LargerSets:
-    return LargerSets(np.array(most), np.array([rule]), np.ones(1), np.array(stays))
+def larger(most: int, rule: list[float], stays: bool = False, gain: float = 1.0) -> LargerSets:
+    one = np.ones(1), np.array([gain]), np.array(stays)
+    return LargerSets(np.array(most), np.array([rule]), *one)
+
+
+@pytest.mark.parametrize("takes_turns", [False, True])
+def test_pairs_of_which_none_gets_more_done_than_one_alone_tell_of_turns(
+    takes_turns: bool,
+) -> None:
+    """Each program has a share of the device as large as its weight, or loses a time of its own, whoever is
+    beside it."""
+    weight, own = np.array([1.0, 1.2, 0.8, 1.1]), np.array([3.6, 1.2, 1.9, 1.3])
+    done = [1 / own[i] + 1 / own[j] for i in range(4) for j in range(4) if i != j]
+    most = 0.0 if takes_turns else np.quantile(done, 0.9) - 1
+
+    def law(rows: SlowdownRows) -> np.ndarray:
+        if takes_turns:
+            beside = np.bincount(rows.row, weight[rows.corunner], len(rows))
+            return np.log1p(beside / weight[rows.target])
+        return np.log(own)[rows.target]
+
+    pairs = rows_of([(i, [j]) for i in range(4) for j in range(4) if i != j])
+    pairs = replace(pairs, log_slowdown=law(pairs))
+    more, _ = fit_extrapolation(pairs, GROUND, law, lambda keep: (law, None))
+    asked = rows_of([(0, [1, 2]), (3, [0, 1, 2])])
+    found = more.log_slowdown(asked, GROUND, law)
+    assert more.gain == pytest.approx([most])
+    if takes_turns:
+        assert found == pytest.approx(law(asked))
 
 
 def test_who_simulates_is_believed_about_larger_sets_as_about_pairs() -> None:
