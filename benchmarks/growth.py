@@ -48,8 +48,8 @@ def main() -> None:
     every = read_pitot(pitot_folder()).ok()
     known, asked = drawn(every, given.runs, given.seed)
     method = method_named(given.method)()
-    if given.experts:
-        method = Ensemble(tuple(given.experts.split(",")))
+    if given.learners:
+        method = Ensemble(tuple(given.learners.split(",")))
     began = time.process_time()
     model = jostle.fit(known, method, seed=given.seed)
     cpu = time.process_time() - began

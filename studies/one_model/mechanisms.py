@@ -50,23 +50,23 @@ def _in(module: str, **values: Any) -> Callable[[], list[Any]]:
 
 def _without(*starts: str) -> Callable[[], list[Any]]:
     """No base learner gives an answer whose label begins so."""
-    from jostle.learn import expert_named, expert_names
+    from jostle.learn import learner_named, learner_names
 
     def fewer(old: Any) -> Callable[[Any, Any], tuple[str, ...]]:
         return lambda self, runs: tuple(x for x in old(self, runs) if not x.startswith(starts))
 
-    known = [expert_named(name) for name in expert_names()]
+    known = [learner_named(name) for name in learner_names()]
     return lambda: [patch.object(cls, "labels", fewer(cls.labels)) for cls in known]
 
 
 def _mechanisms() -> dict[str, Mechanism]:
-    from jostle.learn import Memory, steadied_weights
+    from jostle.learn import SetResiduals, shrunk_weights
 
     def by_error(weight: Any, answers: Any, log: Any, units: int, prior: Any = 1.0) -> np.ndarray:
-        return steadied_weights(weight, answers, log, 0, prior)
+        return shrunk_weights(weight, answers, log, 0, prior)
 
-    def forgotten(*_: Any) -> Memory:
-        return Memory(np.zeros(0, np.uint64), np.zeros(0))
+    def forgotten(*_: Any) -> SetResiduals:
+        return SetResiduals(np.zeros(0, np.uint64), np.zeros(0))
 
     product = "learners/latent_factors/_product_"
     return {
@@ -90,10 +90,10 @@ def _mechanisms() -> dict[str, Mechanism]:
         "effects of seconds": Mechanism((), _without("effects of seconds", "level of seconds")),
         "network": Mechanism((), _without("network")),
         "weights by selection": Mechanism(
-            (), _in("rules._shrunk_weights", steadied_weights=by_error)
+            (), _in("rules._shrunk_weights", shrunk_weights=by_error)
         ),
         "residuals of sets": Mechanism(
-            ("rules/_set_residuals.py",), _in("ensemble._fit_ensemble", fit_memory=forgotten)
+            ("rules/_set_residuals.py",), _in("ensemble._fit_ensemble", fit_set_residuals=forgotten)
         ),
         "tests for interference": Mechanism(
             ("rules/_interference_tests.py",),

@@ -19,7 +19,7 @@ from jostle.learn import Data, Ensemble, learn
 from jostle.learn.learners.counters import (
     Alignment,
     Slowdown,
-    ground_of,
+    cell_table_of,
     roll,
     traced_runs,
     traced_windows,
@@ -144,13 +144,13 @@ def _run_times(
     )
     predicted: dict[str, dict[str, float]] = {}
     errors: dict[str, dict[str, float]] = {}
-    ranked, alone_of = None, ground_of(settings, traces, learned).solos.of
+    ranked, alone_of = None, cell_table_of(settings, traces, learned).solos.of
     for way, how in WAYS.items():
-        ground = ground_of(settings, traces, learned, **how)
-        ranked = ranked or rank_counters(ground.rows)
+        cell_table = cell_table_of(settings, traces, learned, **how)
+        ranked = ranked or rank_counters(cell_table.rows)
         names = ranked.chosen
-        rows = ground.rows.with_counters(names)
-        test = ground_of(settings, traces, tested, **how).rows.with_counters(names)
+        rows = cell_table.rows.with_counters(names)
+        test = cell_table_of(settings, traces, tested, **how).rows.with_counters(names)
         models = {learner: fit_linear(rows, learner) for learner in LEARNERS}
         errors[way] = {name: per_sample_error(model, test) for name, model in models.items()}
         predicted[way] = {}
@@ -158,7 +158,7 @@ def _run_times(
         for window in traced_windows(
             traces, {t.run_id for ts in fold.test.values() for t in ts}
         ).values():
-            solos = [ground.solos.of(t.workload, t.platform).narrowed(names) for t in window]
+            solos = [cell_table.solos.of(t.workload, t.platform).narrowed(names) for t in window]
             ends = roll_printed(solos, slowdown) if how else roll(solos, slowdown)
             predicted[way] |= {t.run_id: float(end) for t, end in zip(window, ends, strict=True)}
     assert ranked is not None  # there are two ways

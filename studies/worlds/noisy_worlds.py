@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jostle.data import Colocations, Runs, all_names
-from jostle.learn import FitWithout, FromCounts, Prepared, RunCounts
+from jostle.learn import FoldFit, FromCounts, Prepared, RunCounts
 from studies.one_model.campaigns import read_campaign
 from studies.worlds import slowdown_laws as laws
 from studies.worlds.slowdown_laws import TRAITS, MadeNames
@@ -125,14 +125,14 @@ class Additive:
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Any = None
-    ) -> tuple[FittedAdditive, list[FitWithout]]:
+    ) -> tuple[FittedAdditive, list[FoldFit]]:
         """Sets in FOLDS parts, as the default leaves them out."""
         runs = prepared.runs
         names, unit = all_names(runs), runs.units("together")
         sets, code = np.unique(unit, return_inverse=True)
         fold = np.random.default_rng(seed).permutation(np.arange(len(sets)) % FOLDS)[code]
         parts = [
-            FitWithout(
+            FoldFit(
                 self._fitted(runs.take(fold != k), names),
                 np.flatnonzero(fold == k),
                 unit[fold == k],

@@ -20,7 +20,7 @@ from typer.main import get_command
 import jostle
 import studies
 from jostle.cli import exit_code
-from jostle.learn import OfExperts, Prepared
+from jostle.learn import Prepared, StackedMethod
 from tests.command_line import application
 from tests.core_alone import in_core
 from tests.packages.data.traces.profiles_samples import nsys
@@ -202,9 +202,11 @@ def prepare(folder: Path) -> None:
 def alike_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pages fit with the same settings and seed to the same runs is learned once and kept for the next,
     whatever ids the runs were given when they were read."""
-    learn, known = OfExperts.fit_left_out, []
+    learn, known = StackedMethod.fit_left_out, []
 
-    def once(method: OfExperts, prepared: Prepared, *, seed: int = 0, progress: Any = None) -> Any:
+    def once(
+        method: StackedMethod, prepared: Prepared, *, seed: int = 0, progress: Any = None
+    ) -> Any:
         runs = prepared.together()
         tables = [runs.table.drop_columns(["run_id", "window_id"])]
         tables += [runs.workload_features, runs.platform_features]
@@ -215,7 +217,7 @@ def alike_once(monkeypatch: pytest.MonkeyPatch) -> None:
         known.append((asked, learn(method, prepared, seed=seed, progress=progress)))
         return known[-1][1]
 
-    monkeypatch.setattr(OfExperts, "fit_left_out", once)
+    monkeypatch.setattr(StackedMethod, "fit_left_out", once)
 
 
 @pytest.mark.usefixtures("alike_once")

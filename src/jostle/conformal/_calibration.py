@@ -112,13 +112,13 @@ class Calibration(Serializable):
         Most co-runners that the predictor learned from.
     groups : Groups, optional
         Of names, each bounded by its own runs.
-    late_names : mapping
+    names_added_after_calibration : mapping
         `workloads` and `platforms` that joined after the calibration runs were drawn.
     mix : NameMix, optional
         Over which bounds hold, where it is another than was drawn; it is not saved.
-    is_crossed : bool
+    is_cross_conformal : bool
         Whether fits that left the runs out have answered them, not the predictor itself.
-    is_reckoned : bool
+    has_changing_corunners : bool
         Whether some runs changed co-runners, and were reckoned for one set.
     is_of_unknown_campaign : bool
         Whether scores are those of campaigns that were never met.
@@ -128,10 +128,12 @@ class Calibration(Serializable):
     runs: CalibrationRuns
     most: int
     groups: Groups | None = None
-    late_names: Mapping[str, frozenset[str]] = field(default_factory=lambda: NO_LATE_NAMES)
+    names_added_after_calibration: Mapping[str, frozenset[str]] = field(
+        default_factory=lambda: NO_LATE_NAMES
+    )
     mix: NameMix | None = field(default=None, metadata=UNSAVED)
-    is_crossed: bool = False
-    is_reckoned: bool = False
+    is_cross_conformal: bool = False
+    has_changing_corunners: bool = False
     is_of_unknown_campaign: bool = False
     _offsets: dict[tuple[Any, ...], _Offset] = field(default_factory=dict, init=False, repr=False)
 
@@ -144,7 +146,7 @@ class Calibration(Serializable):
         *,
         unit: str = "window",
         groups: Groups | None = None,
-        is_reckoned: bool = False,
+        has_changing_corunners: bool = False,
     ) -> Calibration:
         """Calibrate on runs that were held out: split conformal bounds, exact over draws like these.
 
@@ -167,7 +169,9 @@ class Calibration(Serializable):
         scale, _ = ResidualScale.fit(*about, told.runs.group)
         group = calibration.units(unit)
         own = LeftOutRuns.of(predictor, calibration, group, names, name_groups=groups)
-        return cls(scale, own.scored(scale), most, groups, is_reckoned=is_reckoned)
+        return cls(
+            scale, own.scored(scale), most, groups, has_changing_corunners=has_changing_corunners
+        )
 
     @classmethod
     def crossed(
@@ -175,14 +179,14 @@ class Calibration(Serializable):
     ) -> Calibration:
         """Calibrate on the answers of fits that left the runs out (cross-conformal, Vovk 2015): all runs are
         learned from, and there is no exact theorem. most: co-runners of the runs; options: as the fields."""
-        rows, residual = left_out.residuals.rows, left_out.residuals.undisturbed()
+        rows, residual = left_out.residuals.rows, left_out.residuals.deconvolved()
         met = np.flatnonzero(~np.isin(left_out.runs.category, NEVER_MET))
         some = rows.take(met), residual[met], names, left_out.runs.group[met]
         scale, crossed = ResidualScale.fit(*some)
         used = scale(rows)
         used[met] = crossed
         runs = replace(left_out.runs, score=residual / used, residual=residual)
-        return cls(scale, runs, most, is_crossed=True, **options)
+        return cls(scale, runs, most, is_cross_conformal=True, **options)
 
     def with_held_out(self, left_out: LeftOutRuns) -> Calibration:
         """With runs of names that further fits had left out, some of them but for a few runs."""
@@ -216,7 +220,7 @@ class Calibration(Serializable):
     def categories(self, predictor: Any, asked: Any) -> np.ndarray:
         """(n,) int8 of co-locations; names that joined late count as never measured."""
         out = category_of(predictor, asked, self.most)
-        late = [self.late_names[kind] for kind in NO_LATE_NAMES]
+        late = [self.names_added_after_calibration[kind] for kind in NO_LATE_NAMES]
         if any(late):
             known = (
                 [name not in late[0] for name in asked.workload_names],
@@ -308,7 +312,7 @@ class Calibration(Serializable):
         """(n,) log seconds: the largest error that any category alike had, where fits that left the runs out
         answered them; with it a borrowed shape cannot grow without end."""
         r, out = self.runs, np.full(len(category), np.inf)
-        if not self.is_crossed:
+        if not self.is_cross_conformal:
             return out
         for is_alone in (False, True):
             known = (np.isin(r.category, ALONE) == is_alone) | np.isin(r.category, NEVER_MET)
@@ -337,7 +341,7 @@ class Calibration(Serializable):
     @property
     def _from_top(self) -> int:
         """How many groups of its own a category needs above a bound."""
-        return FROM_TOP if self.is_crossed else 1
+        return FROM_TOP if self.is_cross_conformal else 1
 
     def _own(self, category: int, name_group: int) -> CalibrationRuns:
         """Of the category; where hardly any known alone calibrate, with what was never alone on its platform:
@@ -346,7 +350,7 @@ class Calibration(Serializable):
         if category != SOLO or _number_of_groups(own) >= FEWEST_GROUPS:
             return own
         more = self._pool(NEW_CELL_SOLO, name_group)
-        more = more if self.is_crossed else more.take(np.flatnonzero(~more.held_out))
+        more = more if self.is_cross_conformal else more.take(np.flatnonzero(~more.held_out))
         return CalibrationRuns.concatenate([own, more])
 
     def _at(self, category: int, name_group: int, level: float) -> _Offset:
@@ -354,7 +358,7 @@ class Calibration(Serializable):
         if (own.category != category).any() and outcome in GUARANTEED:
             outcome = POOLED
         if self.mix is not None:
-            if self.is_crossed and len(own):  # no theorem would be lost by more runs
+            if self.is_cross_conformal and len(own):  # no theorem would be lost by more runs
                 own = self._put_to_size(own, *self._alike(category, name_group))
             return self._of_mix(own, self.mix.at(category), level, outcome)
         if level <= _highest(own, self._from_top) + NEAR:
@@ -381,7 +385,7 @@ class Calibration(Serializable):
     def _ranked(self, pool: CalibrationRuns, level: float) -> tuple[float, int, int]:
         """(score, runs, rank) of a confidence that the pool can promise. Of few groups, which fits that left
         them out have answered, the largest score: the runs of a group err alike, and names are in several."""
-        if self.is_crossed and _number_of_groups(pool) < FEW_GROUPS:
+        if self.is_cross_conformal and _number_of_groups(pool) < FEW_GROUPS:
             return float(pool.score.max()), len(pool), len(pool)
         value, rank = _quantile(pool.score, pool.group, level)
         return value, len(pool), rank
@@ -433,9 +437,9 @@ class Calibration(Serializable):
             return HELD_OUT_NAMES
         if self.is_of_unknown_campaign:
             return UNKNOWN_CAMPAIGN
-        if self.is_reckoned:
+        if self.has_changing_corunners:
             return CHANGED_COMPANY
-        return CROSS_VALIDATED if self.is_crossed else GUARANTEED[0]
+        return CROSS_VALIDATED if self.is_cross_conformal else GUARANTEED[0]
 
 
 def names_of(predictor: Any, runs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -17,7 +17,7 @@ _NORMAL_DEVIATION = 1.4826
 _STEPS = 40
 
 
-def undisturbed(off: np.ndarray, error: np.ndarray, kind: np.ndarray) -> np.ndarray:
+def deconvolved(off: np.ndarray, error: np.ndarray, kind: np.ndarray) -> np.ndarray:
     """(n,) what answers would be off by from undisturbed times: as spread about their median as normal laws
     of variance v + share error^2 say, v of each kind's own, the share common and the least that is plausible.
 

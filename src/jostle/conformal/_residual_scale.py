@@ -17,7 +17,7 @@ from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
 from jostle._base.tensors import Serializable
 from jostle.conformal._bounds import margin_of_errors
 from jostle.conformal._categories import CATEGORIES, evidence_widths
-from jostle.conformal._measurement_error import undisturbed
+from jostle.conformal._measurement_error import deconvolved
 from jostle.conformal._uncertainty import Uncertainty, uncertainty_of
 
 FLOOR = 0.2  # of the median error, that is added to each before its log is taken
@@ -260,6 +260,6 @@ class Residuals:
         index = np.flatnonzero(np.isfinite(residual))
         return cls(rows.take(index), residual[index], runs.runtime_error_ratio[index], index)
 
-    def undisturbed(self) -> np.ndarray:
+    def deconvolved(self) -> np.ndarray:
         """(n,) residuals as if the runs were known exactly, as far as they confirm their errors."""
-        return undisturbed(self.residual, self.error, self.rows.degree)
+        return deconvolved(self.residual, self.error, self.rows.degree)

@@ -25,7 +25,7 @@ class MovedNames:
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class DriftCorrection:
     """How far names have moved since a model was fitted. names: of the fleet and each of KINDS. confidences:
     (c,) ascending, of what bounds are moved by."""
 

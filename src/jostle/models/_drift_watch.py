@@ -26,7 +26,7 @@ from jostle.conformal import (
     conformal_rank,
 )
 from jostle.errors import UsageError, require_runs
-from jostle.models._drift_adjusted import Moved, MovedNames
+from jostle.models._drift_adjusted import DriftCorrection, MovedNames
 from jostle.models._residual_baseline import (
     FLEET,
     KINDS,
@@ -193,7 +193,7 @@ class DriftWatch(Glance):
                 extra = [self._extra[k].extra if k in self._extra else nothing for k in mine]
                 extra = np.array(extra).reshape(len(mine), len(nothing))
                 names[kind] = MovedNames(mine - first, self._levels.shift[mine], extra)
-            moved = Moved(self._kinds, names, self._confidences)
+            moved = DriftCorrection(self._kinds, names, self._confidences)
             self._following = moved.followed_by(self.model)
         return self._following
 
@@ -214,7 +214,7 @@ class DriftWatch(Glance):
         level, unsure, noise, freedom = (
             np.concatenate([vars(part)[name] for part in parts]) for name in names
         )
-        if self.model.calibration.is_crossed:
+        if self.model.calibration.is_cross_conformal:
             unsure, level = np.hypot(unsure, level / np.sqrt(12)), level / 2
             unsure[0] = max(unsure[0], 0.1)
         # A platform that is its device's only one has no level beside that one's to learn.

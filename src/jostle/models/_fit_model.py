@@ -29,12 +29,12 @@ from jostle.learn import (
 from jostle.models._grouped_names import groups_of
 from jostle.models._model import Model
 from jostle.models._new_names import runs_of_names_left_out
-from jostle.models._residual_baseline import Usual
+from jostle.models._residual_baseline import ResidualBaseline
 from jostle.models._training_recipe import WayToLearn
 from jostle.models.timelines._timeline_training import OverTime
-from jostle.models.updates._cross_conformal import Crossed, fit_crossed
+from jostle.models.updates._cross_conformal import CrossConformalFit, fit_crossed
 from jostle.models.updates._refit import MOST_AGAIN
-from jostle.models.updates._replay_buffer import Kept
+from jostle.models.updates._replay_buffer import ReplayBuffer
 
 UNITS = ("window", "row", "together")
 # The share of the runs alone, or of those beside others, that is calibrated on, above which answers come from
@@ -68,8 +68,8 @@ def fit(
         What :func:`read` gives, the path of a folder, a Dataset, runs, traces, or a table that
         :meth:`Runs.from_table` takes.
     method :
-        Settings such as ``Factorization(rank=64)``, a class, or a name. None: all experts that the data allow
-        (`ensemble`), and `factorization` from a million runs on.
+        Settings such as ``Factorization(rank=64)``, a class, or a name. None: all base learners that the data
+        allow (`ensemble`), and `factorization` from a million runs on.
     seed :
         Of what is drawn: runs held out, and starts of the fit.
     validation, calibration :
@@ -145,7 +145,7 @@ def fit(
         *(fitted, selection, held.calibration),
         unit=drawn,
         groups=groups,
-        is_reckoned=over_time is not None,
+        has_changing_corunners=over_time is not None,
     )
     if new_names:
         left_out = runs_of_names_left_out(learning, prepared, groups, next(parts))
@@ -157,7 +157,7 @@ def fit(
     kept = _kept(method, held, drawn, seed)
     model = Model(fitted, calibrated, metadata, kept=kept, whole=whole, acts=acts)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
-        model.usual = Usual.of(model, held.calibration)
+        model.usual = ResidualBaseline.of(model, held.calibration)
     return model
 
 
@@ -172,7 +172,10 @@ def _about(method: Learner[Any], source: Data, seed: int) -> dict[str, Any]:
 
 
 def _crossed_model(
-    crossed: Crossed, metadata: dict[str, Any], prepared: Prepared, over_time: OverTime | None
+    crossed: CrossConformalFit,
+    metadata: dict[str, Any],
+    prepared: Prepared,
+    over_time: OverTime | None,
 ) -> Model:
     runs = prepared.runs
     counts = len(runs), 0, len(crossed.calibration_runs)
@@ -180,7 +183,7 @@ def _crossed_model(
     if over_time is None:
         return crossed.model(Model, metadata)
     acts = over_time.acts(runs, crossed.without, int(metadata["seed"]))
-    reckoned = replace(crossed.calibration, is_reckoned=True)
+    reckoned = replace(crossed.calibration, has_changing_corunners=True)
     return replace(crossed, calibration=reckoned).model(Model, metadata, acts)
 
 
@@ -208,14 +211,14 @@ def _spent(prepared: Prepared, calibration: Runs) -> float:
     return max(float(part.sum()) / max(int(whole.sum()), 1) for part, whole in parts)
 
 
-def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> Kept | None:
+def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> ReplayBuffer | None:
     """What the model needs to learn more; None where it cannot."""
     if isinstance(method, LearnsOnline):
-        kept = Kept.of(held.learn.runs, held.calibration, by, seed)
+        kept = ReplayBuffer.of(held.learn.runs, held.calibration, by, seed)
         return kept.knowing(held.validation)
     whole = Runs.concatenate([held.learn.runs, held.validation])
     if isinstance(method, FitsAgain) and len(whole) <= MOST_AGAIN:
-        return Kept.all_of(whole, held.calibration, by)
+        return ReplayBuffer.all_of(whole, held.calibration, by)
     return None
 
 

@@ -29,16 +29,16 @@ from jostle.errors import (
 )
 from jostle.learn import method_named
 from jostle.models._questions_of import questions_of
-from jostle.models.timelines._timeline_calibration import Acts
+from jostle.models.timelines._timeline_calibration import TimelineCalibration
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
     from jostle.models._answered_table import AnsweredTable
-    from jostle.models._drift_adjusted import Moved
+    from jostle.models._drift_adjusted import DriftCorrection
     from jostle.models._explanation import Why
     from jostle.models._model_plots import ModelPlots
-    from jostle.models._residual_baseline import Usual
-    from jostle.models.updates._replay_buffer import Kept
+    from jostle.models._residual_baseline import ResidualBaseline
+    from jostle.models.updates._replay_buffer import ReplayBuffer
     from jostle.models.updates._suggest_runs import Suggestions
 
 # Rises with every change of what is saved; a model of another schema is refused.
@@ -68,10 +68,10 @@ class Model(Glance):
         predictor: Any,
         calibration: Calibration,
         metadata: dict[str, Any],
-        usual: Usual | None = None,
-        kept: Kept | Callable[[], Kept | None] | None = None,
+        usual: ResidualBaseline | None = None,
+        kept: ReplayBuffer | Callable[[], ReplayBuffer | None] | None = None,
         whole: Any | None = None,
-        acts: Acts | None = None,
+        acts: TimelineCalibration | None = None,
         campaign_calibration: Calibration | None = None,
     ) -> None:
         self.predictor = predictor
@@ -81,7 +81,7 @@ class Model(Glance):
         self.metadata = metadata
         self.usual = usual
         self._kept = kept
-        self.moved: Moved | None = None
+        self.moved: DriftCorrection | None = None
         # Of answers about a campaign that is named; None where campaigns tell nothing, or are not known.
         self.campaign_calibration = campaign_calibration
         # What every answer says of it; its version is the checksum of its files, so only a saved one has it.
@@ -93,7 +93,7 @@ class Model(Glance):
             self.label["unknown_campaign_error_ratio"] = cost
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> ReplayBuffer | None:
         """Runs that it keeps to learn more later; read when they are first needed."""
         if callable(self._kept):
             self._kept = self._kept()
@@ -353,9 +353,9 @@ class Model(Glance):
         before, runs = runs, taken_by(self, runs)
         stamp = {"updated_at": updated_at, "data_version": data_version}
         model = updated(self, runs, seed, chosen, stamp)
-        model.acts = Acts.updated(self, model, before, seed, chosen)
-        if changed or self.calibration.is_reckoned:
-            model.calibration = replace(model.calibration, is_reckoned=True)
+        model.acts = TimelineCalibration.updated(self, model, before, seed, chosen)
+        if changed or self.calibration.has_changing_corunners:
+            model.calibration = replace(model.calibration, has_changing_corunners=True)
         return model
 
     def suggest(
@@ -446,18 +446,21 @@ def load(path: str | os.PathLike[str]) -> Model:
         document, tensors = read_document(path, "model", SCHEMA, fix=AGAIN)
     except BadData as error:
         raise type(error)(error.what, where=error.where, fix=AGAIN) from None
-    from jostle.models._residual_baseline import Usual
-    from jostle.models.updates._replay_buffer import Kept
+    from jostle.models._residual_baseline import ResidualBaseline
+    from jostle.models.updates._replay_buffer import ReplayBuffer
 
     part = partial(_part, document, tensors, path)
     method = method_named(str(document.get("method")))
     predictor, whole = (part(name, method.restore) for name in ("predictor", "whole"))
-    calibration, usual = part("bounds", Calibration.from_arrays), part("usual", Usual.from_arrays)
-    acts = part("acts", Acts.from_arrays)
+    calibration, usual = (
+        part("bounds", Calibration.from_arrays),
+        part("usual", ResidualBaseline.from_arrays),
+    )
+    acts = part("acts", TimelineCalibration.from_arrays)
     if predictor is None or calibration is None:
         raise UnreadableFile("not a readable model: a part is missing", where=str(path), fix=AGAIN)
     metadata = {k: document[k] for k in METADATA if k in document}
-    kept = partial(part, "kept", Kept.from_arrays)  # read when it is first needed
+    kept = partial(part, "kept", ReplayBuffer.from_arrays)  # read when it is first needed
     campaign_calibration = part("campaign_calibration", Calibration.from_arrays)
     model = Model(predictor, calibration, metadata, usual, kept, whole, acts, campaign_calibration)
     model.label["version"] = document["sha256"][:16]

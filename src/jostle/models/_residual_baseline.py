@@ -25,14 +25,14 @@ LEAST_SPREAD = 1e-3
 
 
 @dataclass(frozen=True)
-class Usual(Serializable):
+class ResidualBaseline(Serializable):
     """What errors were like on runs that the model did not learn from, for each kind of names, in the order
     of KindNames."""
 
     levels: dict[str, UsualLevels]
 
     @classmethod
-    def of(cls, model: Any, calibration: Runs | KeptRuns) -> Usual:
+    def of(cls, model: Any, calibration: Runs | KeptRuns) -> ResidualBaseline:
         """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
         kinds, usual = KindNames.of(model.predictor), standard_scores(model)
         keys = kinds.keys(calibration.ok().colocations)

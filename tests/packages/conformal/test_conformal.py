@@ -219,9 +219,11 @@ def test_no_borrowed_bound_is_wider_than_the_largest_error() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**31), st.integers(0, 60), st.integers(0, 60), st.booleans())
-def test_bounds_rise_with_confidence(seed: int, ones: int, twos: int, is_crossed: bool) -> None:
+def test_bounds_rise_with_confidence(
+    seed: int, ones: int, twos: int, is_cross_conformal: bool
+) -> None:
     runs = make_runs(seed, {0: 5, 1: ones, 2: twos}, {"a": 0.3})
-    found = crossed(runs) if is_crossed else Calibration.fit(Noisy(), runs, runs)
+    found = crossed(runs) if is_cross_conformal else Calibration.fit(Noisy(), runs, runs)
     before = np.zeros(4)
     for confidence in (0.3, 0.5, 0.72, 0.8, 0.9, 0.93, 0.95, 0.97, 0.99, 0.999):
         seconds = found.bound(Noisy(), asked(0, 1, 2, 3), confidence).seconds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.conformal._measurement_error import undisturbed
+from jostle.conformal._measurement_error import deconvolved
 from jostle.data import Runs
 from jostle.learn import Ensemble
 from tests.limits import share_limits
@@ -20,7 +20,7 @@ def bounds_of(off: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     """Of calibration runs as they are, and with their errors taken off: what they are off by at the rank."""
     n = len(off)
     rank = int(np.ceil(CONFIDENCE * (n + 1))) - 1
-    exact = undisturbed(off, error, np.zeros(n, np.int64))
+    exact = deconvolved(off, error, np.zeros(n, np.int64))
     plain, taken = (np.sort(np.nan_to_num(one, nan=np.inf))[rank] for one in (off, exact))
     return float(plain), float(taken)
 
@@ -82,7 +82,7 @@ def test_the_default_takes_errors_off_what_it_calibrates_on() -> None:
         ).append_column("runtime_error_ratio", [error])
     )
     untold = Runs(told.table.drop_columns("runtime_error_ratio"))
-    method, width = Ensemble(experts=("rules",)), []
+    method, width = Ensemble(learners=("rules",)), []
     for runs in (told, untold):
         model = jostle.fit(runs, method, seed=0)
         bounds = model.bound(quiet.colocations, CONFIDENCE)

@@ -18,7 +18,7 @@ from jostle.operations.model.predict import predict
 from tests.limits import share_limits
 
 STEPS = [f"step{n}" for n in range(12)]
-METHOD = Ensemble(experts=("rules",))
+METHOD = Ensemble(learners=("rules",))
 
 
 def tables(seed: int = 0, rows: int = 600) -> tuple[dict[str, Any], dict[str, Any]]:

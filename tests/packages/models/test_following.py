@@ -9,7 +9,7 @@ import pytest
 
 from jostle.conformal import Bounds
 from jostle.data import Colocations
-from jostle.models._drift_adjusted import Moved, MovedNames
+from jostle.models._drift_adjusted import DriftCorrection, MovedNames
 from jostle.models._residual_baseline import FLEET, KindNames
 
 PLATFORMS, WORKLOADS = ("x:a", "y:a", "x:b", "y:c"), ("u", "v", "w")
@@ -32,7 +32,7 @@ ASKED = Colocations.from_columns(
 
 
 @pytest.fixture(scope="module")
-def moved() -> Moved:
+def moved() -> DriftCorrection:
     names = {
         kind: MovedNames(
             np.array(sorted(off), np.int64),
@@ -41,7 +41,7 @@ def moved() -> Moved:
         )
         for kind, off in OFF.items()
     }
-    return Moved(KINDS, names, CONFIDENCES)
+    return DriftCorrection(KINDS, names, CONFIDENCES)
 
 
 def names_off(place: int) -> list[tuple[float, tuple[float, ...]]]:
@@ -56,7 +56,7 @@ def names_off(place: int) -> list[tuple[float, tuple[float, ...]]]:
     return [one for one in found if one is not None]
 
 
-def test_answers_move_by_the_sum_of_what_their_names_did(moved: Moved) -> None:
+def test_answers_move_by_the_sum_of_what_their_names_did(moved: DriftCorrection) -> None:
     log_ratio, is_off = moved.log_ratio(ASKED)
     expected = [sum(shift for shift, _ in names_off(place)) for place in range(len(ASKED))]
     assert log_ratio == pytest.approx(np.array(expected))
@@ -65,7 +65,7 @@ def test_answers_move_by_the_sum_of_what_their_names_did(moved: Moved) -> None:
 
 @pytest.mark.parametrize("confidence", [0.3, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999])
 def test_bounds_move_by_the_most_of_their_names_at_that_confidence(
-    moved: Moved, confidence: float, monkeypatch: pytest.MonkeyPatch
+    moved: DriftCorrection, confidence: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Straight lines in the log of what is missed, and never less at a higher confidence."""
     n = len(ASKED)

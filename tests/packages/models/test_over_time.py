@@ -102,7 +102,7 @@ def test_bounds_of_changed_company_are_never_guaranteed() -> None:
     assert not bounds.is_guaranteed.any()
     assert set(bounds.outcome[bounds.is_valid].tolist()) == {CHANGED_COMPANY}
     assert bounds.is_calibrated[bounds.is_valid].all()
-    assert Calibration.from_arrays(*model.calibration.to_arrays()).is_reckoned
+    assert Calibration.from_arrays(*model.calibration.to_arrays()).has_changing_corunners
 
 
 def test_runs_of_one_company_are_learned_from_as_ever() -> None:
@@ -141,7 +141,7 @@ def test_a_name_that_is_not_known_keeps_the_time_of_its_run() -> None:
 
 def test_what_leaves_runs_out_learns_from_all_of_a_log_and_bounds_by_what_was_left_out() -> None:
     runs = made(300, seed=7, noise=0.05)
-    method = Ensemble(experts=("rules",))
+    method = Ensemble(learners=("rules",))
     model = jostle.fit(runs, method, seed=0)
     counts = model.metadata["runs"]
     assert counts["fitted"] == len(runs)
@@ -160,7 +160,7 @@ def test_what_leaves_runs_out_learns_from_all_of_a_log_and_bounds_by_what_was_le
 def test_runs_left_out_are_what_was_learned_without_them_says() -> None:
     over_time = OverTime.of(Data.of(made(200, seed=8, noise=0.05)), frozenset({"runs"}), 0)
     assert over_time is not None
-    method = Ensemble(experts=("rules",))
+    method = Ensemble(learners=("rules",))
     prepared = method.prepare(over_time.data)
     asked: list[tuple[Any, set[str]]] = []
 

@@ -17,7 +17,7 @@ from jostle.data import Colocations, Runs
 from jostle.errors import BadRows, UsageError
 from jostle.learn import Ensemble
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
-from jostle.models.timelines._timeline_calibration import Acts
+from jostle.models.timelines._timeline_calibration import TimelineCalibration
 from tests.limits import assert_covers, mean_limits
 from tests.packages.models.over_time_samples import NAMES, SOLO, Lookup, times
 from tests.packages.models.timelines_samples import Known, node_log
@@ -291,7 +291,7 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     )
     row = np.repeat(old.stretches.row, beside.number_of_corunners)
     old = old.take(np.setdiff1d(np.arange(len(old)), row[has]))
-    method = Ensemble(experts=("rules",))
+    method = Ensemble(learners=("rules",))
     model = jostle.fit(old, method, seed=1)
     new = node_log(90, seed=11)
     now = model.update(new)
@@ -326,10 +326,10 @@ def _beginning(names: list[str], **columns: Any) -> Timelines:
     return Timelines.from_columns(**made, **columns)
 
 
-def acts_of(error: np.ndarray, workload: np.ndarray) -> Acts:
+def acts_of(error: np.ndarray, workload: np.ndarray) -> TimelineCalibration:
     """As if known timelines, and what may come, had these errors as runs began."""
     kind, none = np.repeat([0, 1], len(error)), np.zeros(2 * len(error), int)
-    return Acts(no_newcomers(), kind, none, np.tile(workload, 2), np.tile(error, 2))
+    return TimelineCalibration(no_newcomers(), kind, none, np.tile(workload, 2), np.tile(error, 2))
 
 
 def test_names_that_repeat_have_narrow_bounds_and_those_that_vary_keep_theirs() -> None:

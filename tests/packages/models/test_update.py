@@ -211,15 +211,15 @@ def test_runs_that_hold_all_that_was_learned_are_refused(model: Model, parts: Pa
     assert len(model.update(part).metadata["updates"]) == 1
 
 
-@pytest.mark.parametrize("is_crossed", [False, True])
+@pytest.mark.parametrize("is_cross_conformal", [False, True])
 def test_a_run_is_learned_once(
-    model: Model, parts: Parts, tmp_path: Path, is_crossed: bool
+    model: Model, parts: Parts, tmp_path: Path, is_cross_conformal: bool
 ) -> None:
     old, later = parts.old, parts.later
-    if is_crossed:
+    if is_cross_conformal:
         old, later = old.take(np.arange(60)), old.take(np.arange(60, 80))
         model = jostle.fit(old, jostle.learn.Ensemble(), seed=0)
-        assert model.calibration.is_crossed
+        assert model.calibration.is_cross_conformal
     half = later.take(np.arange(0, len(later), 2))
     once = model.update(half)
     once.save(tmp_path)

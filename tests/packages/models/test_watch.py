@@ -180,18 +180,18 @@ def test_the_share_of_late_runs_is_kept_under_a_ramp() -> None:
     assert (runs.runtime_seconds > static)[n // 2 :].all()
 
 
-@pytest.mark.parametrize("is_crossed", [False, True])
+@pytest.mark.parametrize("is_cross_conformal", [False, True])
 def test_levels_of_fits_that_left_runs_out_are_none_of_the_fit_to_all(
-    model: Model, is_crossed: bool
+    model: Model, is_cross_conformal: bool
 ) -> None:
     """They told that all takes longer than answered; of the fit to all that is not known."""
     assert model.usual is not None
     said = replace(model.usual.levels["fleet"], level=np.array([1.5]), unsure=np.array([0.05]))
     other = copy.copy(model)
     other.usual = replace(model.usual, levels=model.usual.levels | {"fleet": said})
-    other.calibration = replace(model.calibration, is_crossed=is_crossed)
+    other.calibration = replace(model.calibration, is_cross_conformal=is_cross_conformal)
     found = [(one.kind, one.ratio < 1) for one in DriftWatch(other).update(stream(5, 300))]
-    assert found == ([] if is_crossed else [("fleet", True)])
+    assert found == ([] if is_cross_conformal else [("fleet", True)])
 
 
 def test_batches_do_not_matter_and_nothing_drifts_in_what_is_the_same(model: Model) -> None:

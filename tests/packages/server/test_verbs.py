@@ -35,7 +35,7 @@ def model(model_folders: tuple[Path, Path]) -> Any:
 @pytest.fixture(scope="module")
 def campaign_calibration(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     """(a model of runs of three days, its folder)."""
-    model = jostle.fit(in_campaigns(DAYS), Ensemble(experts=("rules",)))
+    model = jostle.fit(in_campaigns(DAYS), Ensemble(learners=("rules",)))
     folder = tmp_path_factory.mktemp("campaigns") / "model"
     model.save(folder)
     return model, folder

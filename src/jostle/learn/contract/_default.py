@@ -10,8 +10,8 @@ OF_MANY, OF_TRACES = "factorization", "alignment"
 
 
 def default_method(data: Data) -> str:
-    """Name the default method: all experts that the data allow; of very many runs the network; and of traces
-    without runs what learns from counters alone."""
+    """Name the default method: all base learners that the data allow; of very many runs the network; and of
+    traces without runs what learns from counters alone."""
     from jostle.data import Dataset
 
     if not data.has_runs:

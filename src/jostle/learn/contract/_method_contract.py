@@ -153,14 +153,14 @@ class LeavesOut(Protocol):
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[Fitted, Sequence[FitWithout]]:
+    ) -> tuple[Fitted, Sequence[FoldFit]]:
         """Return (as `fit`, what was learned without some of the runs and of those for choices, in that
         order)."""
         ...
 
 
 @dataclass(frozen=True)
-class FitWithout:
+class FoldFit:
     """What was learned without some runs: it answers about them as it would about new ones. runs: (t,)
     numbers of those runs. unit: (t,) what was left out as one. is_of_names: whether names were left out, not
     sets. is_larger: whether all sets of as many were, the largest that there are."""

@@ -1,4 +1,4 @@
-"""What an expert is, and which there are: entry points of one group."""
+"""What a base learner is, and which there are: entry points of one group."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from jostle._base.plugins import load, names_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from jostle.learn.ensemble._training_data import CanonicalRuns
-    from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 GROUP = "jostle.learners"
 
 
-class FittedExpert(Protocol):
-    """What an expert has learned: one or more answers to every question. Immutable."""
+class FittedBaseLearner(Protocol):
+    """What a base learner has learned: one or more answers to every question. Immutable."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         """A name for each of its k answers, the same for the same settings."""
         ...
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(k, n) log slowdowns over the time alone, of rows in the campaign's codes."""
         ...
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]: ...
 
 
-class Expert(Protocol):
+class BaseLearner(Protocol):
     """Frozen settings of one idea. needs: of `runs`, `traces`, `profiles` and `probes`, those that it reads.
 
     It may have `inputs(campaign)`: (n,) bool, runs that it reads as features of workloads. Nobody is asked
@@ -46,28 +46,30 @@ class Expert(Protocol):
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         """What it would answer by, of a campaign of this size; none where it has nothing to say of it."""
         ...
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
-    ) -> FittedExpert:
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedBaseLearner:
         """Learn the answers called so from the campaign's runs. best: what is kept, for which more work is
         done than for a trial."""
         ...
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> FittedExpert:
+    def restore(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> FittedBaseLearner:
         """The inverse of a fitted one's to_arrays."""
         ...
 
 
-def expert_names() -> tuple[str, ...]:
-    """Of all installed experts, sorted."""
+def learner_names() -> tuple[str, ...]:
+    """Of all installed base learners, sorted."""
     return names_of(GROUP)
 
 
-def expert_named(name: str) -> type[Expert]:
+def learner_named(name: str) -> type[BaseLearner]:
     """Raises UnknownName for one that no installed package brings."""
     return load(GROUP, name)

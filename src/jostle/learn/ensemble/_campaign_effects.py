@@ -18,11 +18,11 @@ import numpy as np
 
 from jostle._base.mixed_effects import Block, fit_mixed_effects
 from jostle._base.tensors import Serializable
-from jostle.learn.rules._shrunk_weights import nothing_but_noise, relative_error
+from jostle.learn.rules._shrunk_weights import gain_is_insignificant, relative_error
 
 if TYPE_CHECKING:
     from jostle.data import Runs
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 MAX_ROWS = 20_000  # that campaigns are told by
 LEAST_EFFECT = 0.003  # mean relative error of who takes all campaigns for one, under which they are
@@ -112,7 +112,7 @@ class CampaignEffects(Serializable):
         """Of both kinds and each platform the shifts tried and what each costs in each campaign."""
         return [[_cost_of_shifts(own, float(self.noise)) for own in kind] for kind in self.effect]
 
-    def learned_from(self, part: CanonicalRuns) -> CampaignEffects:
+    def learned_from(self, part: TrainingRuns) -> CampaignEffects:
         """The same effects, the shares of campaigns told by these runs."""
         if not self.tell:
             return self
@@ -142,13 +142,13 @@ class CampaignEffects(Serializable):
         return runs.with_one_company(runs.runtime_seconds * np.exp(log))
 
 
-def fit_campaign_effects(training: CanonicalRuns, seed: int) -> CampaignEffects | None:
+def fit_campaign_effects(training: TrainingRuns, seed: int) -> CampaignEffects | None:
     """Learn the effects; None where all runs are of one campaign."""
     names = tuple(sorted(set(_labels(training.runs))))
     if len(names) < 2:
         return None
     platforms, c = training.size[0], len(names)
-    known = np.flatnonzero(np.isfinite(training.log_alone.ravel()[training.cell]))
+    known = np.flatnonzero(np.isfinite(training.log_solo.ravel()[training.cell]))
     random = np.random.default_rng([seed, 47])
     known = np.sort(random.permutation(known)[:MAX_ROWS])
     part = training.take(np.isin(np.arange(len(training)), known))
@@ -160,7 +160,7 @@ def fit_campaign_effects(training: CanonicalRuns, seed: int) -> CampaignEffects 
     if len(np.unique(code)) < 2:
         return none
     design, corun = _design(part, code, c), part.degree > 0
-    value = part.log_runtime - part.log_alone.ravel()[part.cell]
+    value = part.log_runtime - part.log_solo.ravel()[part.cell]
     # Sets of workloads are left out, and single runs alone.
     unit = np.where(part.degree > 0, part.sets(everywhere=True), np.arange(len(part)))
     _, unit = np.unique(unit, return_inverse=True)
@@ -177,7 +177,7 @@ def fit_campaign_effects(training: CanonicalRuns, seed: int) -> CampaignEffects 
             error[which, asked] = fitted.predict(query, len(asked)) - value[asked]
     off = relative_error(error)
     tells = corun if corun.any() else ~corun
-    if nothing_but_noise((off[0] - off[1])[tells], unit[tells], EVIDENCE):
+    if gain_is_insignificant((off[0] - off[1])[tells], unit[tells], EVIDENCE):
         return none
     fit = fit_mixed_effects(design, value, fixed=("cell",))
     found = fit.effect
@@ -214,7 +214,7 @@ def _codes(runs: Runs, names: Sequence[str]) -> np.ndarray:
     return np.array([place.get(label, -1) for label in _labels(runs)], np.int64)
 
 
-def _design(part: CanonicalRuns, campaign: np.ndarray, campaigns: int) -> dict[str, Block]:
+def _design(part: TrainingRuns, campaign: np.ndarray, campaigns: int) -> dict[str, Block]:
     """What a log runtime over the usual time alone is the sum of."""
     (p, w), (workload, platform, corunner), degree = part.size, part.codes, part.degree
     beside = (degree > 0).astype(float)
@@ -282,7 +282,7 @@ def _clues(
     }
 
 
-def _clues_of(part: CanonicalRuns) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
+def _clues_of(part: TrainingRuns) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
     """The clues of runs, and how many codes there are of each kind."""
     row = np.repeat(np.arange(len(part)), part.degree)
     size = {"of_kind": 2, "of_platform": part.size[0]}
@@ -307,7 +307,7 @@ def _mix(campaign: np.ndarray, campaigns: int) -> np.ndarray:
 
 
 def _told(
-    part: CanonicalRuns, campaign: np.ndarray, prior_runs: np.ndarray, campaigns: int
+    part: TrainingRuns, campaign: np.ndarray, prior_runs: np.ndarray, campaigns: int
 ) -> dict[str, np.ndarray]:
     """The fields of CampaignEffects that say how likely each campaign is. campaign: (n,), below 0 unknown."""
     mix = _mix(campaign, campaigns)
@@ -319,7 +319,7 @@ def _told(
 
 
 def _prior_runs(
-    part: CanonicalRuns, campaign: np.ndarray, campaigns: int, fold: np.ndarray
+    part: TrainingRuns, campaign: np.ndarray, campaigns: int, fold: np.ndarray
 ) -> np.ndarray:
     """For each kind of clue that of PRIOR_RUNS by which it tells the campaigns of runs left out best."""
     mix = _mix(campaign, campaigns)

@@ -1,4 +1,4 @@
-"""Experts tried on what folds leave out; who cannot matter is told early."""
+"""Base learners tried on what folds leave out; who cannot matter is told early."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from jostle.learn.ensemble._base_learner import Expert, FittedExpert
+from jostle.learn.ensemble._base_learner import BaseLearner, FittedBaseLearner
 from jostle.learn.ensemble._display_names import in_words
 from jostle.learn.ensemble._folds import ELSEWHERE, KINDS, NEW_CELL, TrialFold, is_large, kinds_of
 from jostle.learn.ensemble._stacked_model import answers_of
-from jostle.learn.ensemble._stacking import KNOWN_NAMES, Trial, promising
-from jostle.learn.ensemble._training_data import CanonicalRuns
+from jostle.learn.ensemble._stacking import KNOWN_NAMES, OutOfFoldPredictions, surviving_learners
+from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.rules._shrunk_weights import OF_OTHER_DATA, relative_error
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN
 
@@ -27,52 +27,53 @@ LEFT_AT_BEST = 0.5  # of that error: it halves at best with four times as many r
 OTHER_DATA = frozenset({"profiles", "probes"})
 FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
 
-Experts = dict[str, Expert]
+BaseLearners = dict[str, BaseLearner]
 
 
 @dataclass(frozen=True)
-class Learners:
-    """Experts, by name, and of those that leave out in closed form what they learned from all."""
+class LearnerCache:
+    """BaseLearners, by name, and of those that leave out in closed form what they learned from all."""
 
-    campaign: CanonicalRuns
-    experts: Experts
+    campaign: TrainingRuns
+    learners: BaseLearners
     wanted: dict[str, tuple[str, ...]]
     seed: int
-    whole: dict[str, FittedExpert] = field(default_factory=dict)
+    whole: dict[str, FittedBaseLearner] = field(default_factory=dict)
 
     def leaves_out(self, name: str) -> bool:
-        return getattr(self.experts[name], "leaves_out", False)
+        return getattr(self.learners[name], "leaves_out", False)
 
     def fit(
-        self, name: str, part: CanonicalRuns, wanted: Collection[str], best: bool = False
-    ) -> FittedExpert:
+        self, name: str, part: TrainingRuns, wanted: Collection[str], best: bool = False
+    ) -> FittedBaseLearner:
         """The answers called so, learned from a part of the campaign."""
         if not self.leaves_out(name):
-            return self.experts[name].fit(part, wanted, seed=self.seed, best=best)
+            return self.learners[name].fit(part, wanted, seed=self.seed, best=best)
         if name not in self.whole:
             every = self.wanted[name]
-            self.whole[name] = self.experts[name].fit(
+            self.whole[name] = self.learners[name].fit(
                 self.campaign, every, seed=self.seed, best=True
             )
         return self.whole[name].without(part, wanted)  # type: ignore[attr-defined]
 
 
-class Tried:
-    """Experts on folds, fewer once some have told which matter. labels: of those that went through all."""
+class CrossValidator:
+    """Base learners on folds, fewer once some have told which matter. labels: of those that went through
+    all."""
 
     def __init__(
         self,
-        campaign: CanonicalRuns,
-        experts: Experts,
+        campaign: TrainingRuns,
+        learners: BaseLearners,
         wanted: dict[str, tuple[str, ...]],
         seed: int,
     ) -> None:
-        self.campaign, self.experts, self.wanted, self.seed = campaign, experts, wanted, seed
-        self.learners = Learners(campaign, experts, wanted, seed)
-        self.fits: list[tuple[TrialFold, dict[str, FittedExpert], CanonicalRuns]] = []
-        self.trials: list[tuple[tuple[str, ...], Trial]] = []
+        self.campaign, self.learners, self.wanted, self.seed = campaign, learners, wanted, seed
+        self.cache = LearnerCache(campaign, learners, wanted, seed)
+        self.fits: list[tuple[TrialFold, dict[str, FittedBaseLearner], TrainingRuns]] = []
+        self.trials: list[tuple[tuple[str, ...], OutOfFoldPredictions]] = []
         self.is_narrowed = False
-        self.far_off: tuple[str, ...] = ()
+        self.dropped_learners: tuple[str, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -80,11 +81,11 @@ class Tried:
 
     @property
     def prior(self) -> np.ndarray:
-        """(k,) how far each label is believed before any set was left out; those of an expert of other data
-        share what is believed of it."""
+        """(k,) how far each label is believed before any set was left out; those of a base learner of other
+        data share what is believed of it."""
         belief = [
             np.full(len(labels), OF_OTHER_DATA / max(len(labels), 1))
-            if self.experts[name].needs & OTHER_DATA
+            if self.learners[name].needs & OTHER_DATA
             else np.ones(len(labels))
             for name, labels in self.wanted.items()
         ]
@@ -93,14 +94,14 @@ class Tried:
     def fit(self, fold: TrialFold) -> None:
         part = self.campaign.take(~fold.left_out)
         mine = {}
-        if not self.fits and is_large(self.campaign) and part.is_learned.any():
+        if not self.fits and is_large(self.campaign) and part.is_training_row.any():
             mine = self._first_look(fold, part)
         mine |= {
-            name: self.learners.fit(name, part, labels)
+            name: self.cache.fit(name, part, labels)
             for name, labels in self.wanted.items()
             if name not in mine
             and (
-                (labels and part.is_learned.any())
+                (labels and part.is_training_row.any())
                 or (name == "network" and fold.is_of_names and self.guesses_alone)
             )
         }
@@ -110,7 +111,7 @@ class Tried:
         tried = self.trial()
         if not self.is_narrowed and tried.of(*KNOWN_NAMES).units >= FEWEST_TO_NARROW:
             self.is_narrowed = True
-            kept = promising(labels, tried, self.seed, PLAIN)
+            kept = surviving_learners(labels, tried, self.seed, PLAIN)
             ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
             if not ran_alone.all() and "network" in self.wanted and campaign.size[0] > 1:
                 # Of what ran beside others alone other platforms tell in every fold.
@@ -123,48 +124,48 @@ class Tried:
             for name, own in self.wanted.items()
         }
 
-    def _first_look(self, fold: TrialFold, part: CanonicalRuns) -> dict[str, FittedExpert]:
+    def _first_look(self, fold: TrialFold, part: TrainingRuns) -> dict[str, FittedBaseLearner]:
         """Those that learn from all runs, or cost little. Of others go on who may matter, by what they say
         once they have learned from few rows."""
-        few = part.take(~part.beside | _drawn(part.is_learned, FIRST_ROWS, self.seed))
+        few = part.take(~part.beside | _drawn(part.is_training_row, FIRST_ROWS, self.seed))
         learned, labels, trials = [], [], []
         for at_once, whole in ((True, part), (False, few)):
             own = {
                 n: each
                 for n, each in self.wanted.items()
-                if each and (n in AT_ONCE or self.learners.leaves_out(n)) == at_once
+                if each and (n in AT_ONCE or self.cache.leaves_out(n)) == at_once
             }
-            learned.append({n: self.learners.fit(n, whole, each) for n, each in own.items()})
+            learned.append({n: self.cache.fit(n, whole, each) for n, each in own.items()})
             labels.append(tuple(label for each in own.values() for label in each))
             trials.append(self._trial(fold, learned[-1], whole, labels[-1]))
         answer = np.concatenate([trial.answer for trial in trials])
         left = np.repeat([1.0, LEFT_AT_BEST], [len(trial.answer) for trial in trials])
         every = (*labels[0], *labels[1])
-        kept = promising(every, replace(trials[0], answer=answer), self.seed, PLAIN, left)
+        kept = surviving_learners(every, replace(trials[0], answer=answer), self.seed, PLAIN, left)
         self._keep(kept.union(labels[0]))
         still = {in_words(label) for label in self.labels}
         gone = dict.fromkeys(in_words(label) for label in every)
-        self.far_off = tuple(words for words in gone if words not in still)
+        self.dropped_learners = tuple(words for words in gone if words not in still)
         return learned[0]
 
     def _trial(
         self,
         fold: TrialFold,
-        mine: dict[str, FittedExpert],
-        part: CanonicalRuns,
+        mine: dict[str, FittedBaseLearner],
+        part: TrainingRuns,
         labels: tuple[str, ...],
-    ) -> Trial:
-        """What the experts that learned from a part say of what the fold asks."""
+    ) -> OutOfFoldPredictions:
+        """What the base learners that learned from a part say of what the fold asks."""
         campaign, asked = self.campaign, np.isin(fold.kind, KINDS)
-        alone = part.log_alone.ravel()[campaign.cell]
+        alone = part.log_solo.ravel()[campaign.cell]
         asked &= np.isfinite(alone) & (campaign.degree > 0)
-        if not campaign.believes_guesses:
+        if not campaign.uses_estimated_solo:
             asked &= part.ran_alone[campaign.cell]
-        rows = campaign.rows_over(part.log_alone, part.unit_seconds).take(asked)
+        rows = campaign.rows_over(part.log_solo, part.unit_seconds).take(asked)
         # A set that was a name's only one leaves it as new.
         kind = kinds_of(rows, part.sets_of_names, fold.kind[asked] == ELSEWHERE)
-        return Trial(
-            answers_of(mine, labels, rows, part.ground),
+        return OutOfFoldPredictions(
+            answers_of(mine, labels, rows, part.cell_table),
             rows.log_slowdown,
             fold.unit[asked],
             kind,
@@ -174,7 +175,7 @@ class Tried:
         )
 
     @property
-    def ready(self) -> dict[str, FittedExpert]:
+    def ready(self) -> dict[str, FittedBaseLearner]:
         """Of very many runs the network that has learned from nearly all: it is kept as it is."""
         for fold, mine, _ in self.fits[:1]:
             if is_large(self.campaign) and fold.left_out.mean() < HARDLY_ANY:
@@ -186,7 +187,7 @@ class Tried:
         """Whether the network says how long what never ran on a platform takes alone."""
         return self.campaign.asks_elsewhere and "network" in self.wanted
 
-    def trial(self) -> Trial:
+    def trial(self) -> OutOfFoldPredictions:
         """All of them, of the labels that are left."""
         parts = [
             replace(trial, answer=trial.answer[[labels.index(label) for label in self.labels]])
@@ -194,8 +195,10 @@ class Tried:
         ]
         if not parts:
             none, codes = np.zeros(0), np.zeros(0, np.int64)
-            return Trial(np.zeros((len(self.labels), 0)), none, codes, codes, codes, codes, codes)
-        return Trial.concatenate(parts)
+            return OutOfFoldPredictions(
+                np.zeros((len(self.labels), 0)), none, codes, codes, codes, codes, codes
+            )
+        return OutOfFoldPredictions.concatenate(parts)
 
     def share(self) -> float:
         """Of what the network says of times alone never measured, beside what names suggest."""
@@ -207,7 +210,7 @@ class Tried:
             if "network" not in mine or not len(asked):
                 continue
             cell = campaign.cell[asked]
-            by_names = part.log_alone.ravel()[cell]
+            by_names = part.log_solo.ravel()[cell]
             network = alone_by_network(mine).ravel()[cell]
             good = np.isfinite(by_names) & np.isfinite(network)
             y = campaign.log_runtime[asked][good]
@@ -226,7 +229,7 @@ def _drawn(mask: np.ndarray, most: int, seed: int) -> np.ndarray:
     return out
 
 
-def alone_by_network(experts: dict[str, FittedExpert]) -> np.ndarray:
+def alone_by_network(learners: dict[str, FittedBaseLearner]) -> np.ndarray:
     """(platforms, workloads)."""
-    network = experts["network"]
-    return network.log_alone()  # type: ignore[attr-defined]
+    network = learners["network"]
+    return network.log_solo()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What experts are called where a person reads; documents have their names."""
+"""What base learners are called where a person reads; documents have their names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _UNITS = {
 
 
 def in_words(label: str) -> str:
-    """The same for experts that differ in a strength alone, the number at their end."""
+    """The same for base learners that differ in a strength alone, the number at their end."""
     name = re.sub(r" [0-9.e-]+$", "", label)
     unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
     name = name.removesuffix(unit)
@@ -51,7 +51,7 @@ def in_words(label: str) -> str:
 
 
 def weights_in_words(weights: Mapping[str, float]) -> dict[str, float]:
-    """The weights of the experts with the same words, added up; the largest first."""
+    """The weights of the base learners with the same words, added up; the largest first."""
     out: dict[str, float] = {}
     for label, weight in weights.items():
         out[in_words(label)] = out.get(in_words(label), 0.0) + weight

@@ -1,4 +1,4 @@
-"""The method: all experts that the data allow, weighed on what they have not seen."""
+"""The method: all base learners that the data allow, weighed on what they have not seen."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 from jostle._base.option_fields import check_settings
 from jostle.errors import MissingExtra, UnknownName
 from jostle.learn.contract._data import Data
-from jostle.learn.contract._method_contract import FitWithout
+from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.contract._prepared import Prepared, first_solo_runs
-from jostle.learn.ensemble._base_learner import Expert, expert_named, expert_names
+from jostle.learn.ensemble._base_learner import BaseLearner, learner_named, learner_names
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Fitted = TypeVar("Fitted", bound="FittedEnsemble")
 
 
-class OfExperts(Restores, ABC, Generic[Fitted]):
-    """A method that is a list of experts, each weighed by what it says of runs that it has not seen.
+class StackedMethod(Restores, ABC, Generic[Fitted]):
+    """A method that is a list of base learners, each weighed by what it says of runs that it has not seen.
 
     Weights are those of greedy selection with replacement (Caruana et al., ICML 2004) over what was left out
     as a user would leave it out: sets of workloads everywhere or on one platform, and names (stacking:
@@ -33,7 +33,7 @@ class OfExperts(Restores, ABC, Generic[Fitted]):
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
 
     @abstractmethod
-    def chosen_experts(self) -> list[Expert]:
+    def chosen_learners(self) -> list[BaseLearner]:
         """Those that are weighed."""
 
     def prepare(self, data: Data) -> Prepared:
@@ -48,29 +48,29 @@ class OfExperts(Restores, ABC, Generic[Fitted]):
     def fit(self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None) -> Fitted:
         """Learn from the runs and those for its own choices together.
 
-        Raises NotEnoughRuns, and MissingExtra where what experts need is not installed.
+        Raises NotEnoughRuns, and MissingExtra where what base learners need is not installed.
         """
         return self.fit_left_out(prepared, seed=seed, progress=progress)[0]
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[Fitted, list[FitWithout]]:
+    ) -> tuple[Fitted, list[FoldFit]]:
         """As `fit`, and what was learned without some of the runs, by which answers can be calibrated."""
-        return self._learned(self.chosen_experts(), prepared, seed, progress)
+        return self._learned(self.chosen_learners(), prepared, seed, progress)
 
     def _learned(
         self,
-        experts: list[Expert],
+        learners: list[BaseLearner],
         prepared: Prepared,
         seed: int,
         progress: Progress | None,
         is_alone: bool = False,
-    ) -> tuple[Any, list[FitWithout]]:
-        """is_alone: whether an expert with one answer is to be learned without a trial."""
+    ) -> tuple[Any, list[FoldFit]]:
+        """is_alone: whether a base learner with one answer is to be learned without a trial."""
         try:
             from jostle.learn.ensemble._fit_ensemble import fit
 
-            return fit(experts, prepared.data, prepared.together(), seed, progress, is_alone)
+            return fit(learners, prepared.data, prepared.together(), seed, progress, is_alone)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.startswith("jostle"):
                 raise
@@ -78,21 +78,21 @@ class OfExperts(Restores, ABC, Generic[Fitted]):
 
 
 @dataclass(frozen=True)
-class Ensemble(OfExperts):
-    """All experts that the data allow, each weighed by what it says of runs that it has not seen."""
+class Ensemble(StackedMethod):
+    """All base learners that the data allow, each weighed by what it says of runs that it has not seen."""
 
-    experts: Annotated[
-        tuple[str, ...], "The experts that are asked; by default all that are installed."
+    learners: Annotated[
+        tuple[str, ...], "The base learners that are asked; by default all that are installed."
     ] = ()
     name: ClassVar[str] = "ensemble"
     fits_again: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)
-        known = expert_names()
-        for name in self.experts:
+        known = learner_names()
+        for name in self.learners:
             if name not in known:
-                raise UnknownName("expert", name, known)
+                raise UnknownName("learner", name, known)
 
-    def chosen_experts(self) -> list[Expert]:
-        return [expert_named(name)() for name in self.experts or expert_names()]
+    def chosen_learners(self) -> list[BaseLearner]:
+        return [learner_named(name)() for name in self.learners or learner_names()]

@@ -1,4 +1,4 @@
-"""Why an ensemble answers what it does: what each co-runner adds, and what each expert says."""
+"""Why an ensemble answers what it does: what each co-runner adds, and what each base learner says."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
         rows.append([f"beside {name}", duration(float(np.exp(total))), f"{np.expm1(log):+.1%}"])
     parts.append(Table(["", "runtime", "added"], rows))
     if corunners:
-        logs: dict[str, float] = {}  # means of logs, as experts with the same words differ little
+        logs: dict[
+            str, float
+        ] = {}  # means of logs, as base learners with the same words differ little
         for name, part in share.items():
             logs[in_words(name)] = logs.get(in_words(name), 0.0) + part * np.log(answer[name])
         listed = [
@@ -58,7 +60,7 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
         "runtime_seconds": seconds,
         "solo_seconds": alone,
         "added": listed_of(corunners, added),
-        "experts": [
+        "learners": [
             {"name": name, "weight": part, "runtime_seconds": answer[name]}
             for name, part in share.items()
         ],

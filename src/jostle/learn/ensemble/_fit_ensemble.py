@@ -1,4 +1,4 @@
-"""Experts tried on what is left out, weighed, and learned from all."""
+"""Base learners tried on what is left out, weighed, and learned from all."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jostle.data import Runs
 from jostle.errors import NotEnoughRuns
 from jostle.learn.contract._coded_runs import turns_of
 from jostle.learn.contract._data import Data
-from jostle.learn.contract._method_contract import FitWithout
+from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._run_counts import RunCounts
-from jostle.learn.ensemble._base_learner import Expert, FittedExpert
+from jostle.learn.ensemble._base_learner import BaseLearner, FittedBaseLearner
 from jostle.learn.ensemble._campaign_effects import CampaignEffects, fit_campaign_effects
 from jostle.learn.ensemble._cross_validation import (
     FIRST_ROWS,
-    Experts,
-    Learners,
-    Tried,
+    BaseLearners,
+    CrossValidator,
+    LearnerCache,
     alone_by_network,
 )
 from jostle.learn.ensemble._display_names import weights_in_words
@@ -41,37 +41,37 @@ from jostle.learn.ensemble._rules_learner import TURNS_ALONE
 from jostle.learn.ensemble._run_prior import RunPrior, fit_prior
 from jostle.learn.ensemble._stacked_model import (
     ROWS_AT_ONCE,
-    EnsembleParts,
+    EnsembleState,
     FittedEnsemble,
     in_parts,
 )
 from jostle.learn.ensemble._stacking import (
     KNOWN_NAMES,
-    Trial,
+    OutOfFoldPredictions,
     interference_of,
     is_of_nothing,
     usual_weights,
     weights_of,
 )
-from jostle.learn.ensemble._training_data import CanonicalRuns, campaign_of
-from jostle.learn.rules._cpu_sharing import turns_on_cores
-from jostle.learn.rules._degree_extrapolation import Answer, LargerSets, fit_extrapolation
-from jostle.learn.rules._set_residuals import fit_memory
-from jostle.learn.rules._solo_baseline import closest_times
+from jostle.learn.ensemble._training_data import TrainingRuns, campaign_of
+from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
+from jostle.learn.rules._degree_extrapolation import Answer, DegreeExtrapolation, fit_extrapolation
+from jostle.learn.rules._set_residuals import fit_set_residuals
+from jostle.learn.rules._solo_baseline import relative_medians
 
 
 def fit(
-    experts: Sequence[Expert],
+    learners: Sequence[BaseLearner],
     data: Data,
     runs: Runs,
     seed: int,
     progress: Progress | None,
     is_alone: bool = False,
-) -> tuple[FittedEnsemble, list[FitWithout]]:
+) -> tuple[FittedEnsemble, list[FoldFit]]:
     """(what is learned from all runs, what was learned without some). is_alone: whether there is one answer,
     which needs no trial. Raises NotEnoughRuns."""
     shared: dict[str, Any] = {"data": data}
-    readers: list[Any] = [expert for expert in experts if hasattr(expert, "trace_seconds")]
+    readers: list[Any] = [learner for learner in learners if hasattr(learner, "trace_seconds")]
     traced = {name: s for one in readers for name, s in one.trace_seconds(shared).items()}
     prior, certain, source = _known(runs.ok(), seed)
     runs = source if prior is None else prior.taken_off(source)
@@ -91,17 +91,17 @@ def fit(
         campaign.shared["whole"] = campaign
     shared |= {"data": data.with_runs(runs), "source": runs, "names": names, "usual": usual}
     campaign.shared.update(shared)
-    every = {expert.name: expert for expert in experts}
+    every = {learner.name: learner for learner in learners}
     with_inputs: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
     inputs = {name: one.inputs(campaign) for name, one in with_inputs.items()}
     campaign.shared["inputs"] = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
-    has_rows = bool(campaign.is_learned.any())
+    has_rows = bool(campaign.is_training_row.any())
     asked = {
         name
-        for name, expert in every.items()
+        for name, learner in every.items()
         if has_rows
         or (name in inputs and inputs[name].any())
-        or getattr(expert, "simulates", False)
+        or getattr(learner, "simulates", False)
     }
     folds = [] if is_alone else folds_of(campaign, seed)
     total, done, largest = len(folds) + 2, 0, []
@@ -113,11 +113,11 @@ def fit(
             progress(done, total, float("nan"))
 
     wanted = {
-        name: expert.labels(campaign) if name in asked else () for name, expert in every.items()
+        name: learner.labels(campaign) if name in asked else () for name, learner in every.items()
     }
-    if not has_rows and campaign.ground.takes_turns and "rules" in every:
+    if not has_rows and campaign.cell_table.takes_turns and "rules" in every:
         wanted["rules"] = (TURNS_ALONE,)
-    tried = Tried(campaign, every, wanted, seed)
+    tried = CrossValidator(campaign, every, wanted, seed)
     for fold in folds:
         tried.fit(fold)
         tick()
@@ -131,27 +131,27 @@ def fit(
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     is_nothing = is_of_nothing(used)
-    waits = is_nothing and turns_on_cores(campaign.rows, campaign.ground).any()
+    waits = is_nothing and cpu_sharing_log_slowdown(campaign.rows, campaign.cell_table).any()
     alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
     about = weight, share, names, usual, tried.ready, alike
-    whole = Learned(campaign, every, tried.learners, used, *about)
-    fitted = whole.ensemble(whole.experts(campaign, best=True), campaign)
+    whole = EnsembleBuilder(campaign, every, tried.cache, used, *about)
+    fitted = whole.ensemble(whole.learners(campaign, best=True), campaign)
     tick()
     if is_alone:
-        fitted = fitted.with_weighed(more=LargerSets.of_sums(most, campaign.ground))
+        fitted = fitted.with_state(more=DegreeExtrapolation.of_sums(most, campaign.cell_table))
     elif used == (TURNS_ALONE,):
-        fitted = fitted.with_weighed(more=LargerSets.of_turns(most, campaign.ground))
+        fitted = fitted.with_state(more=DegreeExtrapolation.of_turns(most, campaign.cell_table))
     elif has_rows and not is_nothing:
         fitted, largest = whole.finished(fitted, trial, labels)
     tick()
-    fitted = fitted.with_weighed(campaign_effects=campaign_effects, prior=prior)
-    fitted = fitted.with_weighed(notes=_notes(fitted, campaign, tried.far_off))
+    fitted = fitted.with_state(campaign_effects=campaign_effects, prior=prior)
+    fitted = fitted.with_state(notes=_notes(fitted, campaign, tried.dropped_learners))
     left_out = _left_out(tried, whole, fitted, source)
     unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
     for own, mine in largest:
-        own = own.with_weighed(campaign_effects=campaign_effects, prior=prior)
+        own = own.with_state(campaign_effects=campaign_effects, prior=prior)
         one = own, campaign.origin[mine], unit[mine]
-        left_out.append(FitWithout(*one, False, is_larger=True))
+        left_out.append(FoldFit(*one, False, is_larger=True))
     return fitted, [replace(one, runs=certain[one.runs]) for one in left_out]
 
 
@@ -168,8 +168,8 @@ def _known(runs: Runs, seed: int) -> tuple[RunPrior | None, np.ndarray, Runs]:
 
 
 def _left_out(
-    tried: Tried, whole: Learned, fitted: FittedEnsemble, source: Runs
-) -> list[FitWithout]:
+    tried: CrossValidator, whole: EnsembleBuilder, fitted: FittedEnsemble, source: Runs
+) -> list[FoldFit]:
     """Of sets left out everywhere, and of repeated runs alone, or of cells where those are few; of names and
     of cells; and of names as if they had never been met. source: the runs as they came."""
     campaign, out = tried.campaign, []
@@ -178,11 +178,11 @@ def _left_out(
     alone = campaign.degree == 0
     for fold, mine, part in tried.fits:
         own = whole.ensemble(mine, part)
-        prior = fitted.weighed.prior
+        prior = fitted.state.prior
         if prior is not None and prior.forms:
             prior = fit_prior(source.take(np.sort(part.origin)), tried.seed, prior)
-        own = own.with_weighed(
-            more=fitted.weighed.more, campaign_effects=_told_by(part, fitted), prior=prior
+        own = own.with_state(
+            more=fitted.state.more, campaign_effects=_told_by(part, fitted), prior=prior
         )
         of_sets = np.isin(fold.kind, (NEW_SET, ALONE))
         if few:
@@ -191,24 +191,24 @@ def _left_out(
         for asked, is_of_names in ((of_sets, False), (of_names, True)):
             at = np.flatnonzero(asked)
             if len(at):
-                out.append(FitWithout(own, campaign.origin[at], fold.unit[at], is_of_names))
+                out.append(FoldFit(own, campaign.origin[at], fold.unit[at], is_of_names))
     inputs = campaign.origin[campaign.is_input]
     return out + _never_met(fitted, source, inputs, tried.seed)
 
 
-def _told_by(part: CanonicalRuns, fitted: FittedEnsemble) -> CampaignEffects | None:
+def _told_by(part: TrainingRuns, fitted: FittedEnsemble) -> CampaignEffects | None:
     """The effects of campaigns, their shares told by a part of the runs."""
-    effects = fitted.weighed.campaign_effects
+    effects = fitted.state.campaign_effects
     return None if effects is None else effects.learned_from(part)
 
 
 def _never_met(
     fitted: FittedEnsemble, source: Runs, inputs: np.ndarray, seed: int
-) -> list[FitWithout]:
+) -> list[FoldFit]:
     """Some runs of each workload, and beside it, answered as if its name had never been met. What is typical
     was learned with them, which tells hardly anything of one name among many. inputs: rows that nobody is
     asked about."""
-    prior, c = fitted.weighed.prior, source.colocations
+    prior, c = fitted.state.prior, source.colocations
     if prior is None or min(prior.typical) < 0 or len(c.workload_names) < FEWEST_NAMES:
         return []
     random = np.random.default_rng([seed, 79])
@@ -236,38 +236,39 @@ def _never_met(
             continue
         own = fitted.without_names(names, rest_prior)
         unit = name[asked].astype(np.int64) + 2 * AFTER_SETS
-        out.append(FitWithout(own, asked, unit, is_of_names=True))
+        out.append(FoldFit(own, asked, unit, is_of_names=True))
     return out
 
 
 @dataclass(frozen=True)
-class Learned:
+class EnsembleBuilder:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
     network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
-    experts that are not to learn once more. alike: how far runs beside others are taken for runs alone."""
+    base learners that are not to learn once more. alike: how far runs beside others are taken for runs
+    alone."""
 
-    campaign: CanonicalRuns
-    known: Experts
-    learners: Learners
+    campaign: TrainingRuns
+    known: BaseLearners
+    cache: LearnerCache
     labels: tuple[str, ...]
     weight: np.ndarray
     share: float
     names: tuple[tuple[str, ...], tuple[str, ...]]
     usual: float
-    ready: dict[str, FittedExpert]
+    ready: dict[str, FittedBaseLearner]
     alike: float = 0.0
 
-    def experts(self, part: CanonicalRuns, best: bool) -> dict[str, FittedExpert]:
+    def learners(self, part: TrainingRuns, best: bool) -> dict[str, FittedBaseLearner]:
         """Those that have a weight, and the network where a time alone is to be guessed."""
         out = {}
-        for name, expert in self.known.items():
-            own = expert.labels(part)
+        for name, learner in self.known.items():
+            own = learner.labels(part)
             wanted = tuple(label for label in own if label in self.labels)
             if name in self.ready:
                 if best and (wanted or self.needs_network):
                     out[name] = self.ready[name]
             elif wanted or (name == "network" and best and self.needs_network):
-                out[name] = self.learners.fit(name, part, wanted or own, best)
+                out[name] = self.cache.fit(name, part, wanted or own, best)
         return out
 
     @property
@@ -275,21 +276,23 @@ class Learned:
         """Whether some workload never ran alone on some platform."""
         return self.campaign.asks_elsewhere and self.share > 0
 
-    def ensemble(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> FittedEnsemble:
+    def ensemble(
+        self, learners: dict[str, FittedBaseLearner], part: TrainingRuns
+    ) -> FittedEnsemble:
         """Without memory and larger sets."""
         order = [np.argsort(np.array(each, object), kind="stable") for each in self.names]
         workload, platform = (
             [each[at] for at in one] for each, one in zip(self.names, order, strict=True)
         )
-        beside, campaign, ground = part.beside, self.campaign, part.ground
-        if not any(getattr(expert, "needs_design", False) for expert in experts.values()):
-            ground = replace(ground, design=np.zeros((ground.cells, 0)))
-        weighed = EnsembleParts(
+        beside, campaign, cell_table = part.beside, self.campaign, part.cell_table
+        if not any(getattr(learner, "needs_design", False) for learner in learners.values()):
+            cell_table = replace(cell_table, design=np.zeros((cell_table.cells, 0)))
+        weighed = EnsembleState(
             *(tuple(workload), tuple(platform), order[0], order[1]),
             np.array(self.usual),
             np.array(part.unit_seconds),
-            self.log_alone(experts, part),
-            ground,
+            self.log_solo(learners, part),
+            cell_table,
             np.unique(part.sets(everywhere=True)[beside]),
             part.sets_of_names,
             self.labels,
@@ -299,33 +302,33 @@ class Learned:
                 campaign.shared["source"].take(part.origin[~part.is_input]).colocations
             ),
         )
-        fitted = FittedEnsemble(weighed, experts)
-        return fitted.with_weighed(log_alone=_with_levels(fitted, part))
+        fitted = FittedEnsemble(weighed, learners)
+        return fitted.with_state(log_solo=_with_levels(fitted, part))
 
-    def simulated(self, experts: Mapping[str, FittedExpert]) -> set[str]:
-        """The labels of experts that simulate."""
+    def simulated(self, learners: Mapping[str, FittedBaseLearner]) -> set[str]:
+        """The labels of base learners that simulate."""
         return {
             label
-            for name, expert in experts.items()
+            for name, learner in learners.items()
             if getattr(self.known.get(name), "simulates", False)
-            for label in expert.labels
+            for label in learner.labels
         }
 
-    def log_alone(self, experts: dict[str, FittedExpert], part: CanonicalRuns) -> np.ndarray:
+    def log_solo(self, learners: dict[str, FittedBaseLearner], part: TrainingRuns) -> np.ndarray:
         """(platforms, workloads): measured, or what names and the network suggest."""
-        by_names = part.log_alone
+        by_names = part.log_solo
         if self.alike > 0:
             shown = ~part.is_input
-            every = closest_times(part.cell[shown], part.log_runtime[shown], by_names.size)
+            every = relative_medians(part.cell[shown], part.log_runtime[shown], by_names.size)
             every = every.reshape(by_names.shape)
             blend = self.alike * every + (1 - self.alike) * by_names
             by_names = np.where(np.isfinite(blend), blend, by_names)
-        if "network" not in experts or not self.needs_network:
+        if "network" not in learners or not self.needs_network:
             return by_names
         measured = np.zeros(by_names.size, bool)
         measured[part.cell[part.degree == 0]] = True
         measured |= part.is_traced
-        network = alone_by_network(experts)
+        network = alone_by_network(learners)
         blend = self.share * network + (1 - self.share) * by_names
         blend = np.where(
             np.isfinite(blend), blend, np.where(np.isfinite(network), network, by_names)
@@ -333,11 +336,11 @@ class Learned:
         return np.where(measured.reshape(by_names.shape), by_names, blend)
 
     def finished(
-        self, fitted: FittedEnsemble, trial: Trial, labels: tuple[str, ...]
+        self, fitted: FittedEnsemble, trial: OutOfFoldPredictions, labels: tuple[str, ...]
     ) -> tuple[FittedEnsemble, list[tuple[FittedEnsemble, np.ndarray]]]:
         """(with what was measured of sets themselves, and what answers about larger ones; the same without
         the largest sets, with the runs of either half of these, none where these were not left out)."""
-        campaign, ground = self.campaign, fitted.weighed.ground
+        campaign, cell_table = self.campaign, fitted.state.cell_table
         rows = campaign.rows
         of_run = np.full(len(campaign), np.nan)
         new = trial.of(*KNOWN_NAMES)
@@ -345,51 +348,51 @@ class Learned:
         degree = np.minimum(new.degree, self.weight.shape[1] - 1)
         answered = np.einsum("nk,kn->n", self.weight[new.kind, degree], new.answer[at])
         of_run[new.place] = answered
-        every = campaign.rows_over(fitted.weighed.log_alone, campaign.unit_seconds)
+        every = campaign.rows_over(fitted.state.log_solo, campaign.unit_seconds)
         asked = (campaign.degree > 0) & np.isfinite(every.log_slowdown)
         y = every.log_slowdown[asked]
         plain, _ = in_parts(fitted.known, every.take(asked))
-        memory = fit_memory(every.take(asked), y - plain, y - of_run[asked])
-        fitted = fitted.with_weighed(memory=memory)
+        memory = fit_set_residuals(every.take(asked), y - plain, y - of_run[asked])
+        fitted = fitted.with_state(memory=memory)
         without: list[FittedEnsemble] = []
 
         def fewer(keep: np.ndarray) -> tuple[Answer, Answer]:
             is_kept = np.ones(len(campaign), bool)
-            is_kept[np.flatnonzero(campaign.is_learned)[~keep]] = False
+            is_kept[np.flatnonzero(campaign.is_training_row)[~keep]] = False
             part = campaign.take(is_kept)
-            some = self.ensemble(self.experts(part, best=False), part)
+            some = self.ensemble(self.learners(part, best=False), part)
             without.append(some)
             return (lambda query: some.known(query)[0]), some.answers
 
-        simulate = self.simulated(fitted.experts)
+        simulate = self.simulated(fitted.learners)
         of_pairs = rows.degree.max() == 1
         untried = [
             label in simulate if of_pairs else label.startswith("effects") for label in self.labels
         ]
         half = halves_of(campaign)
         more, tried = fit_extrapolation(
-            *(rows, ground, lambda query: fitted.known(query)[0], fewer),
+            *(rows, cell_table, lambda query: fitted.known(query)[0], fewer),
             untried=np.where(untried, self.weight[NEW_SET, -1], 0.0),
-            half=half[campaign.is_learned],
+            half=half[campaign.is_training_row],
         )
-        is_largest = campaign.is_learned & (campaign.degree == campaign.degree.max(initial=0))
+        is_largest = campaign.is_training_row & (campaign.degree == campaign.degree.max(initial=0))
         largest = [
-            (without[0].with_weighed(more=one), np.flatnonzero(is_largest & (half == is_second)))
+            (without[0].with_state(more=one), np.flatnonzero(is_largest & (half == is_second)))
             for one, is_second in zip(tried, (False, True), strict=False)
         ]
-        return fitted.with_weighed(more=more), largest
+        return fitted.with_state(more=more), largest
 
 
-def _with_levels(fitted: FittedEnsemble, part: CanonicalRuns) -> np.ndarray:
+def _with_levels(fitted: FittedEnsemble, part: TrainingRuns) -> np.ndarray:
     """(platforms, workloads) log seconds alone: what ran beside others alone is moved by what is left there
     of its own runs, as far as cells differ by more than those do."""
-    alone = fitted.weighed.log_alone
+    alone = fitted.state.log_solo
     asked = part.beside & ~part.ran_alone[part.cell] & np.isfinite(alone.ravel()[part.cell])
-    if not (asked.any() and fitted.weighed.labels):
+    if not (asked.any() and fitted.state.labels):
         return alone
     rows = part.rows_over(alone, part.unit_seconds).take(asked).drawn(ROWS_AT_ONCE, [0])
     left = rows.log_slowdown - in_parts(fitted.known, rows)[0]
-    moved = closest_times(rows.target, left, alone.size)
+    moved = relative_medians(rows.target, left, alone.size)
     count = np.bincount(rows.target, minlength=alone.size)
     repeated = count[rows.target] > 1
     noise = _variance((left - moved[rows.target])[repeated] if repeated.any() else left)
@@ -405,7 +408,7 @@ def _variance(values: np.ndarray) -> float:
     return float(np.median(np.abs(values)) * 1.4826) ** 2
 
 
-def halves_of(campaign: CanonicalRuns) -> np.ndarray:
+def halves_of(campaign: TrainingRuns) -> np.ndarray:
     """(n,) bool, in which half of the largest sets each run's set is."""
     largest, half = campaign.degree == campaign.degree.max(), np.zeros(len(campaign), bool)
     sets = campaign.sets(everywhere=True)[largest]
@@ -414,13 +417,13 @@ def halves_of(campaign: CanonicalRuns) -> np.ndarray:
 
 
 def _notes(
-    fitted: FittedEnsemble, campaign: CanonicalRuns, far_off: tuple[str, ...]
+    fitted: FittedEnsemble, campaign: TrainingRuns, dropped_learners: tuple[str, ...]
 ) -> tuple[str, ...]:
     """What speaks, what is guessed, what campaigns cost, and, of very many runs, who learns from all, and who
     was dropped early."""
     notes = []
-    weight = fitted.weighed.weight[NEW_SET, -1] if fitted.weighed.labels else np.zeros(0)
-    has_rows, labels = bool(campaign.is_learned.any()), fitted.weighed.labels
+    weight = fitted.state.weight[NEW_SET, -1] if fitted.state.labels else np.zeros(0)
+    has_rows, labels = bool(campaign.is_training_row.any()), fitted.state.labels
     if not labels or is_of_nothing(labels):
         why = "no evidence of interference" if has_rows else "no run with co-runners"
         what = (
@@ -430,16 +433,16 @@ def _notes(
         )
         notes.append(f"{why}: {what}")
     else:
-        words = weights_in_words(dict(zip(fitted.weighed.labels, weight, strict=True)))
+        words = weights_in_words(dict(zip(fitted.state.labels, weight, strict=True)))
         text = ", ".join(f"{name} {part:.0%}" for name, part in list(words.items())[:4] if part)
         notes.append(f"a new set of workloads is answered by {text}")
     cells = int(campaign.ran_alone.sum())
-    guessed = int(np.isfinite(fitted.weighed.log_alone).sum()) - cells
+    guessed = int(np.isfinite(fitted.state.log_solo).sum()) - cells
     if guessed > 0:
         notes.append(
             f"{guessed} pairs of workload and platform never ran alone: their time alone is estimated"
         )
-    effects = fitted.weighed.campaign_effects
+    effects = fitted.state.campaign_effects
     if effects is not None and effects.tell:
         more = ", ..." if len(effects.names) > 3 else ""
         notes.append(
@@ -450,9 +453,9 @@ def _notes(
         notes.append(
             f"of {len(campaign)} runs the network learns from nearly all, others from samples"
         )
-    if far_off:
+    if dropped_learners:
         notes.append(
-            f"far off after {FIRST_ROWS} runs beside others, so dropped: {', '.join(far_off)}"
+            f"far off after {FIRST_ROWS} runs beside others, so dropped: {', '.join(dropped_learners)}"
         )
-    learned = (getattr(expert, "notes", ()) for expert in fitted.experts.values())
+    learned = (getattr(learner, "notes", ()) for learner in fitted.learners.values())
     return (*notes, *(note for own in learned for note in own))

@@ -11,7 +11,7 @@ from jostle.learn.rules._shrunk_weights import folds_of as shared_folds
 from jostle.learn.rules._slowdown_rows import SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 # What a question may be: of a set that ran on another platform, of one that never ran, with a name that ran
 # beside others in few sets, or in none; of runs alone, where the time alone is known; of any runs of a
@@ -46,7 +46,7 @@ class TrialFold:
     is_of_names: bool = False
 
 
-def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
+def folds_of(campaign: TrainingRuns, seed: int) -> list[TrialFold]:
     """Folds of sets, then folds of names; where that would leave too little to learn from beside others, of
     runs alone only."""
     random = np.random.default_rng([seed, 41])
@@ -66,7 +66,7 @@ def folds_of(campaign: CanonicalRuns, seed: int) -> list[TrialFold]:
     return folds
 
 
-def is_large(campaign: CanonicalRuns) -> bool:
+def is_large(campaign: TrainingRuns) -> bool:
     """Whether there are so many runs that most are learned from by every fit."""
     return bool(campaign.beside.sum() > MANY_ROWS)
 
@@ -83,7 +83,7 @@ def _with_fewer_left(fold: TrialFold, random: np.random.Generator) -> TrialFold:
     return replace(fold, kind=kind, left_out=kind != NOT_ASKED)
 
 
-def _of_names_in_some(campaign: CanonicalRuns, random: np.random.Generator) -> TrialFold:
+def _of_names_in_some(campaign: TrainingRuns, random: np.random.Generator) -> TrialFold:
     """Of very many runs that many alone: half beside others, and before other runs alone those of what ran
     there."""
     order = random.permutation(len(campaign))
@@ -102,7 +102,7 @@ def _of_names_in_some(campaign: CanonicalRuns, random: np.random.Generator) -> T
     return TrialFold(kind, left_out, unit, is_of_names=True)
 
 
-def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[TrialFold]:
+def _of_sets(campaign: TrainingRuns, random: np.random.Generator) -> list[TrialFold]:
     everywhere = np.unique(campaign.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
     here = np.unique(campaign.sets(everywhere=False), return_inverse=True)[1].reshape(-1)
     beside = campaign.beside
@@ -130,7 +130,7 @@ def _of_sets(campaign: CanonicalRuns, random: np.random.Generator) -> list[Trial
     return folds
 
 
-def _turn_of_repeats(campaign: CanonicalRuns, random: np.random.Generator) -> np.ndarray:
+def _turn_of_repeats(campaign: TrainingRuns, random: np.random.Generator) -> np.ndarray:
     """(n,) the fold that leaves out a run alone, -1 for the first of each cell, which stays."""
     turn = np.full(len(campaign), -1)
     alone = np.flatnonzero(campaign.degree == 0)
@@ -148,7 +148,7 @@ def _is_on_several(sets: np.ndarray, platform: np.ndarray) -> np.ndarray:
 
 
 def _of_names(
-    campaign: CanonicalRuns, random: np.random.Generator, folds: int = NAME_FOLDS
+    campaign: TrainingRuns, random: np.random.Generator, folds: int = NAME_FOLDS
 ) -> list[TrialFold]:
     workload, _, corunner = campaign.codes
     beside, is_alone = campaign.beside, campaign.degree == 0
@@ -199,7 +199,7 @@ def _of_names(
     return found
 
 
-def _fold_of_cells(campaign: CanonicalRuns, random: np.random.Generator) -> np.ndarray:
+def _fold_of_cells(campaign: TrainingRuns, random: np.random.Generator) -> np.ndarray:
     """(cells,) by which fold the runs of a workload on a platform are left out, -1 for none; never the last
     of a workload or of a platform, and where any ran alone, of those that did."""
     platforms, workloads = campaign.size

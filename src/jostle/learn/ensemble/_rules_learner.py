@@ -1,5 +1,5 @@
-"""Simple rules as an expert: what is usual, additive effects, low rank and boosting, on factors and seconds,
-and on what turns on shared cores leave."""
+"""Simple rules as a base learner: what is usual, additive effects, low rank and boosting, on factors and
+seconds, and on what turns on shared cores leave."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.rules._additive_effects import RandomEffects
 from jostle.learn.rules._bilinear_form import Strength
-from jostle.learn.rules._cpu_sharing import turns_on_cores
+from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN, SimpleRule, fit_simple_rules, value_of
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 RESTS = {
     f"effects and rest {number}": strength
@@ -59,15 +59,15 @@ class FittedRules(Serializable):
     def labels(self) -> tuple[str, ...]:
         return tuple(member.label for member in self.members)
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(k, n)."""
         used = {member.way for member in self.members}
         ways = {way: _rows_of(rows, way, self.limits) for way in used}
-        turns = turns_on_cores(rows, ground) if TURNS in used else 0.0
+        turns = cpu_sharing_log_slowdown(rows, cell_table) if TURNS in used else 0.0
         out = np.empty((len(self.members), len(rows)))
         for at, member in enumerate(self.members):
             mine = ways[member.way]
-            out[at] = mine.as_log(value_of(member.rules, mine, ground))
+            out[at] = mine.as_log(value_of(member.rules, mine, cell_table))
             if member.way == TURNS:
                 out[at] += turns
         return out
@@ -82,9 +82,9 @@ class SimpleRules(Restores):
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.learn.ensemble._rules_learner:FittedRules"
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
-        many = campaign.ground.cells > MOST_CELLS_OF_REST
-        takes_turns = campaign.shared["whole"].ground.takes_turns
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
+        many = campaign.cell_table.cells > MOST_CELLS_OF_REST
+        takes_turns = campaign.shared["whole"].cell_table.takes_turns
         own = [
             label_of(way, name)
             for way, names in WAYS.items()
@@ -95,7 +95,7 @@ class SimpleRules(Restores):
         return tuple(label for label in every if not self.only or label in self.only)
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedRules:
         rows = campaign.rows.drawn(MOST_ROWS, [seed, 11])
         limits = np.array(
@@ -103,12 +103,12 @@ class SimpleRules(Restores):
         )
         # How effects grow with the number of co-runners is found once for all folds.
         powers = {} if best else campaign.shared.setdefault("powers", {})
-        return fit_rules(rows, campaign.ground, wanted, limits, seed, powers)
+        return fit_rules(rows, campaign.cell_table, wanted, limits, seed, powers)
 
 
 def fit_rules(
     rows: SlowdownRows,
-    ground: Ground,
+    cell_table: CellTable,
     wanted: Collection[str],
     limits: np.ndarray,
     seed: int,
@@ -124,9 +124,9 @@ def fit_rules(
         if mine:
             part = _rows_of(rows, way, limits)
             if way == TURNS:
-                left = rows.log_slowdown - turns_on_cores(rows, ground)
+                left = rows.log_slowdown - cpu_sharing_log_slowdown(rows, cell_table)
                 part = replace(part, log_slowdown=left)
-            learned = fit_simple_rules(mine, part, ground, seed, RESTS, powers.get(way))
+            learned = fit_simple_rules(mine, part, cell_table, seed, RESTS, powers.get(way))
             effects = [rule for rules in learned.values() for rule in rules]
             found = [float(one.power) for one in effects if isinstance(one, RandomEffects)]
             if found:

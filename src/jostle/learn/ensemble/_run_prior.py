@@ -19,7 +19,7 @@ import numpy as np
 from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
 from jostle._base.tensors import Serializable
 from jostle.data import group_names
-from jostle.learn.rules._shrunk_weights import nothing_but_noise, relative_error
+from jostle.learn.rules._shrunk_weights import gain_is_insignificant, relative_error
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
@@ -318,7 +318,7 @@ def _pays(base: dict[str, Block], own: dict[str, Block], y: np.ndarray, seed: in
             asked = {name: block.take(held, n) for name, block in design.items()}
             fitted = fit_mixed_effects(part, y[rest], fixed=FIXED, like=whole)
             gain[held] += sign * relative_error(fitted.predict(asked, len(held)) - y[held])
-    return not nothing_but_noise(gain, np.arange(n), EVIDENCE)
+    return not gain_is_insignificant(gain, np.arange(n), EVIDENCE)
 
 
 def _median_of(effect: np.ndarray, codes: np.ndarray) -> int:

@@ -1,4 +1,4 @@
-"""What the experts of a campaign say together, answered by NumPy alone."""
+"""What the base learners of a campaign say together, answered by NumPy alone."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from jostle._base.tensors import Serializable
 from jostle.conformal import Uncertainty
 from jostle.errors import UnknownName
 from jostle.learn.contract._run_counts import Evidence, RunCounts, mixed_bits
-from jostle.learn.ensemble._base_learner import FittedExpert, expert_named
+from jostle.learn.ensemble._base_learner import FittedBaseLearner, learner_named
 from jostle.learn.ensemble._campaign_effects import CampaignEffects
 from jostle.learn.ensemble._folds import NEW_NAME, kinds_of
 from jostle.learn.ensemble._run_prior import RunPrior
-from jostle.learn.rules._degree_extrapolation import LargerSets
-from jostle.learn.rules._set_residuals import Memory, members_key
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._degree_extrapolation import DegreeExtrapolation
+from jostle.learn.rules._set_residuals import SetResiduals, members_key
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._base.report import Report
     from jostle.data import Colocations, Runs
 
 FLOOR = 0.02  # of the width of a bound, in log seconds
-PREFIX = "expert"
+PREFIX = "learner"
 ROWS_AT_ONCE = 50_000
 USUAL = -1  # the campaign whose effects are none
 
 
 @dataclass(frozen=True)
-class EnsembleParts(Serializable):
-    """All that an ensemble is but its experts.
+class EnsembleState(Serializable):
+    """All that an ensemble is but its base learners.
 
     workload_names, platform_names: sorted. workload_code, platform_code: (names,) their codes in the
-    campaign. usual_seconds: () that 1 stands for in the experts' times; unit: () the extra time that counts
-    as 1. log_alone: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
+    campaign. usual_seconds: () that 1 stands for in the base learners' times; unit: () the extra time that
+    counts as 1. log_solo: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
     ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
     of the answers; weight: (kinds, most + 1, k). memory: of co-locations that were measured. more: what
-    answers about more co-runners than any run had; None where the experts do, too. prior: of names that were
-    never met, and covariates. campaign_effects: in which all took longer or shorter, None
+    answers about more co-runners than any run had; None where the base learners do, too. prior: of names that
+    were never met, and covariates. campaign_effects: in which all took longer or shorter, None
     where all runs are of one.
     """
 
@@ -51,15 +51,15 @@ class EnsembleParts(Serializable):
     platform_code: np.ndarray
     usual_seconds: np.ndarray
     unit: np.ndarray
-    log_alone: np.ndarray
-    ground: Ground
+    log_solo: np.ndarray
+    cell_table: CellTable
     sets: np.ndarray
     sets_of_names: np.ndarray
     labels: tuple[str, ...]
     weight: np.ndarray
     counts: RunCounts
-    memory: Memory | None = None
-    more: LargerSets | None = None
+    memory: SetResiduals | None = None
+    more: DegreeExtrapolation | None = None
     campaign_effects: CampaignEffects | None = None
     prior: RunPrior | None = None
     notes: tuple[str, ...] = ()
@@ -67,36 +67,37 @@ class EnsembleParts(Serializable):
 
 @dataclass(frozen=True, eq=False)
 class FittedEnsemble:
-    """Predicts by all that its experts say. Immutable. experts: by their names. campaign: the code of the one
-    that is asked about, None where none is named. Fields that a subclass adds are tuples of names."""
+    """Predicts by all that its base learners say. Immutable. base learners: by their names. campaign: the
+    code of the one that is asked about, None where none is named. Fields that a subclass adds are tuples of
+    names."""
 
-    weighed: EnsembleParts
-    experts: Mapping[str, FittedExpert]
+    state: EnsembleState
+    learners: Mapping[str, FittedBaseLearner]
     campaign: int | None = None
 
     @property
     def workload_names(self) -> tuple[str, ...]:
-        return self.weighed.workload_names
+        return self.state.workload_names
 
     @property
     def platform_names(self) -> tuple[str, ...]:
-        return self.weighed.platform_names
+        return self.state.platform_names
 
     @property
     def campaign_names(self) -> tuple[str, ...]:
         """Those that a question may name: campaigns of the runs, where there are several."""
-        return () if self.weighed.campaign_effects is None else self.weighed.campaign_effects.names
+        return () if self.state.campaign_effects is None else self.state.campaign_effects.names
 
     @property
     def campaigns_differ(self) -> bool:
         """Whether runs take longer or shorter in some campaigns."""
-        effects = self.weighed.campaign_effects
+        effects = self.state.campaign_effects
         return effects is not None and effects.tell
 
     @property
     def campaign_error_ratio(self) -> float:
         """The mean relative error that a question bears because it names no campaign."""
-        effects = self.weighed.campaign_effects
+        effects = self.state.campaign_effects
         return 0.0 if effects is None or self.campaign is not None else float(effects.cost)
 
     def for_campaign(self, name: str) -> FittedEnsemble:
@@ -111,38 +112,38 @@ class FittedEnsemble:
 
     def in_usual_campaign(self, runs: Runs) -> Runs:
         """Scale runs to what they would have taken in the usual campaign; of one never met they stay."""
-        effects = self.weighed.campaign_effects
+        effects = self.state.campaign_effects
         if effects is None or not effects.tell:
             return runs
         place = {name: at for at, name in enumerate(self.platform_names)}
         known = [place[name] for name in runs.colocations.platform_names]
-        platform = self.weighed.platform_code[known][runs.colocations.platform]
+        platform = self.state.platform_code[known][runs.colocations.platform]
         return effects.removed(runs, platform)
 
     def in_unknown_campaign(self, runs: Runs, seed: Sequence[int]) -> Runs:
         """Scale runs of the usual campaign to what they may take in ones never met."""
-        effects = self.weighed.campaign_effects
+        effects = self.state.campaign_effects
         return runs if effects is None else effects.in_unknown(runs, seed)
 
     @property
     def covariate_names(self) -> tuple[str, ...]:
         """What of a run that is known before it starts counts in its prediction."""
-        prior = self.weighed.prior
+        prior = self.state.prior
         return () if prior is None else tuple(form.name for form in prior.forms)
 
     @property
     def answers_new_names(self) -> bool:
         """Whether names that were never met are answered: as typical ones, and by their covariates."""
-        prior = self.weighed.prior
+        prior = self.state.prior
         return prior is not None and min(prior.typical) >= 0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.weighed.notes
+        return self.state.notes
 
     def evidence(self, asked: Colocations) -> Evidence:
         """How many runs were learned from that tell of each co-location."""
-        return self.weighed.counts.evidence(asked)
+        return self.state.counts.evidence(asked)
 
     def predict(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds; NaN where nothing tells how long the workload takes alone. Raises UnknownName."""
@@ -155,7 +156,7 @@ class FittedEnsemble:
         return np.exp(np.where(np.isfinite(alone), slowdown, np.nan))
 
     def uncertainty(self, asked: Colocations) -> Uncertainty:
-        """Errors may grow with the slowdown, and with how far the experts are apart."""
+        """Errors may grow with the slowdown, and with how far the base learners are apart."""
         alone, slowdown, apart = self._logs(asked)
         log = alone + slowdown
         widths = np.log(FLOOR + np.nan_to_num(np.abs(np.stack([slowdown, apart]))))
@@ -164,12 +165,12 @@ class FittedEnsemble:
     def shares(self, asked: Colocations) -> list[dict[str, float]]:
         """For each co-location the weights of the answers, the greatest first."""
         rows, beside = self._rows(asked)
-        weight = np.zeros((len(asked), len(self.weighed.labels)))
+        weight = np.zeros((len(asked), len(self.state.labels)))
         weight[beside] = self._weight_of(rows.take(beside)).T
         out = []
         for one in weight:
             order = np.argsort(-one, kind="stable")
-            out.append({self.weighed.labels[at]: float(one[at]) for at in order if one[at] > 0})
+            out.append({self.state.labels[at]: float(one[at]) for at in order if one[at] > 0})
         return out
 
     def seconds_of_each(self, asked: Colocations) -> dict[str, float]:
@@ -179,10 +180,10 @@ class FittedEnsemble:
         if not beside.any():
             return {}
         answer = np.exp(alone + self.answers(rows))[:, 0]
-        return dict(zip(self.weighed.labels, answer.tolist(), strict=True))
+        return dict(zip(self.state.labels, answer.tolist(), strict=True))
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
-        """What each co-runner adds, which experts spoke and what each of them says.
+        """What each co-runner adds, which base learners spoke and what each of them says.
 
         Raises UsageError for more or fewer co-locations than one, UnknownName.
         """
@@ -196,7 +197,7 @@ class FittedEnsemble:
         """((n,) log slowdowns by all answers but those called so, as far as they weigh, with what was
         measured of the set; (k, n) weights of those). is_new: whether one of the names was never met."""
         rows, _ = self._rows(asked)
-        w, degree = self.weighed, np.minimum(rows.degree, self.weighed.weight.shape[1] - 1)
+        w, degree = self.state, np.minimum(rows.degree, self.state.weight.shape[1] - 1)
         weight = w.weight[NEW_NAME, degree].T if is_new else self._weight_of(rows)
         others = np.array([label not in labels for label in w.labels], bool)
         log = np.einsum("kn,kn->n", weight[others], self.answers(rows)[others])
@@ -209,7 +210,7 @@ class FittedEnsemble:
     def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """In the campaign's codes; names that were never met are taken for typical ones. Raises UnknownName
         where nothing tells what is typical."""
-        w = self.weighed
+        w = self.state
         if w.prior is None or not self.answers_new_names:
             workload, platform, corunner = asked.codes_in(w.workload_names, w.platform_names)
         else:
@@ -225,33 +226,33 @@ class FittedEnsemble:
     @cached_property
     def _usual_platform(self) -> int:
         """The one with the most runs."""
-        w = self.weighed
+        w = self.state
         runs = dict(zip(w.counts.platform_names, w.counts.platform_runs.tolist(), strict=True))
         return int(np.argmax([runs.get(name, 0) for name in w.platform_names]))
 
     def quick_seconds(self, asked: Colocations) -> np.ndarray:
         """(n,) seconds by additive effects, for those who ask about very many sets. Company makes nobody
         faster: where a log says so, short runs came when many were there."""
-        if self.weighed.prior is None:
+        if self.state.prior is None:
             return self.predict(asked)
         alone, _, _ = self._logs(asked.alone())
-        return np.exp(alone + np.maximum(self.weighed.prior.log_company(asked), 0.0))
+        return np.exp(alone + np.maximum(self.state.prior.log_company(asked), 0.0))
 
     def _rows(self, asked: Colocations) -> tuple[SlowdownRows, np.ndarray]:
         """(all as rows, (n,) bool those beside others)."""
         codes, count = self._codes(asked), np.asarray(asked.number_of_corunners)
-        alone = self.weighed.log_alone[codes[1], codes[0]]
+        alone = self.state.log_solo[codes[1], codes[0]]
         with np.errstate(invalid="ignore"):
-            scale = float(self.weighed.unit) / np.exp(alone)
-        workloads = self.weighed.log_alone.shape[1]
+            scale = float(self.state.unit) / np.exp(alone)
+        workloads = self.state.log_solo.shape[1]
         rows = SlowdownRows.coded(codes, count, workloads, np.zeros(len(alone)), scale)
         return rows, count > 0
 
     def _log_alone(self, rows: SlowdownRows) -> np.ndarray:
         """(n,) log seconds."""
-        w = self.weighed
-        alone = w.log_alone.ravel()[rows.target] + np.log(float(w.usual_seconds))
-        effects, workloads = w.campaign_effects, w.log_alone.shape[1]
+        w = self.state
+        alone = w.log_solo.ravel()[rows.target] + np.log(float(w.usual_seconds))
+        effects, workloads = w.campaign_effects, w.log_solo.shape[1]
         if effects is None or not effects.tell or self.campaign == USUAL:
             return alone
         platform = rows.target // workloads
@@ -261,9 +262,9 @@ class FittedEnsemble:
         return alone + effects.of(platform, self.campaign, rows.degree > 0)
 
     def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(log seconds alone, log slowdown, standard deviation of what the experts say), each (n,)."""
+        """(log seconds alone, log slowdown, standard deviation of what the base learners say), each (n,)."""
         rows, beside = self._rows(asked)
-        alone, prior = self._log_alone(rows), self.weighed.prior
+        alone, prior = self._log_alone(rows), self.state.prior
         slowdown, apart = np.zeros(len(rows)), np.zeros(len(rows))
         new = np.zeros(len(rows), bool)
         if prior is not None:
@@ -280,8 +281,8 @@ class FittedEnsemble:
         return alone, slowdown, apart
 
     def log_slowdown(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
-        """((n,) of rows beside others, (n,) how far the experts are apart)."""
-        more = self.weighed.more
+        """((n,) of rows beside others, (n,) how far the base learners are apart)."""
+        more = self.state.more
         if more is None:
             return self.known(rows)
         past = rows.degree > int(more.most)
@@ -291,7 +292,7 @@ class FittedEnsemble:
         if past.any():
             query = rows.take(past)
             out[past] = more.log_slowdown(
-                query, self.weighed.ground, lambda part: self.known(part)[0], self.answers
+                query, self.state.cell_table, lambda part: self.known(part)[0], self.answers
             )
             apart[past] = np.abs(out[past]) / 2
         return out, apart
@@ -301,17 +302,17 @@ class FittedEnsemble:
         weight, answer = self._weight_of(rows), self.answers(rows)
         log = np.einsum("kn,kn->n", weight, answer)
         apart = np.sqrt(np.einsum("kn,kn->n", weight, (answer - log) ** 2))
-        return (log if self.weighed.memory is None else log + self.weighed.memory.of(rows)), apart
+        return (log if self.state.memory is None else log + self.state.memory.of(rows)), apart
 
     def answers(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n) log slowdowns, in the order of `labels`."""
-        w = self.weighed
-        return answers_of(self.experts, w.labels, rows, w.ground)
+        w = self.state
+        return answers_of(self.learners, w.labels, rows, w.cell_table)
 
     def _weight_of(self, rows: SlowdownRows) -> np.ndarray:
         """(k, n)."""
-        w = self.weighed
-        workloads = w.log_alone.shape[1]
+        w = self.state
+        workloads = w.log_solo.shape[1]
         key = mixed_bits(members_key(rows.target % workloads, rows.corunner % workloads, rows.row))
         at = np.minimum(np.searchsorted(w.sets, key), max(len(w.sets) - 1, 0))
         is_known = w.sets[at] == key if len(w.sets) else np.zeros(len(rows), bool)
@@ -321,38 +322,38 @@ class FittedEnsemble:
 
     def without_names(self, hidden: Sequence[str], prior: RunPrior) -> FittedEnsemble:
         """The same, as if these workloads had never been met. prior: learned without their runs."""
-        w, gone = self.weighed, set(hidden)
+        w, gone = self.state, set(hidden)
         kept = np.array([name not in gone for name in w.workload_names])
-        return self.with_weighed(
+        return self.with_state(
             workload_names=tuple(n for n, k in zip(w.workload_names, kept, strict=True) if k),
             workload_code=w.workload_code[kept],
             counts=w.counts.without(gone),
             prior=prior,
         )
 
-    def with_weighed(self, **changes: Any) -> FittedEnsemble:
-        return replace(self, weighed=replace(self.weighed, **changes))
+    def with_state(self, **changes: Any) -> FittedEnsemble:
+        return replace(self, state=replace(self.state, **changes))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
-        arrays, document = self.weighed.to_arrays()
-        document["experts"] = {}
-        for name, expert in self.experts.items():
-            own, document["experts"][name] = expert.to_arrays()
+        arrays, document = self.state.to_arrays()
+        document["learners"] = {}
+        for name, learner in self.learners.items():
+            own, document["learners"][name] = learner.to_arrays()
             arrays |= {f"{PREFIX}.{name}.{key}": value for key, value in own.items()}
         return arrays, document | {name: getattr(self, name) for name in self._added()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Self:
-        """Raises ValueError, KeyError, TypeError for what to_arrays did not give, UnknownName for an expert
-        of a package that is not installed."""
-        experts = {}
-        for name, own in dict(document["experts"]).items():
+        """Raises ValueError, KeyError, TypeError for what to_arrays did not give, UnknownName for a base
+        learner of a package that is not installed."""
+        learners = {}
+        for name, own in dict(document["learners"]).items():
             start = f"{PREFIX}.{name}."
             mine = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-            experts[name] = expert_named(name).restore(mine, own)
+            learners[name] = learner_named(name).restore(mine, own)
         added: dict[str, Any] = {name: tuple(map(str, document[name])) for name in cls._added()}
-        return cls(EnsembleParts.from_arrays(arrays, document), experts, **added)
+        return cls(EnsembleState.from_arrays(arrays, document), learners, **added)
 
     @classmethod
     def _added(cls) -> list[str]:
@@ -371,19 +372,19 @@ def in_parts(
 
 
 def answers_of(
-    experts: Mapping[str, FittedExpert],
+    learners: Mapping[str, FittedBaseLearner],
     labels: tuple[str, ...],
     rows: SlowdownRows,
-    ground: Ground,
+    cell_table: CellTable,
 ) -> np.ndarray:
-    """(k, n) what experts say, in the order of the labels."""
+    """(k, n) what base learners say, in the order of the labels."""
     out = np.full((len(labels), len(rows)), np.nan)
     place = {label: at for at, label in enumerate(labels)}
-    for expert in experts.values():
-        mine = [at for at, label in enumerate(expert.labels) if label in place]
+    for learner in learners.values():
+        mine = [at for at, label in enumerate(learner.labels) if label in place]
         if mine:
-            answer = expert.log_slowdowns(rows, ground)
-            out[[place[expert.labels[at]] for at in mine]] = answer[mine]
+            answer = learner.log_slowdowns(rows, cell_table)
+            out[[place[learner.labels[at]] for at in mine]] = answer[mine]
     missing = ~np.isfinite(out)
     if missing.any():  # who has no answer agrees with the others
         usual = np.zeros(len(rows))

@@ -10,24 +10,24 @@ import numpy as np
 from jostle.learn.ensemble._folds import FEW_SETS, KINDS, NEW_NAME, NEW_SET
 from jostle.learn.ensemble._rules_learner import TURNS_ALONE
 from jostle.learn.rules._interference_tests import (
-    chance_of_identity,
-    chance_of_shift,
+    corunner_identity_p_value,
     either,
+    interference_p_value,
     is_within_noise,
-    tells_nothing,
+    no_interference_detected,
 )
 from jostle.learn.rules._shrunk_weights import (
     FEWEST_TO_WEIGH,
     greedy_weights,
+    prune_small_weights,
     relative_error,
-    trust_in_units,
-    weights_of_unseen,
-    without_light,
+    shrinkage_weight,
+    stacking_weights,
 )
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
 # Where too few sets are there to weigh anything by: the first of these of which any is there.
@@ -42,7 +42,7 @@ CLOSE, WORTH_TRYING = 1.03, 0.05
 
 
 @dataclass(frozen=True)
-class Trial:
+class OutOfFoldPredictions:
     """Answers about t rows left out. answer: (k, t) log slowdowns; log_slowdown: (t,) measured; unit: (t,)
     what was left out as one; kind, degree: (t,). place: (t,) which runs of the campaign these are. target:
     (t,) cells."""
@@ -58,11 +58,11 @@ class Trial:
     def __len__(self) -> int:
         return len(self.place)
 
-    def take(self, index: np.ndarray) -> Trial:
+    def take(self, index: np.ndarray) -> OutOfFoldPredictions:
         rest = {name: value[index] for name, value in vars(self).items() if name != "answer"}
-        return Trial(answer=self.answer[:, index], **rest)
+        return OutOfFoldPredictions(answer=self.answer[:, index], **rest)
 
-    def of(self, *kinds: int) -> Trial:
+    def of(self, *kinds: int) -> OutOfFoldPredictions:
         """Those of these kinds."""
         return self.take(np.flatnonzero(np.isin(self.kind, kinds)))
 
@@ -74,13 +74,13 @@ class Trial:
     @property
     def trust(self) -> float:
         """In weights of their own."""
-        return trust_in_units(self.units)
+        return shrinkage_weight(self.units)
 
     def weighed(self, seed: int, prior: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        """See weights_of_unseen."""
-        return weights_of_unseen(self.answer, self.log_slowdown, self.unit, seed, prior)
+        """See stacking_weights."""
+        return stacking_weights(self.answer, self.log_slowdown, self.unit, seed, prior)
 
-    def weights_beside(
+    def shrink_towards(
         self, others: np.ndarray, share: float, seed: int, prior: np.ndarray | float
     ) -> np.ndarray:
         """(k,) this share their own, and others' for the rest and where few were left out."""
@@ -89,13 +89,13 @@ class Trial:
         return share * self.weighed(seed, prior)[0] + (1 - share) * others
 
     @staticmethod
-    def concatenate(parts: list[Trial]) -> Trial:
+    def concatenate(parts: list[OutOfFoldPredictions]) -> OutOfFoldPredictions:
         """All of them, of the same answers. At least one part."""
         joined = {
             name: np.concatenate([vars(part)[name] for part in parts], axis=-1)
             for name in vars(parts[0])
         }
-        return Trial(**joined)
+        return OutOfFoldPredictions(**joined)
 
 
 def is_of_nothing(labels: tuple[str, ...]) -> bool:
@@ -115,16 +115,18 @@ def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
     return usual / usual.sum() if usual.any() else np.full(len(labels), 1 / max(len(labels), 1))
 
 
-def interference_of(campaign: CanonicalRuns, seed: int) -> tuple[float, bool]:
+def interference_of(campaign: TrainingRuns, seed: int) -> tuple[float, bool]:
     """(how often chance alone makes what is asked about differ so much from runs alone, or by who is beside;
     whether all runs, those beside stressors, too, are as runs alone scatter)."""
     shown = campaign.take(~campaign.is_input)
     chance = either(
-        chance_of_shift(shown.cell, shown.log_runtime, shown.beside, seed),
-        chance_of_identity(campaign.rows, campaign.sets(True)[campaign.is_learned], seed),
+        interference_p_value(shown.cell, shown.log_runtime, shown.beside, seed),
+        corunner_identity_p_value(
+            campaign.rows, campaign.sets(True)[campaign.is_training_row], seed
+        ),
     )
     alone, rows = campaign.degree == 0, campaign.every_row
-    of_all = chance_of_shift(campaign.cell, campaign.log_runtime, ~alone, seed)
+    of_all = interference_p_value(campaign.cell, campaign.log_runtime, ~alone, seed)
     some = rows.take(~alone & np.isfinite(rows.log_slowdown))
     of_alone = campaign.cell[alone], campaign.log_runtime[alone]
     return chance, is_within_noise(some, *of_alone, either(chance, of_all))
@@ -132,7 +134,7 @@ def interference_of(campaign: CanonicalRuns, seed: int) -> tuple[float, bool]:
 
 def weights_of(
     labels: tuple[str, ...],
-    trial: Trial,
+    trial: OutOfFoldPredictions,
     most: int,
     chance: float,
     seed: int,
@@ -140,7 +142,7 @@ def weights_of(
     is_noise: bool = False,
 ) -> np.ndarray:
     """(kinds, most + 1, k) weights of sum 1. is_noise: of is_within_noise, believed where few sets are known.
-    chance: of chance_of_shift. prior: (k,) how far each is believed
+    chance: of interference_p_value. prior: (k,) how far each is believed
     before any set was left out."""
     nothing = np.array([float(label == of_nothing(labels)) for label in labels])
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
@@ -148,10 +150,10 @@ def weights_of(
     how = seed, prior
     if is_noise and nothing.any() and known.units < FEWEST_TO_WEIGH:
         return np.tile(nothing, (len(KINDS), most + 1, 1))
-    pooled = every.weights_beside(usual_weights(labels), 1.0, *how)
+    pooled = every.shrink_towards(usual_weights(labels), 1.0, *how)
     if known.units >= FEWEST_TO_WEIGH:
         weight, gain = known.weighed(*how)
-        if nothing.any() and tells_nothing(
+        if nothing.any() and no_interference_detected(
             chance, gain, known.log_slowdown, known.unit, known.target
         ):
             return np.tile(nothing, (len(KINDS), most + 1, 1))
@@ -160,17 +162,17 @@ def weights_of(
     for kind in KINDS:
         mine = trial.of(kind)
         share = 1.0 if kind == NEW_NAME else mine.trust
-        out[kind] = own = mine.weights_beside(pooled, share, *how)
+        out[kind] = own = mine.shrink_towards(pooled, share, *how)
         degrees = np.unique(mine.degree).tolist()
         for degree in degrees if len(degrees) > 1 else []:
             part = mine.take(np.flatnonzero(mine.degree == degree))
-            out[kind, degree] = part.weights_beside(own, part.trust, *how)
-    return without_light(out)
+            out[kind, degree] = part.shrink_towards(own, part.trust, *how)
+    return prune_small_weights(out)
 
 
-def promising(
+def surviving_learners(
     labels: tuple[str, ...],
-    trial: Trial,
+    trial: OutOfFoldPredictions,
     seed: int,
     plain: frozenset[str],
     left: np.ndarray | float = 1.0,

@@ -1,5 +1,5 @@
-"""Runs as experts learn from them, in an order, in a unit and under names that do not depend on how they
-came.
+"""Runs as base learners learn from them, in an order, in a unit and under names that do not depend on how
+they came.
 
 Fits draw random numbers by the place of a row and the code of a name. So that the order of the rows, the unit
 of time and the spelling of names change nothing, all of these are settled by what was measured first.
@@ -18,10 +18,10 @@ from jostle.data import Runs
 from jostle.learn.contract._linear_baseline import fit_baseline, rest_of
 from jostle.learn.contract._run_counts import mixed_bits
 from jostle.learn.rules._cpu_sharing import with_cores
-from jostle.learn.rules._design import design_of, ground_of
+from jostle.learn.rules._design import cell_table_of, design_of
 from jostle.learn.rules._set_residuals import members_key
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows, trust_in
-from jostle.learn.rules._solo_baseline import solo_runtimes, told_by_traces
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows, error_weight
+from jostle.learn.rules._solo_baseline import fill_solo_from_traces, solo_runtimes
 
 USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
 # Weights in a design of what a workload has on all platforms, and of what it has on one: which of them counts
@@ -32,10 +32,11 @@ DIGITS = 9  # to which means are told apart, so that the order of a sum does not
 
 
 @dataclass(frozen=True, eq=False)
-class CanonicalRuns:
+class TrainingRuns:
     """runs: n with status ok, under canonical names and over the usual time. names: (workloads, platforms),
     those of features and of traces alone included. origin: (n,) which of the runs as they came these
-    are. place: (n,) ascending, which of the whole campaign. shared: what experts keep between its folds."""
+    are. place: (n,) ascending, which of the whole campaign. shared: what base learners keep between its
+    folds."""
 
     runs: Runs
     names: tuple[tuple[str, ...], tuple[str, ...]]
@@ -46,9 +47,9 @@ class CanonicalRuns:
     def __len__(self) -> int:
         return len(self.runs)
 
-    def take(self, keep: np.ndarray) -> CanonicalRuns:
+    def take(self, keep: np.ndarray) -> TrainingRuns:
         """The runs where the mask (n,) is true; names stay."""
-        return CanonicalRuns(
+        return TrainingRuns(
             self.runs.take(keep), self.names, self.origin[keep], self.place[keep], self.shared
         )
 
@@ -70,7 +71,7 @@ class CanonicalRuns:
 
     @property
     def is_input(self) -> np.ndarray:
-        """(n,) bool: what experts read as features of workloads, and nobody is asked about."""
+        """(n,) bool: what base learners read as features of workloads, and nobody is asked about."""
         inputs = self.shared.get("inputs")
         return np.zeros(len(self), bool) if inputs is None else inputs[self.place]
 
@@ -99,11 +100,11 @@ class CanonicalRuns:
         return np.log(self.runs.runtime_seconds)
 
     @cached_property
-    def log_alone(self) -> np.ndarray:
+    def log_solo(self) -> np.ndarray:
         """(platforms, workloads) log seconds alone: measured, or as workload and platform suggest, or a
         trace; NaN where nothing does."""
         told, traces = self._told_by_runs, self.shared.get("log_traces")
-        return told if traces is None else told_by_traces(told, traces)
+        return told if traces is None else fill_solo_from_traces(told, traces)
 
     @cached_property
     def _told_by_runs(self) -> np.ndarray:
@@ -112,7 +113,7 @@ class CanonicalRuns:
     @property
     def is_traced(self) -> np.ndarray:
         """(cells,) bool: nothing but a trace tells how long the workload takes alone."""
-        return (np.isnan(self._told_by_runs) & np.isfinite(self.log_alone)).ravel()
+        return (np.isnan(self._told_by_runs) & np.isfinite(self.log_solo)).ravel()
 
     @cached_property
     def ran_alone(self) -> np.ndarray:
@@ -142,23 +143,23 @@ class CanonicalRuns:
         return float(np.sqrt(rest if np.isfinite(rest) else USUAL_REST))
 
     @cached_property
-    def believes_guesses(self) -> bool:
+    def uses_estimated_solo(self) -> bool:
         """Whether what ran beside others where it never ran alone tells more of slowdowns than what did both,
         by how much each counts: one for all parts of a campaign."""
-        whole: CanonicalRuns = self.shared.get("whole", self)
+        whole: TrainingRuns = self.shared.get("whole", self)
         if whole is not self:
-            return whole.believes_guesses
+            return whole.uses_estimated_solo
         measured = self.ran_alone[self.cell[self.beside]]
         if self.time_block is not None:
             return True  # what ran alone in a log did so by chance
-        trust = float(trust_in(np.array(self.error_of_guesses)))
+        trust = float(error_weight(np.array(self.error_of_guesses)))
         return bool(trust * (~measured).sum() > measured.sum())
 
     @cached_property
-    def is_learned(self) -> np.ndarray:
+    def is_training_row(self) -> np.ndarray:
         """(n,) bool: beside others, of what is known alone, but no input."""
-        known = np.isfinite(self.log_alone.ravel())
-        if not self.believes_guesses:
+        known = np.isfinite(self.log_solo.ravel())
+        if not self.uses_estimated_solo:
             known &= self.ran_alone
         return self.beside & known[self.cell]
 
@@ -177,23 +178,23 @@ class CanonicalRuns:
     @cached_property
     def unit_seconds(self) -> float:
         """Extra seconds that 1 stands for: what is usual."""
-        alone = self.log_alone.ravel()[self.cell[self.is_learned]]
-        extra = np.abs(np.exp(self.log_runtime[self.is_learned]) - np.exp(alone))
+        alone = self.log_solo.ravel()[self.cell[self.is_training_row]]
+        extra = np.abs(np.exp(self.log_runtime[self.is_training_row]) - np.exp(alone))
         return max(float(np.median(extra)), 1e-12) if len(extra) else 1.0
 
     @cached_property
     def rows(self) -> SlowdownRows:
         """Those that are learned from, their scale what one unit of time is of the time alone."""
-        return self.every_row.take(self.is_learned)
+        return self.every_row.take(self.is_training_row)
 
     @cached_property
     def every_row(self) -> SlowdownRows:
         """All runs, those alone too; NaN where the time alone is unknown."""
-        return self.rows_over(self.log_alone, self.unit_seconds)
+        return self.rows_over(self.log_solo, self.unit_seconds)
 
-    def rows_over(self, log_alone: np.ndarray, unit_seconds: float) -> SlowdownRows:
+    def rows_over(self, log_solo: np.ndarray, unit_seconds: float) -> SlowdownRows:
         """The same over other times alone (platforms, workloads), in other units."""
-        alone = log_alone.ravel()[self.cell]
+        alone = log_solo.ravel()[self.cell]
         scale = unit_seconds / np.exp(alone)
         guessed = np.where(self.ran_alone, 0.0, self.error_of_guesses)
         return SlowdownRows.coded(
@@ -210,10 +211,10 @@ class CanonicalRuns:
     def designs(self) -> dict[str, Any]:
         """Each of DESIGNS (cells, d), of one platform "here" alone, as there they say the same: one for all
         parts of a campaign."""
-        whole: CanonicalRuns = self.shared.get("whole", self)
+        whole: TrainingRuns = self.shared.get("whole", self)
         if whole is not self:
             return whole.designs
-        about = self.names, self.log_alone, self.runs.workload_features
+        about = self.names, self.log_solo, self.runs.workload_features
         return {
             name: design_of(*about, *weights)
             for name, weights in DESIGNS.items()
@@ -221,9 +222,9 @@ class CanonicalRuns:
         }
 
     @cached_property
-    def ground(self) -> Ground:
-        ground = ground_of(self.design, self.log_alone)
-        return with_cores(ground, self.runs, self.names, self.rows)
+    def cell_table(self) -> CellTable:
+        cell_table = cell_table_of(self.design, self.log_solo)
+        return with_cores(cell_table, self.runs, self.names, self.rows)
 
     def sets(self, everywhere: bool) -> np.ndarray:
         """(n,) uint64, equal for the same workloads together, whichever was measured: on the same platform,
@@ -235,7 +236,7 @@ class CanonicalRuns:
 
 def campaign_of(
     runs: Runs, trace_seconds: Mapping[str, float] | None = None
-) -> tuple[CanonicalRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
+) -> tuple[TrainingRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
     """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
     usual time). Where every row stands there as many times, it is taken once. trace_seconds: {workload: s}
     of a trace alone, for those that never ran too."""
@@ -254,7 +255,7 @@ def campaign_of(
     renamed = _renamed(part, names, order, usual)
     at = _order_of_rows(renamed)
     canonical = tuple(tuple(_label(n, len(each)) for n in range(len(each))) for each in real)
-    campaign = CanonicalRuns(
+    campaign = TrainingRuns(
         renamed.take(at), (canonical[0], canonical[1]), kept[at], np.arange(len(at))
     )
     campaign.shared["whole"] = campaign

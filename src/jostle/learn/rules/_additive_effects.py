@@ -14,7 +14,7 @@ import numpy as np
 
 from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
 from jostle.learn.rules._set_residuals import keys_of
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 # How co-runners' effects grow with their number, tried where several are seen; and only the strongest counts.
 POWERS, STRONGEST = (0.0, 0.5, 1.0), np.inf
@@ -37,8 +37,8 @@ class RandomEffects:
     corunner: np.ndarray
     power: np.ndarray
 
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
-        place, most = rows.target // ground.workloads, self.place.shape[1] - 1
+    def value(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
+        place, most = rows.target // cell_table.workloads, self.place.shape[1] - 1
         degree = np.maximum(rows.degree, 1)
         each = self.corunner[rows.corunner]
         if self.power == STRONGEST:
@@ -57,7 +57,7 @@ def grown(degree: np.ndarray, power: np.ndarray | float) -> np.ndarray:
 
 
 def fit_effects(
-    rows: SlowdownRows, ground: Ground, power: float | None = None
+    rows: SlowdownRows, cell_table: CellTable, power: float | None = None
 ) -> tuple[RandomEffects, np.ndarray]:
     """(effects, (n,) Huber's weights of the rows). power: by which co-runners' effects grow; by default that
     of the least noise."""
@@ -68,29 +68,29 @@ def fit_effects(
     tries_strongest = several and power in (None, STRONGEST)
     if several and power is not None:
         powers = powers[:1] if power == STRONGEST else (power,)
-    fits = [(one, *_fitted(rows, ground, degree[rows.row] ** (one - 1.0))) for one in powers]
+    fits = [(one, *_fitted(rows, cell_table, degree[rows.row] ** (one - 1.0))) for one in powers]
     if tries_strongest:
         _, strongest, design = fits[0]
         for _ in range(ROUNDS_TO_ORDER):
-            each = _of_corunners(strongest, ground)[rows.corunner]
-            strongest, design = _fitted(rows, ground, rows.share_of_largest(each))
+            each = _of_corunners(strongest, cell_table)[rows.corunner]
+            strongest, design = _fitted(rows, cell_table, rows.share_of_largest(each))
         fits = [*(fits if power is None else ()), (STRONGEST, strongest, design)]
     chosen, best, design = min(fits, key=lambda fit: fit[1].noise_variance[0])
     left = np.abs(rows.value - best.predict(design, len(rows)))
     edge = HUBER * np.sqrt(best.noise_variance[0] / np.maximum(rows.weight, 1e-12))
     robust = np.minimum(1.0, edge / np.maximum(left, 1e-300))
-    return _effects(best, rows, ground, chosen), robust
+    return _effects(best, rows, cell_table, chosen), robust
 
 
-def _of_corunners(fit: MixedEffects, ground: Ground) -> np.ndarray:
-    return np.tile(fit.effect["corunner"], ground.platforms) + fit.effect["corunner there"]
+def _of_corunners(fit: MixedEffects, cell_table: CellTable) -> np.ndarray:
+    return np.tile(fit.effect["corunner"], cell_table.platforms) + fit.effect["corunner there"]
 
 
 def _fitted(
-    rows: SlowdownRows, ground: Ground, share: np.ndarray
+    rows: SlowdownRows, cell_table: CellTable, share: np.ndarray
 ) -> tuple[MixedEffects, dict[str, Block]]:
     """share: (m,) how much each co-runner counts."""
-    degree, (p, w) = rows.degree, (ground.platforms, ground.workloads)
+    degree, (p, w) = rows.degree, (cell_table.platforms, cell_table.workloads)
     place, workload, most = rows.target // w, rows.target % w, int(degree.max(initial=1))
     design = {
         "all": Block.of(np.zeros(len(rows), np.int64), 1),
@@ -114,14 +114,16 @@ def _fitted(
     return fit, design
 
 
-def _effects(fit: MixedEffects, rows: SlowdownRows, ground: Ground, power: float) -> RandomEffects:
-    p, e = ground.platforms, fit.effect
+def _effects(
+    fit: MixedEffects, rows: SlowdownRows, cell_table: CellTable, power: float
+) -> RandomEffects:
+    p, e = cell_table.platforms, fit.effect
     by_place = e["all"] + e["platform"][:, None] + e["platform and number"].reshape(p, -1)
     by_place = by_place + e["number"]
     target = np.tile(e["target"], p) + e["target there"]
     slope = np.tile(e["target by number"], p)
     growth = _growth(rows, by_place, power)
-    about = by_place, growth, target, slope, _of_corunners(fit, ground)
+    about = by_place, growth, target, slope, _of_corunners(fit, cell_table)
     return RandomEffects(*about, np.array(power))
 
 

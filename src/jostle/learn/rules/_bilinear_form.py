@@ -2,8 +2,8 @@
 
     rest = sum_t S_it mean_{j in K} G_jt
 
-S and G are linear in the ground's design, as in the slowdown form; the ridge is in units of the rest's own
-variance, so that data in percent and data in factors are treated alike.
+S and G are linear in the cell table's design, as in the slowdown form; the ridge is in units of the rest's
+own variance, so that data in percent and data in factors are treated alike.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 STEPS = 80
 START = 0.3
@@ -26,7 +26,7 @@ class Bilinear:
     hit: np.ndarray
     press: np.ndarray
 
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def value(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         each = self.press[rows.corunner]
         beside = np.stack([rows.mean(column) for column in each.T], 1)
         return (self.hit[rows.target] * beside).sum(1)
@@ -41,12 +41,12 @@ class Strength:
 
 
 def fit_bilinear(
-    rows: SlowdownRows, rest: np.ndarray, ground: Ground, strength: Strength, seed: int
+    rows: SlowdownRows, rest: np.ndarray, cell_table: CellTable, strength: Strength, seed: int
 ) -> Bilinear:
     """rest: (n,) what is to be explained, of the rows' values."""
     from scipy.optimize import minimize
 
-    design, rank = ground.design, strength.rank
+    design, rank = cell_table.design, strength.rank
     weight = rows.weight
     spread = max(float(np.sqrt(np.average(rest**2, weights=weight))), 1e-9)
     y = rest / spread

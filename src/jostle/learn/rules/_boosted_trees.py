@@ -30,7 +30,7 @@ class Boosting:
 
 
 @dataclass(frozen=True)
-class Forest:
+class TreeEnsemble:
     """feature, threshold: (trees, 2^depth - 1), a row goes right where its number is above; value: (trees,
     2^depth), the rate inside; base: ()."""
 
@@ -95,9 +95,9 @@ def _leaf_of(right: np.ndarray) -> np.ndarray:
     return below[:, 0]
 
 
-def grow_forest(
+def boost_trees(
     x: np.ndarray, y: np.ndarray, weight: np.ndarray, how: Boosting, seed: int
-) -> Forest:
+) -> TreeEnsemble:
     """x: (n, columns), y, weight: (n,)."""
     random = np.random.default_rng([seed, 7])
     bins = int(np.clip(len(y) // ROWS_IN_BIN, 8, MOST_BINS))
@@ -133,7 +133,7 @@ def grow_forest(
         total = np.bincount(node[drawn], (robust * rest)[drawn], inner + 1)
         leaf[tree] = how.rate * np.where(inside > 0, total / np.maximum(inside, 1e-300), 0.0)
         current = current + leaf[tree, node]
-    return Forest(feature, threshold, leaf, np.array(base))
+    return TreeEnsemble(feature, threshold, leaf, np.array(base))
 
 
 def _split(

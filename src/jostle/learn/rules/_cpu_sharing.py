@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.learn.rules._shrunk_weights import nothing_but_noise, relative_error
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._shrunk_weights import gain_is_insignificant, relative_error
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.data import Runs
@@ -36,13 +36,13 @@ ROUNDED = 0.1  # of a core, past which one more thread is taken to want one
 NO_TURNS = np.inf  # cores of a platform where nobody waits for one
 
 
-def turns_on_cores(rows: SlowdownRows, ground: Ground) -> np.ndarray:
+def cpu_sharing_log_slowdown(rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
     """(n,) log slowdowns; 0 where there are cores for all, or it is not known who wants how many."""
     out = np.zeros(len(rows))
-    if ground.cores is None or ground.core_share is None or not len(rows):
+    if cell_table.cores is None or cell_table.core_share is None or not len(rows):
         return out
-    cores = ground.cores[rows.target // ground.workloads]
-    own, beside = ground.core_share[rows.target], ground.core_share[rows.corunner]
+    cores = cell_table.cores[rows.target // cell_table.workloads]
+    own, beside = cell_table.core_share[rows.target], cell_table.core_share[rows.corunner]
     threads = _threads(own) + np.bincount(rows.row, _threads(beside), len(rows))
     is_many = threads > MOST_THREADS
     for many in (False, True):
@@ -50,9 +50,9 @@ def turns_on_cores(rows: SlowdownRows, ground: Ground) -> np.ndarray:
         if at.any():
             mine = own[at], beside[at[rows.row]], rows.take(at).row
             out[at] = _log_slowdown(*mine, cores[at], many)
-    if ground.waited is None:
+    if cell_table.waited is None:
         return out
-    return _part_of(out, ground.waited[rows.target // ground.workloads])
+    return _part_of(out, cell_table.waited[rows.target // cell_table.workloads])
 
 
 def _part_of(turns: np.ndarray, waited: np.ndarray | float) -> np.ndarray:
@@ -115,8 +115,11 @@ def _chances(asks: np.ndarray) -> np.ndarray:
 
 
 def with_cores(
-    ground: Ground, runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], rows: SlowdownRows
-) -> Ground:
+    cell_table: CellTable,
+    runs: Runs,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    rows: SlowdownRows,
+) -> CellTable:
     """The ground with the shares of cores that runs alone tell, and with how many cores each platform has:
     by its feature, or by the rows. names: (workloads, platforms)."""
     from jostle.data import solo_core_shares  # answers need no Arrow
@@ -124,17 +127,19 @@ def with_cores(
     share = solo_core_shares(runs, *names)
     here = np.isfinite(share).any(1)
     if not here.any():
-        return ground
+        return cell_table
     share = _filled(share)
     stated = _stated_cores(runs, names[1])
-    cores, waited = np.full(ground.platforms, NO_TURNS), np.ones(ground.platforms)
+    cores, waited = np.full(cell_table.platforms, NO_TURNS), np.ones(cell_table.platforms)
     rows = rows.drawn(MOST_ROWS, [MOST_ROWS])
-    place, sets = rows.target // ground.workloads, rows.sets()
+    place, sets = rows.target // cell_table.workloads, rows.sets()
     for p in np.flatnonzero(here):
         part, gains, shares = rows.take(place == p), {}, {}
         for number in (stated[p],) if stated[p] > 0 else range(1, MOST_CORES + 1):
             only = np.where(np.arange(len(cores)) == p, number, NO_TURNS)
-            tried = turns_on_cores(part, replace(ground, core_share=share.ravel(), cores=only))
+            tried = cpu_sharing_log_slowdown(
+                part, replace(cell_table, core_share=share.ravel(), cores=only)
+            )
             shares[number] = _waited(tried, part.log_slowdown, sets[place == p])
             tried = _part_of(tried, shares[number])
             gain = relative_error(-part.log_slowdown) - relative_error(tried - part.log_slowdown)
@@ -143,11 +148,11 @@ def with_cores(
         gain, is_told = gains[best], np.isfinite(gains[best]).sum() >= FEWEST
         is_so = np.nansum(gain) >= 0 or not is_told
         if stated[p] <= 0:
-            is_so = is_told and not nothing_but_noise(gain, sets[place == p], PLAINLY)
+            is_so = is_told and not gain_is_insignificant(gain, sets[place == p], PLAINLY)
         cores[p], waited[p] = (best, shares[best]) if is_so else (NO_TURNS, 1.0)
     if not np.isfinite(cores).any():
-        return ground
-    return replace(ground, core_share=share.ravel(), cores=cores, waited=waited)
+        return cell_table
+    return replace(cell_table, core_share=share.ravel(), cores=cores, waited=waited)
 
 
 def _waited(turns: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray) -> float:
@@ -165,7 +170,7 @@ def _waited(turns: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray) -> fl
     slope = float(np.clip((weight * beyond * np.exp(log_slowdown)).sum() / spread, 0.0, 1.0))
     left = [_part_of(turns, share) - log_slowdown for share in (1.0, slope)]
     whole, part = (relative_error(one - np.median(one)) for one in left)
-    return 1.0 if nothing_but_noise(whole - part, sets, PLAINLY) else slope
+    return 1.0 if gain_is_insignificant(whole - part, sets, PLAINLY) else slope
 
 
 def _filled(share: np.ndarray) -> np.ndarray:

@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jostle.learn.rules._cpu_sharing import turns_on_cores
-from jostle.learn.rules._shrunk_weights import greedy_weights, nothing_but_noise, relative_error
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows, looked_up
+from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
+from jostle.learn.rules._shrunk_weights import gain_is_insignificant, greedy_weights, relative_error
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows, looked_up
 
 MOST_HELD = 10_000  # rows that larger sets are tried on
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
@@ -57,7 +57,7 @@ OF_PAIRS = (Rule(POOL, SUM, 0), Rule(POOL, WORST, 0), Rule(GROW, 0.0, 1))
 
 
 @dataclass(frozen=True)
-class LargerSets:
+class DegreeExtrapolation:
     """most: () co-runners in any run. rule: (k, 3), see Rule; weight: (k,). gain: (platforms,). stays: ()
     whether more company never costs less than the mean answer of `most` of it."""
 
@@ -68,31 +68,31 @@ class LargerSets:
     stays: np.ndarray = field(default_factory=lambda: np.array(False))
 
     @classmethod
-    def of_turns(cls, most: int, ground: Ground) -> LargerSets:
+    def of_turns(cls, most: int, cell_table: CellTable) -> DegreeExtrapolation:
         """Where nothing but turns on cores slows anything down."""
-        return cls(np.array(most), np.zeros((0, 3)), np.zeros(0), np.ones(ground.platforms))
+        return cls(np.array(most), np.zeros((0, 3)), np.zeros(0), np.ones(cell_table.platforms))
 
     @classmethod
-    def of_sums(cls, most: int, ground: Ground) -> LargerSets:
+    def of_sums(cls, most: int, cell_table: CellTable) -> DegreeExtrapolation:
         """Where nothing was tried: what each co-runner adds alone, added up."""
         rule = np.array([OF_PAIRS[0]], float)
-        return cls(np.array(most), rule, np.ones(1), np.ones(ground.platforms), np.array(True))
+        return cls(np.array(most), rule, np.ones(1), np.ones(cell_table.platforms), np.array(True))
 
     def log_slowdown(
-        self, rows: SlowdownRows, ground: Ground, answer: Answer, parts: Parts | None = None
+        self, rows: SlowdownRows, cell_table: CellTable, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
         """(n,) of rows with more co-runners than seen."""
-        turns = turns_on_cores(rows, ground)
+        turns = cpu_sharing_log_slowdown(rows, cell_table)
         if not len(self.rule):
             return turns
-        answer = _without_turns(answer, ground)
+        answer = _without_turns(answer, cell_table)
         whole = None
         if parts is not None and (self.rule[:, 0] == PART).any():
             whole = parts(rows) - turns
         alone = answer(_pairs(rows))
-        answers, least = self.by_rule(rows, ground, answer, alone, whole)
+        answers, least = self.by_rule(rows, cell_table, answer, alone, whole)
         if self.most == 1:
-            gain = self.gain[rows.target // ground.workloads]
+            gain = self.gain[rows.target // cell_table.workloads]
             added = np.log1p(np.maximum(np.bincount(rows.row, np.expm1(alone), len(rows)), -0.9))
             by_pairs = self.rule[:, 0] != PART
             answers[by_pairs] += (1 - gain) ** DOUBT * (added - answers[by_pairs])
@@ -102,7 +102,7 @@ class LargerSets:
     def by_rule(
         self,
         rows: SlowdownRows,
-        ground: Ground,
+        cell_table: CellTable,
         answer: Answer,
         alone: np.ndarray,
         whole: np.ndarray | None,
@@ -121,7 +121,9 @@ class LargerSets:
         else:
             of_row, sets, smaller = rows.row, _pairs(rows), alone
         mean = {1: rows.mean(alone), most: np.bincount(of_row, smaller, len(rows)) / rows.degree}
-        waited = np.bincount(of_row, turns_on_cores(sets, ground), len(rows)) / rows.degree
+        waited = (
+            np.bincount(of_row, cpu_sharing_log_slowdown(sets, cell_table), len(rows)) / rows.degree
+        )
         least = mean[most] + waited
         answers = np.empty((len(self.rule), len(rows)))
         for at, (kind, strength, base) in enumerate(self.rule):
@@ -148,12 +150,12 @@ def _pooled(rows: SlowdownRows, alone: np.ndarray, power: float) -> np.ndarray:
 
 def fit_extrapolation(
     rows: SlowdownRows,
-    ground: Ground,
+    cell_table: CellTable,
     answer: Answer,
     fewer: Callable[[np.ndarray], tuple[Answer, Parts | None]],
     untried: np.ndarray | None = None,
     half: np.ndarray | None = None,
-) -> tuple[LargerSets, list[LargerSets]]:
+) -> tuple[DegreeExtrapolation, list[DegreeExtrapolation]]:
     """(what answers, what answers the largest sets of either half, learned from smaller sets and weighed on
     the other half; none where the largest are few).
 
@@ -163,11 +165,13 @@ def fit_extrapolation(
     sets as far as about pairs. None where there is one answer. half: (n,) bool, which half of the sets each
     row is of."""
     most = int(rows.degree.max())
-    rows = replace(rows, log_slowdown=rows.log_slowdown - turns_on_cores(rows, ground))
-    gain = _gain(rows, ground) if most == 1 else np.ones(ground.platforms)
+    rows = replace(
+        rows, log_slowdown=rows.log_slowdown - cpu_sharing_log_slowdown(rows, cell_table)
+    )
+    gain = _gain(rows, cell_table) if most == 1 else np.ones(cell_table.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(OF_PAIRS), np.full(len(OF_PAIRS), 1 / len(OF_PAIRS))
-    tried: list[LargerSets] = []
+    tried: list[DegreeExtrapolation] = []
     if most == 1 and untried is not None:
         places = np.flatnonzero(untried)
         rules += [Rule(PART, 0.0, at) for at in places.tolist()]
@@ -178,11 +182,14 @@ def fit_extrapolation(
         is_held[order[MOST_HELD:]] = False
         held, before = rows.take(is_held), int(rows.degree[~highest].max())
         smaller, parts = fewer(~highest)
-        smaller, waited = _without_turns(smaller, ground), turns_on_cores(held, ground)
+        smaller, waited = (
+            _without_turns(smaller, cell_table),
+            cpu_sharing_log_slowdown(held, cell_table),
+        )
         whole = None if parts is None else parts(held) - waited
         rules = _rules(before, 0 if whole is None else len(whole))
-        trial = LargerSets(np.array(before), np.array(rules, float), weight, gain, stays)
-        answers, least = trial.by_rule(held, ground, smaller, smaller(_pairs(held)), whole)
+        trial = DegreeExtrapolation(np.array(before), np.array(rules, float), weight, gain, stays)
+        answers, least = trial.by_rule(held, cell_table, smaller, smaller(_pairs(held)), whole)
         weight, stays = _weighed(answers, least - waited, held)
         mine = np.zeros(len(held), bool) if half is None else half[is_held]
         for other in (mine, ~mine) if mine.any() and not mine.all() else ():
@@ -196,7 +203,7 @@ def fit_extrapolation(
         weight = weight[weight > 0]
         # What grew from the largest sets then known grows from the largest known now.
         rules = [r._replace(base=most) if r.kind == GROW and r.base > 1 else r for r in rules]
-    return LargerSets(np.array(most), np.array(rules, float), weight, gain, stays), tried
+    return DegreeExtrapolation(np.array(most), np.array(rules, float), weight, gain, stays), tried
 
 
 def _weighed(
@@ -206,11 +213,11 @@ def _weighed(
     weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
     away, least = weight @ answers - held.log_slowdown, least - held.log_slowdown
     lost = relative_error(np.maximum(away, least)) - relative_error(away)
-    return weight, np.array(nothing_but_noise(lost, held.sets()))
+    return weight, np.array(gain_is_insignificant(lost, held.sets()))
 
 
-def _without_turns(answer: Answer, ground: Ground) -> Answer:
-    return lambda query: answer(query) - turns_on_cores(query, ground)
+def _without_turns(answer: Answer, cell_table: CellTable) -> Answer:
+    return lambda query: answer(query) - cpu_sharing_log_slowdown(query, cell_table)
 
 
 def _rules(before: int, parts: int) -> list[Rule]:
@@ -218,18 +225,18 @@ def _rules(before: int, parts: int) -> list[Rule]:
     return [*(Rule(PART, 0.0, at) for at in range(parts)), *OF_PAIRS[:2], *grows]
 
 
-def _gain(rows: SlowdownRows, ground: Ground) -> np.ndarray:
+def _gain(rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
     """(platforms,) from 0 to 1, how much more than one alone two get done side by side, over what one does,
     where they get most done: a high quantile of the pairs measured from both sides; 1 where there are hardly
     any. rows: pairs."""
-    key, at = np.unique(rows.target * ground.cells + rows.corunner, return_inverse=True)
+    key, at = np.unique(rows.target * cell_table.cells + rows.corunner, return_inverse=True)
     rate = np.bincount(at, np.exp(-rows.log_slowdown)) / np.bincount(at)
     both = rate + looked_up(
-        key, rate, key % ground.cells * ground.cells + key // ground.cells, np.nan
+        key, rate, key % cell_table.cells * cell_table.cells + key // cell_table.cells, np.nan
     )
-    place = key // ground.cells // ground.workloads
-    out = np.ones(ground.platforms)
-    for p in range(ground.platforms):
+    place = key // cell_table.cells // cell_table.workloads
+    out = np.ones(cell_table.platforms)
+    for p in range(cell_table.platforms):
         mine = both[(place == p) & np.isfinite(both)]
         if len(mine) >= FEWEST:
             out[p] = np.clip(np.quantile(mine, 1 - QUANTILE) - 1, 0.0, 1.0)

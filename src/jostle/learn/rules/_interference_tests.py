@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.learn.rules._set_residuals import keys_of, variance_of_repeats
-from jostle.learn.rules._shrunk_weights import nothing_but_noise, plainly_another_time
+from jostle.learn.rules._shrunk_weights import gain_is_insignificant, mean_differs
 from jostle.learn.rules._slowdown_rows import SlowdownRows
 
 SHUFFLES = 999
@@ -14,7 +14,7 @@ PLAIN, FAINT = 0.005, 0.1  # probabilities of such a difference by chance: plain
 STRICT = 3.0  # standard errors by which answers must be closer than no slowdown where it is not even faint
 
 
-def chance_of_shift(
+def interference_p_value(
     cell: np.ndarray, log_runtime: np.ndarray, beside: np.ndarray, seed: int
 ) -> float:
     """How often chance alone sets runs beside others so far from runs alone; NaN where no cell has both.
@@ -46,19 +46,19 @@ def chance_of_shift(
 
 
 def is_within_noise(
-    rows: SlowdownRows, alone: np.ndarray, log_alone: np.ndarray, chance: float
+    rows: SlowdownRows, alone: np.ndarray, log_solo: np.ndarray, chance: float
 ) -> bool:
     """Tell whether all runs beside others are alone's, as far as repeated runs alone tell how these scatter.
 
     rows: all runs beside others, those with stressors, too.
-    alone, log_alone: (m,) what ran where alone, and its log time.
-    chance: of chance_of_shift, of all of them.
+    alone, log_solo: (m,) what ran where alone, and its log time.
+    chance: of interference_p_value, of all of them.
     Where few sets are known nothing can be left out to see what rules are worth; a shuffle of few runs finds
     nothing whatever they cost, so their spread must not be plainly more than of runs alone (F test), too.
     """
     from scipy.special import fdtrc
 
-    noise = variance_of_repeats(alone, log_alone)
+    noise = variance_of_repeats(alone, log_solo)
     if not (chance > FAINT and noise > 0 and len(rows)):
         return False
     count = np.bincount(alone, minlength=int(rows.target.max()) + 1)[rows.target]
@@ -68,7 +68,7 @@ def is_within_noise(
     return bool(fdtrc(len(rows), free, ratio) > PLAIN)
 
 
-def chance_of_identity(rows: SlowdownRows, together: np.ndarray, seed: int) -> float:
+def corunner_identity_p_value(rows: SlowdownRows, together: np.ndarray, seed: int) -> float:
     """How often chance alone makes it matter so much who is beside a target; NaN where none met two sets.
 
     together: (n,) codes of who ran side by side, on any platform. Company that costs as often as it helps
@@ -116,16 +116,16 @@ def either(*chances: float) -> float:
 
 
 def is_noise(chance: float, gain: np.ndarray, sets: np.ndarray) -> bool:
-    """Whether what rules answer is to be taken for noise. chance: of chance_of_shift. gain: (n,) by how much
-    they are closer than no slowdown."""
+    """Whether what rules answer is to be taken for noise. chance: of interference_p_value. gain: (n,) by how
+    much they are closer than no slowdown."""
     if chance <= PLAIN:
         return False
     if chance > FAINT:
-        return nothing_but_noise(gain, sets, STRICT)
-    return nothing_but_noise(gain, sets)
+        return gain_is_insignificant(gain, sets, STRICT)
+    return gain_is_insignificant(gain, sets)
 
 
-def tells_nothing(
+def no_interference_detected(
     chance: float,
     gain: np.ndarray,
     log_slowdown: np.ndarray,
@@ -137,4 +137,4 @@ def tells_nothing(
     tell of them. target: (n,) cells."""
     if not is_noise(chance, gain, unit):
         return False
-    return not (np.isnan(chance) and plainly_another_time(log_slowdown, target))
+    return not (np.isnan(chance) and mean_differs(log_slowdown, target))

@@ -13,7 +13,7 @@ FEWEST_REPEATS = 6
 
 
 @dataclass(frozen=True)
-class Memory:
+class SetResiduals:
     """key: (k,) ascending, of targets with their co-runners; residual: (k,) log slowdown to add."""
 
     key: np.ndarray
@@ -24,7 +24,7 @@ class Memory:
         return looked_up(self.key, self.residual, keys_of(rows))
 
 
-def fit_memory(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> Memory:
+def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> SetResiduals:
     """residual: (n,) of the fitted stack; unseen: (n,) of what it answered about rows it had not seen, NaN
     where that was not tried.
 
@@ -44,7 +44,7 @@ def fit_memory(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> 
         noise = spread / 2
     beyond = max(spread - noise, 0.0)
     share = beyond / np.maximum(beyond + noise / count, 1e-300)
-    return Memory(key, share * mean)
+    return SetResiduals(key, share * mean)
 
 
 def variance_of_repeats(code: np.ndarray, log_runtime: np.ndarray) -> float:

@@ -73,12 +73,12 @@ def greedy_weights(
         return total / BOOTSTRAPS, unseen / left_out
 
 
-def trust_in_units(units: int) -> float:
+def shrinkage_weight(units: int) -> float:
     """From 0 to 1: how far weights of so many units left out are believed."""
     return units / (units + HALF_TRUSTED)
 
 
-def weights_of_unseen(
+def stacking_weights(
     answers: np.ndarray,
     log_slowdown: np.ndarray,
     unit: np.ndarray,
@@ -90,17 +90,17 @@ def weights_of_unseen(
     prior: (k,) how far each is believed before any was."""
     greedy, unseen = greedy_weights(answers, log_slowdown, unit, seed)
     units = len(np.unique(unit))
-    weight = steadied_weights(greedy, answers, log_slowdown, units, prior)
+    weight = shrunk_weights(greedy, answers, log_slowdown, units, prior)
     return weight, relative_error(-log_slowdown) - unseen
 
 
-def without_light(weight: np.ndarray) -> np.ndarray:
+def prune_small_weights(weight: np.ndarray) -> np.ndarray:
     """(..., k) without those under the least, of sum 1."""
     kept = np.where(weight < LEAST_WEIGHT, 0.0, weight)
     return kept / kept.sum(-1, keepdims=True)
 
 
-def steadied_weights(
+def shrunk_weights(
     weight: np.ndarray,
     answers: np.ndarray,
     log_slowdown: np.ndarray,
@@ -111,13 +111,13 @@ def steadied_weights(
     own mean relative errors give, the more the fewer units were left out."""
     error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
     by_error = prior * (error / error.min()) ** -SHARPNESS
-    trust = trust_in_units(units)
+    trust = shrinkage_weight(units)
     weight = weight * prior ** (1 - trust)
     weight = weight / weight.sum()
     return trust * weight + (1 - trust) * by_error / by_error.sum()
 
 
-def nothing_but_noise(gain: np.ndarray, sets: np.ndarray, evidence: float = EVIDENCE) -> bool:
+def gain_is_insignificant(gain: np.ndarray, sets: np.ndarray, evidence: float = EVIDENCE) -> bool:
     """Whether answers are not closer than no slowdown at all by more than chance. gain: (n,) by how much,
     where weights have not seen the row; NaN where they always have. evidence: in standard errors."""
     known = np.isfinite(gain)
@@ -129,7 +129,7 @@ def nothing_but_noise(gain: np.ndarray, sets: np.ndarray, evidence: float = EVID
     return bool(by_set.mean() <= evidence * error)
 
 
-def plainly_another_time(log_slowdown: np.ndarray, target: np.ndarray) -> bool:
+def mean_differs(log_slowdown: np.ndarray, target: np.ndarray) -> bool:
     """Whether runs beside others took plainly longer, or less, than alone: a t test of the means (n,) by what
     ran where, whose own times alone may err alike for all its runs. Two cells at least."""
     known = np.isfinite(log_slowdown)

@@ -10,31 +10,31 @@ import numpy as np
 from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
 from jostle.learn.rules._bilinear_form import Bilinear, Strength, fit_bilinear
 from jostle.learn.rules._shrunk_weights import weighted_median
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 from jostle.learn.rules._target_encoding import Encoded, fit_encoded
 
 FEWEST = 3  # rows of a platform and degree under which the platform's or everyone's median stands
 
 
 @dataclass(frozen=True)
-class Level:
+class GroupMedian:
     """place: (platforms, degrees + 1)."""
 
     place: np.ndarray
 
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def value(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         degree = np.minimum(rows.degree, self.place.shape[1] - 1)
-        return self.place[rows.target // ground.workloads, degree]
+        return self.place[rows.target // cell_table.workloads, degree]
 
 
-def no_level(ground: Ground) -> Level:
-    return Level(np.zeros((ground.platforms, 1)))
+def no_level(cell_table: CellTable) -> GroupMedian:
+    return GroupMedian(np.zeros((cell_table.platforms, 1)))
 
 
-def fit_level(rows: SlowdownRows, ground: Ground) -> Level:
+def fit_group_median(rows: SlowdownRows, cell_table: CellTable) -> GroupMedian:
     """Medians, weighted so that the mean relative error of the runtime is least."""
-    degree, place = rows.degree, rows.target // ground.workloads
-    out = np.zeros((ground.platforms, int(degree.max(initial=1)) + 1))
+    degree, place = rows.degree, rows.target // cell_table.workloads
+    out = np.zeros((cell_table.platforms, int(degree.max(initial=1)) + 1))
     own = np.sqrt(rows.trust) * np.exp(-rows.log_slowdown)
     weight = np.sqrt(rows.weight) if rows.timed else own
     for p, d in np.ndindex(out.shape):
@@ -42,10 +42,10 @@ def fit_level(rows: SlowdownRows, ground: Ground) -> Level:
         choices = (here & (degree == d), here, degree == d)
         at = next((rows for rows in choices if rows.sum() >= FEWEST), np.ones(len(rows), bool))
         out[p, d] = weighted_median(rows.value[at], weight[at])
-    return Level(out)
+    return GroupMedian(out)
 
 
-SimpleRule = Level | RandomEffects | Bilinear | Encoded  # what adds to a value
+SimpleRule = GroupMedian | RandomEffects | Bilinear | Encoded  # what adds to a value
 Rules = tuple[SimpleRule, ...]  # whose values are added up
 NO_SLOWDOWN = "none"
 
@@ -53,32 +53,32 @@ NO_SLOWDOWN = "none"
 def fit_simple_rules(
     names: Sequence[str],
     rows: SlowdownRows,
-    ground: Ground,
+    cell_table: CellTable,
     seed: int,
     rests: Mapping[str, Strength],
     power: float | None = None,
 ) -> dict[str, Rules]:
     """{name: its rules} of those names that are simple rules, learned from at least one row. rests: strengths
     of low-rank rests beside the effects, by name. power: of fit_effects."""
-    effects, _ = fit_effects(rows, ground, power)
-    rest = rows.value - effects.value(rows, ground)
+    effects, _ = fit_effects(rows, cell_table, power)
+    rest = rows.value - effects.value(rows, cell_table)
 
     def boosted(y: np.ndarray) -> Encoded:
-        return fit_encoded(rows, y, rows.sets(), ground, seed)
+        return fit_encoded(rows, y, rows.sets(), cell_table, seed)
 
     fits: dict[str, Callable[[], Rules]] = {
-        NO_SLOWDOWN: lambda: (no_level(ground),),
-        "level": lambda: (fit_level(rows, ground),),
+        NO_SLOWDOWN: lambda: (no_level(cell_table),),
+        "level": lambda: (fit_group_median(rows, cell_table),),
         "effects": lambda: (effects,),
         "boosting": lambda: (boosted(rows.value),),
         "effects and boosting": lambda: (effects, boosted(rest)),
     }
     rules = {name: fits[name]() for name in names if name in fits}
     for name in (name for name in names if name in rests):
-        rules[name] = (effects, fit_bilinear(rows, rest, ground, rests[name], seed))
+        rules[name] = (effects, fit_bilinear(rows, rest, cell_table, rests[name], seed))
     return rules
 
 
-def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, ground: Ground) -> np.ndarray:
+def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
     """(n,) what the rules add up to."""
-    return sum((rule.value(rows, ground) for rule in rules), np.zeros(len(rows)))
+    return sum((rule.value(rows, cell_table) for rule in rules), np.zeros(len(rows)))

@@ -14,7 +14,7 @@ LEAST = -0.9  # of the extra time over the time alone, under which nothing is an
 USUAL_ERROR = 0.05  # of a time, by which rules are off anyway: what runs err by counts against this
 
 
-def trust_in(error: np.ndarray) -> np.ndarray:
+def error_weight(error: np.ndarray) -> np.ndarray:
     """(n,) how much a squared error of runs counts whose times are known but for (n,) standard errors, as
     shares of them: s^2 / (s^2 + error^2)."""
     return 1 / (1 + (error / USUAL_ERROR) ** 2)
@@ -111,7 +111,7 @@ class SlowdownRows(RaggedRows):
     @property
     def trust(self) -> np.ndarray:
         """(n,) how much a run counts by what its time is known but for."""
-        return np.ones(len(self)) if self.error is None else trust_in(self.error)
+        return np.ones(len(self)) if self.error is None else error_weight(self.error)
 
     def as_log(self, value: np.ndarray) -> np.ndarray:
         """(n,) log slowdown from values."""
@@ -139,7 +139,7 @@ class SlowdownRows(RaggedRows):
 
 
 @dataclass(frozen=True)
-class Ground:
+class CellTable:
     """What is known without rows. design: (cells, d) what tells workloads on platforms apart, over the
     median distance. level: (cells,) log runtime alone, over its spread on the platform. core_share: (cells,)
     cores that a workload wants while it runs alone, cores: (platforms,) how many there are, infinity where

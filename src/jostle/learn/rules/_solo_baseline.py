@@ -6,7 +6,7 @@ import numpy as np
 
 from jostle.data import Runs
 from jostle.learn.contract._linear_baseline import fit_baseline
-from jostle.learn.rules._slowdown_rows import trust_in
+from jostle.learn.rules._slowdown_rows import error_weight
 
 SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known
 HELPED = 0.3  # log factor by which company may make work faster
@@ -30,8 +30,8 @@ def solo_runtimes(
     )
     solo[~joined] = np.nan
     cell = platform.astype(np.int64) * w + workload
-    trust = np.sqrt(trust_in(runs.runtime_error_ratio[alone]))
-    measured = closest_times(cell[alone], log_runtime[alone], w * p, trust).reshape(p, w)
+    trust = np.sqrt(error_weight(runs.runtime_error_ratio[alone]))
+    measured = relative_medians(cell[alone], log_runtime[alone], w * p, trust).reshape(p, w)
     if "node" in runs.table.column_names:
         measured = _plausible(measured, cell[~alone], log_runtime[~alone], cell[alone])
     solo = np.where(np.isnan(measured), solo, measured)
@@ -61,8 +61,8 @@ def _plausible(
     of runs beside others, which took log_runtime, and of those alone.
     """
     cells = measured.size
-    usual = closest_times(beside, log_runtime, cells)
-    spread = closest_times(beside, np.abs(log_runtime - usual[beside]), cells) * 1.4826
+    usual = relative_medians(beside, log_runtime, cells)
+    spread = relative_medians(beside, np.abs(log_runtime - usual[beside]), cells) * 1.4826
     count = np.maximum(np.bincount(alone, minlength=cells), 1)
     longer = np.maximum(measured.ravel() - usual, 0.0)
     error = spread**2 / count + (longer / count) ** 2  # few may be outliers, such as cold starts
@@ -70,7 +70,7 @@ def _plausible(
     return measured - np.nan_to_num(taken).reshape(measured.shape)
 
 
-def told_by_traces(log_solo: np.ndarray, log_traces: np.ndarray) -> np.ndarray:
+def fill_solo_from_traces(log_solo: np.ndarray, log_traces: np.ndarray) -> np.ndarray:
     """(platforms, workloads) log seconds alone, where unknown as long as the trace (workloads,), NaN for
     none, as traces and times of others there are related: times a factor, or plus so many seconds, as is
     closer to those known."""
@@ -88,7 +88,7 @@ def told_by_traces(log_solo: np.ndarray, log_traces: np.ndarray) -> np.ndarray:
     return out
 
 
-def closest_times(
+def relative_medians(
     cell: np.ndarray, log_runtime: np.ndarray, cells: int, trust: np.ndarray | None = None
 ) -> np.ndarray:
     """(cells,) log seconds of the least mean relative error over the cell's runs, NaN where there is none.

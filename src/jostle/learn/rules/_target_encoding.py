@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.rules._boosted_trees import Boosting, Forest, grow_forest
+from jostle.learn.rules._boosted_trees import Boosting, TreeEnsemble, boost_trees
 from jostle.learn.rules._shrunk_weights import folds_of
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows, looked_up
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows, looked_up
 
 FOLDS = 5
 MANY, FEW_TREES = 300, 60  # rows under which fewer trees are grown
@@ -42,14 +42,14 @@ class Encoded:
     """forest: on the columns that the names make."""
 
     names: EncodedNames
-    forest: Forest
+    forest: TreeEnsemble
 
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
-        return self.forest.value(_columns(self.names, rows, ground))
+    def value(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
+        return self.forest.value(_columns(self.names, rows, cell_table))
 
 
 def fit_encoded(
-    rows: SlowdownRows, y: np.ndarray, sets: np.ndarray, ground: Ground, seed: int
+    rows: SlowdownRows, y: np.ndarray, sets: np.ndarray, cell_table: CellTable, seed: int
 ) -> Encoded:
     """y: (n,) what is to be learned of the rows. sets: (n,) codes of what is left out together."""
     fold = folds_of(sets, FOLDS, np.random.default_rng([seed, 5]))
@@ -57,19 +57,19 @@ def fit_encoded(
     for part in np.unique(fold):
         held = fold == part
         if not held.all():
-            tables = _tables(rows.take(~held), y[~held], ground)
-            x[held] = _columns(tables, rows.take(held), ground)
+            tables = _tables(rows.take(~held), y[~held], cell_table)
+            x[held] = _columns(tables, rows.take(held), cell_table)
     how = Boosting() if len(rows) >= MANY else Boosting(trees=FEW_TREES)
-    forest = grow_forest(x, y, rows.weight, how, seed)
-    return Encoded(_tables(rows, y, ground), forest)
+    forest = boost_trees(x, y, rows.weight, how, seed)
+    return Encoded(_tables(rows, y, cell_table), forest)
 
 
-def _tables(rows: SlowdownRows, y: np.ndarray, ground: Ground) -> EncodedNames:
+def _tables(rows: SlowdownRows, y: np.ndarray, cell_table: CellTable) -> EncodedNames:
     overall = float(np.average(y, weights=rows.weight))
     weight = rows.weight[rows.row] / rows.degree[rows.row]
     keys, means, start = [], [], [0]
     for kind in KINDS:
-        key, at = np.unique(_key(rows, kind, ground), return_inverse=True)
+        key, at = np.unique(_key(rows, kind, cell_table), return_inverse=True)
         count = np.bincount(at, weight) + SHRINKAGE
         means.append(overall + np.bincount(at, weight * (y[rows.row] - overall)) / count)
         keys.append(key)
@@ -79,13 +79,13 @@ def _tables(rows: SlowdownRows, y: np.ndarray, ground: Ground) -> EncodedNames:
     )
 
 
-def _columns(tables: EncodedNames, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+def _columns(tables: EncodedNames, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
     """(n, columns)."""
 
     def found(kind: str, default: float | np.ndarray, turned: bool = False) -> np.ndarray:
         number = KINDS.index(kind)
         inside = slice(tables.start[number], tables.start[number + 1])
-        query = _key(rows, kind, ground, turned)
+        query = _key(rows, kind, cell_table, turned)
         return looked_up(tables.key[inside], tables.mean[inside], query, default)
 
     def encoded(kind: str, turned: bool = False) -> np.ndarray:
@@ -97,16 +97,16 @@ def _columns(tables: EncodedNames, rows: SlowdownRows, ground: Ground) -> np.nda
         [
             *(encoded(kind) for kind in KINDS),
             *(encoded(kind, turned=True) for kind in TURNED),
-            ground.level[rows.target],
-            rows.mean(ground.level[rows.corunner]),
+            cell_table.level[rows.target],
+            rows.mean(cell_table.level[rows.corunner]),
             rows.degree,
         ]
     )
 
 
-def _key(rows: SlowdownRows, kind: str, ground: Ground, turned: bool = False) -> np.ndarray:
+def _key(rows: SlowdownRows, kind: str, cell_table: CellTable, turned: bool = False) -> np.ndarray:
     """(m,) numbers of what the rows share."""
-    w = ground.workloads
+    w = cell_table.workloads
     one, other = rows.target[rows.row], rows.corunner
     if turned:
         one, other = other, one
@@ -121,6 +121,6 @@ def _key(rows: SlowdownRows, kind: str, ground: Ground, turned: bool = False) ->
     if kind == "beside":
         return other
     if kind == "counted":  # the target beside so many
-        return one + ground.cells * rows.degree[rows.row]
+        return one + cell_table.cells * rows.degree[rows.row]
     low, high = np.minimum(one % w, other % w), np.maximum(one % w, other % w)
     return (one % w) * w + other % w if kind == "pair" else low * w + high

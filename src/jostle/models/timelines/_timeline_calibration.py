@@ -42,7 +42,7 @@ _LATELY = 40_000  # answers that are kept
 
 
 @dataclass(frozen=True)
-class Acts(Serializable):
+class TimelineCalibration(Serializable):
     """newcomers: as lately seen. kind, moment, workload: (n,) int64 of each error; kind: of KINDS, and so
     many more where the run itself told how far it had come; workload by the codes of the model. error: (n,)
     float64, log actual over told."""
@@ -59,7 +59,7 @@ class Acts(Serializable):
     @classmethod
     def of(
         cls, fitted: Any, runs: Runs, calibration: np.ndarray, seed: int, most: int = MOST
-    ) -> Acts:
+    ) -> TimelineCalibration:
         """fitted: what was learned without the calibration runs. runs: all of the log, with status ok.
         calibration: (k,) rows of it, of which at most so many are asked about."""
         rates = Rates(fitted)
@@ -85,7 +85,9 @@ class Acts(Serializable):
         return cls(newcomers, kind, moment, workload, columns[3])
 
     @classmethod
-    def updated(cls, model: Any, now: Any, runs: Runs, seed: int, chosen: bool) -> Acts | None:
+    def updated(
+        cls, model: Any, now: Any, runs: Runs, seed: int, chosen: bool
+    ) -> TimelineCalibration | None:
         """Those of `now`, which is the model when it has learned these runs, too: its answers about them
         before it had count beside those about earlier ones. Chosen runs and known
         ones do not count."""
@@ -114,7 +116,7 @@ class Acts(Serializable):
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Acts]) -> Acts:
+    def joined(cls, parts: Sequence[TimelineCalibration]) -> TimelineCalibration:
         """One after the other, of the same names; newcomers are those of the first."""
         columns = (
             np.concatenate([getattr(one, name) for one in parts])

@@ -13,7 +13,7 @@ from jostle.data import PlainLaw, Runs, stands_for_longest
 from jostle.data.tables.arrow_compute import pc
 from jostle.learn import Data, HeldOut
 from jostle.models.timelines._arrival_simulation import Rates
-from jostle.models.timelines._timeline_calibration import MOST, Acts
+from jostle.models.timelines._timeline_calibration import MOST, TimelineCalibration
 
 
 class OverTime:
@@ -57,14 +57,18 @@ class OverTime:
         )
         return runs.with_one_company(seconds)
 
-    def acts(self, runs: Runs, without: Sequence[tuple[Any, np.ndarray]], seed: int) -> Acts:
+    def acts(
+        self, runs: Runs, without: Sequence[tuple[Any, np.ndarray]], seed: int
+    ) -> TimelineCalibration:
         """How what is told over time comes out. without: (what was learned without some of the runs, which
         they are)."""
         parts = []
         for fitted, rows in without:
             at = self._own(runs.take(rows))[1]
-            parts.append(Acts.of(fitted, self._before, at, seed, MOST // len(without)))
-        return Acts.joined(parts)
+            parts.append(
+                TimelineCalibration.of(fitted, self._before, at, seed, MOST // len(without))
+            )
+        return TimelineCalibration.joined(parts)
 
     def _own(self, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
         """(which of the runs are of the data, where they are there)."""

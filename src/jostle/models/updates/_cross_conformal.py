@@ -16,19 +16,19 @@ import numpy as np
 
 from jostle._base.progress import Progress
 from jostle.conformal import Calibration, Groups, LeftOutRuns, names_of
-from jostle.learn import FitWithout, LeavesOut, Prepared
-from jostle.models._residual_baseline import Usual
-from jostle.models.updates._replay_buffer import Kept
+from jostle.learn import FoldFit, LeavesOut, Prepared
+from jostle.models._residual_baseline import ResidualBaseline
+from jostle.models.updates._replay_buffer import ReplayBuffer
 
 if TYPE_CHECKING:
     from jostle.data import Runs
-    from jostle.models.timelines._timeline_calibration import Acts
+    from jostle.models.timelines._timeline_calibration import TimelineCalibration
 
 MIN_CAMPAIGNS = 5  # that tell what one is like that was never met
 
 
 @dataclass(frozen=True)
-class Crossed:
+class CrossConformalFit:
     """calibration_runs: in the order of the scores. without: (what was learned without some runs, their
     numbers), of sets left out. campaign_calibration: the calibration of answers about a campaign that was
     named, None where campaigns tell nothing."""
@@ -36,15 +36,17 @@ class Crossed:
     fitted: Any
     calibration: Calibration
     calibration_runs: Runs
-    kept: Kept
+    kept: ReplayBuffer
     without: tuple[tuple[Any, np.ndarray], ...] = ()
     campaign_calibration: Calibration | None = None
 
-    def model(self, of: Any, metadata: dict[str, Any], acts: Acts | None = None) -> Any:
+    def model(
+        self, of: Any, metadata: dict[str, Any], acts: TimelineCalibration | None = None
+    ) -> Any:
         """What a user holds, `of` the class Model. acts: as there."""
         parts = None, self.kept, None, acts, self.campaign_calibration
         model = of(self.fitted, self.calibration, metadata, *parts)
-        model.usual = Usual.of(model, self.calibration_runs)
+        model.usual = ResidualBaseline.of(model, self.calibration_runs)
         return model
 
 
@@ -58,7 +60,7 @@ def fit_crossed(
     may_calibrate: np.ndarray | None = None,
     taken_by: Callable[[Any, Runs], Runs] | None = None,
     progress: Progress | None = None,
-) -> Crossed | None:
+) -> CrossConformalFit | None:
     """Fit a method to all runs, and calibrate on what it answered of those that it left out in turn.
 
     Parameters
@@ -103,8 +105,8 @@ def fit_crossed(
             calibration = replace(unknown, is_of_unknown_campaign=True)
     index = np.concatenate([rows for _, rows in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
-    kept = Kept.all_of(runs.take(rest), runs.take(index), by)
-    return Crossed(
+    kept = ReplayBuffer.all_of(runs.take(rest), runs.take(index), by)
+    return CrossConformalFit(
         fitted, calibration, runs.take(index), kept, tuple(without), campaign_calibration
     )
 
@@ -117,7 +119,7 @@ def _of_usual(fitted: Any) -> Any:
 def _calibrated(
     fitted: Any,
     asked: Sequence[Runs],
-    parts: Sequence[FitWithout],
+    parts: Sequence[FoldFit],
     groups: Groups | None,
     most: int,
 ) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:

@@ -19,7 +19,7 @@ MOST_IDS = 2_000_000  # of runs, the last ones, by which a model knows them agai
 
 
 @dataclass(frozen=True, eq=False)
-class Kept(Serializable):
+class ReplayBuffer(Serializable):
     """learned: a sample of the runs that a model has learned from, or all of them where `is_whole`, for a
     method that is fitted to them again. calibration: those that its bounds were calibrated on, in the order
     of its scores. ids: (n,) int64 hashes of the run_id of every run that it was fitted to or was taught, None
@@ -31,16 +31,16 @@ class Kept(Serializable):
     ids: np.ndarray | None = None
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Any) -> Kept:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], document: Any) -> ReplayBuffer:
         return super().from_arrays(arrays, {"ids": None, **document})
 
     @classmethod
-    def of(cls, learned: Runs, calibration: Runs, by: str, seed: int) -> Kept:
+    def of(cls, learned: Runs, calibration: Runs, by: str, seed: int) -> ReplayBuffer:
         ids = _ids_of(learned, calibration)
         return cls(KeptRuns.of(learned, by).sampled(seed), _plain(calibration, by), ids=ids)
 
     @classmethod
-    def all_of(cls, learned: Runs, calibration: Runs, by: str) -> Kept:
+    def all_of(cls, learned: Runs, calibration: Runs, by: str) -> ReplayBuffer:
         ids = _ids_of(learned, calibration)
         return cls(KeptRuns.of(learned, by), _plain(calibration, by), is_whole=True, ids=ids)
 
@@ -50,12 +50,14 @@ class Kept(Serializable):
             return runs
         return runs.take(np.flatnonzero(~np.isin(_hashed(runs), self.ids)))
 
-    def knowing(self, runs: Runs) -> Kept:
+    def knowing(self, runs: Runs) -> ReplayBuffer:
         """The same, which knows these runs again, too."""
         before = np.zeros(0, np.int64) if self.ids is None else self.ids
         return replace(self, ids=np.append(before, _ids_of(runs))[-MOST_IDS:])
 
-    def with_more(self, learned: KeptRuns, calibration: KeptRuns, seed: int, most: int) -> Kept:
+    def with_more(
+        self, learned: KeptRuns, calibration: KeptRuns, seed: int, most: int
+    ) -> ReplayBuffer:
         """After an update that learned some runs and calibrated on others, of which the last `most` of each
         number of co-runners stay."""
         more = self.learned.joined(learned)

@@ -14,11 +14,11 @@ from jostle.data import Colocations
 from jostle.errors import UsageError
 from jostle.learn import KeptRuns, LeavesOut, one_thread
 from jostle.models._drift_watch import in_order
-from jostle.models._residual_baseline import Usual
+from jostle.models._residual_baseline import ResidualBaseline
 from jostle.models.updates._cross_conformal import fit_crossed
 from jostle.models.updates._drift_correction import NameMoved, as_measured_now
 from jostle.models.updates._refit import MOST_AGAIN, Again, learner_of
-from jostle.models.updates._replay_buffer import Kept
+from jostle.models.updates._replay_buffer import ReplayBuffer
 
 if TYPE_CHECKING:
     from jostle.data import Runs
@@ -62,7 +62,7 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, An
         learned=as_measured_now(kept_runs.learned, moved),
         calibration=as_measured_now(kept_runs.calibration, moved),
     )
-    if model.calibration.is_crossed:
+    if model.calibration.is_cross_conformal:
         return _updated_crossed(model, kept_runs, runs, new, chosen, stamp)
     held = np.zeros(len(new), bool) if chosen else _held_out(model, new, seed)
     held &= ~np.isin(new.unit, new.unit[runs.ok().is_chosen])
@@ -95,12 +95,12 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, An
         more = _changed(as_learned.learned.joined(as_learned.calibration), every)
         whole = method.learned(whole, new, every, seed=of_fit, **more)
     updated_model = type(model)(learned, bounds, metadata, kept=now, whole=whole)
-    updated_model.usual = Usual.of(updated_model, now.calibration)
+    updated_model.usual = ResidualBaseline.of(updated_model, now.calibration)
     return updated_model
 
 
 def _updated_crossed(
-    model: Any, kept: Kept, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, Any]
+    model: Any, kept: ReplayBuffer, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, Any]
 ) -> Any:
     """The same of a model whose bounds rest on fits that leave runs out: all of them are made again."""
     again = learner_of(model.metadata)
@@ -130,7 +130,7 @@ def _updated_crossed(
     return crossed.model(type(model), metadata)
 
 
-def _require_not_all_again(kept: Kept, new: KeptRuns) -> None:
+def _require_not_all_again(kept: ReplayBuffer, new: KeptRuns) -> None:
     """Runs that count twice would make bounds too sure. That all that are kept come again, each to the last
     digit, is no chance; of single ones rounded times do not tell."""
     known = kept.learned.joined(kept.calibration)
@@ -238,7 +238,7 @@ def _has_few_runs(predictor: Any) -> bool:
 
 
 def _calibrated(
-    before: Calibration, predictor: Any, kept: Kept, unmet: dict[str, set[str]]
+    before: Calibration, predictor: Any, kept: ReplayBuffer, unmet: dict[str, set[str]]
 ) -> Calibration:
     """The bounds of the new predictor on the same runs and some more; what names left out showed stays."""
     left = before.runs.take(np.flatnonzero(before.runs.held_out))
@@ -254,14 +254,16 @@ def _calibrated(
         "workloads": {c.workload_names[k] for k in np.unique(np.append(c.workload, c.corunner))},
         "platforms": {c.platform_names[k] for k in np.unique(c.platform)},
     }
-    late_names = {
-        kind: frozenset((before.late_names[kind] | unmet[kind]) - names)
+    names_added_after_calibration = {
+        kind: frozenset((before.names_added_after_calibration[kind] | unmet[kind]) - names)
         for kind, names in drawn.items()
     }
     if len(left):
         start = int(runs.group.max(initial=-1)) + 1 - int(left.group.min(initial=0))
         runs = CalibrationRuns.concatenate([runs, replace(left, group=left.group + start)])
-    return replace(before, runs=runs, late_names=late_names, mix=None)
+    return replace(
+        before, runs=runs, names_added_after_calibration=names_added_after_calibration, mix=None
+    )
 
 
 def _with_names_taken_as_new(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jostle.learn import Expert, FitWithout, OfExperts, Prepared, SimpleRules
+from jostle.learn import BaseLearner, FoldFit, Prepared, SimpleRules, StackedMethod
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
@@ -25,7 +25,7 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class SimpleRule(OfExperts[Any]):
+class SimpleRule(StackedMethod[Any]):
     """One simple rule, without anything beside it.
 
     label: of RULES, as the ensemble names it.
@@ -35,12 +35,12 @@ class SimpleRule(OfExperts[Any]):
 
     name: ClassVar[str] = "simple_rule"
 
-    def chosen_experts(self) -> list[Expert]:
+    def chosen_learners(self) -> list[BaseLearner]:
         return [SimpleRules(only=(self.label,))]
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[Any, list[FitWithout]]:
+    ) -> tuple[Any, list[FoldFit]]:
         """Learn from all runs, and five times without a fifth of the sets, by which answers are calibrated.
 
         Raises NotEnoughRuns.
@@ -57,9 +57,9 @@ class SimpleRule(OfExperts[Any]):
                 part = self._fit_one(prepared.take(np.setdiff1d(everything, mine)), seed)
                 asked = prepared.runs.take(mine).colocations
                 mine = mine[asked.known_in(part.workload_names, part.platform_names)]
-                left_out.append(FitWithout(part, mine, unit[mine], False))
+                left_out.append(FoldFit(part, mine, unit[mine], False))
         return self._fit_one(prepared, seed), left_out
 
     def _fit_one(self, prepared: Prepared, seed: int) -> Any:
-        experts = self.chosen_experts()
-        return self._learned(experts, prepared, seed, None, is_alone=True)[0]
+        learners = self.chosen_learners()
+        return self._learned(learners, prepared, seed, None, is_alone=True)[0]

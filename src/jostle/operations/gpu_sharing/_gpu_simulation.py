@@ -82,7 +82,7 @@ def measured_of(
 
 def _over(fitted: Model) -> str:
     over = _OVER.get(str(fitted.metadata.get("calibrated_by")), _OVER["row"])
-    return f"{over} (as fits without them say)" if fitted.calibration.is_crossed else over
+    return f"{over} (as fits without them say)" if fitted.calibration.is_cross_conformal else over
 
 
 def _on_device(data: Data, profiles: Mapping[str, Profile], gpu: str | None) -> Data:

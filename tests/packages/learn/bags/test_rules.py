@@ -134,8 +134,8 @@ def test_a_bag_that_was_measured_is_answered_by_its_own_runs() -> None:
 def test_the_papers_tree_stands_alone() -> None:
     runs = make_bags()
     for alone in (Bag(learner="tree"), Bag(learner="forest", trees=5), Bag(rules=False)):
-        assert set(learn(alone, runs).experts) == {"trees"}
-    assert "rules" in learn(Bag(learner="tree", rules=True), runs).experts
+        assert set(learn(alone, runs).learners) == {"trees"}
+    assert "rules" in learn(Bag(learner="tree", rules=True), runs).learners
 
 
 @pytest.mark.parametrize("bags", [1, 5])

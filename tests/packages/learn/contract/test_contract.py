@@ -35,7 +35,7 @@ from tests.packages.learn.stressors.probes_samples import law
 ON_RUNS: dict[str, Method[Any]] = {
     "bag": Bag(trees=5),
     "bag, one tree and a CPU side": Bag("tree", "slowdown", cpu_platform="p2"),
-    "ensemble": Ensemble(experts=("rules",)),
+    "ensemble": Ensemble(learners=("rules",)),
     "factorization": Factorization(rank=8, hidden=16, steps=20),
     "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=20),
     "slowdown": Slowdown(rank=2, members=1, steps=20, process=False),

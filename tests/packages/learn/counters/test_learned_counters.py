@@ -29,7 +29,7 @@ from jostle.learn.learners.counters import (
     traced_runs,
     traced_windows,
 )
-from jostle.learn.learners.counters._counter_learners import PhasesExpert
+from jostle.learn.learners.counters._counter_learners import PhasesLearner
 from jostle.models import Model
 from tests.packages.learn.counters.traced_samples import COUNTERS, PERIOD, a_trace, traced_programs
 
@@ -208,7 +208,7 @@ def test_a_program_traced_alone_is_as_long_as_its_trace(traces: Traces) -> None:
     assert (found < 40 * once.runtime_seconds).all()
     elsewhere = replace(once, platform="q", run_id="q")
     shared: dict[str, Any] = {"data": Data(traces=Traces.from_traces([*traces, elsewhere]))}
-    assert PhasesExpert().trace_seconds(shared) == {}
+    assert PhasesLearner().trace_seconds(shared) == {}
 
 
 def test_windows_that_do_not_hold_together() -> None:

@@ -10,21 +10,21 @@ import numpy as np
 
 from jostle.data import Runs
 from jostle.learn import (
-    CanonicalRuns,
-    Expert,
-    FittedExpert,
-    OfExperts,
+    BaseLearner,
+    FittedBaseLearner,
     SimpleRules,
-    expert_named,
-    expert_names,
+    StackedMethod,
+    TrainingRuns,
     learn,
+    learner_named,
+    learner_names,
 )
 
 
 class Shown(Exception):
     """Carries the campaign out of a fit, before anything is learned."""
 
-    def __init__(self, campaign: CanonicalRuns) -> None:
+    def __init__(self, campaign: TrainingRuns) -> None:
         self.campaign = campaign
 
 
@@ -35,35 +35,37 @@ class Watcher:
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     simulates: ClassVar[bool] = True  # so that it is asked where nothing ran beside others, too
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         raise Shown(campaign)
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
-    ) -> FittedExpert:
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedBaseLearner:
         raise AssertionError("never reached")
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> FittedExpert:
+    def restore(
+        cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
+    ) -> FittedBaseLearner:
         raise AssertionError("never reached")
 
 
 @dataclass(frozen=True)
-class Listed(OfExperts):
+class Listed(StackedMethod):
     """A method that is these experts."""
 
-    experts: tuple[Expert, ...] = ()
+    learners: tuple[BaseLearner, ...] = ()
     name: ClassVar[str] = "listed"
 
-    def chosen_experts(self) -> list[Expert]:
-        return list(self.experts)
+    def chosen_learners(self) -> list[BaseLearner]:
+        return list(self.learners)
 
 
-def campaign_for(data: Any) -> CanonicalRuns:
+def campaign_for(data: Any) -> TrainingRuns:
     """As all installed experts would get it; data: as Data.of takes it."""
-    experts = [expert_named(name)() for name in expert_names()]
+    learners = [learner_named(name)() for name in learner_names()]
     try:
-        learn(Listed((Watcher(), *experts)), data)
+        learn(Listed((Watcher(), *learners)), data)
     except Shown as shown:
         return shown.campaign
     raise AssertionError("nobody was shown a campaign")
@@ -71,4 +73,4 @@ def campaign_for(data: Any) -> CanonicalRuns:
 
 def campaigns_of(runs: Runs) -> Any:
     """Those that a fit finds, None where all runs are of one."""
-    return learn(Listed((SimpleRules(only=("none",)),)), runs).weighed.campaign_effects
+    return learn(Listed((SimpleRules(only=("none",)),)), runs).state.campaign_effects

@@ -9,10 +9,10 @@ import pytest
 
 import jostle
 from jostle.data import Runs
-from jostle.learn import CanonicalRuns, Ensemble
+from jostle.learn import Ensemble, TrainingRuns
 from tests.packages.learn.ensemble.campaigns import campaign_for
 
-QUICK = Ensemble(experts=("rules",))
+QUICK = Ensemble(learners=("rules",))
 
 
 def made_runs(
@@ -77,11 +77,11 @@ def of_rules(runs: Runs) -> jostle.Model:
 
 
 @pytest.fixture(scope="session")
-def campaign() -> CanonicalRuns:
+def campaign() -> TrainingRuns:
     return campaign_for(made_runs(programs=9, platforms=3, threes=20))
 
 
-def members_of(campaign: CanonicalRuns) -> list[tuple[int, ...]]:
+def members_of(campaign: TrainingRuns) -> list[tuple[int, ...]]:
     """Of every run the workloads together."""
     workload, _, corunner = campaign.codes
     row = np.repeat(np.arange(len(campaign)), campaign.degree)

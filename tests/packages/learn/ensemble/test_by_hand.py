@@ -16,7 +16,7 @@ from jostle.learn import (
     NEW_NAME,
     NEW_SET,
     Ensemble,
-    Trial,
+    OutOfFoldPredictions,
     learn,
     weights_in_words,
     weights_of,
@@ -74,10 +74,12 @@ def test_many_co_runners_cost_hardly_more_than_few(number: int) -> None:
     assert sum(counts) <= max(MOST_ASKED, number * (number + 1))
 
 
-def trial_of(answer: np.ndarray, truth: np.ndarray, kind: np.ndarray, **more: Any) -> Trial:
+def trial_of(
+    answer: np.ndarray, truth: np.ndarray, kind: np.ndarray, **more: Any
+) -> OutOfFoldPredictions:
     each = np.arange(len(truth))
     usual = {"unit": each, "degree": np.ones(len(truth), int), "place": each, "target": each}
-    return Trial(answer=answer, log_slowdown=truth, kind=kind, **usual | more)
+    return OutOfFoldPredictions(answer=answer, log_slowdown=truth, kind=kind, **usual | more)
 
 
 def test_each_kind_and_number_has_weights_of_its_own_as_far_as_it_was_tried() -> None:
@@ -130,8 +132,8 @@ def test_what_never_ran_alone_is_told_by_its_runs_beside_others(noise: float) ->
     def known(rows: Any) -> Any:
         return np.array([slow[place[key]] for key in keys_of(rows)]), np.zeros(len(rows))
 
-    weighed = SimpleNamespace(log_alone=alone, labels=("x",))
-    moved = _with_levels(SimpleNamespace(weighed=weighed, known=known), part) - alone  # type: ignore[arg-type]
+    weighed = SimpleNamespace(log_solo=alone, labels=("x",))
+    moved = _with_levels(SimpleNamespace(state=weighed, known=known), part) - alone  # type: ignore[arg-type]
     never = ~part.ran_alone.reshape(part.size)
     assert never.sum() == 12
     assert (moved[~never] == 0).all()
@@ -153,7 +155,7 @@ def test_errors_may_grow_with_the_slowdown_and_with_how_far_answers_are_apart() 
     runs = made_runs(programs=5, platforms=2, threes=0)
     c = runs.colocations
     runs = runs.take((c.platform == 0) | (c.workload > 0) | (c.number_of_corunners > 0))
-    fitted = learn(Ensemble(experts=("rules",)), runs)
+    fitted = learn(Ensemble(learners=("rules",)), runs)
     assert any(note.startswith("1 pairs of workload and platform") for note in fitted.notes)
     told = fitted.uncertainty(runs.colocations)
     seconds = fitted.predict(runs.colocations)

@@ -20,14 +20,14 @@ from jostle.learn import (
     Data,
     Ensemble,
     FittedEnsemble,
-    FitWithout,
+    FoldFit,
+    OutOfFoldPredictions,
     SimpleRules,
-    Trial,
     default_method,
-    expert_names,
+    learner_names,
     weights_of,
 )
-from jostle.learn.ensemble._cross_validation import Tried
+from jostle.learn.ensemble._cross_validation import CrossValidator
 from jostle.learn.ensemble._folds import LEFT_SHARE, NOT_ASKED, folds_of
 from tests.limits import assert_closer, errors_of
 from tests.packages.learn.ensemble.campaigns import campaign_for
@@ -47,7 +47,7 @@ def fitted(of_rules: jostle.Model) -> FittedEnsemble:
 
 
 @pytest.fixture(scope="module")
-def left_out(runs: Runs) -> tuple[FittedEnsemble, list[FitWithout]]:
+def left_out(runs: Runs) -> tuple[FittedEnsemble, list[FoldFit]]:
     return QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=1)
 
 
@@ -113,7 +113,7 @@ def test_runs_that_took_as_long_to_the_second_are_all_learned_from(runs: Runs) -
 
 
 def test_a_fold_never_learns_what_it_is_asked(
-    runs: Runs, left_out: tuple[FittedEnsemble, list[FitWithout]]
+    runs: Runs, left_out: tuple[FittedEnsemble, list[FoldFit]]
 ) -> None:
     whole, parts = left_out
     c = runs.colocations
@@ -161,7 +161,7 @@ def test_what_few_sets_cannot_tell_sets_with_new_names_do() -> None:
     units = 32
     kind = np.where(np.arange(units) < 2, NEW_SET, NEW_NAME)
     truth = np.random.default_rng(1).normal(0.3, 0.1, units)
-    trial = Trial(
+    trial = OutOfFoldPredictions(
         answer=np.stack([truth, truth + 0.5]),
         log_slowdown=truth,
         unit=np.arange(units),
@@ -176,7 +176,7 @@ def test_what_few_sets_cannot_tell_sets_with_new_names_do() -> None:
 
 
 def test_names_left_out_are_new_to_the_fit(
-    runs: Runs, left_out: tuple[FittedEnsemble, list[FitWithout]]
+    runs: Runs, left_out: tuple[FittedEnsemble, list[FoldFit]]
 ) -> None:
     """Or the workload never ran on the platform."""
     of_names = [one for one in left_out[1] if one.is_of_names]
@@ -199,7 +199,7 @@ def test_the_explanation_adds_up(runs: Runs, fitted: FittedEnsemble) -> None:
     total = sum(one["log_ratio"] for one in document["added"])
     alone, seconds = document["solo_seconds"], document["runtime_seconds"]
     assert np.isclose(np.log(seconds / alone), total, atol=1e-12)
-    assert np.isclose(sum(one["weight"] for one in document["experts"]), 1.0)
+    assert np.isclose(sum(one["weight"] for one in document["learners"]), 1.0)
     assert seconds == fitted.predict(asked)[0]
     # A person reads words, each once, without the numbers that tell strengths apart.
     (table,) = (p for p in report.tables if isinstance(p, Table) and p.columns[-1] == "says")
@@ -211,7 +211,7 @@ def test_the_explanation_adds_up(runs: Runs, fitted: FittedEnsemble) -> None:
 def test_a_saved_one_answers_alike(tmp_path: Path) -> None:
     runs = made_runs(programs=5, threes=4)
     model = jostle.fit(runs, Ensemble(), seed=0)
-    assert set(model.predictor.experts) <= set(expert_names())
+    assert set(model.predictor.learners) <= set(learner_names())
     model.save(tmp_path / "model")
     again = jostle.load(tmp_path / "model")
     asked = runs.colocations
@@ -317,7 +317,7 @@ def test_runs_alone_have_bounds_where_hardly_any_ran_beside_others(pairs: int) -
 
 def test_refusals(runs: Runs, fitted: FittedEnsemble) -> None:
     with pytest.raises(UnknownName, match="magic"):
-        Ensemble(experts=("magic",))
+        Ensemble(learners=("magic",))
     with pytest.raises(NotEnoughRuns):
         fitted_to(runs.take([]))
     # A name that was never met is a typical one, and counted as never met.
@@ -377,27 +377,27 @@ def test_who_is_far_off_after_few_of_many_runs_never_learns_from_all(
             learned[self.name].append(int((campaign.degree > 0).sum()))
             return self
 
-        def log_slowdowns(self, rows: Any, ground: Any) -> np.ndarray:
+        def log_slowdowns(self, rows: Any, cell_table: Any) -> np.ndarray:
             return (rows.log_slowdown + self.log)[None]
 
     campaign = campaign_for(runs)
-    experts: Any = {"near": Off("near", 0.01), "rules": SimpleRules(), "far": Off("far", 2.0)}
+    learners: Any = {"near": Off("near", 0.01), "rules": SimpleRules(), "far": Off("far", 2.0)}
     wanted = {"near": ("near",), "rules": ("none", "effects"), "far": ("far",)}
-    tried = Tried(campaign, experts, wanted, seed=0)
+    tried = CrossValidator(campaign, learners, wanted, seed=0)
     folds = folds_of(campaign, seed=0)
     for fold in folds:
         tried.fit(fold)
     assert learned["far"] == [30]
     beside = campaign.degree > 0
     assert learned["near"] == [30, *(int((beside & ~fold.left_out).sum()) for fold in folds)]
-    assert tried.far_off == ("far",)
+    assert tried.dropped_learners == ("far",)
     assert tried.wanted == {"near": ("near",), "rules": ("none", "effects"), "far": ()}
 
 
 def test_a_network_that_missed_some_runs_learns_once_more(runs: Runs, monkeypatch: Any) -> None:
     monkeypatch.setattr("jostle.learn.ensemble._folds.MANY_ROWS", 100)
     campaign = campaign_for(runs)
-    tried = Tried(campaign, {}, {}, seed=0)
+    tried = CrossValidator(campaign, {}, {}, seed=0)
     (fold, *_), none = folds_of(campaign, seed=0), np.full(len(campaign), NOT_ASKED)
     network: Any = object()
     for left_out, kept in ((fold.left_out, {}), (none == 0, {"network": network})):
@@ -412,12 +412,12 @@ def test_slowdowns_are_learned_where_the_time_alone_was_measured() -> None:
     c = every.colocations
     rare = (c.platform == 1) & (c.number_of_corunners == 0) & (c.workload > 1)
     campaign = campaign_for(every.take(~rare))
-    assert not campaign.believes_guesses
-    assert campaign.is_learned.sum() < (campaign.degree > 0).sum()
+    assert not campaign.uses_estimated_solo
+    assert campaign.is_training_row.sum() < (campaign.degree > 0).sum()
     assert (campaign.rows.error == 0).all()
     only = campaign_for(every.take(c.number_of_corunners > 0))
-    assert only.believes_guesses
-    assert (only.is_learned == (only.degree > 0)).all()
+    assert only.uses_estimated_solo
+    assert (only.is_training_row == (only.degree > 0)).all()
     assert only.rows.error is not None
     assert (only.rows.error > 0).all()
 

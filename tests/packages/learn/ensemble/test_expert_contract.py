@@ -17,13 +17,13 @@ import pytest
 
 from jostle.data import Runs, Traces
 from jostle.learn import (
-    CanonicalRuns,
+    BaseLearner,
     Data,
-    Expert,
-    FittedExpert,
+    FittedBaseLearner,
     SlowdownRows,
-    expert_named,
-    expert_names,
+    TrainingRuns,
+    learner_named,
+    learner_names,
 )
 from tests.packages.learn.counters.traced_samples import probed_programs, traced_programs
 from tests.packages.learn.ensemble.campaigns import campaign_for
@@ -32,7 +32,7 @@ from tests.packages.learn.simulation.learned_samples import WAY, profiles, world
 from tests.packages.learn.stressors.probes_samples import law as probed_law
 
 ROUNDING = 1e-7  # log seconds, of answers in single precision
-CLOSED = sorted(name for name in expert_names() if hasattr(expert_named(name), "leaves_out"))
+CLOSED = sorted(name for name in learner_names() if hasattr(learner_named(name), "leaves_out"))
 OF_DATA = {"runs", "traces", "profiles", "probes"}
 
 
@@ -81,17 +81,17 @@ EVERY = pytest.mark.parametrize("name", WORLDS)
 
 
 @dataclass(frozen=True)
-class Trial:
+class OutOfFoldPredictions:
     """An expert on its data. part: without every third set of workloads beside others."""
 
     name: str
 
     @cached_property
-    def expert(self) -> Expert:
-        return expert_named(self.name)()
+    def learner(self) -> BaseLearner:
+        return learner_named(self.name)()
 
     @cached_property
-    def campaign(self) -> CanonicalRuns:
+    def campaign(self) -> TrainingRuns:
         return campaign_for(WORLDS[self.name]())
 
     @cached_property
@@ -101,11 +101,11 @@ class Trial:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        return self.expert.labels(self.campaign)
+        return self.learner.labels(self.campaign)
 
     @cached_property
-    def fitted(self) -> FittedExpert:
-        return self.expert.fit(self.campaign, self.labels, seed=0)
+    def fitted(self) -> FittedBaseLearner:
+        return self.learner.fit(self.campaign, self.labels, seed=0)
 
     @cached_property
     def is_left_out(self) -> np.ndarray:
@@ -116,11 +116,13 @@ class Trial:
     def asked(self) -> SlowdownRows:
         return self.campaign.every_row.take(self.campaign.degree > 0)
 
-    def answers(self, fitted: FittedExpert, asked: SlowdownRows | None = None) -> np.ndarray:
-        return fitted.log_slowdowns(self.asked if asked is None else asked, self.campaign.ground)
+    def answers(self, fitted: FittedBaseLearner, asked: SlowdownRows | None = None) -> np.ndarray:
+        return fitted.log_slowdowns(
+            self.asked if asked is None else asked, self.campaign.cell_table
+        )
 
 
-trial = cache(Trial)
+trial = cache(OutOfFoldPredictions)
 
 
 def assert_alike(one: np.ndarray, other: np.ndarray, within: float = ROUNDING) -> None:
@@ -140,7 +142,7 @@ def rows_at(rows: SlowdownRows, order: np.ndarray) -> SlowdownRows:
     )
 
 
-def whole_of(campaign: CanonicalRuns, shared: dict[Any, Any]) -> CanonicalRuns:
+def whole_of(campaign: TrainingRuns, shared: dict[Any, Any]) -> TrainingRuns:
     """The same runs as a whole campaign, of which nothing is known but what is shared."""
     whole = replace(campaign, shared=dict(shared))
     whole.shared["whole"] = whole
@@ -148,18 +150,18 @@ def whole_of(campaign: CanonicalRuns, shared: dict[Any, Any]) -> CanonicalRuns:
 
 
 def test_every_installed_expert_is_here() -> None:
-    assert set(WORLDS) == set(expert_names())
+    assert set(WORLDS) == set(learner_names())
 
 
 @EVERY
 def test_it_is_a_frozen_record_with_a_name_that_says_what_it_needs(name: str) -> None:
-    expert: Any = trial(name).expert
-    fields = dataclasses.fields(expert)
+    learner: Any = trial(name).learner
+    fields = dataclasses.fields(learner)
     for field in fields:
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(expert, field.name, getattr(expert, field.name))
-    assert expert.name == name
-    assert {"runs"} <= expert.needs <= OF_DATA
+            setattr(learner, field.name, getattr(learner, field.name))
+    assert learner.name == name
+    assert {"runs"} <= learner.needs <= OF_DATA
 
 
 @EVERY
@@ -169,7 +171,7 @@ def test_its_labels_are_names_and_what_is_wanted_is_learned_alone(name: str) -> 
     assert all(isinstance(label, str) and label for label in one.labels)
     assert set(one.fitted.labels) == set(one.labels)
     some = one.labels[-1:]
-    alone = one.expert.fit(one.campaign, some, seed=0)
+    alone = one.learner.fit(one.campaign, some, seed=0)
     assert alone.labels == some
     at = one.fitted.labels.index(some[0])
     assert_alike(one.answers(alone)[0], one.answers(one.fitted)[at])
@@ -182,7 +184,7 @@ def test_it_answers_finitely_or_not_at_all(name: str) -> None:
     found = one.answers(one.fitted)
     assert found.shape == (len(one.labels), len(one.asked))
     assert not np.isinf(found).any()
-    assert np.isfinite(found).all() or one.expert.needs != {"runs"}
+    assert np.isfinite(found).all() or one.learner.needs != {"runs"}
     assert np.isfinite(found).any(axis=1).all()
     assert one.answers(one.fitted, one.asked.take(np.zeros(len(one.asked), bool))).shape == (
         len(one.labels),
@@ -205,7 +207,7 @@ def test_order_and_number_of_rows_and_order_of_corunners_change_no_answer(name: 
 def test_what_is_saved_answers_alike(name: str) -> None:
     one = trial(name)
     arrays, document = one.fitted.to_arrays()
-    again = one.expert.restore(arrays, json.loads(json.dumps(document)))
+    again = one.learner.restore(arrays, json.loads(json.dumps(document)))
     assert again.labels == one.fitted.labels
     np.testing.assert_array_equal(one.answers(again), one.answers(one.fitted))
 
@@ -215,7 +217,7 @@ def test_the_same_seed_learns_the_same_and_asking_changes_nothing(name: str) -> 
     one = trial(name)
     before = {key: np.copy(value) for key, value in vars(one.asked).items() if value is not None}
     first = one.answers(one.fitted)
-    again = one.expert.fit(one.campaign, one.labels, seed=0)
+    again = one.learner.fit(one.campaign, one.labels, seed=0)
     np.testing.assert_array_equal(one.answers(again), first)
     np.testing.assert_array_equal(one.answers(one.fitted), first)
     for key, value in before.items():
@@ -234,7 +236,7 @@ def test_what_was_left_out_was_never_learned(name: str) -> None:
         data = with_slower(one.given["data"], gone.table.column("run_id").to_pylist(), times)
         whole = whole_of(replace(one.campaign, runs=runs), one.given | {"data": data})
         part = whole.take(~one.is_left_out)
-        found.append(one.answers(one.expert.fit(part, one.expert.labels(part), seed=0)))
+        found.append(one.answers(one.learner.fit(part, one.learner.labels(part), seed=0)))
     np.testing.assert_array_equal(*found)
 
 
@@ -269,7 +271,7 @@ def with_slower(data: Data, run_ids: list[str], times: float) -> Data:
 def test_few_runs_are_learned_from(name: str, size: int) -> None:
     """Of none beside others only those learn that have inputs of their own, or simulate."""
     one: Any = trial(name)
-    if not size and not hasattr(one.expert, "inputs") and not hasattr(one.expert, "simulates"):
+    if not size and not hasattr(one.learner, "inputs") and not hasattr(one.learner, "simulates"):
         return
     keep = ~one.campaign.beside
     keep[np.flatnonzero(one.campaign.beside)[:size]] = True
@@ -277,19 +279,19 @@ def test_few_runs_are_learned_from(name: str, size: int) -> None:
     part = whole_of(
         replace(part, place=np.arange(len(part))), one.given | {"inputs": part.is_input}
     )
-    labels = one.expert.labels(part)
-    fitted = one.expert.fit(part, labels, seed=0)
+    labels = one.learner.labels(part)
+    fitted = one.learner.fit(part, labels, seed=0)
     found = one.answers(fitted)
     assert found.shape == (len(labels), len(one.asked))
     assert not np.isinf(found).any()
     learned = part.every_row.take(part.beside)
-    assert np.isfinite(one.answers(fitted, learned)).all() or one.expert.needs != {"runs"}
+    assert np.isfinite(one.answers(fitted, learned)).all() or one.learner.needs != {"runs"}
 
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_who_leaves_out_in_closed_form_keeps_what_is_wanted(name: str) -> None:
     one: Any = trial(name)
-    whole = one.expert.fit(one.campaign, one.labels, seed=0, best=True)
+    whole = one.learner.fit(one.campaign, one.labels, seed=0, best=True)
     same = whole.without(one.campaign, one.labels)
     assert_alike(one.answers(same), one.answers(whole), 1e-6)
     some = whole.without(one.campaign.take(~one.is_left_out), one.labels[:2])
@@ -298,7 +300,7 @@ def test_who_leaves_out_in_closed_form_keeps_what_is_wanted(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in WORLDS if expert_named(name).needs & {"traces", "profiles"}]
+    "name", [name for name in WORLDS if learner_named(name).needs & {"traces", "profiles"}]
 )
 def test_who_has_no_trace_or_profile_is_not_answered_whoever_asks(name: str) -> None:
     data = WORLDS[name]()
@@ -308,14 +310,14 @@ def test_who_has_no_trace_or_profile_is_not_answered_whoever_asks(name: str) -> 
         less = Data(runs, traces=Traces.from_traces(kept))
     else:
         less = Data(runs, profiles={n: one for n, one in data.profiles.items() if n != last})
-    expert = expert_named(name)()
+    learner = learner_named(name)()
     campaign = campaign_for(less)
-    fitted = expert.fit(campaign, expert.labels(campaign), seed=0)
+    fitted = learner.fit(campaign, learner.labels(campaign), seed=0)
     asked = campaign.every_row.take(campaign.degree > 0)
     code, workloads = campaign.shared["names"][0].index(last), campaign.size[1]
     unknown = asked.target % workloads == code
     unknown[asked.row[asked.corunner % workloads == code]] = True
-    found = fitted.log_slowdowns(asked, campaign.ground)
+    found = fitted.log_slowdowns(asked, campaign.cell_table)
     assert np.isnan(found[:, unknown]).all()
     assert unknown.any()
     assert np.isfinite(found[:, ~unknown]).any(axis=1).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.data import Runs
-from jostle.learn import CanonicalRuns
+from jostle.learn import TrainingRuns
 from jostle.learn.ensemble._folds import (
     ALONE,
     ELSEWHERE,
@@ -29,7 +29,7 @@ from tests.packages.learn.ensemble.conftest import made_runs, members_of
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_folds_of_sets_leave_out_what_they_say(campaign: CanonicalRuns, seed: int) -> None:
+def test_folds_of_sets_leave_out_what_they_say(campaign: TrainingRuns, seed: int) -> None:
     members, (_, platform, _), cell = members_of(campaign), campaign.codes, campaign.cell
     folds = [fold for fold in folds_of(campaign, seed) if not fold.is_of_names]
     assert len(folds) == SET_FOLDS
@@ -60,7 +60,7 @@ def test_folds_of_sets_leave_out_what_they_say(campaign: CanonicalRuns, seed: in
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_folds_of_names_leave_names_with_what_they_say(campaign: CanonicalRuns, seed: int) -> None:
+def test_folds_of_names_leave_names_with_what_they_say(campaign: TrainingRuns, seed: int) -> None:
     members, (workload, platform, _), cell = members_of(campaign), campaign.codes, campaign.cell
     beside, ran, wholly = campaign.degree > 0, np.zeros(0, int), []
     for fold in (one for one in folds_of(campaign, seed) if one.is_of_names):
@@ -131,7 +131,7 @@ def test_where_hardly_any_would_be_left_beside_others_only_runs_alone_are_asked(
 
 
 def test_what_kind_a_question_is_depends_on_the_name_that_is_known_least(
-    campaign: CanonicalRuns,
+    campaign: TrainingRuns,
 ) -> None:
     rows, members = campaign.every_row, members_of(campaign)
     sets = {one for one in members if len(one) > 1}

@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.tree import DecisionTreeRegressor
 
-from jostle.learn import Boosting, Ground, SlowdownRows, fit_effects, fit_encoded, grow_forest
+from jostle.learn import Boosting, CellTable, SlowdownRows, boost_trees, fit_effects, fit_encoded
 from jostle.learn.learners.latent_factors import _slowdown_process as _process
 from jostle.learn.learners.latent_factors._slowdown_process import (
     Cells,
@@ -21,10 +21,10 @@ from jostle.learn.learners.latent_factors._slowdown_process import (
 from jostle.learn.rules import _boosted_trees as _trees
 
 
-def ground_of(platforms: int, workloads: int, seed: int = 0) -> Ground:
+def cell_table_of(platforms: int, workloads: int, seed: int = 0) -> CellTable:
     random = np.random.default_rng(seed)
     cells = platforms * workloads
-    return Ground(platforms, workloads, random.normal(size=(cells, 3)), np.zeros(cells))
+    return CellTable(platforms, workloads, random.normal(size=(cells, 3)), np.zeros(cells))
 
 
 def pairs(platforms: int, workloads: int) -> SlowdownRows:
@@ -44,10 +44,10 @@ def test_effects_are_those_of_the_analysis_of_variance(monkeypatch: pytest.Monke
     mean squares give (Searle, Casella and McCulloch, Variance Components, Sec. 4.7)."""
     monkeypatch.setattr("jostle._base.mixed_effects.HUBER", 100.0)
     random, w = np.random.default_rng(0), 40
-    rows, ground = pairs(1, w), ground_of(1, w)
+    rows, cell_table = pairs(1, w), cell_table_of(1, w)
     hit, press = random.normal(0, 0.3, w), random.normal(0, 0.1, w)
     y = 0.4 + hit[rows.target] + press[rows.corunner] + random.normal(0, 0.2, len(rows))
-    effects, _ = fit_effects(with_log(rows, y), ground)
+    effects, _ = fit_effects(with_log(rows, y), cell_table)
     table = y.reshape(w, w)
     own, other = table.mean(1) - y.mean(), table.mean(0) - y.mean()
     rest = table - y.mean() - own[:, None] - other[None]
@@ -58,17 +58,19 @@ def test_effects_are_those_of_the_analysis_of_variance(monkeypatch: pytest.Monke
         return means * variance / (variance + noise / w)
 
     expected = y.mean() + shrunken(own)[:, None] + shrunken(other)[None]
-    assert effects.value(rows, ground) == pytest.approx(expected.ravel(), abs=5e-3)
+    assert effects.value(rows, cell_table) == pytest.approx(expected.ravel(), abs=5e-3)
 
 
 def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
     random, w = np.random.default_rng(2), 12
-    rows, ground = pairs(2, w), ground_of(2, w)
+    rows, cell_table = pairs(2, w), cell_table_of(2, w)
     y = random.normal(0, 0.3, 24)[rows.target] + random.normal(0, 0.2, 24)[rows.corunner]
     noisy = with_log(rows, y + random.normal(0, 0.02, len(y)))
-    exact = fit_effects(noisy, ground)[0].value(rows, ground)
+    exact = fit_effects(noisy, cell_table)[0].value(rows, cell_table)
     monkeypatch.setattr("jostle._base.mixed_effects.DENSE", 5)
-    assert fit_effects(noisy, ground)[0].value(rows, ground) == pytest.approx(exact, abs=0.02)
+    assert fit_effects(noisy, cell_table)[0].value(rows, cell_table) == pytest.approx(
+        exact, abs=0.02
+    )
 
 
 def test_a_tree_splits_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,23 +78,23 @@ def test_a_tree_splits_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> 
     random = np.random.default_rng(5)
     x = random.integers(0, 8, (200, 3)).astype(float)
     y = np.sin(x[:, 0]) + 0.3 * x[:, 1] + random.normal(0, 0.1, 200)
-    forest = grow_forest(x, y, np.ones(200), Boosting(1, 3, 1.0, 1.0), seed=0)
+    forest = boost_trees(x, y, np.ones(200), Boosting(1, 3, 1.0, 1.0), seed=0)
     middle = float(forest.base)
     tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=3).fit(x, y - middle)
     assert forest.value(x) == pytest.approx(middle + tree.predict(x))
-    more = grow_forest(x, y, np.ones(200), Boosting(60, 3, 0.1, 0.7), seed=0)
+    more = boost_trees(x, y, np.ones(200), Boosting(60, 3, 0.1, 0.7), seed=0)
     assert np.abs(more.value(x) - y).mean() < 0.5 * np.abs(forest.value(x) - y).mean()
 
 
 def test_trees_do_not_see_a_rows_own_value() -> None:
     """Values without any order: encodings with the row's own value in them would seem to explain them."""
     random = np.random.default_rng(6)
-    rows, ground = pairs(1, 16), ground_of(1, 16)
+    rows, cell_table = pairs(1, 16), cell_table_of(1, 16)
     y = random.normal(size=len(rows))
     rows = with_log(rows, y)
-    found = fit_encoded(rows, y, rows.sets(), ground, seed=0)
+    found = fit_encoded(rows, y, rows.sets(), cell_table, seed=0)
     fresh = random.normal(size=len(rows))
-    assert np.abs(found.value(rows, ground) - fresh).mean() < 1.25 * np.abs(fresh).mean()
+    assert np.abs(found.value(rows, cell_table) - fresh).mean() < 1.25 * np.abs(fresh).mean()
 
 
 NO = -40.0  # logarithm of the weight of a kernel that is left out
@@ -100,7 +102,7 @@ NO = -40.0  # logarithm of the weight of a kernel that is left out
 
 def test_the_process_answers_as_scikit_learn_does() -> None:
     random = np.random.default_rng(7)
-    ground = ground_of(2, 3, seed=8)
+    cell_table = cell_table_of(2, 3, seed=8)
     target, corunner = random.integers(0, 6, (2, 40))
     rows = SlowdownRows(target, corunner, np.arange(40), random.normal(size=40), np.ones(40))
     own, place, beside, width, other, noise = 0.5, 0.4, 0.3, 1.3, 0.7, 0.02
@@ -108,10 +110,10 @@ def test_the_process_answers_as_scikit_learn_does() -> None:
     weight[[3, 7, 8]] = np.log([place, own, beside])
     settings = Settings(weight, np.log([width, other]), np.log(noise))
     cells, none = Cells.of(rows), np.zeros((0, 2))
-    kernel = Kernels(cells, cells, ground, none).weighed(settings)
+    kernel = Kernels(cells, cells, cell_table, none).weighed(settings)
     mine = fit_process(rows, none, np.ones(40), settings, kernel)
     # With scikit-learn: a sum of kernels that each see some of the columns, one of them names.
-    d = ground.design
+    d = cell_table.design
     x = np.concatenate([d[target], d[corunner], 100.0 * target[:, None]], axis=1)
     far = 1e6
     widths: list[Any] = [
@@ -132,13 +134,13 @@ def test_the_process_answers_as_scikit_learn_does() -> None:
     asked = SlowdownRows(i, j, np.arange(36), np.zeros(36), np.ones(36))
     found = learner.predict(np.concatenate([d[i], d[j], 100.0 * i[:, None]], axis=1))
     expected = np.asarray(found, dtype=np.float64)  # without its standard deviation
-    assert mine.value(asked, ground) == pytest.approx(mean + expected, abs=1e-5)
+    assert mine.value(asked, cell_table) == pytest.approx(mean + expected, abs=1e-5)
 
 
 def test_several_corunners_are_their_mean_in_any_order_and_chunks_do_not_matter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    random, ground = np.random.default_rng(9), ground_of(1, 6)
+    random, cell_table = np.random.default_rng(9), cell_table_of(1, 6)
     row = np.repeat(np.arange(30), 2)
     rows = SlowdownRows(
         random.integers(0, 6, 30),
@@ -149,14 +151,14 @@ def test_several_corunners_are_their_mean_in_any_order_and_chunks_do_not_matter(
     )
     settings = Settings(np.log(np.full(8, 0.3)), np.zeros(1), np.log(0.1))
     cells, place = Cells.of(rows), random.normal(size=(6, 2))
-    kernel = Kernels(cells, cells, ground, place).of_names(settings)
+    kernel = Kernels(cells, cells, cell_table, place).of_names(settings)
     process = fit_process(rows, place, np.ones(30), settings, kernel)
     target, corunner = random.integers(0, 6, 9), random.integers(0, 6, (9, 2))
     where = np.repeat(np.arange(9), 2)
 
     def value(beside: np.ndarray) -> np.ndarray:
         asked = SlowdownRows(target, beside.ravel(), where, np.zeros(9), np.ones(9))
-        return process.value(asked, ground)
+        return process.value(asked, cell_table)
 
     predicted = value(corunner)
     assert value(corunner[:, ::-1]) == pytest.approx(predicted)
@@ -165,10 +167,10 @@ def test_several_corunners_are_their_mean_in_any_order_and_chunks_do_not_matter(
 
 
 def test_the_slopes_of_smooth_kernels_are_theirs() -> None:
-    random, ground = np.random.default_rng(10), ground_of(1, 5)
+    random, cell_table = np.random.default_rng(10), cell_table_of(1, 5)
     cells = Cells(random.integers(0, 5, 6), random.integers(0, 5, 9), np.arange(9) * 6 // 9)
     for place in (np.zeros((0, 2)), random.normal(size=(5, 2))):
-        kernels = Kernels(cells, cells, ground, place)
+        kernels = Kernels(cells, cells, cell_table, place)
         widths = np.array([0.2]) if len(place) else np.array([0.2, -0.1])
         for number, (_, by) in enumerate(kernels.smooth(Settings(widths, widths, widths[0]))):
             for width, slope in by.items():

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 import jostle
 from jostle.data import Colocations, Runs, split_rows
 from jostle.errors import UsageError
-from jostle.learn import Ensemble, Ground, SlowdownRows, learn
+from jostle.learn import CellTable, Ensemble, SlowdownRows, learn
 from jostle.learn.learners.latent_factors import Slowdown
 from jostle.learn.learners.latent_factors._product_equation import FormLoss, Sizes
 from jostle.learn.learners.latent_factors._product_form import (
@@ -140,8 +140,10 @@ def test_forms_of_several_penalties_start_where_the_stronger_one_ended() -> None
     (strong,) = fit_forms(FOUR_ROWS, sizes, [0.1], 0, 1, 200)
     assert np.array_equal(two.pressure, strong.pressure)
     # A weaker ridge is closer to the rows.
-    ground = Ground(2, 3, np.zeros((6, 0)), np.zeros(6))
-    away = [np.abs(f.log_slowdown(FOUR_ROWS, ground) - FOUR_ROWS.log_slowdown) for f in (one, two)]
+    cell_table = CellTable(2, 3, np.zeros((6, 0)), np.zeros(6))
+    away = [
+        np.abs(f.log_slowdown(FOUR_ROWS, cell_table) - FOUR_ROWS.log_slowdown) for f in (one, two)
+    ]
     assert away[0].sum() < away[1].sum()
 
 
@@ -235,8 +237,8 @@ def test_in_the_form_a_corunner_never_helps_and_order_does_not_matter(
         np.ones(3),
         is_timed,
     )
-    ground = Ground(2, len(WORKLOADS), np.zeros((CELLS, 0)), np.zeros(CELLS))
-    one, other, with_more = forms[is_timed].log_slowdown(rows, ground)
+    cell_table = CellTable(2, len(WORKLOADS), np.zeros((CELLS, 0)), np.zeros(CELLS))
+    one, other, with_more = forms[is_timed].log_slowdown(rows, cell_table)
     assert one == pytest.approx(other, rel=1e-12)
     assert with_more >= one >= -1e-12
 
@@ -294,7 +296,7 @@ def test_runs_alone_only_tell_of_no_slowdown() -> None:
 
 def test_runs_alone_that_come_by_an_update_have_bounds() -> None:
     """All runs alone were needed to fit, so that no way to bound any was chosen then."""
-    model = jostle.fit(world(1, 2), Ensemble(experts=("rules",)), seed=1, calibrate_by="together")
+    model = jostle.fit(world(1, 2), Ensemble(learners=("rules",)), seed=1, calibrate_by="together")
     assert "alone" not in [one.category for one in model.calibration.summary()]
     learned = model.update(world(2, 2), seed=1)
     assert "alone" in [one.category for one in learned.calibration.summary()]

@@ -12,16 +12,16 @@ from jostle.data import Runs
 from jostle.learn import (
     Answer,
     Boosting,
-    Ground,
+    CellTable,
     SlowdownRows,
     Strength,
-    chance_of_shift,
+    boost_trees,
     design_of,
     fit_effects,
     fit_encoded,
     fit_extrapolation,
     fit_simple_rules,
-    grow_forest,
+    interference_p_value,
     looked_up,
     solo_runtimes,
     value_of,
@@ -30,7 +30,7 @@ from jostle.learn.rules._degree_extrapolation import PART
 
 P, W = 2, 5
 PRESS = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.6, 0.4, 0.3, 0.2, 0.1])
-GROUND = Ground(P, W, np.ones((P * W, 1)), np.zeros(P * W))
+CELL_TABLE = CellTable(P, W, np.ones((P * W, 1)), np.zeros(P * W))
 LAWS = {"sum": np.sum, "worst": np.max, "mean": np.mean}
 
 
@@ -61,7 +61,7 @@ def test_one_row_far_off_draws_no_split() -> None:
     x = np.stack([np.arange(80) % 2, np.arange(80) < 5], 1).astype(float)
     y = 2 * x[:, 0] + 0.1 * random.normal(size=80)
     y[1] = 1e4
-    forest = grow_forest(x, y, np.ones(80), Boosting(trees=1, depth=1, share=1.0), 0)
+    forest = boost_trees(x, y, np.ones(80), Boosting(trees=1, depth=1, share=1.0), 0)
     assert forest.feature[0, 0] == 0
 
 
@@ -85,10 +85,10 @@ def test_larger_sets_follow_the_law_of_those_known(law: str, largest: int) -> No
         kept.append(keep)
         return (lambda query: by_law(law, query)), None
 
-    found, _ = fit_extrapolation(rows, GROUND, lambda query: by_law(law, query), fewer)
+    found, _ = fit_extrapolation(rows, CELL_TABLE, lambda query: by_law(law, query), fewer)
     assert found.most == largest
     assert found.weight.sum() == pytest.approx(1.0)
-    answer = found.log_slowdown(asked, GROUND, lambda query: by_law(law, query))
+    answer = found.log_slowdown(asked, CELL_TABLE, lambda query: by_law(law, query))
     off = np.abs(answer - by_law(law, asked))
     if largest == 1:  # pairs alone cannot tell which law it is
         assert not kept
@@ -112,11 +112,13 @@ def test_parts_that_are_right_about_the_largest_answer_larger_ones() -> None:
 
     asked = drawn(40, 4, most=4, least=3)
     plain, grown = (
-        fit_extrapolation(*(rows, GROUND, answer, lambda _: (answer, parts)), untried=untried)[0]
+        fit_extrapolation(*(rows, CELL_TABLE, answer, lambda _: (answer, parts)), untried=untried)[
+            0
+        ]
         for untried in (None, np.array([1.0, 0.0]))
     )
     truth = answer(asked)
-    assert plain.log_slowdown(asked, GROUND, answer, parts) == pytest.approx(truth)
+    assert plain.log_slowdown(asked, CELL_TABLE, answer, parts) == pytest.approx(truth)
     assert plain.rule.tolist() == [[PART, 0, 1]]
     # Half of what grows is believed untried.
     assert grown.rule.tolist() == [[PART, 0, 0], [PART, 0, 1]]
@@ -130,14 +132,14 @@ def test_what_is_the_same_for_all_grows_with_their_number() -> None:
     def law(asked: SlowdownRows) -> np.ndarray:
         return 0.2 + slope[asked.target // W] * np.log(asked.degree)
 
-    found, _ = fit_effects(with_log(rows, law(rows)), GROUND)
+    found, _ = fit_effects(with_log(rows, law(rows)), CELL_TABLE)
     asked = drawn(100, 7, most=9, least=5)
-    assert found.value(asked, GROUND) == pytest.approx(law(asked), abs=0.01)
+    assert found.value(asked, CELL_TABLE) == pytest.approx(law(asked), abs=0.01)
 
 
 def test_rules_called_by_name_are_learned_each_beside_its_own() -> None:
     """Effects and a product of either sign: who leaves something out is further off."""
-    random, on = np.random.default_rng(0), Ground(P, W, np.eye(P * W), np.zeros(P * W))
+    random, on = np.random.default_rng(0), CellTable(P, W, np.eye(P * W), np.zeros(P * W))
     hit, press = random.normal(size=(2, P * W))
     rows = drawn(900, 8, most=1)
     log = 0.3 + 0.4 * hit[rows.target] + 0.1 * press[rows.corunner]
@@ -217,5 +219,5 @@ def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
     random = np.random.default_rng(0)
     cell, beside = np.repeat(np.arange(5), 900), np.tile(np.arange(900) % 2 == 0, 5)
     y = random.normal(size=len(cell))
-    assert chance_of_shift(cell, y, beside, 0) > 0.01
-    assert 0 < chance_of_shift(cell, y + 0.3 * beside, beside, 0) < 0.005
+    assert interference_p_value(cell, y, beside, 0) > 0.01
+    assert 0 < interference_p_value(cell, y + 0.3 * beside, beside, 0) < 0.005

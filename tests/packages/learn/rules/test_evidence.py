@@ -10,23 +10,23 @@ import pytest
 
 from jostle.learn import (
     SlowdownRows,
-    chance_of_identity,
-    chance_of_shift,
+    corunner_identity_p_value,
     either,
+    interference_p_value,
     is_noise,
-    plainly_another_time,
+    mean_differs,
 )
 
 
 def test_few_runs_that_are_all_slower_are_evidence() -> None:
     target = np.array([0, 0, 1, 1, 2])
-    assert plainly_another_time(np.array([0.3, 0.5, 0.3, 0.4, 0.45]), target)
-    assert plainly_another_time(np.array([-0.3, -0.5, -0.3, -0.4, -0.45]), target)
+    assert mean_differs(np.array([0.3, 0.5, 0.3, 0.4, 0.45]), target)
+    assert mean_differs(np.array([-0.3, -0.5, -0.3, -0.4, -0.45]), target)
 
 
 def test_runs_of_one_cell_say_nothing_however_many() -> None:
-    assert not plainly_another_time(np.full(50, 0.5), np.zeros(50, int))
-    assert not plainly_another_time(np.zeros(0), np.zeros(0, int))
+    assert not mean_differs(np.full(50, 0.5), np.zeros(50, int))
+    assert not mean_differs(np.zeros(0), np.zeros(0, int))
 
 
 def test_noise_is_rarely_taken_for_a_slowdown() -> None:
@@ -34,11 +34,11 @@ def test_noise_is_rarely_taken_for_a_slowdown() -> None:
     target = np.repeat(np.arange(12), 5)
     alone = random.normal(0, 0.1, (400, 12))[:, target]  # what was measured alone errs, too
     drawn = random.normal(0, 0.05, (400, 60)) + alone
-    assert np.mean([plainly_another_time(values, target) for values in drawn]) < 0.09
+    assert np.mean([mean_differs(values, target) for values in drawn]) < 0.09
 
 
 def by_every_shuffle(cell: np.ndarray, y: np.ndarray, beside: np.ndarray) -> float:
-    """What chance_of_shift draws, by all ways to set labels."""
+    """What interference_p_value draws, by all ways to set labels."""
 
     def statistics(label: np.ndarray) -> tuple[float, float]:
         total, squares = 0.0, 0.0
@@ -68,10 +68,10 @@ def test_the_chance_is_that_of_all_ways_to_shuffle(seed: int) -> None:
     cell = np.array([0] * 5 + [1] * 4 + [2] * 4)
     beside = np.array([0, 1, 0, 1, 1, 0, 1, 1, 0, 0, 0, 1, 1], bool)
     y = random.normal(size=13) + seed * 0.4 * beside + 100.0 * cell
-    found = chance_of_shift(cell, y, beside, 0)
+    found = interference_p_value(cell, y, beside, 0)
     assert found == pytest.approx(by_every_shuffle(cell, y, beside), abs=0.06)
     turned = random.permutation(13)
-    again = chance_of_shift(cell[turned], y[turned], beside[turned], 1)
+    again = interference_p_value(cell[turned], y[turned], beside[turned], 1)
     assert again == pytest.approx(found, abs=0.08)
 
 
@@ -80,17 +80,17 @@ def test_the_chance_without_interference_is_no_smaller_than_it_says() -> None:
     cell, beside = np.repeat(np.arange(6), 6), np.tile(np.array([0, 0, 1, 1, 1, 1], bool), 6)
     spread = np.exp(random.normal(0, 1, 6))[cell]  # cells need not be as noisy as each other
     chances = [
-        chance_of_shift(cell, spread * random.standard_t(2, 36), beside, 0) for _ in range(150)
+        interference_p_value(cell, spread * random.standard_t(2, 36), beside, 0) for _ in range(150)
     ]
     assert np.mean(np.array(chances) <= 0.1) <= 0.16
-    slower = chance_of_shift(cell, 0.02 * random.normal(size=36) + 0.1 * beside, beside, 0)
+    slower = interference_p_value(cell, 0.02 * random.normal(size=36) + 0.1 * beside, beside, 0)
     assert slower <= 0.005
 
 
 def test_without_a_cell_that_has_both_there_is_no_chance_to_tell() -> None:
     cell = np.array([0, 0, 1, 1])
-    assert np.isnan(chance_of_shift(cell, np.arange(4.0), np.array([0, 0, 1, 1], bool), 0))
-    assert np.isnan(chance_of_shift(cell[:0], np.zeros(0), np.zeros(0, bool), 0))
+    assert np.isnan(interference_p_value(cell, np.arange(4.0), np.array([0, 0, 1, 1], bool), 0))
+    assert np.isnan(interference_p_value(cell[:0], np.zeros(0), np.zeros(0, bool), 0))
 
 
 def pairs_of(programs: int, platforms: int) -> tuple[SlowdownRows, np.ndarray]:
@@ -116,28 +116,30 @@ def test_company_that_helps_as_often_as_it_costs_is_seen_by_who_it_is() -> None:
     friends = np.where(rows.target % 6 // 2 == rows.corunner % 6 // 2, -0.4, 0.1)
     for log in (press, friends):
         seen = replace(rows, log_slowdown=log + noise)
-        assert chance_of_identity(seen, together, 0) <= 0.004
+        assert corunner_identity_p_value(seen, together, 0) <= 0.004
     own = replace(rows, log_slowdown=np.linspace(-1, 1, 12)[rows.target] + noise)
-    assert chance_of_identity(own, together, 0) > 0.1
+    assert corunner_identity_p_value(own, together, 0) > 0.1
 
 
 def test_noise_is_no_company_and_copies_of_it_are_no_more_of_it() -> None:
     random, (rows, together) = np.random.default_rng(1), pairs_of(5, 2)
     drawn = [replace(rows, log_slowdown=random.standard_t(2, len(rows))) for _ in range(100)]
-    chances = [chance_of_identity(seen, together, 0) for seen in drawn]
+    chances = [corunner_identity_p_value(seen, together, 0) for seen in drawn]
     seen = drawn[-1]
     assert np.mean(np.array(chances) <= 0.1) <= 0.19  # 1 of 100 are more where a tenth are to be
     twice = [np.tile(each, 2) for each in (seen.target, seen.corunner, seen.log_slowdown)]
     row = np.arange(2 * len(rows))
     copies = SlowdownRows(twice[0], twice[1], row, twice[2], np.ones(len(row)))
-    again = chance_of_identity(copies, np.tile(together, 2), 0)
+    again = corunner_identity_p_value(copies, np.tile(together, 2), 0)
     assert again == pytest.approx(chances[-1], abs=1e-9)
 
 
 def test_without_a_target_that_met_two_nobody_can_tell_who_it_was() -> None:
     rows, together = pairs_of(2, 2)
-    assert np.isnan(chance_of_identity(rows, together, 0))
-    assert np.isnan(chance_of_identity(rows.take(np.zeros(len(rows), bool)), together[:0], 0))
+    assert np.isnan(corunner_identity_p_value(rows, together, 0))
+    assert np.isnan(
+        corunner_identity_p_value(rows.take(np.zeros(len(rows), bool)), together[:0], 0)
+    )
     nan = float("nan")
     assert np.isnan(either(nan, nan))
     assert either(nan, 0.2) == 0.2

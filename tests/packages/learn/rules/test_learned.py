@@ -10,18 +10,18 @@ import pytest
 from jostle.learn import (
     Bilinear,
     Boosting,
-    Ground,
+    CellTable,
     SlowdownRows,
     Strength,
-    closest_times,
+    boost_trees,
+    cell_table_of,
     design_of,
     design_of_names,
+    error_weight,
     fit_bilinear,
     fit_effects,
-    fit_level,
-    ground_of,
-    grow_forest,
-    trust_in,
+    fit_group_median,
+    relative_medians,
 )
 from jostle.learn.rules._bilinear_form import _loss_and_slope
 from jostle.learn.rules._design import _inside
@@ -40,13 +40,13 @@ def drawn(n: int, seed: int, most: int = 3, timed: bool = False) -> SlowdownRows
     return SlowdownRows(place * W + target, corunner, row, log, scale, timed)
 
 
-def ground(seed: int = 0) -> Ground:
+def cell_table(seed: int = 0) -> CellTable:
     random = np.random.default_rng(seed)
-    return Ground(P, W, random.normal(size=(P * W, 3)), random.normal(size=P * W))
+    return CellTable(P, W, random.normal(size=(P * W, 3)), random.normal(size=P * W))
 
 
 def test_a_low_rank_rest_is_where_loss_and_ridge_together_are_least() -> None:
-    random, on = np.random.default_rng(0), Ground(P, W, np.eye(P * W), np.zeros(P * W))
+    random, on = np.random.default_rng(0), CellTable(P, W, np.eye(P * W), np.zeros(P * W))
     rows, penalty = drawn(300, 11), 0.5
     rest = random.normal(size=300)
     found = fit_bilinear(rows, rest, on, Strength(1, penalty), 0)
@@ -61,7 +61,7 @@ def test_a_low_rank_rest_is_where_loss_and_ridge_together_are_least() -> None:
 
 
 def test_a_low_rank_rest_is_found_and_a_ridge_shrinks_it() -> None:
-    random, rows, on = np.random.default_rng(1), drawn(400, 2), ground()
+    random, rows, on = np.random.default_rng(1), drawn(400, 2), cell_table()
     hit, press = (on.design @ random.normal(size=(3, 1)) for _ in range(2))
     rest = 0.2 * Bilinear(hit, press).value(rows, on)
     sizes = []
@@ -82,24 +82,24 @@ def test_leaves_are_robust_means_of_what_reaches_them() -> None:
     x = np.repeat([0.0, 1.0], 40)[:, None]
     y = np.where(x[:, 0] > 0, 2.0, -1.0)
     weight = np.where(np.arange(80) % 2, 1.0, 3.0)
-    forest = grow_forest(x, y, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
+    forest = boost_trees(x, y, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
     assert forest.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=1e-6)
     assert forest.base in (-1.0, 2.0)
     far = y.copy()
     far[3] = 1e6
-    found = grow_forest(x, far, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
+    found = boost_trees(x, far, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
     assert found.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=0.5)
-    part = grow_forest(x, y, weight, Boosting(trees=1, depth=1, rate=1.0, share=0.5), 0)
+    part = boost_trees(x, y, weight, Boosting(trees=1, depth=1, rate=1.0, share=0.5), 0)
     assert len(np.unique(part.leaf)) == 2
 
 
 def test_few_runs_of_a_cell_are_weighed_by_their_trust() -> None:
     times, cell = np.log([1.0, 1.0, 2.0, 2.0]), np.zeros(4, int)
     for trust, closest in (([1, 1, 0.1, 0.1], 1.0), ([0.1, 0.1, 5, 5], 2.0)):
-        assert np.exp(closest_times(cell, times, 1, np.array(trust))[0]) == pytest.approx(
+        assert np.exp(relative_medians(cell, times, 1, np.array(trust))[0]) == pytest.approx(
             closest, rel=0.1
         )
-    assert trust_in(np.array([0.0, 0.05, 0.15])) == pytest.approx([1.0, 0.5, 0.1])
+    assert error_weight(np.array([0.0, 0.05, 0.15])) == pytest.approx([1.0, 0.5, 0.1])
 
 
 def test_a_design_is_of_names_places_times_and_classes() -> None:
@@ -115,7 +115,7 @@ def test_a_design_is_of_names_places_times_and_classes() -> None:
         assert ((design[one] - design[other]) ** 2).sum() == pytest.approx(apart)
     sparse = design_of_names(3, 2, solo, 0.3, 0.6).toarray()
     assert sparse @ sparse.T == pytest.approx(design @ design.T)
-    on = ground_of(design, solo)
+    on = cell_table_of(design, solo)
     far = [((on.design[i] - on.design[j]) ** 2).sum() for i, j in permutations(range(6), 2)]
     assert np.median(far) == pytest.approx(1.0)
     assert on.level == pytest.approx((solo - solo.mean()).ravel())
@@ -125,7 +125,7 @@ def test_a_design_is_of_names_places_times_and_classes() -> None:
 
 
 def test_names_are_encoded_by_shrunken_means_of_their_rows() -> None:
-    rows, on = drawn(60, 3, most=1), ground()
+    rows, on = drawn(60, 3, most=1), cell_table()
     y = np.random.default_rng(1).normal(size=60)
     tables = _tables(rows, y, on)
     columns = _columns(tables, rows, on)
@@ -148,7 +148,7 @@ def test_names_are_encoded_by_shrunken_means_of_their_rows() -> None:
 
 
 def test_a_target_beside_so_many_is_encoded_by_itself_and_by_all_its_rows_where_none_were() -> None:
-    rows, on = drawn(60, 3), ground()
+    rows, on = drawn(60, 3), cell_table()
     y, counted, here = (
         np.random.default_rng(1).normal(size=60),
         *map(KINDS.index, ("counted", "here")),
@@ -167,9 +167,9 @@ def test_a_target_beside_so_many_is_encoded_by_itself_and_by_all_its_rows_where_
 
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_level_is_of_platform_and_number_where_three_rows_are(timed: bool) -> None:
-    rows, on = drawn(90, 6, timed=timed), ground()
+    rows, on = drawn(90, 6, timed=timed), cell_table()
     few = rows.take((rows.target // W == 0) | (np.arange(90) % 9 == 0) & (rows.degree == 2))
-    found = fit_level(few, on).place
+    found = fit_group_median(few, on).place
     weight = np.sqrt(few.weight) if timed else np.exp(-few.log_slowdown)
     place = few.target // W
     for p, d in np.ndindex(found.shape):
@@ -186,7 +186,7 @@ def test_a_level_is_of_platform_and_number_where_three_rows_are(timed: bool) -> 
 
 def test_co_runners_that_add_up_go_on_beyond_the_most_known() -> None:
     """d times the mean effect of the co-runners, on either platform; the power is found."""
-    rows, on, random = drawn(500, 7, most=2), ground(), np.random.default_rng(0)
+    rows, on, random = drawn(500, 7, most=2), cell_table(), np.random.default_rng(0)
     own, effect = 0.1 * random.normal(size=P * W), random.uniform(0.1, 0.5, P * W)
 
     def law(asked: SlowdownRows) -> np.ndarray:
@@ -204,7 +204,7 @@ def test_co_runners_that_add_up_go_on_beyond_the_most_known() -> None:
 
 def test_of_several_co_runners_the_strongest_alone_may_count() -> None:
     """In any order, also with one more beside than was known."""
-    rows, on, random = drawn(600, 9, most=3), ground(), np.random.default_rng(1)
+    rows, on, random = drawn(600, 9, most=3), cell_table(), np.random.default_rng(1)
     own, effect = 0.1 * random.normal(size=P * W), random.uniform(0.0, 1.0, P * W)
 
     def law(asked: SlowdownRows) -> np.ndarray:
@@ -234,7 +234,7 @@ def test_what_platforms_repeat_of_a_set_is_one_witness() -> None:
         codes = np.tile(target, platforms), place, np.tile(other, platforms)
         one = np.ones(len(place))
         rows = SlowdownRows.coded(codes, one.astype(int), w, np.tile(own, platforms), one)
-        on = Ground(platforms, w, np.eye(platforms * w), np.zeros(platforms * w))
+        on = CellTable(platforms, w, np.eye(platforms * w), np.zeros(platforms * w))
         found, _ = fit_effects(rows, on)
         return found.value(rows.take(place == 0), on)
 

@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.learn import Ground, LargerSets, SlowdownRows, fit_extrapolation, fit_memory, learn
+from jostle.learn import (
+    CellTable,
+    DegreeExtrapolation,
+    SlowdownRows,
+    fit_extrapolation,
+    fit_set_residuals,
+    learn,
+)
 from jostle.learn.learners.latent_factors import Slowdown
 from jostle.learn.rules._degree_extrapolation import GROW, POOL
 from jostle.operations import RULES, SimpleRule
 from tests.made_pairs import MadeCampaign
 
 QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60, "process": False}
-GROUND = Ground(1, 4, np.zeros((4, 1)), np.zeros(4))
+CELL_TABLE = CellTable(1, 4, np.zeros((4, 1)), np.zeros(4))
 
 
 def rows_of(sets: list[tuple[int, list[int]]], log: list[float] | None = None) -> SlowdownRows:
@@ -38,7 +45,7 @@ def sum_of_parts(rows: SlowdownRows) -> np.ndarray:
 
 def test_pools_add_up_powers_of_what_each_costs() -> None:
     asked = rows_of([(0, [1, 2, 3]), (1, [3, 3])])
-    found = larger(1, [POOL, 1.5, 0]).log_slowdown(asked, GROUND, sum_of_parts, None)
+    found = larger(1, [POOL, 1.5, 0]).log_slowdown(asked, CELL_TABLE, sum_of_parts, None)
     for at, logs in enumerate(([0.1, 0.2, 0.3], [0.3, 0.3])):
         expected = sum(np.expm1(x) ** 1.5 for x in logs) ** (1 / 1.5)
         assert found[at] == pytest.approx(np.log1p(expected))
@@ -47,13 +54,15 @@ def test_pools_add_up_powers_of_what_each_costs() -> None:
 def test_what_helps_helps_larger_sets_as_pairs_of_them() -> None:
     asked = rows_of([(0, [1, 2, 3]), (1, [3, 3])])
     rule = larger(1, [POOL, 1.0, 0])
-    found = rule.log_slowdown(asked, GROUND, lambda rows: -sum_of_parts(rows))
+    found = rule.log_slowdown(asked, CELL_TABLE, lambda rows: -sum_of_parts(rows))
     assert found == pytest.approx([-0.2, -0.3])
 
 
-def larger(most: int, rule: list[float], stays: bool = False, gain: float = 1.0) -> LargerSets:
+def larger(
+    most: int, rule: list[float], stays: bool = False, gain: float = 1.0
+) -> DegreeExtrapolation:
     one = np.ones(1), np.array([gain]), np.array(stays)
-    return LargerSets(np.array(most), np.array([rule]), *one)
+    return DegreeExtrapolation(np.array(most), np.array([rule]), *one)
 
 
 @pytest.mark.parametrize("takes_turns", [False, True])
@@ -74,9 +83,9 @@ def test_pairs_of_which_none_gets_more_done_than_one_alone_tell_of_turns(
 
     pairs = rows_of([(i, [j]) for i in range(4) for j in range(4) if i != j])
     pairs = replace(pairs, log_slowdown=law(pairs))
-    more, _ = fit_extrapolation(pairs, GROUND, law, lambda keep: (law, None))
+    more, _ = fit_extrapolation(pairs, CELL_TABLE, law, lambda keep: (law, None))
     asked = rows_of([(0, [1, 2]), (3, [0, 1, 2])])
-    found = more.log_slowdown(asked, GROUND, law)
+    found = more.log_slowdown(asked, CELL_TABLE, law)
     assert more.gain == pytest.approx([most])
     if takes_turns:
         assert found == pytest.approx(law(asked))
@@ -88,10 +97,10 @@ def test_who_simulates_is_believed_about_larger_sets_as_about_pairs() -> None:
     asked = rows_of([(0, [1, 2]), (3, [0, 1, 2])])
     by_weight = [
         fit_extrapolation(
-            *(pairs, GROUND, sum_of_parts, lambda keep: (sum_of_parts, None)),
+            *(pairs, CELL_TABLE, sum_of_parts, lambda keep: (sum_of_parts, None)),
             untried=np.array([0.0, weight]),
         )[0].log_slowdown(
-            asked, GROUND, sum_of_parts, lambda q: np.ones((2, len(q))) * [[9.0], [1.5]]
+            asked, CELL_TABLE, sum_of_parts, lambda q: np.ones((2, len(q))) * [[9.0], [1.5]]
         )
         for weight in (0.0, 0.7, 1.0)
     ]
@@ -101,7 +110,7 @@ def test_who_simulates_is_believed_about_larger_sets_as_about_pairs() -> None:
 
 def test_growth_is_from_the_mean_of_smaller_sets() -> None:
     asked = rows_of([(0, [3, 1, 2]), (0, [1, 2, 3])])
-    found = larger(2, [GROW, 0.5, 2]).log_slowdown(asked, GROUND, sum_of_parts, None)
+    found = larger(2, [GROW, 0.5, 2]).log_slowdown(asked, CELL_TABLE, sum_of_parts, None)
     assert found == pytest.approx([0.4 * np.sqrt(3 / 2)] * 2)
 
 
@@ -111,7 +120,7 @@ def test_more_company_takes_nothing_away_that_fewer_of_it_cost() -> None:
 
     asked = rows_of([(0, [3, 3, 0]), (0, [0, 0, 0])])
     for stays, expected in ((False, [0.2, 0.0]), (True, [1.1, 0.7])):
-        found = larger(2, [GROW, 0.0, 1], stays).log_slowdown(asked, GROUND, answer, None)
+        found = larger(2, [GROW, 0.0, 1], stays).log_slowdown(asked, CELL_TABLE, answer, None)
         assert found == pytest.approx(expected)
 
 
@@ -128,18 +137,18 @@ def test_larger_sets_left_out_say_whether_more_company_costs_less(helps: bool) -
     rows = rows_of(drawn)
     rows = rows_of(drawn, (law(rows) + 0.01 * random.normal(size=len(rows))).tolist())
     half = rows.sets() % 2 == 1
-    about = GROUND, law, lambda keep: (law, None)
+    about = CELL_TABLE, law, lambda keep: (law, None)
     found, tried = fit_extrapolation(rows, *about, half=half)
     assert bool(found.stays) != helps
     assert [one.most for one in (*tried, found)] == [2, 2, 3]
     largest = rows.take(rows.degree == 3)
     for one in tried:
-        assert np.abs(one.log_slowdown(largest, GROUND, law) - law(largest)).max() < 0.1
+        assert np.abs(one.log_slowdown(largest, CELL_TABLE, law) - law(largest)).max() < 0.1
     # What answers about the sets of one half has not seen them.
     moved = rows.log_slowdown + 2.0 * ((rows.degree == 3) & half)
     _, again = fit_extrapolation(replace(rows, log_slowdown=moved), *about, half=half)
     blind, seeing = (
-        np.stack([one.log_slowdown(largest, GROUND, law) for one in (tried[at], again[at])])
+        np.stack([one.log_slowdown(largest, CELL_TABLE, law) for one in (tried[at], again[at])])
         for at in (1, 0)
     )
     assert (blind[0] == blind[1]).all()
@@ -149,11 +158,11 @@ def test_larger_sets_left_out_say_whether_more_company_costs_less(helps: bool) -
 def test_what_was_measured_is_remembered_as_far_as_it_repeats() -> None:
     sets = [(0, [1, 2]), (0, [2, 1]), (1, [0]), (1, [0])]
     rows, residual = rows_of(sets), np.array([0.30, 0.32, -0.2, -0.22])
-    memory = fit_memory(rows, residual, np.array([0.3, -0.3, 0.2, -0.2]))
+    memory = fit_set_residuals(rows, residual, np.array([0.3, -0.3, 0.2, -0.2]))
     found = memory.of(rows_of([(0, [2, 1]), (1, [0]), (1, [2])]))
     assert found[:2] == pytest.approx([0.31, -0.21], rel=0.01)  # noise of a hundredth
     assert found[2] == 0
-    wild = fit_memory(rows, np.array([0.5, -0.5, 0.5, -0.5]), np.full(4, 0.1))
+    wild = fit_set_residuals(rows, np.array([0.5, -0.5, 0.5, -0.5]), np.full(4, 0.1))
     assert wild.of(rows) == pytest.approx(np.zeros(4))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.learn import Boosting, Forest, grow_forest
+from jostle.learn import Boosting, TreeEnsemble, boost_trees
 from jostle.learn.rules._boosted_trees import ROWS_AT_ONCE
 
 
-def walked(forest: Forest, row: np.ndarray) -> float:
+def walked(forest: TreeEnsemble, row: np.ndarray) -> float:
     total = float(forest.base)
     inner = forest.feature.shape[1]
     for feature, threshold, leaf in zip(forest.feature, forest.threshold, forest.leaf, strict=True):
@@ -27,7 +27,7 @@ def test_answers_are_those_of_a_walk(depth: int, rows: int, trees: int) -> None:
     x[:, 2] = random.integers(0, 3, rows)
     y = x[:, 0] * x[:, 1] + x[:, 2] + 0.1 * random.normal(size=rows)
     how = Boosting(trees=trees, depth=depth)
-    forest = grow_forest(x, y, np.ones(rows), how, 0)
+    forest = boost_trees(x, y, np.ones(rows), how, 0)
     asked = np.concatenate([random.normal(size=(ROWS_AT_ONCE + 3, 5)), x])
     for at, odd in enumerate((np.nan, np.inf, -np.inf)):
         asked[at::97, at] = odd
@@ -40,5 +40,7 @@ def test_answers_are_those_of_a_walk(depth: int, rows: int, trees: int) -> None:
 
 
 def test_a_forest_without_trees_answers_its_base() -> None:
-    empty = Forest(np.zeros((0, 3), np.int32), np.zeros((0, 3)), np.zeros((0, 4)), np.array(2.5))
+    empty = TreeEnsemble(
+        np.zeros((0, 3), np.int32), np.zeros((0, 3)), np.zeros((0, 4)), np.array(2.5)
+    )
     assert np.array_equal(empty.value(np.zeros((2, 1))), [2.5, 2.5])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.learn import greedy_weights, nothing_but_noise, steadied_weights, weighted_median
+from jostle.learn import gain_is_insignificant, greedy_weights, shrunk_weights, weighted_median
 
 
 def answers(errors: list[float], n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -19,7 +19,7 @@ def answers(errors: list[float], n: int = 200, seed: int = 0) -> tuple[np.ndarra
 def test_weights_are_shares_and_move_from_errors_to_what_was_chosen(parts: int) -> None:
     given, truth = answers([0.1, 0.1, 0.2])
     chosen = np.array([0.0, 0.25, 0.75])
-    found = steadied_weights(chosen, given, truth, parts)
+    found = shrunk_weights(chosen, given, truth, parts)
     assert found.sum() == pytest.approx(1.0)
     trust = parts / (parts + 24)
     by_error = (found - trust * chosen) / (1 - trust)
@@ -29,12 +29,12 @@ def test_weights_are_shares_and_move_from_errors_to_what_was_chosen(parts: int) 
 
 def test_one_that_never_errs_takes_what_is_not_trusted() -> None:
     given, truth = answers([0.3, 0.0])
-    assert steadied_weights(np.array([1.0, 0.0]), given, truth, 0) == pytest.approx([0.0, 1.0])
+    assert shrunk_weights(np.array([1.0, 0.0]), given, truth, 0) == pytest.approx([0.0, 1.0])
 
 
 def test_answers_far_off_are_numbers() -> None:
     given, truth = answers([0.1, 500.0])
-    found = steadied_weights(np.array([0.4, 0.6]), given, truth, 4)
+    found = shrunk_weights(np.array([0.4, 0.6]), given, truth, 4)
     assert np.isfinite(found).all()
     assert found[0] > found[1]
 
@@ -85,11 +85,11 @@ def test_evidence_is_a_mean_over_its_standard_error_by_sets(
     gain = np.random.default_rng(2).normal(size=9)
     gain = (gain - gain.mean()) / gain.std(ddof=1) * 3.0 + mean  # a standard error of 1
     gain, sets = np.repeat(gain, copies), np.repeat(np.arange(9), copies)
-    assert nothing_but_noise(gain, sets) == is_noise
-    assert nothing_but_noise(np.append(gain, np.nan), np.append(sets, 99)) == is_noise
-    assert nothing_but_noise(gain, sets, 2.0)
-    assert not nothing_but_noise(np.full(4, np.nan), np.arange(4))
-    assert nothing_but_noise(np.zeros(4), np.arange(4))
+    assert gain_is_insignificant(gain, sets) == is_noise
+    assert gain_is_insignificant(np.append(gain, np.nan), np.append(sets, 99)) == is_noise
+    assert gain_is_insignificant(gain, sets, 2.0)
+    assert not gain_is_insignificant(np.full(4, np.nan), np.arange(4))
+    assert gain_is_insignificant(np.zeros(4), np.arange(4))
 
 
 def test_the_median_is_where_half_of_the_weight_is() -> None:
@@ -108,9 +108,9 @@ def test_a_belief_held_before_gives_way_to_what_was_left_out() -> None:
         truth = random.normal(0.3, 0.1, parts)
         answers = truth + np.log([[1.1], [0.9]])
         even = np.array([0.5, 0.5])
-        usual = steadied_weights(even, answers, truth, parts)
+        usual = shrunk_weights(even, answers, truth, parts)
         assert usual == pytest.approx(even)
-        shares.append(steadied_weights(even, answers, truth, parts, np.array([5.0, 1.0]))[0])
+        shares.append(shrunk_weights(even, answers, truth, parts, np.array([5.0, 1.0]))[0])
     assert shares == sorted(shares, reverse=True)
     assert 0.75 < shares[0] < 5 / 6
     assert shares[-1] < 0.51

@@ -56,7 +56,7 @@ def test_of_ten_pairs_the_way_to_share_has_nearly_all_weight() -> None:
     kept = np.random.default_rng(0).permutation(np.unique(units[beside]))[:10]
     known = runs.take(np.flatnonzero(~beside | np.isin(units, kept)))
     found = learn(Accelerator(), Data(known, profiles=profiles()))
-    weight = dict(zip(found.weighed.labels, found.weighed.weight[NEW_SET, -1], strict=True))
+    weight = dict(zip(found.state.labels, found.state.weight[NEW_SET, -1], strict=True))
     own = [weight[label] for label, m in simulations(found).items() if m.recipe.way == WAY]
     assert sum(own) > 0.9
 
@@ -85,7 +85,7 @@ def test_without_a_run_beside_others_it_is_the_simulator() -> None:
     asked = Colocations.from_columns(workload=["w0"], platform=["v100"], corunners=[["w1"]])
     free = Colocations.from_columns(workload=["w0"], platform=["v100"], corunners=[[]])
     way = Sharing("concurrent", "per_direction", "repeating")
-    found: Any = fitted.experts["simulation"]
+    found: Any = fitted.learners["simulation"]
     of = dict(zip((one.name for one in found.applications), found.idle_seconds, strict=True))
     idle = np.array([of[name] for name in NAMES])
     delays = Delays(applications(), Device.of(GPUS["V100"]), idle)
@@ -167,7 +167,7 @@ def test_what_never_ran_is_as_long_as_its_trace_tells() -> None:
 
 
 def simulations(fitted: Any) -> dict[str, Any]:
-    return fitted.experts["simulation"].members_of(0)
+    return fitted.learners["simulation"].members_of(0)
 
 
 def interacting(seed: int = 0) -> tuple[CoRuns, np.ndarray, np.ndarray]:

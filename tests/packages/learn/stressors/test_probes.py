@@ -313,7 +313,7 @@ def test_data_without_stressors_are_refused_with_names_that_would_do() -> None:
             Probes(stressors=wrong)
     named = learn(Probes(("w0", "w1"), learn_weights=False), Data(runs), seed=0)
     assert isinstance(named, FittedEnsemble)
-    assert named.weighed.labels == ("mixture 1",)
+    assert named.state.labels == ("mixture 1",)
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Trees on features of a bag as an expert: boosting in NumPy, one tree or a forest by scikit-learn."""
+"""Trees on features of a bag as a base learner: boosting in NumPy, one tree or a forest by scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jostle._base.tensors import Serializable
 from jostle.data import Colocations, Runs
 from jostle.errors import MissingExtra
 from jostle.learn.contract._method_registry import Restores
-from jostle.learn.ensemble._training_data import CanonicalRuns
+from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.learners.bags._bag_features import BagFeatures, describe, fairness_of
 from jostle.learn.learners.bags._bag_settings import BagSettings
 from jostle.learn.learners.bags._regression_trees import Trees
-from jostle.learn.rules._boosted_trees import Boosting, Forest, grow_forest
-from jostle.learn.rules._cpu_sharing import turns_on_cores
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._boosted_trees import Boosting, TreeEnsemble, boost_trees
+from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 LEAST = 0.05  # of the solo runtime: no answer is shorter
 FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's
@@ -58,14 +58,14 @@ def log_slowdown_of(
 
 def grown(
     how: BagSettings, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int
-) -> Forest | Trees:
+) -> TreeEnsemble | Trees:
     """x: (n, k), y, weight: (n,). Raises MissingExtra."""
     fewest = how.fewest or FEWEST_IN_LEAF[how.learner]
     if how.learner == "boosting":
         leaves = max(len(y) // ROWS_IN_LEAF, 1)
         depth = how.depth or min(max(leaves.bit_length() - 1, LEAST_DEPTH), MOST_DEPTH)
         boosting = Boosting(how.trees, depth, how.learning_rate, fewest=fewest)
-        return grow_forest(x, y, weight, boosting, seed)
+        return boost_trees(x, y, weight, boosting, seed)
     try:
         from sklearn.ensemble import RandomForestRegressor
         from sklearn.tree import DecisionTreeRegressor
@@ -102,7 +102,7 @@ class TreesMember:
     label: str
     target: str
     is_over: bool
-    trees: Forest | Trees
+    trees: TreeEnsemble | Trees
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,12 @@ class FittedTrees(Serializable):
     def labels(self) -> tuple[str, ...]:
         return tuple(member.label for member in self.members)
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(k, n)."""
         x, alone = self.features(rows), self.described.log_solo.ravel()[rows.target]
         turns = np.zeros(len(rows))
         if any(member.is_over for member in self.members):
-            turns = turns_on_cores(rows, ground)
+            turns = cpu_sharing_log_slowdown(rows, cell_table)
         out = np.empty((len(self.members), len(rows)))
         for at, member in enumerate(self.members):
             over = alone + turns if member.is_over else alone
@@ -145,7 +145,7 @@ class FittedTrees(Serializable):
 
 
 @dataclass(frozen=True)
-class TreesExpert(Restores):
+class TreesLearner(Restores):
     """Trees on what is known of each application (Moolchandani et al.). settings: by default boosting, which
     steps back where there are very many features. company: runs beside others on the CPU platform, under
     their own names and in seconds."""
@@ -156,7 +156,7 @@ class TreesExpert(Restores):
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.learn.learners.bags._bag_learner:FittedTrees"
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         how = self._how
         if not how.has_rules:
             return (TARGETS[how.target],)
@@ -165,14 +165,14 @@ class TreesExpert(Restores):
         own = [TARGETS[target] for target in ("slowdown", "extra")]
         if how.target == "runtime":
             own.append(TARGETS["runtime"])
-        return (*own, *([OVER_TURNS] if campaign.shared["whole"].ground.takes_turns else []))
+        return (*own, *([OVER_TURNS] if campaign.shared["whole"].cell_table.takes_turns else []))
 
     @property
     def _how(self) -> BagSettings:
         return self.settings or BagSettings()
 
-    def _described(self, campaign: CanonicalRuns) -> BagFeatures:
-        names, alone, cpu, fairness = campaign.shared["names"], campaign.log_alone, -1, {}
+    def _described(self, campaign: TrainingRuns) -> BagFeatures:
+        names, alone, cpu, fairness = campaign.shared["names"], campaign.log_solo, -1, {}
         if self._how.cpu_platform is not None:
             cpu = names[1].index(self._how.cpu_platform)
         if self.company is not None:
@@ -182,7 +182,7 @@ class TreesExpert(Restores):
         return describe(campaign.runs, campaign.names, alone, groups, shown=names[0], **side)
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedTrees:
         how, described, rows = self._how, self._described(campaign), campaign.rows
         if how.has_rules:
@@ -197,7 +197,7 @@ class TreesExpert(Restores):
         plain = [(label, target, False) for target, label in TARGETS.items()]
         for label, target, is_over in [*plain, (OVER_TURNS, "slowdown", True)]:
             if label in wanted:
-                over = own + turns_on_cores(rows, campaign.ground) if is_over else own
+                over = own + cpu_sharing_log_slowdown(rows, campaign.cell_table) if is_over else own
                 y = target_of(log_runtime, over, target, scale)
                 trees = grown(how, x, y, _weight_of(log_runtime, target), seed)
                 members.append(TreesMember(label, target, is_over, trees))

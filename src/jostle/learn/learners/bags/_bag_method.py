@@ -9,32 +9,32 @@ import numpy as np
 
 from jostle.errors import NotEnoughRuns, UnknownName
 from jostle.learn.contract._data import Data
-from jostle.learn.contract._method_contract import FitWithout
+from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._prepared import Prepared, first_solo_runs
-from jostle.learn.ensemble._ensemble_method import OfExperts
+from jostle.learn.ensemble._ensemble_method import StackedMethod
 from jostle.learn.learners.bags._bag_settings import BagSettings
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
     from jostle.data import Runs
-    from jostle.learn.ensemble._base_learner import Expert
+    from jostle.learn.ensemble._base_learner import BaseLearner
     from jostle.learn.ensemble._stacked_model import FittedEnsemble
     from jostle.learn.learners.bags._fitted_bag import FittedBag
 
 
 @dataclass(frozen=True)
-class Bag(BagSettings, OfExperts["FittedBag"]):
+class Bag(BagSettings, StackedMethod["FittedBag"]):
     """Run time of a bag of applications from features of each, by trees (Moolchandani et al.)."""
 
     name: ClassVar[str] = "bag"
     fits_again: ClassVar[bool] = True
     fitted: ClassVar[str] = "jostle.learn.learners.bags._fitted_bag:FittedBag"
 
-    def chosen_experts(self, company: Runs | None = None) -> list[Expert]:
+    def chosen_learners(self, company: Runs | None = None) -> list[BaseLearner]:
         from jostle.learn.ensemble._rules_learner import SimpleRules
-        from jostle.learn.learners.bags._bag_learner import TreesExpert
+        from jostle.learn.learners.bags._bag_learner import TreesLearner
 
-        trees = TreesExpert(self, company)
+        trees = TreesLearner(self, company)
         return [SimpleRules(), trees] if self.has_rules else [trees]
 
     def prepare(self, data: Data) -> Prepared:
@@ -51,7 +51,7 @@ class Bag(BagSettings, OfExperts["FittedBag"]):
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[FittedBag, list[FitWithout]]:
+    ) -> tuple[FittedBag, list[FoldFit]]:
         """Fit, and return also what was learned without some of the runs; nothing of trees alone.
 
         Raises NotEnoughRuns, UnknownName for a cpu_platform without runs, and MissingExtra where
@@ -72,16 +72,16 @@ class Bag(BagSettings, OfExperts["FittedBag"]):
             )
         kept = np.flatnonzero(~is_company)
         company = runs.take(is_company) if is_company.any() else None
-        experts, alone = self.chosen_experts(company), not self.has_rules
-        every, left_out = self._learned(experts, prepared.take(kept), seed, progress, alone)
+        learners, alone = self.chosen_learners(company), not self.has_rules
+        every, left_out = self._learned(learners, prepared.take(kept), seed, progress, alone)
         place = np.concatenate([kept, len(runs) + np.arange(len(prepared.validation))])
         named = () if cpu is None else (cpu,)
 
         def as_bag(one: FittedEnsemble) -> FittedBag:
-            return FittedBag(one.weighed, one.experts, None, named)
+            return FittedBag(one.state, one.learners, None, named)
 
         fitted = as_bag(every)
         notes = (*fitted.notes, *fitted.notes_of(self.groups))
-        return as_bag(fitted.with_weighed(notes=notes)), [
+        return as_bag(fitted.with_state(notes=notes)), [
             replace(one, fitted=as_bag(one.fitted), runs=place[one.runs]) for one in left_out
         ]

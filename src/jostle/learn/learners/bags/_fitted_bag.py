@@ -27,7 +27,7 @@ class FittedBag(FittedEnsemble):
     @property
     def trees(self) -> FittedTrees | None:
         """None where they have no say."""
-        trees = self.experts.get("trees")
+        trees = self.learners.get("trees")
         return trees if isinstance(trees, FittedTrees) else None
 
     @property
@@ -35,7 +35,7 @@ class FittedBag(FittedEnsemble):
         """The columns of `features`, in the order of the trees' feature numbers."""
         if self.trees is None:
             return ()
-        platforms = np.array(self.platform_names, object)[np.argsort(self.weighed.platform_code)]
+        platforms = np.array(self.platform_names, object)[np.argsort(self.state.platform_code)]
         every = self.trees.described.feature_names(tuple(platforms))
         return tuple(every[at] for at in self.trees.columns)
 

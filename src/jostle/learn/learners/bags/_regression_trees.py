@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.learn.rules._boosted_trees import Forest
+from jostle.learn.rules._boosted_trees import TreeEnsemble
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Trees:
         )
 
     @classmethod
-    def as_nodes(cls, grown: Forest | Trees) -> Trees:
+    def as_nodes(cls, grown: TreeEnsemble | Trees) -> Trees:
         """The same questions. Where all of a full tree's rows go left, nothing is asked."""
         if isinstance(grown, Trees):
             return grown

@@ -2,8 +2,8 @@ from ._alignment_method import Alignment as Alignment
 from ._fitted_alignment import FittedAlignment as FittedAlignment
 from ._roll import roll as roll
 from ._solve import Slowdown as Slowdown
-from ._traced_cells import TracedGround as TracedGround
-from ._traced_cells import ground_of as ground_of
+from ._traced_cells import TracedCells as TracedCells
+from ._traced_cells import cell_table_of as cell_table_of
 from ._traced_cells import offered_counters as offered_counters
 from ._traced_cells import traces_of as traces_of
 from .learning._aligned_rows import AlignedRows as AlignedRows

@@ -13,7 +13,7 @@ from jostle.learn.learners.counters._alignment_settings import AlignmentSettings
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
     from jostle.learn.contract._data import Data
-    from jostle.learn.contract._method_contract import FitWithout
+    from jostle.learn.contract._method_contract import FoldFit
     from jostle.learn.contract._prepared import Prepared
     from jostle.learn.learners.counters._fitted_alignment import FittedAlignment
 
@@ -53,7 +53,7 @@ class Alignment(AlignmentSettings, Restores):
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[FittedAlignment, list[FitWithout]]:
+    ) -> tuple[FittedAlignment, list[FoldFit]]:
         """Fit, and return also what was learned without some of the windows; nothing of one learner alone."""
         from jostle.learn.learners.counters._fit_alignment import fit_all, fit_one
 

@@ -1,4 +1,4 @@
-"""Learners of traces as experts: counters inside phases, and what stressors showed of each stretch."""
+"""Learners of traces as base learners: counters inside phases, and what stressors showed of each stretch."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from jostle.errors import JostleError
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.learners.counters._alignment_settings import AlignmentSettings
 from jostle.learn.learners.counters._fitted_alignment import FittedAlignment
-from jostle.learn.learners.counters._traced_cells import TracedGround, ground_of, traces_of
+from jostle.learn.learners.counters._traced_cells import TracedCells, cell_table_of, traces_of
 from jostle.learn.learners.counters.learning._aligned_rows import member_of
 from jostle.learn.learners.counters.learning._fit_learner import MOST_ROWS_TO_CHOOSE, fit_learner
 from jostle.learn.learners.counters.learning._select_counters import select_counters
 from jostle.learn.learners.counters.learning._traced_mixture import probe_counters
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
     from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows
 
 LEAST_INSIDE = 0.5  # of the time alone, in periods inside one phase, for these to be learned from
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLearner(Serializable):
+class FittedTraceLearner(Serializable):
     """label: of its answers. names: (workloads, platforms) by their codes. fitted: None where there was too
     little to learn from."""
 
@@ -42,7 +42,7 @@ class FittedLearner(Serializable):
     def labels(self) -> tuple[str, ...]:
         return (self.label,)
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(1, n); NaN of who was not traced alone."""
         out = np.full((1, len(rows)), np.nan)
         if self.fitted is None or not len(rows):
@@ -68,18 +68,18 @@ class FittedLearner(Serializable):
 
 
 @dataclass(frozen=True)
-class _LearnerExpert(Restores, ABC):
-    """settings: of what is traced. ground: what was laid already, of which is asked how fast workloads are
-    while all run; by default that of the data, whose runs may go on alone."""
+class _TraceLearner(Restores, ABC):
+    """settings: of what is traced. cell_table: what was laid already, of which is asked how fast workloads
+    are while all run; by default that of the data, whose runs may go on alone."""
 
     settings: AlignmentSettings = field(default_factory=AlignmentSettings)
-    ground: TracedGround | None = None
+    cell_table: TracedCells | None = None
     name: ClassVar[str]
     learner: ClassVar[str]
-    fitted: ClassVar[str] = "jostle.learn.learners.counters._counter_learners:FittedLearner"
+    fitted: ClassVar[str] = "jostle.learn.learners.counters._counter_learners:FittedTraceLearner"
 
     @abstractmethod
-    def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
+    def counters(self, cell_table: TracedCells, rows: AlignedRows) -> tuple[str, ...]:
         """Those that are learned from; none where there are not."""
 
     def trace_seconds(self, shared: dict[Any, Any]) -> Mapping[str, float]:
@@ -96,65 +96,69 @@ class _LearnerExpert(Restores, ABC):
             seconds.setdefault(one.workload, []).append(one.runtime_seconds)
         return {name: float(np.median(each)) for name, each in seconds.items()}
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
-        ground = self._ground(campaign)
-        return (self.name,) if ground is not None and self.counters(ground, ground.rows) else ()
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
+        cell_table = self._cell_table(campaign)
+        return (
+            (self.name,)
+            if cell_table is not None and self.counters(cell_table, cell_table.rows)
+            else ()
+        )
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
-    ) -> FittedLearner:
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+    ) -> FittedTraceLearner:
         """What it cannot learn from is no reason to go without the others."""
-        ground, names = self._ground(campaign), campaign.shared["names"]
-        none = FittedLearner(self.name, names, None)
-        if ground is None:
+        cell_table, names = self._cell_table(campaign), campaign.shared["names"]
+        none = FittedTraceLearner(self.name, names, None)
+        if cell_table is None:
             return none
-        runs = campaign.shared["source"].take(campaign.origin[campaign.is_learned])
-        rows = ground.rows_of({member_of(*runs.colocations.row(n)) for n in range(len(runs))})
-        counters = self.counters(ground, rows) if len(rows) > 1 else ()
+        runs = campaign.shared["source"].take(campaign.origin[campaign.is_training_row])
+        rows = cell_table.rows_of({member_of(*runs.colocations.row(n)) for n in range(len(runs))})
+        counters = self.counters(cell_table, rows) if len(rows) > 1 else ()
         if not counters:
             return none
         rows = rows.with_counters(counters)
         rows = rows if best else rows.thinned(MOST_ROWS_TO_CHOOSE)
         learner = fit_learner(rows, self.learner, seed=seed)
-        fitted = FittedAlignment.on(ground, learner, counters, runs, self.settings.stressors)
-        loop = ground.loop or self.ground is not None
-        return FittedLearner(self.name, names, replace(fitted, loop=loop, notes=()))
+        fitted = FittedAlignment.on(cell_table, learner, counters, runs, self.settings.stressors)
+        loop = cell_table.loop or self.cell_table is not None
+        return FittedTraceLearner(self.name, names, replace(fitted, loop=loop, notes=()))
 
-    def _ground(self, campaign: CanonicalRuns) -> TracedGround | None:
+    def _cell_table(self, campaign: TrainingRuns) -> TracedCells | None:
         """None where the data have no traces that can be learned from."""
-        if self.ground is not None:
-            return self.ground
+        if self.cell_table is not None:
+            return self.cell_table
         shared, key = campaign.shared, ("traced", self.settings)
         if key not in shared:
             try:
                 traces = traces_of(self.settings, shared["data"])
-                shared[key] = ground_of(self.settings, traces, shared["source"])
+                shared[key] = cell_table_of(self.settings, traces, shared["source"])
             except (JostleError, ModuleNotFoundError):
                 shared[key] = None
         return shared[key]
 
 
-class PhasesExpert(_LearnerExpert):
+class PhasesLearner(_TraceLearner):
     """Counters of runs alone, inside phases."""
 
     name: ClassVar[str] = "phases"
     learner: ClassVar[str] = "phases"
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})
 
-    def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
-        if ground.rows.inside_share < LEAST_INSIDE:
+    def counters(self, cell_table: TracedCells, rows: AlignedRows) -> tuple[str, ...]:
+        if cell_table.rows.inside_share < LEAST_INSIDE:
             return ()
         if self.settings.counters is not None:
-            return ground.offered
+            return cell_table.offered
         return select_counters(rows, self.settings.most_counters)
 
 
-class StretchesExpert(_LearnerExpert):
+class StretchesLearner(_TraceLearner):
     """What stressors showed of each stretch of a run, a mixture of them."""
 
     name: ClassVar[str] = "stretches"
     learner: ClassVar[str] = "mixture"
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "traces"})
 
-    def counters(self, ground: TracedGround, rows: AlignedRows) -> tuple[str, ...]:
-        return probe_counters(ground.offered)
+    def counters(self, cell_table: TracedCells, rows: AlignedRows) -> tuple[str, ...]:
+        return probe_counters(cell_table.offered)

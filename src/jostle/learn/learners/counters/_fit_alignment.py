@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.errors import UsageError
-from jostle.learn.contract._method_contract import FitWithout
+from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._prepared import Prepared
-from jostle.learn.ensemble._ensemble_method import OfExperts
+from jostle.learn.ensemble._ensemble_method import StackedMethod
 from jostle.learn.ensemble._rules_learner import SimpleRules
 from jostle.learn.learners.counters._alignment_settings import AlignmentSettings
-from jostle.learn.learners.counters._counter_learners import PhasesExpert, StretchesExpert
+from jostle.learn.learners.counters._counter_learners import PhasesLearner, StretchesLearner
 from jostle.learn.learners.counters._fitted_alignment import FittedAlignment
-from jostle.learn.learners.counters._traced_cells import TracedGround, ground_of, traces_of
+from jostle.learn.learners.counters._traced_cells import TracedCells, cell_table_of, traces_of
 from jostle.learn.learners.counters.learning._aligned_rows import Member, member_of
 from jostle.learn.learners.counters.learning._blend import Blend
 from jostle.learn.learners.counters.learning._fit_learner import fit_learner
@@ -23,11 +23,11 @@ from jostle.learn.learners.counters.learning._select_counters import select_coun
 from jostle.learn.learners.counters.learning._traced_mixture import probe_counters
 from jostle.learn.learners.counters.learning._traced_runs import probe_runs, runs_of_rows
 from jostle.learn.learners.counters.solo._probed import EVERY_STRESSOR
-from jostle.learn.learners.stressors._stressor_learner import ProbesExpert
+from jostle.learn.learners.stressors._stressor_learner import ProbesLearner
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
-    from jostle.learn.ensemble._base_learner import Expert
+    from jostle.learn.ensemble._base_learner import BaseLearner
     from jostle.learn.ensemble._stacked_model import FittedEnsemble
 
 PLAIN = ("none", "level", "effects")  # rules that a few windows can tell of
@@ -38,69 +38,73 @@ NO_PROBES = (
 
 
 @dataclass(frozen=True)
-class _Traced(OfExperts):
-    """Experts of whole runs, and of the stretches of a ground."""
+class _Traced(StackedMethod):
+    """Base learners of whole runs, and of stretches."""
 
     settings: AlignmentSettings
-    ground: TracedGround
+    cell_table: TracedCells
     name: ClassVar[str] = "alignment"
 
-    def chosen_experts(self) -> list[Expert]:
+    def chosen_learners(self) -> list[BaseLearner]:
         return [
             SimpleRules(PLAIN),
-            ProbesExpert((*EVERY_STRESSOR, *self.settings.stressors)),
-            PhasesExpert(self.settings, self.ground),
-            StretchesExpert(self.settings, self.ground),
+            ProbesLearner((*EVERY_STRESSOR, *self.settings.stressors)),
+            PhasesLearner(self.settings, self.cell_table),
+            StretchesLearner(self.settings, self.cell_table),
         ]
 
 
 def fit_one(settings: AlignmentSettings, prepared: Prepared, seed: int) -> FittedAlignment:
     """The one learner that is named."""
     runs = prepared.together()
-    ground = ground_of(settings, traces_of(settings, prepared.data), runs)
-    counters = probe_counters(ground.offered)
+    cell_table = cell_table_of(settings, traces_of(settings, prepared.data), runs)
+    counters = probe_counters(cell_table.offered)
     if settings.learner == "mixture" and not counters:
         raise UsageError(
             "the mixture learns from probes, and not all programs were traced beside some",
             fix="Trace them beside probes (`probes` of jostle trace), or choose another learner.",
         )
     if settings.learner != "mixture":
-        counters = ground.offered
+        counters = cell_table.offered
         if settings.counters is None:
-            counters = select_counters(ground.rows, settings.most_counters)
-    model = fit_learner(ground.rows.with_counters(counters), settings.learner, seed=seed)
-    return FittedAlignment.on(ground, model, counters, runs, settings.stressors)
+            counters = select_counters(cell_table.rows, settings.most_counters)
+    model = fit_learner(cell_table.rows.with_counters(counters), settings.learner, seed=seed)
+    return FittedAlignment.on(cell_table, model, counters, runs, settings.stressors)
 
 
 def fit_all(
     settings: AlignmentSettings, prepared: Prepared, seed: int, progress: Progress | None
-) -> tuple[FittedAlignment, list[FitWithout]]:
-    """Every expert, weighed, and what was learned without some of the windows."""
+) -> tuple[FittedAlignment, list[FoldFit]]:
+    """Every base learner, weighed, and what was learned without some of the windows."""
     every = prepared.together()
-    ground = ground_of(settings, traces_of(settings, prepared.data), every)
+    cell_table = cell_table_of(settings, traces_of(settings, prepared.data), every)
     whole = traces_of(settings, prepared.data, probes=False)
-    runs, members = runs_of_rows(ground.rows, ground.solos, probe_runs(whole, settings.stressors))
+    runs, members = runs_of_rows(
+        cell_table.rows, cell_table.solos, probe_runs(whole, settings.stressors)
+    )
     part = Prepared.of(prepared.data, runs)
-    fitted, left_out = _Traced(settings, ground).fit_left_out(part, seed=seed, progress=progress)
-    notes = ground.notes
-    if settings.counters is None and not probe_counters(ground.offered):
+    fitted, left_out = _Traced(settings, cell_table).fit_left_out(
+        part, seed=seed, progress=progress
+    )
+    notes = cell_table.notes
+    if settings.counters is None and not probe_counters(cell_table.offered):
         notes = (*notes, NO_PROBES)
 
     def as_aligned(one: FittedEnsemble) -> FittedAlignment:
-        learned: dict[str, Any] = dict(one.experts)
+        learned: dict[str, Any] = dict(one.learners)
         learners = {
             name: learned[name].fitted
             for name in ("phases", "stretches")
             if name in learned and learned[name].fitted is not None
         }
         counters = tuple(dict.fromkeys(c for each in learners.values() for c in each.counters))
-        counters = counters or ground.rows.counters[:1]
+        counters = counters or cell_table.rows.counters[:1]
         parts = tuple(
             (name, each.model, tuple(counters.index(c) for c in each.counters))
             for name, each in learners.items()
         )
-        model = Blend(one.weighed, learned.get("rules"), learned.get("probes"), parts)
-        aligned = FittedAlignment.on(ground, model, counters, every, settings.stressors)
+        model = Blend(one.state, learned.get("rules"), learned.get("probes"), parts)
+        aligned = FittedAlignment.on(cell_table, model, counters, every, settings.stressors)
         return replace(aligned, notes=(*notes, *one.notes))
 
     place: dict[Member, list[int]] = {}
@@ -118,5 +122,5 @@ def fit_all(
         found = [(number, unit) for key, unit in asked.items() for number in place.get(key, ())]
         if found:
             numbers, units = np.array(found).T
-            without.append(FitWithout(as_aligned(one.fitted), numbers, units, one.is_of_names))
+            without.append(FoldFit(as_aligned(one.fitted), numbers, units, one.is_of_names))
     return as_aligned(fitted), without

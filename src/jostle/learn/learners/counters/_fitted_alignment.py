@@ -21,7 +21,7 @@ from jostle.learn.learners.counters.solo._solo_counters import SoloCounters, Sol
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs, Traces
-    from jostle.learn.learners.counters._traced_cells import TracedGround
+    from jostle.learn.learners.counters._traced_cells import TracedCells
 
 # The least log slowdown that the size of an error is taken to be proportional to.
 FLOOR = 0.01
@@ -55,16 +55,16 @@ class FittedAlignment(FromCounts):
     @classmethod
     def on(
         cls,
-        ground: TracedGround,
+        cell_table: TracedCells,
         model: Learner | Blend,
         counters: tuple[str, ...],
         runs: Runs,
         stressors: tuple[str, ...],
     ) -> FittedAlignment:
         """What was learned from these counters of a ground, and from runs that stand on it."""
-        solos = Solos(tuple(solo.narrowed(counters) for solo in ground.solos.all))
-        of_ground = ground.loop, ground.most, ground.notes
-        return cls(solos, model, RunCounts.of(runs), *of_ground, stressors)
+        solos = Solos(tuple(solo.narrowed(counters) for solo in cell_table.solos.all))
+        of_cells = cell_table.loop, cell_table.most, cell_table.notes
+        return cls(solos, model, RunCounts.of(runs), *of_cells, stressors)
 
     @property
     def workload_names(self) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ NOT_OF_THE_PROGRAM = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class TracedGround:
+class TracedCells:
     """What is learned from: solos and windows, periods laid over the runs alone, and what was left out."""
 
     solos: Solos
@@ -76,9 +76,9 @@ class TracedGround:
         return self.rows.take(np.array(kept, bool)[self.rows.run])
 
 
-def ground_of(
+def cell_table_of(
     settings: AlignmentSettings, traces: Traces, runs: Runs, lay: Lay | None = None
-) -> TracedGround:
+) -> TracedCells:
     """Of the windows of these runs; traces: with what probes showed. lay: as in `aligned_rows`. Raises
     NotEnoughRuns where none was traced beside others."""
     offered, notes = offered_counters(traces, settings.counters)
@@ -95,7 +95,7 @@ def ground_of(
         loop = is_looped(windows, solos)
     how: dict[str, Any] = {} if lay is None else {"lay": lay}
     rows = aligned_rows(windows, solos, loop=loop, **how)
-    return TracedGround(solos, windows, rows, offered, notes, loop)
+    return TracedCells(solos, windows, rows, offered, notes, loop)
 
 
 def traces_of(settings: AlignmentSettings, data: Data, *, probes: bool = True) -> Traces:

@@ -15,7 +15,7 @@ from jostle.learn.learners.latent_factors._product_equation import (
     positive,
     softplus,
 )
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 START = 0.1  # spread of the starting numbers
 ENOUGH = 1e-7  # share of the loss, under which a step gains nothing that other rows would know of
@@ -31,9 +31,9 @@ class SlowdownForm:
     constant: np.ndarray
     exponent: np.ndarray
 
-    def log_slowdown(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdown(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         total, n = np.zeros(len(rows)), len(rows)
-        place, workload = rows.target // ground.workloads, rows.target % ground.workloads
+        place, workload = rows.target // cell_table.workloads, rows.target % cell_table.workloads
         for m in range(len(self.exponent)):
             there = self.pressure[m][rows.corunner]
             pressed = np.stack([np.bincount(rows.row, column, n) for column in there.T], 1)
@@ -42,8 +42,8 @@ class SlowdownForm:
             total += self.exponent[m][workload] * value
         return total / len(self.exponent)
 
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
-        log = self.log_slowdown(rows, ground)
+    def value(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
+        log = self.log_slowdown(rows, cell_table)
         return np.expm1(log) / rows.scale if rows.timed else log
 
 

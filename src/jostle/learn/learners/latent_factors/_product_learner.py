@@ -1,4 +1,4 @@
-"""Susceptibility times pressure, and Gaussian processes, as an expert."""
+"""Susceptibility times pressure, and Gaussian processes, as a base learner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
-from jostle.learn.ensemble._training_data import CanonicalRuns
+from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.learners.latent_factors._product_equation import Sizes
 from jostle.learn.learners.latent_factors._product_form import SlowdownForm, fit_forms
 from jostle.learn.learners.latent_factors._slowdown_process import (
@@ -23,7 +23,7 @@ from jostle.learn.learners.latent_factors._slowdown_process import (
     tuned,
 )
 from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 PENALTIES = (0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 # How far S and G share their numbers: jobs that take turns wait alike for each other.
@@ -49,7 +49,7 @@ class FormKind:
         """{label: penalty}"""
         return {f"{self.text} {penalty:g}": penalty for penalty in self.penalties}
 
-    def design(self, campaign: CanonicalRuns) -> str | None:
+    def design(self, campaign: TrainingRuns) -> str | None:
         """The name of its design."""
         return next((name for name in self.designs if name in campaign.designs), None)
 
@@ -82,22 +82,22 @@ class FittedProduct(Serializable):
 
     @property
     def needs_design(self) -> bool:
-        """Whether a member looks at the ground's design to answer."""
+        """Whether a member looks at the cell table's design to answer."""
         parts = [member.part for member in self.members]
         return any(isinstance(part, Process) and not part.settings.by_effects for part in parts)
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(k, n)."""
         plain, timed = _rows_of(rows, False), _rows_of(rows, True)
         out = np.empty((len(self.members), len(rows)))
         for at, member in enumerate(self.members):
             mine = timed if member.is_timed else plain
-            out[at] = mine.as_log(member.part.value(mine, ground))
+            out[at] = mine.as_log(member.part.value(mine, cell_table))
         return out
 
 
 @dataclass(frozen=True)
-class ProductExpert(Restores):
+class ProductLearner(Restores):
     """How much each workload suffers, times how much its co-runners press, in few types; and a process whose
     kernels ask how alike two co-locations are. starts: of a form that is kept. processes: whether there are
     any."""
@@ -110,7 +110,7 @@ class ProductExpert(Restores):
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.learn.learners.latent_factors._product_learner:FittedProduct"
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         from scipy.sparse import issparse
 
         rows = len(campaign.rows)
@@ -121,7 +121,7 @@ class ProductExpert(Restores):
         return (*forms, *(PROCESSES[1:] if issparse(campaign.design) else PROCESSES))
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedProduct:
         rows, members = campaign.rows, []
         exponents = len(np.unique(rows.degree)) > 1
@@ -146,20 +146,20 @@ class ProductExpert(Restores):
         return FittedProduct(tuple(members))
 
 
-def _processes(campaign: CanonicalRuns, names: list[str], seed: int) -> list[ProductMember]:
+def _processes(campaign: TrainingRuns, names: list[str], seed: int) -> list[ProductMember]:
     """With the settings that the first fit has found, and kernels between all rows of the campaign, which its
     folds share."""
-    rows, ground = _rows_of(campaign.rows, False), campaign.ground
-    effects, robust = fit_effects(rows, ground)
-    whole: CanonicalRuns = campaign.shared["whole"]
-    mine, known = campaign.place[campaign.is_learned], whole.place[whole.is_learned]
+    rows, cell_table = _rows_of(campaign.rows, False), campaign.cell_table
+    effects, robust = fit_effects(rows, cell_table)
+    whole: TrainingRuns = campaign.shared["whole"]
+    mine, known = campaign.place[campaign.is_training_row], whole.place[whole.is_training_row]
     members = []
     for name in names:
         place = place_of(name, effects)
         if ("process", name) not in campaign.shared:
-            settings = tuned(rows, ground, place, robust, seed)
+            settings = tuned(rows, cell_table, place, robust, seed)
             cells = Cells.of(whole.rows)
-            kernels = Kernels(cells, cells, whole.ground, place)
+            kernels = Kernels(cells, cells, whole.cell_table, place)
             kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
             campaign.shared["process", name] = (settings, kernel)
         settings, kernel = campaign.shared["process", name]

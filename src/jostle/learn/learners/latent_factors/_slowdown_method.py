@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from jostle._base.option_fields import Limits, check_settings
-from jostle.learn.ensemble._base_learner import Expert
-from jostle.learn.ensemble._ensemble_method import OfExperts
+from jostle.learn.ensemble._base_learner import BaseLearner
+from jostle.learn.ensemble._ensemble_method import StackedMethod
 
 
 @dataclass(frozen=True)
-class Slowdown(OfExperts):
+class Slowdown(StackedMethod):
     """Slowdown, or extra time, beside others by susceptibility and pressure, from pairs alone; simple rules
     and Gaussian processes stand beside it."""
 
@@ -33,7 +33,7 @@ class Slowdown(OfExperts):
     ] = 8
     steps: Annotated[int, "Most iterations of a fit of the form.", Limits(1)] = 300
     process: Annotated[
-        bool, "Whether Gaussian processes are among the experts, up to 3000 rows."
+        bool, "Whether Gaussian processes are among the base learners, up to 3000 rows."
     ] = True
     name: ClassVar[str] = "slowdown"
     fits_again: ClassVar[bool] = True
@@ -41,8 +41,8 @@ class Slowdown(OfExperts):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def chosen_experts(self) -> list[Expert]:
+    def chosen_learners(self) -> list[BaseLearner]:
         from jostle.learn.ensemble._rules_learner import SimpleRules
-        from jostle.learn.learners.latent_factors._product_learner import ProductExpert
+        from jostle.learn.learners.latent_factors._product_learner import ProductLearner
 
-        return [SimpleRules(), ProductExpert(self.rank, self.members, self.steps, self.process)]
+        return [SimpleRules(), ProductLearner(self.rank, self.members, self.steps, self.process)]

@@ -4,9 +4,9 @@
 
 Kernels 0 to 6 ask whether two rows have the same platform, target, co-runner, target on the platform,
 co-runner on the platform, target and co-runner, and set of both, wherever they are. The others are squared
-exponential: either three in the ground's design, of the targets, the co-runners and both together, or one in
-the additive effects of both. Of several co-runners a kernel is the mean over all pairs. Weights, widths and
-noise are those of the greatest likelihood of some rows (Rasmussen and Williams, Gaussian Processes for
+exponential: either three in the cell table's design, of the targets, the co-runners and both together, or one
+in the additive effects of both. Of several co-runners a kernel is the mean over all pairs. Weights, widths
+and noise are those of the greatest likelihood of some rows (Rasmussen and Williams, Gaussian Processes for
 Machine Learning, Ch. 2 and 5).
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.learn.contract._gaussian_process import greatest_posterior, likelihood
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 MOST_ROWS = 3_000  # a fit takes the cube of the rows in time
 MOST_TO_TUNE = 300  # rows by whose likelihood the widths and weights are found
@@ -82,14 +82,14 @@ class Process:
     weight: np.ndarray
     mean: np.ndarray
 
-    def value(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def value(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         learned = Cells(self.target, self.corunner, self.row)
         query, n = Cells.of(rows), len(rows)
         out = self.mean[np.minimum(query.degree, len(self.mean) - 1)]
         step = max(1, CHUNK // max(1, len(self.corunner) + len(self.target)))
         for start in range(0, n, step):
             part = query.between(start, min(start + step, n))
-            kernel = Kernels(part, learned, ground, self.effects).weighed(self.settings)
+            kernel = Kernels(part, learned, cell_table, self.effects).weighed(self.settings)
             out[start : start + step] += kernel @ self.weight
         return out
 
@@ -97,9 +97,11 @@ class Process:
 class Kernels:
     """The kernels between the cells of two sides, made once where they depend on no width."""
 
-    def __init__(self, one: Cells, other: Cells, ground: Ground, effects: np.ndarray) -> None:
+    def __init__(
+        self, one: Cells, other: Cells, cell_table: CellTable, effects: np.ndarray
+    ) -> None:
         """effects: (cells, 2), or (0, 2) for kernels in the design."""
-        w = ground.workloads
+        w = cell_table.workloads
         self.one, self.other = one, other
         targets, others = one.target % w, other.target % w
         beside, beside_other = one.corunner % w, other.corunner % w
@@ -121,7 +123,7 @@ class Kernels:
             same_target * same_beside + turned,
         ]
         self.by_effects = len(effects) > 0
-        place = effects if self.by_effects else ground.design
+        place = effects if self.by_effects else cell_table.design
         self.by_target = _apart(place[one.target], place[other.target])
         self.by_corunner = _apart(place[one.corunner], place[other.corunner])
 
@@ -180,7 +182,7 @@ def fit_process(
 
 
 def tuned(
-    rows: SlowdownRows, ground: Ground, effects: np.ndarray, robust: np.ndarray, seed: int
+    rows: SlowdownRows, cell_table: CellTable, effects: np.ndarray, robust: np.ndarray, seed: int
 ) -> Settings:
     """Settings of the greatest likelihood of some rows, under a wide prior."""
     keep = np.zeros(len(rows), bool)
@@ -188,7 +190,7 @@ def tuned(
     some = rows.take(keep)
     y = some.value - _means(some)[some.degree]
     n, cells = len(y), Cells.of(some)
-    kernels = Kernels(cells, cells, ground, effects)
+    kernels = Kernels(cells, cells, cell_table, effects)
     spread = max(float(y.var()), 1e-12)
     by_effects = kernels.by_effects
     many, widths = (SAME + 1, 1) if by_effects else (SAME + 3, 2)

@@ -115,7 +115,7 @@ class FittedFactorization(FromCounts):
         slowdown = self._slowdown(codes)
         return self._log_runtime(codes, slowdown=slowdown), slowdown
 
-    def log_alone(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
+    def log_solo(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
         """(n,) log seconds alone, of codes; NaN where runs connect nothing."""
         none = np.zeros(0, np.int64)
         return self._log_runtime(Codes(workload, platform, none, none))

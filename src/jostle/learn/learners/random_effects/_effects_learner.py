@@ -16,10 +16,10 @@ from jostle._base.mixed_effects import MixedEffects, fit_mixed_effects
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.ensemble._run_prior import FIXED, company_design, names_design
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 ALONE, TOGETHER = "names", "names and co-runners"
 MOST_ROWS = 20_000  # that are learned from
@@ -35,13 +35,13 @@ class FittedEffects(Serializable):
     log_unit: np.ndarray
     company: MixedEffects | None
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(k, n) log slowdowns."""
         # Whatever time alone the rows are over, the runtime is the same.
-        log_alone = self.log_unit - np.log(rows.scale)
-        out = self.log_runtime[:, rows.target] - log_alone
+        log_solo = self.log_unit - np.log(rows.scale)
+        out = self.log_runtime[:, rows.target] - log_solo
         if self.company is not None:
-            w = ground.workloads
+            w = cell_table.workloads
             codes = rows.target % w, rows.corunner % w
             design = company_design(rows.degree, *codes, w, rows.row)
             out[self.labels.index(TOGETHER)] += self.company.predict(design, len(rows))
@@ -56,13 +56,13 @@ class NameEffects(Restores):
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.learn.learners.random_effects._effects_learner:FittedEffects"
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         """Nothing where workloads were measured alone: their slowdowns tell more."""
         beside = campaign.ran_alone[campaign.cell[campaign.beside]]
         return () if not len(beside) or beside.mean() > 0.5 else (ALONE, TOGETHER)
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedEffects:
         """Learn from all runs, those alone too."""
         rows = np.random.default_rng([seed, 83]).permutation(len(campaign))[:MOST_ROWS]

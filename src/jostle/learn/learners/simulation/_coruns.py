@@ -79,8 +79,8 @@ class CoRuns:
         return replace(self.take(of), beside=beside), of
 
     @classmethod
-    def coded(cls, rows: SlowdownRows, code: np.ndarray, log_alone: np.ndarray) -> CoRuns:
-        """Rows of the campaign that are asked about. code: (workloads,) the place of each here. log_alone:
+    def coded(cls, rows: SlowdownRows, code: np.ndarray, log_solo: np.ndarray) -> CoRuns:
+        """Rows of the campaign that are asked about. code: (workloads,) the place of each here. log_solo:
         (cells,) log seconds."""
         n, workloads = len(rows), len(code)
         beside = np.zeros((n, int(code.max(initial=-1)) + 1))
@@ -89,6 +89,6 @@ class CoRuns:
             code[rows.target % workloads],
             beside,
             rows.target // workloads,
-            np.exp(log_alone[rows.target]),
+            np.exp(log_solo[rows.target]),
             np.full(n, np.nan),
         )

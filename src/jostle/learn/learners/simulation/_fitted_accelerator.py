@@ -24,10 +24,10 @@ def way_to_share(predictor: object, platform: str) -> tuple[str, str] | None:
     """Tell how kernels and transfers share the platform, as an ensemble has learned it: the way with most
     weight for sets of workloads that were not measured together. None where it simulates nothing."""
     usual = predictor.usual_way if isinstance(predictor, FittedAccelerator) else None
-    simulated = getattr(predictor, "experts", {}).get("simulation")
+    simulated = getattr(predictor, "learners", {}).get("simulation")
     if not (isinstance(predictor, FittedEnsemble) and isinstance(simulated, FittedCoRuns)):
         return usual
-    w = predictor.weighed
+    w = predictor.state
     code = int(w.platform_code[w.platform_names.index(platform)])
     weight = dict(zip(w.labels, w.weight[NEW_SET, -1].tolist(), strict=True))
     total: dict[tuple[str, str], float] = {}

@@ -1,4 +1,5 @@
-"""What experts on co-runs learn from: applications, what was simulated of them, and runs beside others."""
+"""What base learners on co-runs learn from: applications, what was simulated of them, and runs beside
+others."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from jostle.learn.learners.simulation._simulation_members import (
 )
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 FEWEST_SETS = 12  # of workloads on a platform, from which it has members of its own
 MOST_ROWS = 2_000  # cells, past which some of the sets are learned from
@@ -42,7 +43,7 @@ class CoRunPart:
 
 
 @dataclass(frozen=True, eq=False)
-class CoRunGround:
+class CoRunCells:
     """code: (workloads,) the place of each among those with a profile, -1 without. ways: to share, that there
     is time to simulate. parts: of the platforms that part_of (platforms,) gives the same number. known: what
     was learned from them."""
@@ -89,7 +90,7 @@ def hardware_of(
     return shared[key]
 
 
-def ground_of(settings: AcceleratorSettings, campaign: CanonicalRuns) -> CoRunGround | None:
+def cell_table_of(settings: AcceleratorSettings, campaign: TrainingRuns) -> CoRunCells | None:
     """Of all of a campaign, made once; None without profiles of its workloads."""
     shared = campaign.shared
     key = "co-runs", settings
@@ -101,9 +102,9 @@ def ground_of(settings: AcceleratorSettings, campaign: CanonicalRuns) -> CoRunGr
 
 def _ground_of(
     settings: AcceleratorSettings,
-    campaign: CanonicalRuns,
+    campaign: TrainingRuns,
     hardware: tuple[dict[str, Application], Device],
-) -> CoRunGround | None:
+) -> CoRunCells | None:
     workloads, platforms = campaign.shared["names"]
     profiled = [at for at, name in enumerate(workloads) if name in hardware[0]]
     if not profiled:
@@ -111,10 +112,10 @@ def _ground_of(
     code = np.full(len(workloads), -1)
     code[profiled] = np.arange(len(profiled))
     applications = tuple(hardware[0][workloads[at]] for at in profiled)
-    log_alone = log_seconds_alone(campaign)[:, profiled]
+    log_solo = log_seconds_alone(campaign)[:, profiled]
     trace = np.array([application.solo_seconds for application in applications])
     # How much longer than its trace a run takes alone, in which it leaves the device idle.
-    idle = np.maximum(np.nanmedian(np.exp(log_alone) - trace, axis=0), 0.0)
+    idle = np.maximum(np.nanmedian(np.exp(log_solo) - trace, axis=0), 0.0)
     delays = Delays(applications, hardware[1], idle)
     rows, places = _learned_from(campaign, code)
     ways = ways_to_share(settings.sharing, settings.bus)
@@ -127,14 +128,14 @@ def _ground_of(
     part_of = np.full(len(platforms), len(own))
     part_of[own] = np.arange(len(own))
     parts = [
-        _part_of(platforms[p], rows.platform == p, rows, places, log_alone[p], applications)
+        _part_of(platforms[p], rows.platform == p, rows, places, log_solo[p], applications)
         for p in own
     ]
     if len(own) < len(platforms):
         every = np.ones(len(rows), bool)
-        alone = np.mean(log_alone, axis=0)
+        alone = np.mean(log_solo, axis=0)
         parts.append(_part_of("all platforms", every, rows, places, alone, applications))
-    return CoRunGround(delays, code, ways, tuple(parts), part_of)
+    return CoRunCells(delays, code, ways, tuple(parts), part_of)
 
 
 def _part_of(
@@ -142,25 +143,25 @@ def _part_of(
     mine: np.ndarray,
     rows: CoRuns,
     places: np.ndarray,
-    log_alone: np.ndarray,
+    log_solo: np.ndarray,
     applications: Sequence[Application],
 ) -> CoRunPart:
     sample = np.flatnonzero(mine)[drawn_sets(rows.together[mine], MOST_ROWS, 0)]
     note = f"{name}: learned from {len(sample)} of {mine.sum()} co-runs, whole sets of them"
-    features = trace_features(applications, log_alone)
+    features = trace_features(applications, log_solo)
     note = note if len(sample) < mine.sum() else ""
     return CoRunPart(name, rows.take(sample), places[sample], features, note)
 
 
-def log_seconds_alone(campaign: CanonicalRuns) -> np.ndarray:
+def log_seconds_alone(campaign: TrainingRuns) -> np.ndarray:
     """(platforms, workloads)."""
-    return campaign.log_alone + np.log(campaign.shared["usual"])
+    return campaign.log_solo + np.log(campaign.shared["usual"])
 
 
-def _learned_from(campaign: CanonicalRuns, code: np.ndarray) -> tuple[CoRuns, np.ndarray]:
+def _learned_from(campaign: TrainingRuns, code: np.ndarray) -> tuple[CoRuns, np.ndarray]:
     """(one of each cell of the runs beside others whose members all have a profile, which runs they are)."""
     workloads, every = len(code), campaign.every_row
-    is_known = campaign.is_learned & (code[every.target % workloads] >= 0)
+    is_known = campaign.is_training_row & (code[every.target % workloads] >= 0)
     is_known[every.row[code[every.corunner % workloads] < 0]] = False
     rows, places = every.take(is_known), campaign.place[is_known]
     coruns = CoRuns.coded(rows, code, log_seconds_alone(campaign).ravel())

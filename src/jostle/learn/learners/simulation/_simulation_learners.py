@@ -1,4 +1,4 @@
-"""Experts on co-runs of profiled workloads: processes over their traces, and simulations of these."""
+"""Base learners on co-runs of profiled workloads: processes over their traces, and simulations of these."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from jostle.learn.learners.simulation._sharing_selection import (
     best_ways,
 )
 from jostle.learn.learners.simulation._simulated_coruns import (
-    CoRunGround,
+    CoRunCells,
     CoRunPart,
-    ground_of,
+    cell_table_of,
     hardware_of,
     log_seconds_alone,
 )
@@ -39,10 +39,10 @@ from jostle.learn.learners.simulation._simulation_members import (
     CoRunRecipe,
     Simulated,
 )
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 ROWS_AT_ONCE = 4_000
 LEAST_DELAY = 0.05  # of the time alone, for each set that is simulated, besides its delay
@@ -54,7 +54,7 @@ SIMULATION = "simulation"
 @dataclass(frozen=True, eq=False)
 class FittedCoRuns(Serializable):
     """applications: those that are simulated, none where nothing is. code: (workloads,) the place of each
-    among those with a profile, -1 without. log_alone: (cells,) log seconds. idle_seconds: as Delays has them.
+    among those with a profile, -1 without. log_solo: (cells,) log seconds. idle_seconds: as Delays has them.
     parts: what answers by each label, of the platforms that part_of (platforms,) gives the same number; most:
     (parts,) co-runners in any run that it learned from. learned: what each part learned from."""
 
@@ -62,7 +62,7 @@ class FittedCoRuns(Serializable):
     applications: tuple[Application, ...]
     device: Device
     code: np.ndarray
-    log_alone: np.ndarray
+    log_solo: np.ndarray
     idle_seconds: np.ndarray
     parts: tuple[tuple[CoRunMember, ...], ...]
     part_of: np.ndarray
@@ -74,9 +74,9 @@ class FittedCoRuns(Serializable):
         """By label, there."""
         return dict(zip(self.labels, self.parts[int(self.part_of[platform])], strict=True))
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(k, n); NaN of who has no profile."""
-        w, out = ground.workloads, np.full((len(self.labels), len(rows)), np.nan)
+        w, out = cell_table.workloads, np.full((len(self.labels), len(rows)), np.nan)
         is_known = self.code[rows.target % w] >= 0
         is_known[rows.row[self.code[rows.corunner % w] < 0]] = False
         part = self.part_of[rows.target // w]
@@ -85,7 +85,7 @@ class FittedCoRuns(Serializable):
             for start in range(0, len(mine), ROWS_AT_ONCE):
                 some = np.zeros(len(rows), bool)
                 some[mine[start : start + ROWS_AT_ONCE]] = True
-                coruns = CoRuns.coded(rows.take(some), self.code, self.log_alone)
+                coruns = CoRuns.coded(rows.take(some), self.code, self.log_solo)
                 out[:, some] = self._answers(members, coruns, int(self.most[number]))
         return out
 
@@ -113,7 +113,7 @@ class FittedCoRuns(Serializable):
             answer[more] = np.log1p(np.maximum(total, top))
         return np.stack(out)
 
-    def without(self, part: CanonicalRuns, wanted: Collection[str]) -> FittedCoRuns:
+    def without(self, part: TrainingRuns, wanted: Collection[str]) -> FittedCoRuns:
         """The answers called so, as learned from this part of the campaign alone, at the same strengths."""
         kept = [at for at, label in enumerate(self.labels) if label in wanted]
         parts, most = [], []
@@ -126,12 +126,12 @@ class FittedCoRuns(Serializable):
             labels=tuple(self.labels[at] for at in kept),
             parts=tuple(parts),
             most=np.array(most),
-            log_alone=log_seconds_alone(part).ravel(),
+            log_solo=log_seconds_alone(part).ravel(),
         )
 
 
 @dataclass(frozen=True)
-class _CoRunExpert(Restores, ABC):
+class _CoRunLearner(Restores, ABC):
     """settings: of the device. Learns from co-runs of workloads that all have a profile."""
 
     settings: AcceleratorSettings = field(default_factory=AcceleratorSettings)
@@ -146,76 +146,76 @@ class _CoRunExpert(Restores, ABC):
         return {} if hardware is None else {n: a.solo_seconds for n, a in hardware[0].items()}
 
     @abstractmethod
-    def recipes(self, ground: CoRunGround, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
+    def recipes(self, cell_table: CoRunCells, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
         """What answers by each label there."""
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedCoRuns:
-        ground = ground_of(self.settings, campaign)
-        assert ground is not None  # or there are no labels
+        cell_table = cell_table_of(self.settings, campaign)
+        assert cell_table is not None  # or there are no labels
         labels, parts, notes, applications = (), [], [], ()
-        for part in ground.parts:
-            every = self.recipes(ground, part, seed)
+        for part in cell_table.parts:
+            every = self.recipes(cell_table, part, seed)
             recipes = {label: every[label] for label in every if label in wanted}
             labels = tuple(recipes)
-            parts.append(tuple(ground.member(part, one, seed) for one in recipes.values()))
+            parts.append(tuple(cell_table.member(part, one, seed) for one in recipes.values()))
             notes += [part.note] * bool(part.note)
             way = next((recipe.way for recipe in recipes.values() if recipe.way is not None), None)
             if way is not None:
-                applications = tuple(ground.delays.applications)
+                applications = tuple(cell_table.delays.applications)
                 how = f"kernels shared {way.sharing}, the bus {way.bus}, co-runners {way.corunners}"
                 notes.append(f"{part.name}: as if {how}")
         return FittedCoRuns(
             labels,
             applications,
-            ground.delays.device,
-            ground.code,
+            cell_table.delays.device,
+            cell_table.code,
             log_seconds_alone(campaign).ravel(),
-            np.asarray(ground.delays.idle_seconds),
+            np.asarray(cell_table.delays.idle_seconds),
             tuple(parts),
-            ground.part_of,
-            np.array([_most(part.rows) for part in ground.parts]),
+            cell_table.part_of,
+            np.array([_most(part.rows) for part in cell_table.parts]),
             (*notes, *(f"{a.name}: {note}" for a in applications for note in a.notes)),
-            ground.parts,
+            cell_table.parts,
         )
 
 
-class TraceProcessExpert(_CoRunExpert):
+class TraceProcessLearner(_CoRunLearner):
     """Gaussian processes over names and over what traces are like."""
 
     name: ClassVar[str] = "traces"
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
-        ground = ground_of(self.settings, campaign)
-        return () if ground is None or not ground.has_rows else tuple(_PROCESSES)
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
+        cell_table = cell_table_of(self.settings, campaign)
+        return () if cell_table is None or not cell_table.has_rows else tuple(_PROCESSES)
 
-    def recipes(self, ground: CoRunGround, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
+    def recipes(self, cell_table: CoRunCells, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
         return _PROCESSES
 
 
-class SimulationExpert(_CoRunExpert):
+class SimulationLearner(_CoRunLearner):
     """Solo profiles simulated side by side, in the ways to share that fit best, and what these leave over."""
 
     name: ClassVar[str] = "simulation"
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
-        ground = ground_of(self.settings, campaign)
-        if ground is None:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
+        cell_table = cell_table_of(self.settings, campaign)
+        if cell_table is None:
             return ()
-        if not ground.has_rows:
+        if not cell_table.has_rows:
             return (SIMULATION,)
-        return tuple(label for scale in SCALES for label in _of_ways(ground, scale, []))
+        return tuple(label for scale in SCALES for label in _of_ways(cell_table, scale, []))
 
-    def recipes(self, ground: CoRunGround, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
-        sharing, bus = self.settings.sharing or USUAL_SHARING, ground.delays.device.bus
-        if not ground.has_rows:
+    def recipes(self, cell_table: CoRunCells, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
+        sharing, bus = self.settings.sharing or USUAL_SHARING, cell_table.delays.device.bus
+        if not cell_table.has_rows:
             return {SIMULATION: CoRunRecipe(NOTHING, LOG, Sharing(sharing, bus, REPEATING))}
-        simulated = Simulated.of(part.rows, ground.delays, set(ground.ways))
+        simulated = Simulated.of(part.rows, cell_table.delays, set(cell_table.ways))
         recipes = {}
         for scale in SCALES:
-            best = best_ways(part.rows, simulated, ground.ways, scale, seed)
-            recipes |= _of_ways(ground, scale, best)
+            best = best_ways(part.rows, simulated, cell_table.ways, scale, seed)
+            recipes |= _of_ways(cell_table, scale, best)
         return recipes
 
 
@@ -226,9 +226,9 @@ def _label(what: str, scale: str) -> str:
 _PROCESSES = {_label("process of traces", scale): CoRunRecipe(PROCESS, scale) for scale in SCALES}
 
 
-def _of_ways(ground: CoRunGround, scale: str, ways: Sequence[Sharing]) -> dict[str, CoRunRecipe]:
+def _of_ways(cell_table: CoRunCells, scale: str, ways: Sequence[Sharing]) -> dict[str, CoRunRecipe]:
     """{label: recipe} on ways to share by rank, the best first; where a rank has none, on the last."""
-    few = ground.fewest_sets < CAN_TELL
+    few = cell_table.fewest_sets < CAN_TELL
     ranks = KEPT_OF_FEW if few and scale == SECONDS else KEPT_WAYS[scale]
     by_rank = [ways[min(rank, len(ways) - 1)] if ways else None for rank in range(ranks)]
     recipes = {

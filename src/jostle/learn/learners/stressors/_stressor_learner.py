@@ -1,4 +1,4 @@
-"""Mixtures of stressors as an expert: as they are, and with what runs of programs say beside them."""
+"""Mixtures of stressors as a base learner: as they are, and with what runs of programs say beside them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from jostle.learn.learners.stressors._stressor_mixture import coupling_of, mixtu
 from jostle.learn.learners.stressors._stressor_tables import ProbeTables, fits, is_probing
 from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
 from jostle.learn.rules._shrunk_weights import relative_error
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import CanonicalRuns
+    from jostle.learn.ensemble._training_data import TrainingRuns
 
 POWERS = (1.0, 0.5, 0.0)  # how pressures of n co-runners add: n^power times their mean
 MIXTURES = tuple(f"mixture {power:g}" for power in POWERS)
@@ -44,7 +44,7 @@ class FittedMixtures(Serializable):
     effects: tuple[RandomEffects, RandomEffects] | None = None
     notes: tuple[str, ...] = ()
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(k, n)."""
         mine, degree = self.sensitivity[rows.target], np.maximum(rows.degree, 1)
         mean = self.mean(rows)
@@ -55,7 +55,7 @@ class FittedMixtures(Serializable):
             bases = self.bases(rows)
             answer[COUPLED] = bases[1]
             for name, base, effects in zip(WITH_EFFECTS, bases, self.effects, strict=True):
-                answer[name] = base + effects.value(rows, ground)
+                answer[name] = base + effects.value(rows, cell_table)
         return np.stack([answer[label] for label in self.labels])
 
     def mean(self, rows: SlowdownRows) -> np.ndarray:
@@ -77,7 +77,7 @@ class FittedMixtures(Serializable):
         pressure = power * np.array(each).reshape(self.pressure.shape[1], len(rows))
         return self.sensitivity[rows.target], pressure.T
 
-    def learned(self, rows: SlowdownRows, ground: Ground) -> FittedMixtures:
+    def learned(self, rows: SlowdownRows, cell_table: CellTable) -> FittedMixtures:
         """With what these rows say, of which there is one at least."""
         several = rows.take(rows.degree > 1)
         out = self
@@ -87,14 +87,14 @@ class FittedMixtures(Serializable):
             out = replace(out, power=np.array(POWERS[int(np.argmin(off))]))
         out = replace(out, coupling=coupling_of(*out.products(rows), rows.log_slowdown))
         first, second = (
-            fit_effects(replace(rows, log_slowdown=rows.log_slowdown - base), ground)[0]
+            fit_effects(replace(rows, log_slowdown=rows.log_slowdown - base), cell_table)[0]
             for base in out.bases(rows)
         )
         return replace(out, effects=(first, second))
 
 
 @dataclass(frozen=True)
-class ProbesExpert(Restores):
+class ProbesLearner(Restores):
     """What each workload is beside stressors. stressors: names, or patterns. learns: whether runs of programs
     beside each other are learned from."""
 
@@ -104,28 +104,28 @@ class ProbesExpert(Restores):
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "probes"})
     fitted: ClassVar[str] = "jostle.learn.learners.stressors._stressor_learner:FittedMixtures"
 
-    def names(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def names(self, campaign: TrainingRuns) -> tuple[str, ...]:
         """Of the stressors that ran, as the campaign calls them."""
         real, ran = campaign.shared["names"][0], np.unique(campaign.shared["whole"].codes[0])
         return tuple(
             campaign.names[0][code] for code in ran.tolist() if fits(real[code], self.stressors)
         )
 
-    def inputs(self, campaign: CanonicalRuns) -> np.ndarray:
+    def inputs(self, campaign: TrainingRuns) -> np.ndarray:
         """(n,) bool: one program beside one stressor."""
         return is_probing(campaign.runs, self.names(campaign))
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         if not self.inputs(campaign.shared["whole"]).any():
             return ()
         if not self.learns:
             return (USUAL,)
         mixtures = MIXTURES if (campaign.rows.degree > 1).any() else MIXTURES[:1]
-        learned = (COUPLED, *WITH_EFFECTS) if campaign.is_learned.any() else ()
+        learned = (COUPLED, *WITH_EFFECTS) if campaign.is_training_row.any() else ()
         return (*mixtures, *SIDES, *learned)
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedMixtures:
         labels = tuple(label for label in self.labels(campaign) if label in wanted)
         tables = ProbeTables.of(campaign.runs, campaign.names, self.names(campaign))
@@ -142,17 +142,17 @@ class ProbesExpert(Restores):
         )
         if not set(labels) & {COUPLED, *WITH_EFFECTS}:
             return plain
-        return plain.learned(campaign.rows, campaign.ground)
+        return plain.learned(campaign.rows, campaign.cell_table)
 
 
-def _notes(campaign: CanonicalRuns, guessed: int) -> tuple[str, ...]:
+def _notes(campaign: TrainingRuns, guessed: int) -> tuple[str, ...]:
     notes = []
     if guessed:
         notes.append(
             f"{guessed} pairs of workload and platform ran beside no stressor: they are taken as on "
             f"other platforms, or as typical"
         )
-    if not campaign.is_learned.any():
+    if not campaign.is_training_row.any():
         notes.append(
             "no run of programs beside each other was learned from: pressures are added up"
         )

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.learn.contract._method_contract import FitWithout
+from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._prepared import Prepared
-from jostle.learn.ensemble._ensemble_method import OfExperts
+from jostle.learn.ensemble._ensemble_method import StackedMethod
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
     from jostle.learn.contract._data import Data
-    from jostle.learn.ensemble._base_learner import Expert
+    from jostle.learn.ensemble._base_learner import BaseLearner
     from jostle.learn.ensemble._stacked_model import FittedEnsemble
 
 
 @dataclass(frozen=True)
-class Probes(OfExperts):
+class Probes(StackedMethod):
     """Slowdown beside anyone from runs beside stressors: a program presses as a mixture of them does."""
 
     stressors: Annotated[
@@ -39,11 +39,11 @@ class Probes(OfExperts):
         if not self.stressors or not all(name.strip() for name in self.stressors):
             raise UsageError("no stressors", fix="Name them, or a pattern such as 'probe-*'.")
 
-    def chosen_experts(self) -> list[Expert]:
+    def chosen_learners(self) -> list[BaseLearner]:
         from jostle.learn.ensemble._rules_learner import SimpleRules
-        from jostle.learn.learners.stressors._stressor_learner import ProbesExpert
+        from jostle.learn.learners.stressors._stressor_learner import ProbesLearner
 
-        mixtures = ProbesExpert(self.stressors, self.learn_weights)
+        mixtures = ProbesLearner(self.stressors, self.learn_weights)
         return [SimpleRules(), mixtures] if self.learn_weights else [mixtures]
 
     def prepare(self, data: Data) -> Prepared:
@@ -57,7 +57,7 @@ class Probes(OfExperts):
 
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[FittedEnsemble, list[FitWithout]]:
+    ) -> tuple[FittedEnsemble, list[FoldFit]]:
         """Fit, and return also what was learned without some of the runs; without `learn_weights`, without
         those of several programs. Raises NotEnoughRuns where nothing ran beside a stressor."""
         from jostle.learn.learners.stressors._stressor_tables import is_probing, stressors_among
@@ -78,4 +78,4 @@ class Probes(OfExperts):
         kept, others = np.flatnonzero(~asked), np.flatnonzero(asked)
         out = [replace(one, runs=kept[one.runs]) for one in out]
         unit = runs.units("together")[others]
-        return fitted, [*out, FitWithout(fitted, others, unit, is_of_names=False)]
+        return fitted, [*out, FoldFit(fitted, others, unit, is_of_names=False)]

@@ -3,7 +3,7 @@
     log slowdown = sum over answers of whole runs of weight * log slowdown + sum over learners of weight *
     that of the period
 
-All are experts of one ensemble, which weighs them by what they say of runs left out.
+All are base learners of one ensemble, which weighs them by what they say of runs left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from jostle.data import Colocations
 from jostle.learn.ensemble._rules_learner import FittedRules
-from jostle.learn.ensemble._stacked_model import EnsembleParts, FittedEnsemble
+from jostle.learn.ensemble._stacked_model import EnsembleState, FittedEnsemble
 from jostle.learn.learners.counters.learning._aligned_rows import Member
 from jostle.learn.learners.counters.learning._fit_learner import Learner
 from jostle.learn.learners.stressors._stressor_learner import FittedMixtures
@@ -27,22 +27,22 @@ class Blend:
     """weighed, rules, mixtures: of whole runs, an ensemble. parts: the label of each learner, and places of
     its rates among those of the model."""
 
-    weighed: EnsembleParts
+    state: EnsembleState
     rules: FittedRules | None
     mixtures: FittedMixtures | None
     parts: tuple[tuple[str, Learner, tuple[int, ...]], ...]
 
     @cached_property
     def ensemble(self) -> FittedEnsemble:
-        experts = {"rules": self.rules, "probes": self.mixtures}
+        learners = {"rules": self.rules, "probes": self.mixtures}
         return FittedEnsemble(
-            self.weighed, {n: one for n, one in experts.items() if one is not None}
+            self.state, {n: one for n, one in learners.items() if one is not None}
         )
 
     def beside(self, member: Member) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The slowdown (n,) of (n, d) rates of a workload beside its co-runners. A name that the ensemble has
         not met is as those that it has, on the mean."""
-        (platform, workload, corunners), weighed = member, self.weighed
+        (platform, workload, corunners), weighed = member, self.state
         place = dict(zip(weighed.workload_names, weighed.workload_code.tolist(), strict=True))
         names = (workload, *corunners)
         is_new = not place.keys() >= set(names)

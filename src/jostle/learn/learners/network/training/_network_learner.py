@@ -1,4 +1,4 @@
-"""The network alone, without rules beside it, as an expert."""
+"""The network alone, without rules beside it, as a base learner."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
-from jostle.learn.ensemble._training_data import CanonicalRuns
+from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.learners.network._fitted_network import FittedFactorization
 from jostle.learn.learners.network._network_method import Factorization
-from jostle.learn.rules._slowdown_rows import Ground, SlowdownRows
+from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 LABEL = "network"
 
@@ -25,30 +25,30 @@ class FittedNetwork(Serializable):
     network: FittedFactorization
     labels: tuple[str, ...] = (LABEL,)
 
-    def log_slowdowns(self, rows: SlowdownRows, ground: Ground) -> np.ndarray:
+    def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """(1, n)."""
         return self.network.log_slowdown(rows)[None]
 
-    def log_alone(self) -> np.ndarray:
+    def log_solo(self) -> np.ndarray:
         """(platforms, workloads) log seconds alone, NaN where runs connect nothing."""
         p, w = len(self.network.platform_names), len(self.network.workload_names)
         workload, platform = np.tile(np.arange(w), p), np.repeat(np.arange(p), w)
-        return self.network.log_alone(workload, platform).reshape(p, w)
+        return self.network.log_solo(workload, platform).reshape(p, w)
 
 
 @dataclass(frozen=True)
-class NetworkExpert(Restores):
+class NetworkLearner(Restores):
     """Embeddings of names by towers over their features (Pitot, MLSys 2025)."""
 
     name: ClassVar[str] = "network"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.learn.learners.network.training._network_learner:FittedNetwork"
 
-    def labels(self, campaign: CanonicalRuns) -> tuple[str, ...]:
+    def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         return (LABEL,)
 
     def fit(
-        self, campaign: CanonicalRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
+        self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedNetwork:
         from jostle.learn.learners.network._fit_network import network_of
 
