@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from jostle._base.progress import Progress
-from jostle._base.report import Table, percent
 from jostle.data import Runs, split_rows
 from jostle.errors import NotEnoughRuns, UsageError
 from jostle.learn import Learner
@@ -99,18 +98,3 @@ def evaluate_method(
     bounds = {c: model.bound(test.colocations, c).seconds for c in CONFIDENCES}
     metrics = metrics_of(test, model.predict(test.colocations), bounds)
     return metrics | {"train_seconds": seconds, "test_runs": float(len(test))}, bounds
-
-
-def measures_table(m: dict[str, float]) -> Table:
-    """Errors, coverage and margins of `metrics_of`, a row a group of runs."""
-    bounds = [(what, level) for level in (90, 95, 99) for what in ("coverage", "margin")]
-    rows = []
-    for group in [name[5:-6] for name in m if name.startswith("mape_")]:
-        errors = [percent(m[f"{what}_{group}_ratio"], 2) for what in ("mape", "median_error")]
-        cells = [
-            percent(m[f"{what}_{level}_{group}_ratio"], 2 if what == "coverage" else 1)
-            for what, level in bounds
-        ]
-        rows.append([group, *errors, *cells])
-    columns = ["", "MAPE", "median", *(f"{what} {level}" for what, level in bounds)]
-    return Table(columns, rows)

@@ -42,10 +42,6 @@ class OneModelStudy:
         str | None,
         "Only these, separated by commas: default, names of methods and of rules.  [default: all]",
     ] = None
-    rewritten: Annotated[
-        bool,
-        "Also fit to the same rows in another order, by other names, in milliseconds, and ten times each.",
-    ] = False
     seeds: Seeds = 1
     seed: FirstSeed = 0
     raw: Annotated[
@@ -66,9 +62,6 @@ class OneModelStudy:
         records = list(self._records(progress))
         cells = tables.by_cell(records)
         shown = [tables.error_table(cells), tables.cell_table(cells), tables.summary_table(cells)]
-        changes = tables.change_table(cells)
-        if changes.rows:
-            shown.append(changes)
         content = document(
             self,
             {"names": self._data_names()},
@@ -131,7 +124,7 @@ class OneModelStudy:
 
     def _methods(self) -> list[str]:
         from jostle.errors import UnknownName
-        from studies.one_model.measure import CHANGED, DEFAULT, SINGLE
+        from studies.one_model.measure import DEFAULT, SINGLE
         from studies.one_model.rules import RULES
 
         every = [DEFAULT, *SINGLE, *RULES]
@@ -139,7 +132,7 @@ class OneModelStudy:
         for name in chosen:
             if name not in every:
                 raise UnknownName("method", name, every)
-        return [*chosen, *(CHANGED if self.rewritten else ())]
+        return chosen
 
 
 def key_of(cell: FitCell, method: str) -> tuple[Any, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jostle._base.report import Table, percent
-from studies.one_model.measure import CHANGED, DEFAULT, SINGLE
+from studies.one_model.measure import DEFAULT, SINGLE
 from studies.one_model.rules import RULES
 
 Records = Sequence[dict[str, Any]]
@@ -139,27 +139,6 @@ def _summed(results: Sequence[dict[str, Any]]) -> list[str]:
     return cells
 
 
-def change_table(cells: dict[Key, Any]) -> Table:
-    """What changes where only the writing of the data does."""
-    parts: dict[str, Callable[[dict[str, float]], str]] = {
-        "prediction moves": lambda m: f"{m['change']:.1e}",
-        "bound moves": lambda m: f"{m['bound_change']:.1e}",
-        "other outcome": lambda m: percent(m["outcomes_changed"]),
-        "error over usual": lambda m: _number(m["error_ratio"]),
-    }
-    rows = [
-        [*_words(key), name, *(show(methods[name]) for show in parts.values())]
-        for key, methods in cells.items()
-        for name in CHANGED
-        if name in methods
-    ]
-    return Table(
-        ["data", "way", "known", "written", *parts],
-        rows,
-        title="The same measurements written down otherwise",
-    )
-
-
 def metrics_of(cells: dict[Key, Any]) -> dict[str, float]:
     """Of the default, by name: means and worst over the cells and over those of each way, and what its bounds
     are worth."""
@@ -178,12 +157,6 @@ def metrics_of(cells: dict[Key, Any]) -> dict[str, float]:
     seconds = [m["cpu_seconds"] for m in mine] or [math.nan]
     metrics["fit_cpu_seconds_mean"] = float(np.mean(seconds))
     metrics["fit_cpu_seconds_most"] = float(np.max(seconds))
-    for name in CHANGED:
-        some = [methods[name] for methods in cells.values() if name in methods]
-        if some:
-            word = name.rpartition(" ")[2]
-            metrics[f"most_change_{word}_ratio"] = max(m["change"] for m in some)
-            metrics[f"worst_error_{word}_ratio"] = max(m["error_ratio"] for m in some)
     return metrics
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.data import Runs, all_names
+from jostle.data import Runs
 from jostle.errors import UnknownName, UnreadableFile, UsageError
 from studies.one_model.campaigns import KnownData, campaign_names
-from studies.one_model.measure import Examined, FitCell, respelt_query, spelt, written
+from studies.one_model.measure import Examined, FitCell
 from studies.one_model.rules import RULES, fit_rule
 from studies.one_model.splits import LARGER, NEW, WAYS, SetsLeftOut
 from studies.one_model.study import OneModelStudy, add_raw, read_raw
@@ -122,29 +122,6 @@ def test_rules_find_their_own_law() -> None:
     assert errors["ridge"] < 0.01
     still = MadeWorld("nothing", 6, 1, noise=0.0).runs(0)
     assert fit_rule("solo", still, 0)(still.colocations) == pytest.approx(still.runtime_seconds)
-
-
-def test_the_same_measurements_are_written_otherwise() -> None:
-    runs = replace(SMALL, campaigns=True).runs(0)
-    order = np.random.default_rng(0).permutation(len(runs))
-    other = written(runs, order)
-    assert np.array_equal(other.runtime_seconds, runs.runtime_seconds[order])
-    assert other.colocations == runs.colocations.take(order)
-    assert np.array_equal(
-        np.bincount(np.bincount(other.window)), np.bincount(np.bincount(runs.window))
-    )
-    copies = written(runs, np.repeat(np.arange(len(runs)), 3))
-    assert len(np.unique(copies.window)) == 3 * len(np.unique(runs.window))
-    assert written(runs, unit=1e3).runtime_seconds == pytest.approx(1e3 * runs.runtime_seconds)
-    renamed = written(runs, respelt=True)
-    assert renamed.colocations == respelt_query(runs.colocations)
-    assert set(all_names(renamed)[0]) == {spelt(name) for name in all_names(runs)[0]}
-    names, table = renamed.features_of("workload")
-    old, values = runs.features_of("workload")
-    assert table is not None
-    assert values is not None
-    at = [names.index(spelt(name)) for name in old]
-    assert table.take(at).equals(values)
 
 
 def test_rows_without_an_answer_count_as_all_wrong() -> None:

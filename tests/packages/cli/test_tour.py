@@ -35,7 +35,7 @@ def test_the_tour_measures_learns_and_checks(
         "measured",
         "inside",
         "Mean error",
-        "runs with a 90% bound",
+        "90% bound",
         "Next:",
     ):
         assert part in printed

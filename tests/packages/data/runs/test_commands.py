@@ -93,7 +93,7 @@ def test_a_remark_names_the_option_to_use(tmp_path: Path) -> None:
     assert "with 'with' as --corunners." in told
     assert "`" not in told
     told = jostle(
-        "import", "--kind=csv", file, "-o", tmp_path / "b", *NAMED, "--separator", ","
+        "import", "--kind=csv", file, "-o", tmp_path / "b", *NAMED, "--separator", ",", "--fix=none"
     ).stderr
     assert "with that --separator." in told
     assert "?." not in told
