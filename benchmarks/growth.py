@@ -1,6 +1,6 @@
 """What one fit of the default costs as runs grow, and what it is worth beside simple rules.
 
-    python benchmarks/growth.py [--runs 20000] [--method ensemble] [--experts network,rules]
+    python benchmarks/growth.py [--runs 20000] [--method ensemble] [--learners network,rules]
 
 Runs are drawn from the published ones of Pitot, without a tenth of the sets of
 workloads, which are asked about. Prints CPU-seconds, memory, errors, and what the fit says of itself.
@@ -37,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20_000)
     parser.add_argument("--method", default="ensemble")
-    parser.add_argument("--experts")
+    parser.add_argument("--learners")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     import jostle

@@ -84,9 +84,7 @@ def _mechanisms() -> dict[str, Mechanism]:
             (f"{product}form.py", f"{product}equation.py"), _without("product")
         ),
         "product forms by name": Mechanism((), _without("product by name")),
-        "product forms of seconds": Mechanism(
-            (), _without("product of seconds", "product by name of seconds")
-        ),
+        "product forms of seconds": Mechanism((), _without("product of seconds")),
         "effects of seconds": Mechanism((), _without("effects of seconds", "level of seconds")),
         "network": Mechanism((), _without("network")),
         "weights by selection": Mechanism(
@@ -125,34 +123,38 @@ class MechanismsStudy:
         """Raises UsageError, UnknownName, and what reading and fitting raise."""
         from studies.contract import document
 
-        names = [FULL, *(listed(self.only) or [name for name in _mechanisms() if name != FULL])]
-        found = list(self._measured(names, progress))
-        rows = [_row(name, found) for name in names[1:]]
+        known = _mechanisms()
+        names = [FULL, *(listed(self.only) or [name for name in known if name != FULL])]
+        found = list(self._measured({name: known[name] for name in names}, progress))
+        rows = [_row(name, known[name].lines, found) for name in names[1:]]
         columns = ["without", "lines", "error", "worst cell", "its error", "margin", "covered"]
         document_ = document(self, {"cells": self.cells}, self.seed, cells=found)
         return Report(document_, [Table(columns, rows)])
 
-    def _measured(self, names: list[str], progress: Progress) -> Iterator[dict[str, Any]]:
+    def _measured(
+        self, mechanisms: dict[str, Mechanism], progress: Progress
+    ) -> Iterator[dict[str, Any]]:
         from studies.one_model.campaigns import read_campaign
         from studies.one_model.measure import DEFAULT, Examined, FitCell
         from studies.one_model.splits import SetsLeftOut
 
-        known, cells = _mechanisms(), listed(self.cells) or []
-        for at, cell in enumerate(cells):
-            for seed in range(self.seed, self.seed + self.seeds):
-                data, way, share = cell.split(":")
-                draw = FitCell(data, SetsLeftOut(way, float(share)), seed)
-                examined = Examined.of(draw, read_campaign(data, seed))
-                if examined is None:
-                    continue
-                for number, name in enumerate(names):
-                    progress(at * len(names) + number, len(cells) * len(names), float("nan"))
-                    with known[name].without():
-                        measured = examined.measure(DEFAULT)
-                    yield {"cell": f"{cell}:{seed}", "without": name, **measured}
+        seeds = range(self.seed, self.seed + self.seeds)
+        draws = [(cell, seed) for cell in listed(self.cells) or [] for seed in seeds]
+        for at, (cell, seed) in enumerate(draws):
+            data, way, share = cell.split(":")
+            draw = FitCell(data, SetsLeftOut(way, float(share)), seed)
+            examined = Examined.of(draw, read_campaign(data, seed))
+            if examined is None:
+                continue
+            for number, (name, mechanism) in enumerate(mechanisms.items()):
+                done, total = (n * len(mechanisms) for n in (at, len(draws)))
+                progress(done + number, total, float("nan"))
+                with mechanism.without():
+                    measured = examined.measure(DEFAULT)
+                yield {"cell": f"{cell}:{seed}", "without": name, **measured}
 
 
-def _row(name: str, found: list[dict[str, Any]]) -> list[str]:
+def _row(name: str, lines: int, found: list[dict[str, Any]]) -> list[str]:
     """One mechanism over all cells."""
     of = {(one["cell"], one["without"]): one for one in found}
     cells = [cell for cell, without in of if without == FULL]
@@ -163,7 +165,6 @@ def _row(name: str, found: list[dict[str, Any]]) -> list[str]:
     mean = {key: float(np.exp(np.nanmean(np.log(r)))) for key, r in ratios.items()}
     worst = int(np.argmax(ratios["error"]))
     covered = float(np.mean([of[c, name]["coverage"] for c in cells]))
-    lines = _mechanisms()[name].lines
     return [
         *(name, str(lines or ""), f"{mean['error']:.3f}", cells[worst]),
         *(f"{ratios['error'][worst]:.3f}", f"{mean['margin']:.3f}", f"{covered:.3f}"),

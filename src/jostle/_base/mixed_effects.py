@@ -63,7 +63,7 @@ class Block:
         return Block(place[self.row[keep]], self.level[keep], self.value[keep], self.size)
 
     def sums(self, effect: np.ndarray, n: int) -> np.ndarray:
-        """(n,) sums over the block of effects (size,)."""
+        """Sum effects (size,) over the block, (n,)."""
         known = self.level >= 0
         each = effect[self.level[known]] * self.value[known]
         return np.bincount(self.row[known], each, n)
@@ -100,7 +100,7 @@ class MixedEffects:
     noise_variance: np.ndarray
 
     def predict(self, design: Design, n: int) -> np.ndarray:
-        """(n,) sums of the effects over the blocks of a design."""
+        """Sum the effects over the blocks of a design, (n,)."""
         return sum((b.sums(self.effect[k], n) for k, b in design.items()), np.zeros(n))
 
 

@@ -287,7 +287,7 @@ class EnsembleBuilder:
         beside, campaign, cell_table = part.beside, self.campaign, part.cell_table
         if not any(getattr(learner, "needs_design", False) for learner in learners.values()):
             cell_table = replace(cell_table, design=np.zeros((cell_table.cells, 0)))
-        weighed = EnsembleState(
+        state = EnsembleState(
             *(tuple(workload), tuple(platform), order[0], order[1]),
             np.array(self.usual),
             np.array(part.unit_seconds),
@@ -302,7 +302,7 @@ class EnsembleBuilder:
                 campaign.shared["source"].take(part.origin[~part.is_input]).colocations
             ),
         )
-        fitted = FittedEnsemble(weighed, learners)
+        fitted = FittedEnsemble(state, learners)
         return fitted.with_state(log_solo=_with_levels(fitted, part))
 
     def simulated(self, learners: Mapping[str, FittedBaseLearner]) -> set[str]:

@@ -19,9 +19,8 @@ from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 # How co-runners' effects grow with their number, tried where several are seen; and only the strongest counts.
 POWERS, STRONGEST = (0.0, 0.5, 1.0), np.inf
 ROUNDS_TO_ORDER = 2  # who is the strongest follows from what is learned of each
-EXPECTED = (
-    0.03  # of the variance in each block at first, so that a set far off is no effect of its own
-)
+# Share of the mean square in each block at first, so small that a set far off is no effect of its own.
+EXPECTED = 0.03
 HUBER = 1.5  # standard deviations of the noise past which a row counts less
 
 

@@ -121,10 +121,8 @@ class DegreeExtrapolation:
         else:
             of_row, sets, smaller = rows.row, _pairs(rows), alone
         mean = {1: rows.mean(alone), most: np.bincount(of_row, smaller, len(rows)) / rows.degree}
-        waited = (
-            np.bincount(of_row, cpu_sharing_log_slowdown(sets, cell_table), len(rows)) / rows.degree
-        )
-        least = mean[most] + waited
+        turns = cpu_sharing_log_slowdown(sets, cell_table)
+        least = mean[most] + np.bincount(of_row, turns, len(rows)) / rows.degree
         answers = np.empty((len(self.rule), len(rows)))
         for at, (kind, strength, base) in enumerate(self.rule):
             if kind == PART and whole is not None:
@@ -165,9 +163,8 @@ def fit_extrapolation(
     sets as far as about pairs. None where there is one answer. half: (n,) bool, which half of the sets each
     row is of."""
     most = int(rows.degree.max())
-    rows = replace(
-        rows, log_slowdown=rows.log_slowdown - cpu_sharing_log_slowdown(rows, cell_table)
-    )
+    turns = cpu_sharing_log_slowdown(rows, cell_table)
+    rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
     gain = _gain(rows, cell_table) if most == 1 else np.ones(cell_table.platforms)
     highest, stays = rows.degree == most, np.array(most > 1)
     rules, weight = list(OF_PAIRS), np.full(len(OF_PAIRS), 1 / len(OF_PAIRS))
@@ -182,10 +179,8 @@ def fit_extrapolation(
         is_held[order[MOST_HELD:]] = False
         held, before = rows.take(is_held), int(rows.degree[~highest].max())
         smaller, parts = fewer(~highest)
-        smaller, waited = (
-            _without_turns(smaller, cell_table),
-            cpu_sharing_log_slowdown(held, cell_table),
-        )
+        smaller = _without_turns(smaller, cell_table)
+        waited = cpu_sharing_log_slowdown(held, cell_table)
         whole = None if parts is None else parts(held) - waited
         rules = _rules(before, 0 if whole is None else len(whole))
         trial = DegreeExtrapolation(np.array(before), np.array(rules, float), weight, gain, stays)

@@ -1,4 +1,4 @@
-"""Campaigns as experts get them: an expert of another package would be shown the same."""
+"""Campaigns as base learners get them: one of another package would be shown the same."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Shown(Exception):
 
 
 class Watcher:
-    """An expert that is asked first."""
+    """A base learner that is asked first."""
 
     name: ClassVar[str] = "watcher"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
@@ -52,7 +52,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Listed(StackedMethod):
-    """A method that is these experts."""
+    """A method that is these base learners."""
 
     learners: tuple[BaseLearner, ...] = ()
     name: ClassVar[str] = "listed"
@@ -62,7 +62,7 @@ class Listed(StackedMethod):
 
 
 def campaign_for(data: Any) -> TrainingRuns:
-    """As all installed experts would get it; data: as Data.of takes it."""
+    """As all installed base learners would get it; data: as Data.of takes it."""
     learners = [learner_named(name)() for name in learner_names()]
     try:
         learn(Listed((Watcher(), *learners)), data)

@@ -1,4 +1,4 @@
-"""What must hold of an ensemble, whatever its experts say."""
+"""What must hold of an ensemble, whatever its base learners say."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What every expert must hold, whatever its idea: one law a test, on data that each
+"""What every base learner must hold, whatever its idea: one law a test, on data that each
 can learn from.
 
-A new expert needs one more entry in WORLDS."""
+A new base learner needs one more entry in WORLDS."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ EVERY = pytest.mark.parametrize("name", WORLDS)
 
 @dataclass(frozen=True)
 class OutOfFoldPredictions:
-    """An expert on its data. part: without every third set of workloads beside others."""
+    """A base learner on its data. part: without every third set of workloads beside others."""
 
     name: str
 
@@ -96,7 +96,7 @@ class OutOfFoldPredictions:
 
     @cached_property
     def given(self) -> dict[Any, Any]:
-        """What the campaign came with, without what an expert has kept there."""
+        """What the campaign came with, without what a base learner has kept there."""
         return dict(campaign_for(WORLDS[self.name]()).shared)
 
     @cached_property
