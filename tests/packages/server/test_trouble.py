@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
+from jostle.errors import NotPermitted
 from jostle.server.http._running_service import steady_clock
 from jostle.server.state import Store
-from tests.packages.server.conftest import Start
+from tests.packages.server.conftest import Running, Start
 from tests.waiting import wait_for
 
 
@@ -80,6 +85,68 @@ def test_a_state_file_that_is_written_over_in_place_is_noticed(
     subprocess.run(["cp", tmp_path / "copy", state], check=True)
     assert stored("d") == 503
     assert service.http.get("/readyz").status_code == 503
+
+
+@pytest.mark.parametrize("log", ["", "-wal"])
+def test_zeros_in_the_middle_of_the_state_are_noticed(
+    start: Start, tmp_path: Path, log: str
+) -> None:
+    """Nothing is acknowledged into a file that cannot be read back; what a replica writes is no damage."""
+    service, other = start(), start()
+    file = tmp_path / f"state.sqlite{log}"
+
+    def stored(id: str, by: Running = service) -> int:
+        run = {"id": id, "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
+        return by.http.post("/v1/runs", json={"items": [run]}).status_code
+
+    for number in range(9):
+        assert stored(f"a{number}", (service, other)[number % 2]) == 200
+    where = 4096 if not log else 32 + 24 + 512  # a page, or what the log holds of one
+    zeros = f"if=/dev/zero of={file} bs=1 seek={where} count={file.stat().st_size - where - 512}"
+    subprocess.run(["dd", *zeros.split(), "conv=notrunc", "status=none"], check=True)
+    assert [stored("b"), stored("c", other), stored("d")] == [503, 503, 503]
+    found = service.http.get("/readyz")
+    assert (found.status_code, "put a copy there" in found.text) == (503, True), found.text
+
+
+def test_a_full_disk_is_told_and_left_behind(
+    service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = {"id": "a", "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
+    assert service.http.get("/readyz").status_code == 200
+    with monkeypatch.context() as full:
+        full.setattr(tempfile, "TemporaryFile", lambda **_: FileIO("/dev/full", "w"))
+        wait_for(lambda: service.http.get("/readyz").status_code == 503)
+        told = service.http.get("/readyz").json()["detail"]
+        assert "there is no room for the state: No space left" in told
+        assert service.http.get("/healthz").status_code == 200
+    assert service.http.get("/readyz").status_code == 200
+    with service.app.state.service.store.engine.connect() as connection:
+        (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    many = [{**run, "id": f"{n}", "workload": "w" * 200} for n in range(500)]
+    found = service.http.post("/v1/runs", json={"items": many})
+    assert (found.status_code, "disk is full" in found.text) == (503, True), found.text
+    with service.app.state.service.store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
+    assert service.http.post("/v1/runs", json={"items": many}).status_code == 200
+    assert len(service.app.state.service.store.runs_after(0, 1000)) == 500
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "folder", "device", "kernel"])
+def test_what_is_no_file_is_no_state(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "s"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(path))
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else "/proc/kmsg")
+    why = "Is a directory" if kind == "folder" else "it is no regular file"
+    with pytest.raises(NotPermitted, match=why):
+        Store(str(path), time.time)
 
 
 def test_what_fails_beside_the_answers_begins_again(

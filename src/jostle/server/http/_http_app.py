@@ -122,6 +122,7 @@ def _about_itself(service: Serving) -> dict[tuple[str, str], Handler]:
     async def readyz(_: Request) -> Response:
         if why := service.why_not_ready():
             raise HttpProblem(503, why)
+        await service.probing.ask(service.store.probe, service.settings.most_seconds)
         about = {"status": "ready", "model": service.served.label, "failed": service.failed}
         return answered(about, service.headers())
 

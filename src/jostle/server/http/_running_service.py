@@ -90,6 +90,7 @@ class Serving:
         self.answers = Queue("answers")
         self.placing = Queue("placing")
         self.writing = Queue("writing")
+        self.probing = Queue("probing")
         self.is_stuck = False
         self.failed: Counter[str] = (
             Counter()
@@ -107,10 +108,6 @@ class Serving:
         served = self.folder.served
         if served is None:
             return f"no model is served: {self.folder.trouble}"
-        try:
-            self.store.require_file()
-        except JostleError as error:
-            return str(error)
         return None if served.is_calibrated else "the model has no calibration runs, so no bounds"
 
     async def keep(self, name: str, go_on: Callable[[], Awaitable[None]]) -> None:
@@ -203,7 +200,7 @@ class Serving:
     def close(self) -> None:
         """What a thread is at is waited for a moment. Whoever asked has no answer any more, and a change that
         is not on the disk is not made."""
-        queues = self.reading, self.answers, self.placing, self.writing
+        queues = self.reading, self.answers, self.placing, self.writing, self.probing
         for queue in queues:
             queue.close()
         under_way: set[Future[Any]] = set().union(*(queue.open for queue in queues))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +42,7 @@ class StateFile:
         """path: of a database that is in use. Raises OSError."""
         self.path, self._held = path, path.open("rb", buffering=0)
         self._marks = self._look()
+        self._number, self._stamps = -1, list[tuple[int, int]]()
 
     def close(self) -> None:
         """Let go of the database, once SQLite has."""
@@ -48,7 +51,39 @@ class StateFile:
     def count(self, connection: sa.Connection) -> None:
         """Raise the number of the database, in the transaction that writes."""
         (number,) = connection.exec_driver_sql("PRAGMA user_version").one()
-        connection.exec_driver_sql(f"PRAGMA user_version = {(number + 1) % _CYCLE}")
+        self._number = (number + 1) % _CYCLE
+        connection.exec_driver_sql(f"PRAGMA user_version = {self._number}")
+
+    def leave(self) -> None:
+        """Remember the files as they are once the transaction that was counted is on the disk."""
+        self._stamps = self._stamps_now()
+
+    def require_whole(self) -> None:
+        """Look whether everything can be read, if another hand than SQLite's has touched the files since
+        `leave`. What a replica has written is counted, and needs no look.
+
+        A log that is damaged in its middle would lose what is written behind it, so it is begun anew.
+        Raises sqlite3.Error.
+        """
+        now = self._stamps_now()
+        if now == self._stamps:
+            return
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as fresh:
+            (number,) = fresh.execute("PRAGMA user_version").fetchone()
+            if now[:1] != self._stamps[:1] or number == self._number:
+                self._stamps = []
+                if fresh.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()[0]:
+                    raise sqlite3.OperationalError("it is busy")
+                (found,) = fresh.execute("PRAGMA quick_check(1)").fetchone()
+                if found != "ok":
+                    raise sqlite3.DatabaseError(found.replace("\n", " "))
+                now, self._marks = self._stamps_now(), self._look()
+        self._number, self._stamps = number, now
+
+    def _stamps_now(self) -> list[tuple[int, int]]:
+        """Return size and time of the last change of database and log. Raises OSError."""
+        both = (os.stat(f"{self.path}{end}") for end in ("", "-wal"))
+        return [(one.st_size, one.st_ctime_ns) for one in both]
 
     def is_same(self) -> bool:
         """Return whether the files are those that were opened, and were neither emptied nor written over."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sqlite3
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +28,12 @@ FORGOTTEN_AFTER_SECONDS = 900.0
 _SWEEP_EVERY = 256  # changes
 _EPOCH = date(1970, 1, 1).toordinal()
 _MOST_FORGOTTEN = 5000  # runs in one change
+_PROBE_SECONDS = 1.0
+_ROOM_BYTES = 1 << 18
+_DAMAGED = (
+    "Put it back; or stop the service, put a copy there with no -wal and -shm beside it, and start it "
+    "again. Nothing is acknowledged until then."
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,7 @@ class Store:
         self._file = None if "://" in state else StateFile(Path(state))
         # Fair, where SQLite would let one thread sleep while another goes on.
         self._writing = Lock()
+        self._probed = -_PROBE_SECONDS
 
     def close(self) -> None:
         self.engine.dispose()
@@ -75,9 +86,32 @@ class Store:
             raise NotPermitted(
                 "the file of the state was removed, replaced or written over while it is used",
                 where=str(self._file.path),
-                fix="Put it back; or stop the service, put a copy there with no -wal and -shm beside it, "
-                "and start it again. Nothing is acknowledged until then.",
+                fix=_DAMAGED,
             )
+
+    def probe(self) -> None:
+        """Write something, unless this succeeded within a second. Raises NotPermitted where nothing could be
+        stored."""
+        self.require_file()
+        if time.monotonic() - self._probed < _PROBE_SECONDS:
+            return
+        with self._writes() as connection:
+            _lock(connection)
+        self._require_room()
+        self._probed = time.monotonic()
+
+    def _require_room(self) -> None:
+        """Raises NotPermitted where the disk is full, though what SQLite has allocated may take a little."""
+        if self._file is None:
+            return
+        folder = self._file.path.parent
+        try:
+            with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+                file.write(bytes(_ROOM_BYTES))
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                text = f"there is no room for the state: {error.strerror}"
+                raise NotPermitted(text, where=str(folder), fix="Make room.") from None
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -92,11 +126,15 @@ class Store:
         writing = self.engine.execution_options(writes=True)
         self.require_file()
         with _explained(), self._writing:
+            if self._file is not None:
+                self._file.require_whole()
             with writing.begin() as connection:
                 yield connection
                 if self._file is not None:
                     self._file.count(connection)
             self.require_file()
+            if self._file is not None:
+                self._file.leave()
 
     @contextmanager
     def changing(self) -> Iterator[PlacementChange]:
@@ -129,8 +167,7 @@ class Store:
         """`stored`, `already_stored`, or `conflict` for another run under the same id; on the disk after."""
         t, statuses = tables.runs, []
         with self._writes() as connection:
-            lock = tables.changes
-            connection.execute(lock.update().values(version=lock.c.version))
+            _lock(connection)
             ids, there = list({one.id for one in observed}), {}
             for start in range(0, len(ids), 500):
                 part = t.c.id.in_(ids[start : start + 500])
@@ -235,6 +272,12 @@ class Store:
         ]
 
 
+def _lock(connection: sa.Connection) -> None:
+    """Wait for every other change, in either database."""
+    t = tables.changes
+    connection.execute(t.update().values(version=t.c.version))
+
+
 def _add_to_day(connection: sa.Connection, day: int, new: list[dict[str, Any]]) -> None:
     """Under the lock of a change."""
     bounded = [row for row in new if row["bound_seconds"] is not None]
@@ -273,9 +316,11 @@ class PlacementChange:
 def _explained() -> Iterator[None]:
     try:
         yield
-    except exc.SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    except (exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
+        cause = getattr(error, "orig", None) or error
+        reason = str(cause).strip().splitlines()[0]
+        is_damaged = type(cause) is sqlite3.DatabaseError  # what is busy or full is a kind of it
         raise NotPermitted(
             f"the database of the state does not answer: {reason}",
-            fix="Nothing was changed; try again.",
+            fix=_DAMAGED if is_damaged else "Nothing was changed; try again.",
         ) from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import secrets
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
+from jostle._base.untrusted import require_regular
 from jostle.errors import NotPermitted, UsageError, needing_extras
 
 VERSION = 2
@@ -67,11 +70,12 @@ def open_engine(state: str) -> sa.Engine:
 
     Raises MissingExtra, UsageError, NotPermitted where it cannot be opened.
     """
-    engine = _postgresql(state) if "://" in state else _sqlite(state)
     try:
+        engine = _postgresql(state) if "://" in state else _sqlite(state)
         _make(engine)
-    except exc.SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    except (exc.SQLAlchemyError, OSError) as error:
+        reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
+        reason = str(reason).strip().splitlines()[0]
         raise NotPermitted(
             f"the state cannot be opened: {reason}",
             where=_without_password(state),
@@ -81,8 +85,12 @@ def open_engine(state: str) -> sa.Engine:
 
 
 def _sqlite(path: str) -> sa.Engine:
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    for end in ("", "-wal", "-shm", "-journal"):
+        require_regular(path + end)
     engine = sa.create_engine(
-        sa.URL.create("sqlite", database=path),
+        sa.URL.create("sqlite", database=os.path.abspath(path)),
         # A write waits for other processes on this file at most so long.
         connect_args={"timeout": 10.0, "check_same_thread": False},
     )
