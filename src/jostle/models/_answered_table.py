@@ -212,15 +212,18 @@ class _Known:
         except ValueError as error:
             return _Parsed(None, BAD, str(error))
         names = (str(workload), str(platform), tuple(sorted(others)), more)
-        for kind, name, column in (
-            ("workload", names[0], "workload"),
-            ("platform", names[1], "platform"),
-            *(("workload", name, "co-runner") for name in names[2]),
-        ):
-            if name not in self.sets[kind] and not any_name:
-                outcome = "" if self.answers_new else UNKNOWN
-                return _Parsed(names, outcome, self._unknown(kind, name, column))
-        return _Parsed(names)
+        unknown = [
+            self._unknown(kind, name, column)
+            for kind, name, column in (
+                ("workload", names[0], "workload"),
+                ("platform", names[1], "platform"),
+                *(("workload", name, "co-runner") for name in dict.fromkeys(names[2])),
+            )
+            if name not in self.sets[kind] and not any_name
+        ]
+        return _Parsed(
+            names, UNKNOWN if unknown and not self.answers_new else "", " ".join(unknown)
+        )
 
     def _unknown(self, kind: str, name: str, column: str) -> str:
         key = (column, name)
@@ -259,7 +262,7 @@ def _fill(
     made.rank[at] = bounds.rank
     made.status[at] = bounds.status
     made.reason[at] = [
-        f"{one}; {more}" if one else more
+        f"{more}; {one}" if one else more
         for one, more in zip(made.reason[at], bounds.reason, strict=True)
     ]
 

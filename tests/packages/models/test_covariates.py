@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,39 @@ def test_names_that_were_never_met_are_answered_and_said_to_be_new(model: jostle
         "input_bytes": [1e8, 3e8, 1e9, 3e9, 1e10],
     }
     assert (np.diff(model.predict(sizes)) > 0).all()
+
+
+def test_a_misspelt_name_is_answered_and_said_with_the_names_that_it_is_like(
+    model: jostle.Model,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    rows = {"workload": ["step1", "setp1"], "platform": ["host0"] * 2, "corunners": [[], ["stpe3"]]}
+    known = {name: cells[:1] for name, cells in rows.items()}
+    warnings.simplefilter("always")
+    for ask in (model.predict, model.bound, model.predict_and_bound):
+        ask(known)
+        ask(jostle.Colocations.from_columns(**known))
+        assert not recwarn.list
+        for asked in (rows, jostle.Colocations.from_columns(**rows)):
+            ask(asked)
+            (warned,) = recwarn.list
+            assert warned.filename == __file__
+            for name, like in (("setp1", "step1"), ("stpe3", "step3")):
+                assert f"unknown workload {name!r}. Did you mean {like}" in str(warned.message)
+            recwarn.clear()
+    reason = model.answer(rows).reason.tolist()
+    assert not recwarn.list  # each row says it
+    assert "unknown" not in reason[0]
+    assert "workload 'setp1'. Did" in reason[1]
+    assert "co-runner 'stpe3'. Did" in reason[1]
+
+    model.save(tmp_path / "model")
+    (tmp_path / "asked.csv").write_text("workload,platform,corunners\nsetp1,host0,stpe3\n")
+    base = ["predict", str(tmp_path / "model"), "--input", str(tmp_path / "asked.csv")]
+    assert exit_code(base) == 0
+    assert "1 of 1 rows name what the model does not know" in capsys.readouterr().err
 
 
 def test_bounds_of_names_that_were_never_met_hold() -> None:

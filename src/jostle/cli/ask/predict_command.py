@@ -179,6 +179,10 @@ def _remarks(table: AnsweredTable) -> None:
         (table.outcome == "unknown_name", "name what the model does not know"),
         (table.outcome == "bad_row", "cannot be read as a question"),
         (table.is_answered & (table.status == "none"), "have no valid bound"),
+        (
+            table.is_answered & (np.char.find(table.reason.astype(str), "unknown ") >= 0),
+            "name what the model does not know, which is taken for typical",
+        ),
     ):
         at = np.flatnonzero(rows)
         if len(at):
