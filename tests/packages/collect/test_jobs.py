@@ -215,6 +215,7 @@ ENDS = {
     "killed": ("true", signal.SIGKILL),
     "interrupted": ("true", signal.SIGINT),
     "slot killed by its program": ("kill -9 $PPID", None),
+    "both killed by their program": ("kill -9 $(ps -o ppid= -p $PPID) $PPID", None),
     "slot stopped by its program": ("kill -STOP $PPID", signal.SIGTERM),
 }
 

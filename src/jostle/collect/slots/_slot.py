@@ -18,11 +18,12 @@ from jostle.collect.kernels._child import die_with
 from jostle.collect.kernels._engines import reason_of
 from jostle.collect.slots._execute import execute, native_part
 from jostle.collect.slots._harness import Harness, follow
-from jostle.collect.slots._slots import adopt_orphans, end_children
+from jostle.collect.slots._slots import adopt_orphans, end_children, leave_guard
 
 
 def main() -> None:
     """Serve until the input ends."""
+    leave_guard()
     # What the programs that it runs leave behind become children of this process, to be ended and counted.
     adopt_orphans()
     signal.signal(signal.SIGTERM, _end)
