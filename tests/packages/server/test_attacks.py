@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from jostle.server.operations import StateAnswer
 from tests.packages.server.conftest import FLEET, Running, Start
 from tests.packages.server.process_samples import KEYS, answer_of, connected, serving
 
@@ -289,6 +290,33 @@ def test_large_requests_cost_their_bytes(start: Start) -> None:
     found = [service.http.get("/openapi.json").status_code for _ in range(9)]
     assert found[0] == 200
     assert found[-1] == 429
+
+
+def test_what_takes_long_is_not_done_by_the_event_loop(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "many.csv").write_text(
+        "name,platform\n" + "".join(f"n{n},p0\n" for n in range(300))
+    )
+    service, done = start(fleet=tmp_path / "many.csv"), list[tuple[str, str]]()
+
+    def noted(kind: type, name: str) -> None:
+        act = getattr(kind, name)
+
+        def noting(self: Any) -> Any:
+            done.append((type(self).__name__, threading.current_thread().name))
+            return act(self)
+
+        monkeypatch.setattr(kind, name, noting)
+
+    noted(StateAnswer, "to_document")
+    noted(type(service.app.state.service.served.model.calibration), "summary")
+    for path in ("placements", "fleet", "models", "models"):
+        assert service.http.get(f"/v1/{path}").status_code == 200
+    by_kind = dict(done)
+    assert by_kind["FleetNow"] != by_kind["Placements"] == by_kind["ServedModels"]
+    (found,) = [one for one in done if one[0] not in ("FleetNow", "Placements", "ServedModels")]
+    assert found[1] != by_kind["Placements"]  # found once, and by another thread
 
 
 SMUGGLED = (

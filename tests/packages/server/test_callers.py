@@ -13,6 +13,7 @@ import pytest
 
 import jostle
 from jostle.errors import NotPermitted, UsageError
+from jostle.operations import served_verbs
 from jostle.server import ServeSettings
 from jostle.server.http._callers import Callers
 from tests.packages.server.conftest import Start
@@ -27,11 +28,7 @@ def test_roles(start: Start, tmp_path: Path) -> None:
         head = {"Authorization": f"Bearer {key}"}
         return service.http.request(method, path, json=body, headers=head).status_code
 
-    put = ("PUT", "/v1/placements/a", {"workload": "w00", "node": "east"})
     asked = ("POST", "/v1/rank", {"items": [{"workload": "w00"}]})
-    assert [status("reader-key", *one) for one in (put, asked)] == [403, 200]
-    assert [status("writer-key", *one) for one in (put, asked)] == [200, 200]
-    assert status("reader-key", "DELETE", "/v1/placements/a") == 403
     for hold in ("prioritize", "filter"):  # what reserves a slot is a write
         pod = {"Pod": {"metadata": {"labels": {"jostle/workload": "w00"}}}, "NodeNames": ["east"]}
         assert status("reader-key", "POST", f"/v1/kubernetes/{hold}", pod) == 403
@@ -53,6 +50,49 @@ def test_roles(start: Start, tmp_path: Path) -> None:
         assert status("another-key", *asked) == 200
         revoked(tmp_path / "keys")
         assert status("another-key", *asked) == 401
+
+
+def test_every_route_asks_for_its_role(start: Start, tmp_path: Path) -> None:
+    """A key that may read changes nothing, whatever it asks; one that may write does all but administer."""
+    (tmp_path / "keys").write_text(KEYS)
+    service = start(keys=tmp_path / "keys")
+    store = service.app.state.service.store
+
+    def statuses(key: str) -> dict[tuple[str, str], int]:
+        found = {}
+        for path, methods in paths.items():
+            for method, about in methods.items():
+                content = about.get("requestBody", {}).get("content", {}).get("application/json")
+                body = content and content.get("example", pod)
+                head = {"Authorization": f"Bearer {key}"}
+                asked = service.http.request(
+                    method, path.replace("{id}", "a"), json=body, headers=head
+                )
+                found[method, path] = asked.status_code
+        return found
+
+    def changed() -> tuple[int, int]:
+        return len(store.placements_since(0)), store.last_number()
+
+    head = {"Authorization": "Bearer admin-key"}
+    paths = service.http.get("/openapi.json", headers=head).json()["paths"]
+    metadata = {"name": "a", "namespace": "b", "uid": "c", "labels": {"jostle/workload": "w00"}}
+    pod = {"Pod": {"metadata": metadata}, "NodeNames": ["east"]}
+    kinds = [one for about in ("model", "placement", "forecasts") for one in served_verbs(about)]
+    verbs = {f"/v1/{name}" for one in kinds for name in (one.name, *one.also)}
+    anybody, reader, writer, admin = map(statuses, ("x", *KEYS.split()[2::3]))
+    assert {path for (_, path), status in anybody.items() if status != 401} == {
+        "/healthz",
+        "/readyz",
+    }
+    for (method, path), status in reader.items():
+        assert (status == 403) == (method != "get" and path not in verbs), (method, path)
+    assert [one for one, status in writer.items() if status == 403] == [("post", "/v1/models/back")]
+    assert 403 not in admin.values()
+    before = changed()
+    assert before != (0, 0)
+    assert statuses("reader-key") == reader
+    assert changed() == before
 
 
 @pytest.mark.parametrize("text", ["", "# none\n", "a b\n", "a owner c\n", "ä\n"])

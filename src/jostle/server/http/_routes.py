@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from jostle._base.documents import AnswerDocument
 from jostle.errors import UsageError
 from jostle.server.http._problems import HttpProblem, answered
 from jostle.server.http._reading import json_of
@@ -14,6 +17,7 @@ from jostle.server.http._running_service import Serving
 from jostle.server.operations import OPERATIONS, Operation
 
 _MOST_DIGITS = 15
+_MOST_ROWS = 200  # of an answer that is written by the event loop
 
 
 def operation_handlers(service: Serving) -> dict[tuple[str, str], Any]:
@@ -33,9 +37,16 @@ def handler_of(operation: Operation, service: Serving) -> Any:
         if twice := sorted(values.keys() & names.keys()):
             raise UsageError(f"unknown key {twice[0]!r}", fix="It stands in the path.")
         answer = await operation(service, operation.question.read({**values, **names}))
-        return answered(answer.to_document(), service.headers(answer.model))
+        rows = (len(one) for one in vars(answer).values() if isinstance(one, tuple))
+        is_large = max(rows, default=0) > _MOST_ROWS
+        content = await asyncio.to_thread(_content, answer) if is_large else _content(answer)
+        return answered(content, service.headers(answer.model))
 
     return handle
+
+
+def _content(answer: AnswerDocument) -> bytes:
+    return orjson.dumps(answer.to_document())
 
 
 def _number(name: str, text: str) -> int:

@@ -119,7 +119,9 @@ async def models(service: Serving, _: Nothing) -> ServedModels:
                 "calibrated": served.is_calibrated,
                 "workloads": list(served.model.predictor.workload_names),
                 "platforms": list(served.known.platforms),
-                "pools": [vars(one) for one in served.model.calibration.summary()],
+                "pools": await service.answers.ask(
+                    lambda: served.pools, service.settings.most_seconds
+                ),
             }
         )
     trouble = service.learning.trouble or service.folder.trouble

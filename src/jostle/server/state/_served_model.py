@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -77,6 +78,11 @@ class Served:
     def key(self) -> tuple[str, int]:
         """The same for the same answers."""
         return self.version, self.changed
+
+    @cached_property
+    def pools(self) -> list[dict[str, Any]]:
+        """What bounds rest on, which takes a while to find."""
+        return [vars(one) for one in self.model.calibration.summary()]
 
     @property
     def is_calibrated(self) -> bool:
