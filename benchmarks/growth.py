@@ -17,7 +17,7 @@ from _data import pitot_folder
 
 MOST_ASKED = 6_000
 CONFIDENCE = 0.9
-RULES = ("additive", "boosting")
+RULES = ("additive", "low_rank")
 
 
 def drawn(runs, count: int, seed: int):

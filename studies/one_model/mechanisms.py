@@ -72,10 +72,7 @@ def _mechanisms() -> dict[str, Mechanism]:
     return {
         FULL: Mechanism((), list),
         "medians of a platform": Mechanism((), _without("level")),
-        "boosting on target encodings": Mechanism(
-            ("rules/_boosted_trees.py", "rules/_target_encoding.py"),
-            _without("boosting", "effects and boosting"),
-        ),
+        "trees on features": Mechanism(("rules/_boosted_trees.py",), _without("trees")),
         "low-rank residuals": Mechanism(("rules/_bilinear_form.py",), _without("effects and rest")),
         "Gaussian processes": Mechanism(
             ("learners/latent_factors/_slowdown_process.py",), _without("process")
@@ -92,10 +89,6 @@ def _mechanisms() -> dict[str, Mechanism]:
         ),
         "residuals of sets": Mechanism(
             ("rules/_set_residuals.py",), _in("ensemble._fit_ensemble", fit_set_residuals=forgotten)
-        ),
-        "tests for interference": Mechanism(
-            ("rules/_interference_tests.py",),
-            _in("ensemble._fit_ensemble", interference_of=lambda *_: (0.0, False)),
         ),
         "turns of pairs": Mechanism(
             (), _in("rules._degree_extrapolation", _gain=lambda _, on: np.ones(on.platforms))

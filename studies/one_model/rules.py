@@ -131,7 +131,7 @@ RULES: dict[str, Callable[[Runs, int], Answer]] = {
     "own_mean": _rival(OwnPairs("mean")),
     "own_sum": _rival(OwnPairs("sum")),
     "low_rank": _rival(SimpleRule("effects and rest 1")),
-    "boosting": _rival(SimpleRule("boosting")),
+    "boosting": _rival(SimpleRule("trees of factors")),
     "trees": trees,
     "ridge": ridge,
 }

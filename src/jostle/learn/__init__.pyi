@@ -82,11 +82,6 @@ from .rules._degree_extrapolation import fit_extrapolation as fit_extrapolation
 from .rules._design import MANY_CELLS as MANY_CELLS
 from .rules._design import cell_table_of as cell_table_of
 from .rules._design import design_of as design_of
-from .rules._interference_tests import corunner_identity_p_value as corunner_identity_p_value
-from .rules._interference_tests import either as either
-from .rules._interference_tests import interference_p_value as interference_p_value
-from .rules._interference_tests import is_noise as is_noise
-from .rules._interference_tests import no_interference_detected as no_interference_detected
 from .rules._set_residuals import SetResiduals as SetResiduals
 from .rules._set_residuals import fit_set_residuals as fit_set_residuals
 from .rules._set_residuals import members_key as members_key
@@ -98,7 +93,6 @@ from .rules._shrunk_weights import OF_OTHER_DATA as OF_OTHER_DATA
 from .rules._shrunk_weights import folds_of as folds_of
 from .rules._shrunk_weights import gain_is_insignificant as gain_is_insignificant
 from .rules._shrunk_weights import greedy_weights as greedy_weights
-from .rules._shrunk_weights import mean_differs as mean_differs
 from .rules._shrunk_weights import prune_small_weights as prune_small_weights
 from .rules._shrunk_weights import relative_error as relative_error
 from .rules._shrunk_weights import shrinkage_weight as shrinkage_weight
@@ -120,5 +114,3 @@ from .rules._slowdown_rows import looked_up as looked_up
 from .rules._solo_baseline import fill_solo_from_traces as fill_solo_from_traces
 from .rules._solo_baseline import relative_medians as relative_medians
 from .rules._solo_baseline import solo_runtimes as solo_runtimes
-from .rules._target_encoding import Encoded as Encoded
-from .rules._target_encoding import fit_encoded as fit_encoded

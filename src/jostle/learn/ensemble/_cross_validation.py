@@ -113,7 +113,7 @@ class CrossValidator:
             self.is_narrowed = True
             kept = surviving_learners(labels, tried, self.seed, PLAIN)
             ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
-            if not ran_alone.all() and "network" in self.wanted and campaign.size[0] > 1:
+            if not ran_alone.all() and self.wanted.get("network") and campaign.size[0] > 1:
                 # Of what ran beside others alone other platforms tell in every fold.
                 kept.add("network")
             self._keep(kept)
@@ -185,7 +185,9 @@ class CrossValidator:
     @property
     def guesses_alone(self) -> bool:
         """Whether the network says how long what never ran on a platform takes alone."""
-        return self.campaign.asks_elsewhere and "network" in self.wanted
+        network = self.learners.get("network")
+        speaks = network is not None and bool(network.labels(self.campaign))
+        return speaks and self.campaign.asks_elsewhere
 
     def trial(self) -> OutOfFoldPredictions:
         """All of them, of the labels that are left."""
@@ -202,6 +204,8 @@ class CrossValidator:
 
     def share(self) -> float:
         """Of what the network says of times alone never measured, beside what names suggest."""
+        if not self.guesses_alone:
+            return 0.0
         cost, count = np.zeros(len(SHARES)), 0
         campaign = self.campaign
         for fold, mine, part in self.fits:

@@ -11,8 +11,6 @@ _WORDS = {
     "level": "the mean slowdown",
     "effects": "additive effects",
     "effects and rest": "additive effects and what pairs differ by",
-    "effects and boosting": "additive effects, then gradient boosting",
-    "boosting": "gradient boosting",
     "product": "susceptibility times pressure",
     "product by name": "susceptibility times pressure",
     "process": "a Gaussian process",

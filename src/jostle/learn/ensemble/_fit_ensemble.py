@@ -48,13 +48,11 @@ from jostle.learn.ensemble._stacked_model import (
 from jostle.learn.ensemble._stacking import (
     KNOWN_NAMES,
     OutOfFoldPredictions,
-    interference_of,
     is_of_nothing,
     usual_weights,
     weights_of,
 )
 from jostle.learn.ensemble._training_data import TrainingRuns, campaign_of
-from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
 from jostle.learn.rules._degree_extrapolation import Answer, DegreeExtrapolation, fit_extrapolation
 from jostle.learn.rules._set_residuals import fit_set_residuals
 from jostle.learn.rules._solo_baseline import relative_medians
@@ -125,15 +123,11 @@ def fit(
     most = int(campaign.degree.max(initial=0))
     weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
     if has_rows:
-        chance, is_noise = interference_of(campaign, seed)
-        how = seed, tried.prior, is_noise
-        weight = weights_of(labels, trial, most, chance, *how)
+        weight = weights_of(labels, trial, most, seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     is_nothing = is_of_nothing(used)
-    waits = is_nothing and cpu_sharing_log_slowdown(campaign.rows, campaign.cell_table).any()
-    alike = trial.of(*KNOWN_NAMES).trust if is_nothing and len(trial) and not waits else 0.0
-    about = weight, share, names, usual, tried.ready, alike
+    about = weight, share, names, usual, tried.ready
     whole = EnsembleBuilder(campaign, every, tried.cache, used, *about)
     fitted = whole.ensemble(whole.learners(campaign, best=True), campaign)
     tick()
@@ -244,8 +238,7 @@ def _never_met(
 class EnsembleBuilder:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
     network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
-    base learners that are not to learn once more. alike: how far runs beside others are taken for runs
-    alone."""
+    base learners that are not to learn once more."""
 
     campaign: TrainingRuns
     known: BaseLearners
@@ -256,7 +249,6 @@ class EnsembleBuilder:
     names: tuple[tuple[str, ...], tuple[str, ...]]
     usual: float
     ready: dict[str, FittedBaseLearner]
-    alike: float = 0.0
 
     def learners(self, part: TrainingRuns, best: bool) -> dict[str, FittedBaseLearner]:
         """Those that have a weight, and the network where a time alone is to be guessed."""
@@ -273,8 +265,8 @@ class EnsembleBuilder:
 
     @property
     def needs_network(self) -> bool:
-        """Whether some workload never ran alone on some platform."""
-        return self.campaign.asks_elsewhere and self.share > 0
+        """Whether it says how long what never ran on a platform takes alone."""
+        return self.share > 0
 
     def ensemble(
         self, learners: dict[str, FittedBaseLearner], part: TrainingRuns
@@ -317,12 +309,6 @@ class EnsembleBuilder:
     def log_solo(self, learners: dict[str, FittedBaseLearner], part: TrainingRuns) -> np.ndarray:
         """(platforms, workloads): measured, or what names and the network suggest."""
         by_names = part.log_solo
-        if self.alike > 0:
-            shown = ~part.is_input
-            every = relative_medians(part.cell[shown], part.log_runtime[shown], by_names.size)
-            every = every.reshape(by_names.shape)
-            blend = self.alike * every + (1 - self.alike) * by_names
-            by_names = np.where(np.isfinite(blend), blend, by_names)
         if "network" not in learners or not self.needs_network:
             return by_names
         measured = np.zeros(by_names.size, bool)

@@ -1,5 +1,5 @@
-"""Simple rules as a base learner: what is usual, additive effects, low rank and boosting, on factors and
-seconds, and on what turns on shared cores leave."""
+"""Simple rules as a base learner: what is usual, additive effects and low rank, on factors and seconds,
+and on what turns on shared cores leave."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RESTS = {
     f"effects and rest {number}": strength
     for number, strength in enumerate((Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5)))
 }
-OF_FACTORS = ("level", "effects", *RESTS, "boosting", "effects and boosting")
+OF_FACTORS = ("level", "effects", *RESTS)
 OF_SECONDS = ("level", "effects")
 FACTORS, SECONDS, TURNS = "factors", "seconds", "turns"
 WAYS = {

@@ -275,7 +275,8 @@ class FittedEnsemble:
                 new |= ~np.isfinite(alone)
         if prior is not None and new.any():
             some = asked.take(np.flatnonzero(new))
-            alone[new], slowdown[new] = prior.log_seconds(some), prior.log_company(some)
+            alone[new] = prior.log_seconds(some) + prior.log_covariates(some)
+            slowdown[new] = prior.log_company(some)
         known = beside & np.isfinite(alone) & ~new
         slowdown[known], apart[known] = in_parts(self.log_slowdown, rows.take(known))
         return alone, slowdown, apart

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jostle.learn.ensemble._folds import FEW_SETS, KINDS, NEW_NAME, NEW_SET
 from jostle.learn.ensemble._rules_learner import TURNS_ALONE
-from jostle.learn.rules._interference_tests import (
-    corunner_identity_p_value,
-    either,
-    interference_p_value,
-    is_within_noise,
-    no_interference_detected,
-)
 from jostle.learn.rules._shrunk_weights import (
     FEWEST_TO_WEIGH,
     greedy_weights,
@@ -25,9 +17,6 @@ from jostle.learn.rules._shrunk_weights import (
     stacking_weights,
 )
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN
-
-if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import TrainingRuns
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
 # Where too few sets are there to weigh anything by: the first of these of which any is there.
@@ -76,7 +65,7 @@ class OutOfFoldPredictions:
         """In weights of their own."""
         return shrinkage_weight(self.units)
 
-    def weighed(self, seed: int, prior: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    def weighed(self, seed: int, prior: np.ndarray | float) -> np.ndarray:
         """See stacking_weights."""
         return stacking_weights(self.answer, self.log_slowdown, self.unit, seed, prior)
 
@@ -86,7 +75,7 @@ class OutOfFoldPredictions:
         """(k,) this share their own, and others' for the rest and where few were left out."""
         if self.units < FEWEST_TO_WEIGH:
             return others
-        return share * self.weighed(seed, prior)[0] + (1 - share) * others
+        return share * self.weighed(seed, prior) + (1 - share) * others
 
     @staticmethod
     def concatenate(parts: list[OutOfFoldPredictions]) -> OutOfFoldPredictions:
@@ -103,11 +92,6 @@ def is_of_nothing(labels: tuple[str, ...]) -> bool:
     return labels in ((NO_SLOWDOWN,), (TURNS_ALONE,))
 
 
-def of_nothing(labels: tuple[str, ...]) -> str:
-    """Which answers where runs tell of no interference: turns on shared cores, or 1."""
-    return TURNS_ALONE if TURNS_ALONE in labels else NO_SLOWDOWN
-
-
 def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
     """(k,) where nothing can be tried."""
     named = next((names for names in USUAL if set(names) & set(labels)), ())
@@ -115,49 +99,21 @@ def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
     return usual / usual.sum() if usual.any() else np.full(len(labels), 1 / max(len(labels), 1))
 
 
-def interference_of(campaign: TrainingRuns, seed: int) -> tuple[float, bool]:
-    """(how often chance alone makes what is asked about differ so much from runs alone, or by who is beside;
-    whether all runs, those beside stressors, too, are as runs alone scatter)."""
-    shown = campaign.take(~campaign.is_input)
-    chance = either(
-        interference_p_value(shown.cell, shown.log_runtime, shown.beside, seed),
-        corunner_identity_p_value(
-            campaign.rows, campaign.sets(True)[campaign.is_training_row], seed
-        ),
-    )
-    alone, rows = campaign.degree == 0, campaign.every_row
-    of_all = interference_p_value(campaign.cell, campaign.log_runtime, ~alone, seed)
-    some = rows.take(~alone & np.isfinite(rows.log_slowdown))
-    of_alone = campaign.cell[alone], campaign.log_runtime[alone]
-    return chance, is_within_noise(some, *of_alone, either(chance, of_all))
-
-
 def weights_of(
     labels: tuple[str, ...],
     trial: OutOfFoldPredictions,
     most: int,
-    chance: float,
     seed: int,
     prior: np.ndarray | float = 1.0,
-    is_noise: bool = False,
 ) -> np.ndarray:
-    """(kinds, most + 1, k) weights of sum 1. is_noise: of is_within_noise, believed where few sets are known.
-    chance: of interference_p_value. prior: (k,) how far each is believed
-    before any set was left out."""
-    nothing = np.array([float(label == of_nothing(labels)) for label in labels])
+    """(kinds, most + 1, k) weights of sum 1. prior: (k,) how far each is believed before any set was left
+    out."""
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
     how = seed, prior
-    if is_noise and nothing.any() and known.units < FEWEST_TO_WEIGH:
-        return np.tile(nothing, (len(KINDS), most + 1, 1))
     pooled = every.shrink_towards(usual_weights(labels), 1.0, *how)
     if known.units >= FEWEST_TO_WEIGH:
-        weight, gain = known.weighed(*how)
-        if nothing.any() and no_interference_detected(
-            chance, gain, known.log_slowdown, known.unit, known.target
-        ):
-            return np.tile(nothing, (len(KINDS), most + 1, 1))
-        pooled = known.trust * weight + (1 - known.trust) * pooled
+        pooled = known.trust * known.weighed(*how) + (1 - known.trust) * pooled
     out = np.tile(pooled, (len(KINDS), most + 1, 1))
     for kind in KINDS:
         mine = trial.of(kind)
@@ -184,7 +140,7 @@ def surviving_learners(
         if mine.units < FEWEST_TO_WEIGH:
             continue
         error = left * relative_error(mine.answer - mine.log_slowdown).mean(1)
-        weight, _ = greedy_weights(mine.answer, mine.log_slowdown, mine.unit, seed)
+        weight = greedy_weights(mine.answer, mine.log_slowdown, mine.unit, seed)
         kept |= (weight > WORTH_TRYING) | (error <= CLOSE * error.min())
     if not kept.any():
         return set(labels)

@@ -1,1 +1,1 @@
-"""Holds the simple rules for slowdowns: random effects, latent factors, boosting, larger sets."""
+"""Holds the simple rules for slowdowns: random effects, latent factors, trees, larger sets."""

@@ -205,7 +205,7 @@ def _weighed(
     answers: np.ndarray, least: np.ndarray, held: SlowdownRows
 ) -> tuple[np.ndarray, np.ndarray]:
     """((k,) weights of what rules answer (k, n), () whether the least (n,) is to hold)."""
-    weight, _ = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
+    weight = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
     away, least = weight @ answers - held.log_slowdown, least - held.log_slowdown
     lost = relative_error(np.maximum(away, least)) - relative_error(away)
     return weight, np.array(gain_is_insignificant(lost, held.sets()))

@@ -10,7 +10,6 @@ import numpy as np
 
 PICKS, BOOTSTRAPS = 20, 20
 EVIDENCE = 1.0  # standard errors by which answers must be closer than no slowdown
-PLAINLY = 0.995  # of Student's t: how sure it must be that runs beside others take another time than alone
 # Units left out, at which what they say decides half; else members count by their error to minus this power:
 # few units tell which member is far off, not how much of each is best.
 HALF_TRUSTED, SHARPNESS = 24, 8.0
@@ -19,7 +18,6 @@ LEAST_WEIGHT = 0.02  # under which an answer is not asked for
 # How far what other data say, such as profiles or runs beside stressors, is believed over answers from runs
 # alone before any unit was left out: it was not learned from the few units that are known.
 OF_OTHER_DATA = 5.0
-LEAST_SPREAD = 0.01  # of a mean log slowdown, as if no two cells were closer
 
 
 def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
@@ -41,14 +39,13 @@ def folds_of(sets: np.ndarray, folds: int, random: np.random.Generator) -> np.nd
 
 def greedy_weights(
     answers: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """((k,) weights of sum 1 of what k members say (k, n), by the mean relative error; (n,) relative errors
-    with the weights of those draws that left the row out, NaN where none did)."""
+) -> np.ndarray:
+    """(k,) weights of sum 1 of what k members say (k, n), by the mean relative error."""
     random = np.random.default_rng([seed, 3])
     _, sets = np.unique(sets, return_inverse=True)
     number = int(sets.max()) + 1
     away = answers - log_slowdown
-    total, unseen, left_out = np.zeros(len(answers)), np.zeros(len(sets)), np.zeros(len(sets))
+    total = np.zeros(len(answers))
     for _ in range(BOOTSTRAPS):
         times = np.bincount(random.integers(0, number, number), minlength=number)[sets]
         if not times.any():
@@ -66,11 +63,7 @@ def greedy_weights(
             if error[chosen] < best_error:
                 best, best_error = counts / pick, float(error[chosen])
         total += best
-        out = np.flatnonzero(times == 0)
-        unseen[out] += relative_error(best @ away[:, out])
-        left_out[out] += 1
-    with np.errstate(invalid="ignore"):
-        return total / BOOTSTRAPS, unseen / left_out
+    return total / BOOTSTRAPS
 
 
 def shrinkage_weight(units: int) -> float:
@@ -84,14 +77,11 @@ def stacking_weights(
     unit: np.ndarray,
     seed: int,
     prior: np.ndarray | float = 1.0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """((k,) weights of answers (k, n) about rows left out, (n,) by how much these are closer than no slowdown
-    where weights have not seen the row, NaN where they always have). unit: (n,) what was left out as one.
-    prior: (k,) how far each is believed before any was."""
-    greedy, unseen = greedy_weights(answers, log_slowdown, unit, seed)
-    units = len(np.unique(unit))
-    weight = shrunk_weights(greedy, answers, log_slowdown, units, prior)
-    return weight, relative_error(-log_slowdown) - unseen
+) -> np.ndarray:
+    """(k,) weights of answers (k, n) about rows left out. unit: (n,) what was left out as one. prior: (k,)
+    how far each is believed before any was."""
+    greedy = greedy_weights(answers, log_slowdown, unit, seed)
+    return shrunk_weights(greedy, answers, log_slowdown, len(np.unique(unit)), prior)
 
 
 def prune_small_weights(weight: np.ndarray) -> np.ndarray:
@@ -127,18 +117,3 @@ def gain_is_insignificant(gain: np.ndarray, sets: np.ndarray, evidence: float = 
     by_set = np.bincount(at, gain[known]) / np.bincount(at)
     error = by_set.std() / np.sqrt(max(len(by_set) - 1, 1))
     return bool(by_set.mean() <= evidence * error)
-
-
-def mean_differs(log_slowdown: np.ndarray, target: np.ndarray) -> bool:
-    """Whether runs beside others took plainly longer, or less, than alone: a t test of the means (n,) by what
-    ran where, whose own times alone may err alike for all its runs. Two cells at least."""
-    known = np.isfinite(log_slowdown)
-    _, at = np.unique(target[known], return_inverse=True)
-    if len(at) == 0 or at.max() < 1:
-        return False
-    from scipy.special import stdtrit
-
-    mean = np.bincount(at, log_slowdown[known]) / np.bincount(at)
-    free = len(mean) - 1
-    spread = max(float(mean.std(ddof=1)), LEAST_SPREAD) / np.sqrt(len(mean))
-    return bool(abs(mean.mean()) > stdtrit(free, PLAINLY) * spread)

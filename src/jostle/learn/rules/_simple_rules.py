@@ -11,7 +11,6 @@ from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
 from jostle.learn.rules._bilinear_form import Bilinear, Strength, fit_bilinear
 from jostle.learn.rules._shrunk_weights import weighted_median
 from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
-from jostle.learn.rules._target_encoding import Encoded, fit_encoded
 
 FEWEST = 3  # rows of a platform and degree under which the platform's or everyone's median stands
 
@@ -45,7 +44,7 @@ def fit_group_median(rows: SlowdownRows, cell_table: CellTable) -> GroupMedian:
     return GroupMedian(out)
 
 
-SimpleRule = GroupMedian | RandomEffects | Bilinear | Encoded  # what adds to a value
+SimpleRule = GroupMedian | RandomEffects | Bilinear  # what adds to a value
 Rules = tuple[SimpleRule, ...]  # whose values are added up
 NO_SLOWDOWN = "none"
 
@@ -62,16 +61,10 @@ def fit_simple_rules(
     of low-rank rests beside the effects, by name. power: of fit_effects."""
     effects, _ = fit_effects(rows, cell_table, power)
     rest = rows.value - effects.value(rows, cell_table)
-
-    def boosted(y: np.ndarray) -> Encoded:
-        return fit_encoded(rows, y, rows.sets(), cell_table, seed)
-
     fits: dict[str, Callable[[], Rules]] = {
         NO_SLOWDOWN: lambda: (no_level(cell_table),),
         "level": lambda: (fit_group_median(rows, cell_table),),
         "effects": lambda: (effects,),
-        "boosting": lambda: (boosted(rows.value),),
-        "effects and boosting": lambda: (effects, boosted(rest)),
     }
     rules = {name: fits[name]() for name in names if name in fits}
     for name in (name for name in names if name in rests):

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jostle.learn import BaseLearner, FoldFit, Prepared, SimpleRules, StackedMethod
+from jostle.learn.learners.bags import Bag
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
 
+BOOSTED = "trees of factors"
 # What people call it: what the ensemble does.
 RULES = {
     "the time alone": "none",
@@ -19,7 +21,7 @@ RULES = {
     "additive effects": "effects",
     "additive effects of seconds": "effects of seconds",
     "low rank": "effects and rest 1",
-    "boosted trees": "boosting",
+    "boosted trees": BOOSTED,
 }
 FOLDS = 5
 
@@ -36,6 +38,8 @@ class SimpleRule(StackedMethod[Any]):
     name: ClassVar[str] = "simple_rule"
 
     def chosen_learners(self) -> list[BaseLearner]:
+        if self.label == BOOSTED:
+            return Bag(target="slowdown", rules=False).chosen_learners()
         return [SimpleRules(only=(self.label,))]
 
     def fit_left_out(

@@ -91,7 +91,7 @@ def test_each_kind_and_number_has_weights_of_its_own_as_far_as_it_was_tried() ->
     kind, degree = np.array(kinds)[group], np.where(group == 4, 2, 1)
     trial = trial_of(answer, truth, kind, degree=degree)
     labels = ("new", "few", "name", "elsewhere", "two")
-    weight = weights_of(labels, trial, most=3, chance=0.0, seed=0)
+    weight = weights_of(labels, trial, most=3, seed=0)
     assert weight.shape == (len(KINDS), 4, 5)
     assert weight.sum(-1) == pytest.approx(np.ones((len(KINDS), 4)))
     assert (weight[weight > 0] > LEAST_WEIGHT).all()
@@ -105,10 +105,8 @@ def test_each_kind_and_number_has_weights_of_its_own_as_far_as_it_was_tried() ->
     assert not (weight[NEW_SET, 1] == weight[NEW_SET, 2]).all()
     # None was tried with three: what is told of all new sets stands.
     assert weight[NEW_SET, 3, [0, 4]].min() > 0.1
-    noise = weights_of(("none", *labels[1:]), trial_of(answer, 0 * truth, kind), 2, 0.5, seed=0)
-    assert (noise[..., 0] == 1).all()
     few = trial.take(np.arange(3))
-    assert (weights_of(("effects", *labels[1:]), few, 1, 0.0, 0) == [1, 0, 0, 0, 0]).all()
+    assert (weights_of(("effects", *labels[1:]), few, 1, 0) == [1, 0, 0, 0, 0]).all()
 
 
 def keys_of(rows: Any) -> list[tuple[int, ...]]:

@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.tree import DecisionTreeRegressor
 
-from jostle.learn import Boosting, CellTable, SlowdownRows, boost_trees, fit_effects, fit_encoded
+from jostle.learn import Boosting, CellTable, SlowdownRows, boost_trees, fit_effects
 from jostle.learn.learners.latent_factors import _slowdown_process as _process
 from jostle.learn.learners.latent_factors._slowdown_process import (
     Cells,
@@ -84,17 +84,6 @@ def test_a_tree_splits_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> 
     assert forest.value(x) == pytest.approx(middle + tree.predict(x))
     more = boost_trees(x, y, np.ones(200), Boosting(60, 3, 0.1, 0.7), seed=0)
     assert np.abs(more.value(x) - y).mean() < 0.5 * np.abs(forest.value(x) - y).mean()
-
-
-def test_trees_do_not_see_a_rows_own_value() -> None:
-    """Values without any order: encodings with the row's own value in them would seem to explain them."""
-    random = np.random.default_rng(6)
-    rows, cell_table = pairs(1, 16), cell_table_of(1, 16)
-    y = random.normal(size=len(rows))
-    rows = with_log(rows, y)
-    found = fit_encoded(rows, y, rows.sets(), cell_table, seed=0)
-    fresh = random.normal(size=len(rows))
-    assert np.abs(found.value(rows, cell_table) - fresh).mean() < 1.25 * np.abs(fresh).mean()
 
 
 NO = -40.0  # logarithm of the weight of a kernel that is left out

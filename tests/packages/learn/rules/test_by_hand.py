@@ -18,10 +18,8 @@ from jostle.learn import (
     boost_trees,
     design_of,
     fit_effects,
-    fit_encoded,
     fit_extrapolation,
     fit_simple_rules,
-    interference_p_value,
     looked_up,
     solo_runtimes,
     value_of,
@@ -144,7 +142,7 @@ def test_rules_called_by_name_are_learned_each_beside_its_own() -> None:
     rows = drawn(900, 8, most=1)
     log = 0.3 + 0.4 * hit[rows.target] + 0.1 * press[rows.corunner]
     rows = with_log(rows, log + 0.3 * press[rows.target] * hit[rows.corunner])
-    names = ("none", "level", "effects", "boosting", "effects and boosting", "rest")
+    names = ("none", "level", "effects", "rest")
     rules = fit_simple_rules((*names, "network"), rows, on, 0, {"rest": Strength(1, 1e-3)})
     assert tuple(rules) == names
     off = {
@@ -154,14 +152,6 @@ def test_rules_called_by_name_are_learned_each_beside_its_own() -> None:
     assert off["none"] == pytest.approx(np.abs(rows.value).mean())
     assert off["rest"] < off["effects"] / 4
     assert off["effects"] < off["level"] < off["none"]
-    rest = rows.value - value_of(rules["effects"], rows, on)
-    alone, more = (
-        fit_encoded(rows, y, rows.sets(), on, 0).value(rows, on) for y in (rows.value, rest)
-    )
-    assert value_of(rules["boosting"], rows, on) == pytest.approx(alone)
-    assert value_of(rules["effects and boosting"], rows, on) == pytest.approx(
-        more + rows.value - rest
-    )
 
 
 def test_times_never_measured_alone_are_additive_where_runs_connect_names() -> None:
@@ -213,11 +203,3 @@ def test_features_tell_cells_apart_everywhere_and_on_one_platform() -> None:
         expected = 0.25 * size[a] * size[b] + together + 0.25 * of_level[i] * of_level[j]
         expected += 0.25 * together * of_size[a] * of_size[b]
         assert extra[i, j] == pytest.approx(expected, abs=1e-4)
-
-
-def test_of_very_many_runs_whole_cells_are_shuffled() -> None:
-    random = np.random.default_rng(0)
-    cell, beside = np.repeat(np.arange(5), 900), np.tile(np.arange(900) % 2 == 0, 5)
-    y = random.normal(size=len(cell))
-    assert interference_p_value(cell, y, beside, 0) > 0.01
-    assert 0 < interference_p_value(cell, y + 0.3 * beside, beside, 0) < 0.005

@@ -25,7 +25,6 @@ from jostle.learn import (
 )
 from jostle.learn.rules._bilinear_form import _loss_and_slope
 from jostle.learn.rules._design import _inside
-from jostle.learn.rules._target_encoding import KINDS, SHRINKAGE, _columns, _key, _tables
 
 P, W = 2, 5
 
@@ -122,47 +121,6 @@ def test_a_design_is_of_names_places_times_and_classes() -> None:
     classes = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     inside = _inside(classes, np.array([[1.0], [3.0], [10.0], [10.0]]))
     assert inside.ravel() == pytest.approx(np.array([-1, 1, 0, 0]) / np.sqrt(0.5))
-
-
-def test_names_are_encoded_by_shrunken_means_of_their_rows() -> None:
-    rows, on = drawn(60, 3, most=1), cell_table()
-    y = np.random.default_rng(1).normal(size=60)
-    tables = _tables(rows, y, on)
-    columns = _columns(tables, rows, on)
-    one, other = rows.target, rows.corunner
-    pair = (one % W) * W + other % W
-    low = np.minimum(one % W, other % W) * W + np.maximum(one % W, other % W)
-    keys = (one // W, one % W, other % W, one, other, pair, low, one)
-    for number, key in enumerate(keys):
-        for code in np.unique(key):
-            mine = key == code
-            mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
-            assert columns[mine, number] == pytest.approx(mean)
-    turned = (other % W) * W + one % W
-    assert _key(rows, "pair", on, turned=True).tolist() == turned.tolist()
-    assert _key(rows, "set", on, turned=True).tolist() == low.tolist()
-    assert _key(rows, "here", on, turned=True).tolist() == other.tolist()
-    assert columns[:, len(KINDS) + 3 :] == pytest.approx(
-        np.column_stack([on.level[one], on.level[other], np.ones(60)])
-    )
-
-
-def test_a_target_beside_so_many_is_encoded_by_itself_and_by_all_its_rows_where_none_were() -> None:
-    rows, on = drawn(60, 3), cell_table()
-    y, counted, here = (
-        np.random.default_rng(1).normal(size=60),
-        *map(KINDS.index, ("counted", "here")),
-    )
-    tables = _tables(rows, y, on)
-    columns = _columns(tables, rows, on)
-    for own, degree in set(zip(rows.target.tolist(), rows.degree.tolist(), strict=True)):
-        mine = (rows.target == own) & (rows.degree == degree)
-        mean = y.mean() + (y[mine] - y.mean()).sum() / (mine.sum() + SHRINKAGE)
-        assert columns[mine, counted] == pytest.approx(mean)
-    one = np.ones(1)
-    more = SlowdownRows(rows.target[:1], rows.target[:9], np.zeros(9, int), one, one)
-    columns = _columns(tables, more, on)
-    assert columns[0, counted] == columns[0, here]
 
 
 @pytest.mark.parametrize("timed", [False, True])

@@ -147,8 +147,8 @@ class FittedTrees(Serializable):
 @dataclass(frozen=True)
 class TreesLearner(Restores):
     """Trees on what is known of each application (Moolchandani et al.). settings: by default boosting, which
-    steps back where there are very many features. company: runs beside others on the CPU platform, under
-    their own names and in seconds."""
+    steps back where there are no features, or very many. company: runs beside others on the CPU platform,
+    under their own names and in seconds."""
 
     settings: BagSettings | None = None
     company: Runs | None = None
@@ -160,6 +160,8 @@ class TreesLearner(Restores):
         how = self._how
         if not how.has_rules:
             return (TARGETS[how.target],)
+        if self.settings is None and campaign.runs.workload_features is None:
+            return ()  # of names alone effects and forms tell more
         if self.settings is None and len(self._described(campaign).columns) > MOST_COLUMNS:
             return ()
         own = [TARGETS[target] for target in ("slowdown", "extra")]

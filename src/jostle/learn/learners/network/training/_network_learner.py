@@ -10,6 +10,7 @@ import numpy as np
 
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
+from jostle.learn.ensemble._folds import is_large
 from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.learners.network._fitted_network import FittedFactorization
 from jostle.learn.learners.network._network_method import Factorization
@@ -45,7 +46,9 @@ class NetworkLearner(Restores):
     fitted: ClassVar[str] = "jostle.learn.learners.network.training._network_learner:FittedNetwork"
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        return (LABEL,)
+        """Nothing of a log that is not large: random effects tell as much of its names, at once."""
+        is_small_log = campaign.time_block is not None and not is_large(campaign)
+        return () if is_small_log else (LABEL,)
 
     def fit(
         self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
