@@ -98,6 +98,24 @@ def test_a_larger_input_takes_longer_and_no_size_is_believed_without_end(
     assert np.array_equal(answers.seconds, seconds)
 
 
+def test_a_workload_is_known_by_its_size_on_a_host_where_it_never_ran() -> None:
+    """It never ran alone anywhere, and its inputs are larger than those of all others."""
+    learned, asked = tables()
+    large = 1e4
+    for table in (learned, asked):
+        first = np.array(table["workload"]) == STEPS[0]
+        table["input_bytes"] = np.where(first, large, 1.0) * table["input_bytes"]
+        table["runtime_seconds"] = np.where(first, np.sqrt(large), 1.0) * table["runtime_seconds"]
+        first &= np.array(table["platform"]) == "host1"
+        alone = np.array([not beside for beside in table["corunners"]])
+        kept = first & ~alone
+        if table is learned:
+            kept = ~(first | alone & (np.array(table["workload"]) == STEPS[0]))
+        for name, column in table.items():
+            table[name] = [value for value, keep in zip(column, kept, strict=True) if keep]
+    assert off(fitted(learned, "input_bytes", "kind"), asked) < 0.5
+
+
 def test_names_that_were_never_met_are_answered_and_said_to_be_new(model: jostle.Model) -> None:
     asked = tables()[1]
     n = len(asked["workload"])

@@ -46,6 +46,15 @@ class Stretches:
         """(n,) int64, stretches of each run."""
         return np.bincount(self.row, minlength=int(self.row[-1]) + 1 if len(self.row) else 0)
 
+    def take(self, runs: np.ndarray) -> Stretches:
+        """Return those of some of the n runs, in the order of these, under the names of all."""
+        counts = self.counts
+        first, size = (np.cumsum(counts) - counts)[runs], counts[runs]
+        start = np.cumsum(size) - size
+        at = np.repeat(first - start, size) + np.arange(int(size.sum()))
+        row = np.repeat(np.arange(len(size)), size)
+        return Stretches(row, self.seconds[at], self.colocations.take(at))
+
     def work(self, log_times: np.ndarray) -> np.ndarray:
         """Return (m,) the share of the run's work that was done in each stretch. log_times: (m,) natural log
         of the seconds that the run would take in that company throughout."""

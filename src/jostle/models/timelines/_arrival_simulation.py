@@ -16,6 +16,7 @@ import numpy as np
 
 from jostle._base.tensors import Serializable
 from jostle.data import Colocations
+from jostle.learn import mixed_bits
 
 if TYPE_CHECKING:
     from jostle.data import Runs
@@ -99,7 +100,7 @@ class Rates:
         self.fitted = fitted
         self._predict = getattr(known, "quick_seconds", fitted.predict)
         self.names = tuple(known.workload_names), tuple(known.platform_names)
-        self._seconds: dict[bytes, np.ndarray] = {}
+        self._seconds: dict[int, np.ndarray] = {}
 
     def seconds(self, asked: Colocations, unknown: float = np.inf) -> np.ndarray:
         """(n,) of co-locations; `unknown` for one with a name that it does not know."""
@@ -111,20 +112,23 @@ class Rates:
 
     def of(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """(s, k) seconds; infinite for nobody. platform: (s,) codes. members: (s, k) codes, -1 for nobody."""
-        order = np.argsort(members, axis=1)
-        keys = np.column_stack([platform, np.take_along_axis(members, order, 1)]).astype(np.int32)
-        kinds, inverse = np.unique(keys, axis=0, return_inverse=True)
-        texts = [key[key >= 0].tobytes() for key in kinds]
-        new = np.array([n for n, key in enumerate(texts) if key not in self._seconds], np.int64)
+        who = mixed_bits(np.arange(len(self.names[0]) + 1, dtype=np.uint64))
+        who[-1] = 0  # of nobody
+        key = who[members].sum(axis=1) + mixed_bits(~platform.astype(np.uint64))
+        kinds, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        sets = np.sort(members[first], axis=1)
+        keys = kinds.tolist()
+        new = np.array([n for n, one in enumerate(keys) if one not in self._seconds], np.int64)
         if len(new):
-            self._ask(kinds[new, 0], kinds[new, 1:], [texts[n] for n in new])
-        seconds = np.full((len(kinds), members.shape[1]), np.inf)
-        seconds[kinds[:, 1:] >= 0] = np.concatenate([self._seconds[key] for key in texts])
+            self._ask(platform[first[new]], sets[new], [keys[n] for n in new])
+        seconds = np.full(sets.shape, np.inf)
+        seconds[sets >= 0] = np.concatenate([self._seconds[one] for one in keys])
         out = np.empty(members.shape)
+        order = np.argsort(members, axis=1)
         np.put_along_axis(out, order, seconds[inverse.reshape(-1)], 1)
         return out
 
-    def _ask(self, platform: np.ndarray, sets: np.ndarray, texts: Sequence[bytes]) -> None:
+    def _ask(self, platform: np.ndarray, sets: np.ndarray, keys: Sequence[int]) -> None:
         """Remember what is predicted for all members (s, k), ascending, of sets on platforms (s,)."""
         present = sets >= 0
         size = present.sum(axis=1)
@@ -135,7 +139,7 @@ class Rates:
         asked = sets[row, column], platform[row], offsets, sets[row][others]
         seconds = self._predict(Colocations(*self.names, *asked))
         each = np.split(seconds, np.cumsum(size)[:-1])
-        self._seconds.update(zip(texts, each, strict=True))
+        self._seconds.update(zip(keys, each, strict=True))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class TimelineCalibration(Serializable):
         calibration: (k,) rows of it, of which at most so many are asked about."""
         rates = Rates(fitted)
         newcomers = Newcomers.of(runs, *rates.names)
-        parts = runs.take(calibration).stretches
+        parts = runs.stretches.take(calibration)
         known = np.ones(len(calibration), bool)
         known[parts.row[~parts.colocations.known_in(*rates.names)]] = False
         rows = np.asarray(calibration)[known]

@@ -277,7 +277,7 @@ def past_and_future(
 ) -> Timelines:
     """What could be known of runs when they had run so long: is_open: only what had been by then, else all of
     the timeline, up to the end."""
-    parts = runs.take(rows).stretches
+    parts = runs.stretches.take(rows)
     counts = parts.counts
     before = np.concatenate([[0.0], np.cumsum(parts.seconds)])
     start = before[:-1] - np.repeat(before[np.cumsum(counts) - counts], counts)

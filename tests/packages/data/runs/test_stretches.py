@@ -90,6 +90,15 @@ def test_the_law_of_rates_is_work_done_step_by_step(made: list, seed: int) -> No
     assert parts.log_runtime(same) == pytest.approx(np.log(np.arange(1.0, len(made) + 1)))
 
 
+def test_those_of_some_runs_are_under_the_names_of_all() -> None:
+    runs = runs_of([([(0.0, [b]), (1.0, [])], 3.0) for b in "bac"])
+    some, names = runs.stretches.take(np.array([2, 0])), runs.colocations.workload_names
+    assert some.colocations.workload_names == names
+    assert some.row.tolist() == [0, 0, 1, 1]
+    assert some.seconds.tolist() == [1.0, 2.0, 1.0, 2.0]
+    assert [names[code] for code in some.colocations.corunner] == ["c", "b"]
+
+
 def test_a_dataset_keeps_them_beside_files_of_before(tmp_path: Path) -> None:
     before = Runs.from_columns(workload=["a"], platform=["p"], runtime_seconds=[3.0])
     assert before.table.schema.metadata == {b"schema": b"runs/v1"}
