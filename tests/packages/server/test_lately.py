@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from jostle.conformal import ADAPTING
+from jostle.server.asking import _model_cache
 from jostle.server.asking._model_cache import predict_items
 from jostle.server.state import Lately, Served, read_served
 
@@ -40,6 +43,24 @@ def test_the_same_question_is_computed_once(
     assert asked == [2, 1, 1, 2]
     fresh = Served.of(served.model, served.version)
     assert predict_items(fresh, ITEMS, 0.8) == first
+
+
+def test_what_changes_with_every_run_is_computed_once_between_two(
+    model_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, asked = read_served(model_folders[0]), list[int]()
+
+    def counted(_: Any, colocations: Any, *__: Any, **___: Any) -> Any:
+        asked.append(len(colocations))
+        one = SimpleNamespace(outcome=ADAPTING, bound_seconds=None, times=len(asked))
+        return [one] * len(colocations)
+
+    monkeypatch.setattr(_model_cache, "predictions", counted)
+    first = predict_items(served, ITEMS, 0.8)
+    assert predict_items(served, ITEMS, 0.8) == first
+    assert asked == [2]
+    assert predict_items(served.following(served.model, 1, 0), ITEMS, 0.8) != first
+    assert asked == [2, 2]
 
 
 def test_the_oldest_is_forgotten() -> None:

@@ -28,8 +28,8 @@ def _plain_items(
     served: Served, items: Sequence[Any], confidence: float, throughout: bool
 ) -> tuple[Any, ...]:
     read, lately = read_items(items, served.known), served.bounds_lately
-    how = confidence, throughout
-    answers = [lately.get((how, key)) for key in read.keys]
+    how, moved = (confidence, throughout), served.moved_lately
+    answers = [lately.get((how, key)) or moved.get((how, key)) for key in read.keys]
     missing = [row for row, one in enumerate(answers) if one is None]
     if missing:
         every = len(missing) == len(answers)
@@ -39,6 +39,6 @@ def _plain_items(
         for row, one in zip(missing, good, strict=True):
             answers[row] = one
             # What has drifted changes with every run; without a bound it cannot be told whether it has.
-            if one.outcome != ADAPTING and not (is_moved and one.bound_seconds is None):
-                lately.put((how, read.keys[row]), one)
+            is_firm = one.outcome != ADAPTING and not (is_moved and one.bound_seconds is None)
+            (lately if is_firm else moved).put((how, read.keys[row]), one)
     return read.listed(answers)

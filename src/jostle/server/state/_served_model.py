@@ -42,7 +42,7 @@ class Served:
 
     model: what answers, following what has drifted. checksum: of its files; version: its beginning.
     data_version: of what it was fitted to. bounds_lately: answers by question, which schedulers ask again and
-    again. drifts: how many names were found to drift since it serves; signs: how often one was told or
+    again; moved_lately: those that change with every run. drifts: how many names were found to drift since it serves; signs: how often one was told or
     seemed to be there. changed: how often its answers have changed since.
     """
 
@@ -51,6 +51,7 @@ class Served:
     data_version: str
     known: KnownNames = field(repr=False)
     bounds_lately: Lately = field(default_factory=lambda: Lately(MOST_LATELY), repr=False)
+    moved_lately: Lately = field(default_factory=lambda: Lately(MOST_LATELY), repr=False)
     drifts: int = 0
     signs: int = 0
     changed: int = 0
@@ -69,7 +70,8 @@ class Served:
         # What is asked of names that do not drift stays as it was until another one does.
         lately = self.bounds_lately if signs == self.signs else Lately(MOST_LATELY)
         changed = self.changed + 1
-        now = {"bounds_lately": lately, "drifts": drifts, "signs": signs, "changed": changed}
+        now = {"bounds_lately": lately, "moved_lately": Lately(MOST_LATELY), "drifts": drifts,
+               "signs": signs, "changed": changed}  # fmt: skip
         if drifts:
             model.label = {**self.model.label, "drifts": drifts}
         return replace(self, model=model, **now)
