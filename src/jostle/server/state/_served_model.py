@@ -42,8 +42,9 @@ class Served:
 
     model: what answers, following what has drifted. checksum: of its files; version: its beginning.
     data_version: of what it was fitted to. bounds_lately: answers by question, which schedulers ask again and
-    again; moved_lately: those that change with every run. drifts: how many names were found to drift since it serves; signs: how often one was told or
-    seemed to be there. changed: how often its answers have changed since.
+    again. moved_lately: those that change with every run. drifts: how many names were found to drift since it
+    serves. signs: how often one was told or seemed to be there. changed: how often its answers have changed
+    since.
     """
 
     model: Model
