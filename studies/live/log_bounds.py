@@ -6,23 +6,22 @@ The first four fifths of a log are learned from, the others asked about when 0, 
 passed, by the time alone or by the run's own count of its work, with what was known then. Printed are the
 median error, the share of runs within the bound, the least of names with 30 runs, the mean margin, and the
 margin where bounds are multiplied so that just that share is within them.
-`by name`: the quantile of the name on that kind of node. `boosted`: quantile regression by histogram gradient
-boosting on the name, the kind of node and who is there as the job begins, conformalised on the last fifth of
-what it may learn from.
+Rivals know who is there as the job begins; trees are LightGBM's if it is installed, else scikit-learn's, and
+their quantiles are conformalised on the last fifth of what they may learn from.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 import jostle
-from jostle.conformal import conformal_rank
 from jostle.data import Colocations, Runs
 from jostle.models import Ages, past_and_future
+from jostle.operations import BoostedQuantiles, NameQuantiles, quantile_rivals
 from studies.data import one_core
 from studies.worlds.node_logs import LAWS, node_log
 
@@ -50,51 +49,17 @@ def line(
     return " | ".join([name, *(f"{one:.3f}" for one in cells)])
 
 
-def by_name(runs: Runs, cut: int, c: float) -> np.ndarray:
-    """(rest,) the quantile of each name on its kind of node, of the name where that has fewer than nine."""
-    who, where, seconds = runs.colocations.workload, runs.colocations.platform, runs.runtime_seconds
-    bounds = []
-    for row in range(cut, len(runs)):
-        mine = who[:cut] == who[row]
-        there = mine & (where[:cut] == where[row])
-        scores = np.sort(seconds[:cut][there if there.sum() >= 9 else mine])
-        bounds.append(scores[min(conformal_rank(len(scores), c), len(scores)) - 1])
-    return np.array(bounds)
-
-
-def boosted(runs: Runs, cut: int, c: float) -> np.ndarray:
-    """(rest,) conformalised quantiles."""
-    first = first_companies(runs)
-    bound = quantile_trees(first.take(np.arange(cut)), runs.runtime_seconds[:cut], c)
-    return bound(first.take(np.arange(cut, len(runs))))
-
-
 def first_companies(runs: Runs) -> Colocations:
     """Of each run of a log that beside which it began."""
     parts = runs.stretches
     return parts.colocations.take(np.flatnonzero(np.diff(parts.row, prepend=-1)))
 
 
-def quantile_trees(
-    asked: Colocations, seconds: np.ndarray, c: float
-) -> Callable[[Colocations], np.ndarray]:
-    """What bounds co-locations of the same names, learned from these, in order of time."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    def inputs(some: Colocations) -> np.ndarray:
-        names = len(some.workload_names)
-        number, beside = some.number_of_corunners, np.zeros((len(some), names))
-        np.add.at(beside, (np.repeat(np.arange(len(some)), number), some.corunner), 1)
-        return np.column_stack([number, beside, np.eye(names)[some.workload], some.platform])
-
-    table, log, start = inputs(asked), np.log(seconds), int(0.8 * len(asked))
-    trees = HistGradientBoostingRegressor(
-        loss="quantile", quantile=c, max_iter=200, learning_rate=0.05, min_samples_leaf=10
-    )
-    trees.fit(table[:start], log[:start])
-    scores = np.sort(log[start:] - trees.predict(table[start:]))
-    over = scores[conformal_rank(len(scores), c) - 1]
-    return lambda some: np.exp(trees.predict(inputs(some)) + over)
+def rivals_of(asked: Colocations, seconds: np.ndarray) -> dict[str, Any]:
+    """Each by its name, learned from these in order of time; the last fifth conformalises trees."""
+    held = np.arange(len(asked)) >= int(0.8 * len(asked))
+    by_name, trees = quantile_rivals()
+    return {by_name: NameQuantiles(asked, seconds), trees: BoostedQuantiles(asked, seconds, held)}
 
 
 def rows_of(law: str, jobs: int, seed: int, c: float) -> list[str]:
@@ -117,9 +82,10 @@ def rows_of(law: str, jobs: int, seed: int, c: float) -> list[str]:
         for how, one in asks.items():
             told, bounds = model.predict_and_bound(one, c)
             found.append(line(f"future at {moment:.0%}{how}", told, bounds.seconds, actual, who, c))
-    for name, rival in (("by name", by_name), ("boosted", boosted)):
-        bound = rival(runs, cut, c)
-        found.append(line(name, np.full(len(rows), np.nan), bound, actual, who, c))
+    first = first_companies(runs)
+    for name, rival in rivals_of(first.take(np.arange(cut)), runs.runtime_seconds[:cut]).items():
+        told, bound = rival.predict_and_bound(first.take(rows), c)
+        found.append(line(name, told, bound, actual, who, c))
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ import jostle
 from jostle.data import Colocations
 from jostle.placement import Fleet, Node, Placement, Request, SetBounds, Standard
 from studies.data import one_core
-from studies.live.log_bounds import first_companies, quantile_trees
+from studies.live.log_bounds import first_companies, rivals_of
 from studies.worlds.node_logs import LAWS, NODES, SLOTS, LoggedJob, Names, lives, node_log
 
 RATIOS = (1.2, 1.5, 2.0, 3.0)  # limits, over the time alone
@@ -54,26 +55,16 @@ class World:
         log = node_log(law, 2000, seed)
         self.known, self.platforms = log.colocations.workload_names, log.colocations.platform_names
         self.sets = SetBounds(jostle.fit(log, seed=seed), Standard(c))
-        self.trees = quantile_trees(first_companies(log), log.runtime_seconds, c)
+        self.rivals = rivals_of(first_companies(log), log.runtime_seconds)
         ratio = np.random.default_rng([seed, at, 1]).choice(RATIOS, len(self.names.seconds))
         self.limit = ratio * self.names.seconds
-        own, where = log.colocations.workload, log.colocations.platform_names.index
-        self.high = {
-            (self.known[name], node): np.quantile(log.runtime_seconds[mine], c, method="higher")
-            for node in (0, 1)
-            for name in np.unique(own).tolist()
-            if (
-                mine := (own == name) & (log.colocations.platform == where(("fast", "slow")[node]))
-            ).any()
-        }
 
     def policies(self) -> dict[str, Policy]:
         """Each by its name, simple ones first."""
         return {
             "one a node": lambda name, here, clock: [],
             "at most two a node": lambda name, here, clock: [n for n in here if len(here[n]) < 2],
-            "quantile by name and node type": self._all_below(self._by_name),
-            "boosted quantiles": self._all_below(self._boosted),
+            **{name: self._all_below(rival) for name, rival in self.rivals.items()},
             "rank": self._ranked,
         }
 
@@ -115,28 +106,26 @@ class World:
         ranked = Placement(Fleet(nodes), self.sets).rank([self._request(name, "it")], top=NODES)
         return [int(one.node) for one in ranked[0].rows()]
 
-    def _all_below(self, bound: Callable[[list[int], int], np.ndarray]) -> Policy:
-        """Where the bounds of all who would be there are below their limits."""
+    def _all_below(self, rival: Any) -> Policy:
+        """Accept where the rival's bounds of all who would be there are below their limits."""
 
         def accepts(name: int, here: dict[int, Sequence[LoggedJob]], clock: float) -> list[int]:
-            sets = {node: [name, *(job.name for job in on)] for node, on in here.items()}
-            return [n for n, who in sets.items() if (bound(who, n) <= self.limit[who]).all()]
+            sets = [(node, [name, *(job.name for job in on)]) for node, on in here.items()]
+            people = [(node, who, n) for node, who in sets for n in range(len(who))]
+            asked = Colocations.from_columns(
+                workload=[f"job{who[n]:02d}" for _, who, n in people],
+                platform=[("fast", "slow")[node % 2] for node, _, _ in people],
+                corunners=[[f"job{o:02d}" for o in (*w[:n], *w[n + 1 :])] for _, w, n in people],
+            )
+            most = rival.predict_and_bound(asked, self.c)[1]
+            late = {
+                node
+                for (node, who, n), m in zip(people, most, strict=True)
+                if m > self.limit[who[n]]
+            }
+            return [node for node in here if node not in late]
 
         return accepts
-
-    def _by_name(self, who: list[int], node: int) -> np.ndarray:
-        return np.array([self.high.get((f"job{one:02d}", node % 2), np.inf) for one in who])
-
-    def _boosted(self, who: list[int], node: int) -> np.ndarray:
-        names = [f"job{one:02d}" for one in who]
-        asked = Colocations.from_columns(
-            workload=names,
-            platform=[("fast", "slow")[node % 2]] * len(who),
-            corunners=[names[:n] + names[n + 1 :] for n in range(len(who))],
-        )
-        codes = asked.recode(self.known, self.platforms)
-        known = self.known, self.platforms
-        return self.trees(Colocations(*known, *codes[:2], asked.corunner_offsets, codes[2]))
 
 
 def _hours(jobs: Sequence[LoggedJob]) -> float:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from jostle.data import Runs
+from jostle.data import Colocations, Runs
 from jostle.models import Model
+from jostle.operations import quantile_rivals
 from jostle.placement import Request, SetBounds, Standard, calibration_runs, level_of_chosen
 from studies.placement.sets import MeasuredSets, measured_sets
 
@@ -49,11 +51,19 @@ def policies(
     return [
         NamedPolicy("no sharing", lambda part: np.full(part.members.shape, np.inf)),
         NamedPolicy("pack by slots", lambda part: np.zeros(part.members.shape)),
+        NamedPolicy(
+            "at most two a node",
+            lambda part: np.full(part.members.shape, 0.0 if part.members.shape[1] <= 2 else np.inf),
+        ),
         NamedPolicy("worst case 2x", lambda part: WORST_CASE * part.solo),
         NamedPolicy("slowdown = number of tenants", lambda part: part.members.shape[1] * part.solo),
         NamedPolicy("additive rule", AdditiveRule.of(learned, model)),
         NamedPolicy("mean", predicted),
         NamedPolicy("mean x tuned factor", lambda part: factor * predicted(part)),
+        *(
+            NamedPolicy(name, _rival(kind.of(learned, seed), model))
+            for name, kind in quantile_rivals().items()
+        ),
         *(NamedPolicy(f"bound {c:g}", _bounds(s)) for c, s in sets.items()),
         _chosen(model, learned, ratios, share),
         NamedPolicy("clairvoyant", lambda part: part.seconds),
@@ -62,6 +72,25 @@ def policies(
 
 def _bounds(sets: SetBounds) -> Expected:
     return lambda part: sets.of(part.platform, part.members)[0]
+
+
+def _rival(rival: Any, model: Model) -> Expected:
+    """By its bounds at 0.9."""
+    names = tuple(model.predictor.workload_names), tuple(model.predictor.platform_names)
+
+    def expected(part: MeasuredSets) -> np.ndarray:
+        n, k = part.members.shape
+        beside = np.stack([np.delete(part.members, at, axis=1) for at in range(k)], axis=1)
+        asked = Colocations(
+            *names,
+            part.members.reshape(-1),
+            np.repeat(part.platform, k),
+            np.arange(n * k + 1) * (k - 1),
+            beside.reshape(-1),
+        )
+        return rival.predict_and_bound(asked, 0.9)[1].reshape(n, k)
+
+    return expected
 
 
 def _chosen(model: Model, learned: Runs, ratios: np.ndarray, share: float) -> NamedPolicy:

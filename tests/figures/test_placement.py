@@ -52,7 +52,7 @@ def test_the_study_on_a_small_world(dataset: Path, capsys: pytest.CaptureFixture
     study = PlacementStudy(dataset, settings=QUICK, seeds=1, repeats=2)
     report = study.run()
     rows = {row["policy"]: row for row in report.document["rows"]}
-    assert len(rows) == 11
+    assert len(rows) == 14
     assert rows["no sharing"]["placed_sets"] == 0
     assert rows["clairvoyant"]["violated_ratio"] == 0
     assert rows["clairvoyant"]["saved_of_clairvoyant_ratio"] == 1

@@ -20,6 +20,9 @@ from .evaluation._evaluate import evaluate as evaluate
 from .evaluation._evaluate import evaluated as evaluated
 from .evaluation._evaluation_page import evaluation_page as evaluation_page
 from .evaluation._left_out_runs import left_out_runs as left_out_runs
+from .evaluation._quantile_rivals import BoostedQuantiles as BoostedQuantiles
+from .evaluation._quantile_rivals import NameQuantiles as NameQuantiles
+from .evaluation._quantile_rivals import quantile_rivals as quantile_rivals
 from .evaluation._rule_rivals import RULES as RULES
 from .evaluation._rule_rivals import SimpleRule as SimpleRule
 from .forecasts._forecast_report import ForecastAnswer as ForecastAnswer

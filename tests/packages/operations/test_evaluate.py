@@ -14,7 +14,14 @@ import jostle
 from jostle.cli import exit_code
 from jostle.data import Dataset, Runs
 from jostle.errors import MissingExtra, NotEnoughRuns, UsageError
-from jostle.operations import RULES, SimpleRule, left_out_runs
+from jostle.operations import (
+    RULES,
+    BoostedQuantiles,
+    NameQuantiles,
+    SimpleRule,
+    left_out_runs,
+    quantile_rivals,
+)
 from tests.packages.learn.bags.conftest import make_bags
 
 QUICK = jostle.Slowdown(rank=1, members=1, steps=20, process=False)
@@ -88,9 +95,38 @@ def test_the_simple_rules_are_what_they_say() -> None:
     assert answers(RULES["the time alone times a constant"]) == pytest.approx([3.0, 3.0, 4.0])
 
 
+def test_quantiles_by_name_are_of_its_runs_there_and_of_all_of_them_where_those_are_few() -> None:
+    asked = jostle.Colocations.from_columns(
+        workload=["a"] * 12 + ["b"] * 3, platform=["p"] * 9 + ["q"] * 3 + ["p"] * 3
+    )
+    seconds = np.array([*range(9, 0, -1), 30.0, 20.0, 10.0, 5.0, 6.0, 7.0])
+    told, most = NameQuantiles(asked, seconds).predict_and_bound(asked.take([0, 9, 12]), 0.9)
+    # Ranks 9 of 9 on p; 12 of all 12 of a, as three on q are too few; three of b never are enough.
+    assert told.tolist() == [5.0, 6.5, 6.0]
+    assert most.tolist() == [9.0, 30.0, np.inf]
+
+
+def test_boosted_quantiles_are_conformalised_on_what_the_trees_did_not_see() -> None:
+    random = np.random.default_rng(0)
+    name = random.integers(0, 3, 600)
+    asked = jostle.Colocations.from_columns(
+        workload=np.array(["a", "b", "c"])[name], platform=["p"] * 600
+    )
+    seconds = 10.0**name * np.exp(random.normal(0, 0.1, 600))
+    rival = BoostedQuantiles(asked, seconds, np.arange(600) >= 480)
+    told, most = rival.predict_and_bound(asked, 0.9)
+    # Of the 120 that were held back those up to rank ceil(121 x 0.9) are within their bounds.
+    assert (seconds[480:] <= most[480:] * (1 + 1e-12)).sum() == 109
+    assert np.median(told[name == 2]) == pytest.approx(100, rel=0.1)
+    few = BoostedQuantiles(asked, seconds, np.arange(600) >= 595)
+    assert np.isinf(few.predict_and_bound(asked, 0.9)[1]).all()
+    with pytest.raises(NotEnoughRuns, match="too few for trees"):
+        BoostedQuantiles(asked, seconds, np.arange(600) >= 1)
+
+
 def test_rules_and_method_are_judged_on_the_same_runs_with_the_same_bounds(runs: Runs) -> None:
     found = jostle.evaluate(runs, QUICK, leave_out="set", draws=2, confidence=0.8)
-    assert [one.name for one in found.of()] == ["slowdown", *RULES]
+    assert [one.name for one in found.of()] == ["slowdown", *RULES, *quantile_rivals()]
     assert {one.runs for one in found.of()} == {found.asked / 2}
     assert (found.unknown, found.unanswered, found.left_aside) == (0, 0, ())
     mine, alone, *_ = found.of()
@@ -167,7 +203,7 @@ def test_a_rule_that_cannot_be_learned_is_left_aside_and_a_method_is_not(
     monkeypatch.setattr(SimpleRule, "fit_left_out", refuses)
     found = jostle.evaluate(runs, QUICK)
     assert len(found.left_aside) == len(RULES)
-    assert [one.name for one in found.of()] == ["slowdown"]
+    assert [one.name for one in found.of()] == ["slowdown", *quantile_rivals()]
     with pytest.raises(MissingExtra):
         jostle.evaluate(runs, SimpleRule("level"))
 

@@ -46,7 +46,7 @@ HEADS = {
 @dataclass(frozen=True)
 class EvaluateQuestion:
     """Fit on a part of a dataset and ask about the rest: errors and bounds of what fit gives, beside simple
-    rules that see the same runs and have bounds of the same kind.
+    rules that see the same runs and have bounds of the same kind, and quantiles by name and of boosted trees.
 
     Names that stand only in the rest are answered as unknown, and counted.
     """
@@ -208,11 +208,14 @@ def evaluate(
     total = draws * len(rivals)
     for draw in range(draws):
         seen, asked = left_out_runs(runs, leave_out, share, seed + draw)
-        models = {}
+        models: dict[str, Any] = {}
         for number, (name, rival) in enumerate(rivals.items()):
             own = share_of(progress, draw * len(rivals) + number, total)
             try:
-                models[name] = _fit(source.with_runs(seen), rival, seed + draw, own)
+                if isinstance(rival, type):
+                    models[name] = rival.of(seen, seed + draw)
+                else:
+                    models[name] = _fit(source.with_runs(seen), rival, seed + draw, own)
             except (NotEnoughRuns, MissingExtra) as error:
                 if name == chosen.name:
                     raise
@@ -248,9 +251,11 @@ def evaluated(dataset: Any, question: EvaluateQuestion, progress: Progress) -> E
 
 
 def _rules() -> dict[str, Any]:
+    from jostle.operations.evaluation._quantile_rivals import quantile_rivals
     from jostle.operations.evaluation._rule_rivals import RULES, SimpleRule
 
-    return {title: SimpleRule(label) for title, label in RULES.items()}
+    rules = {title: SimpleRule(label) for title, label in RULES.items()}
+    return rules | quantile_rivals()
 
 
 def _fit(data: Data, method: Any, seed: int, progress: Progress | None) -> Model:
@@ -267,7 +272,7 @@ class _Tally:
         self.asked = self.unknown = self.unanswered = 0
         self.rows: list[Evaluated] = []
 
-    def add(self, models: dict[str, Model], asked: Runs) -> None:
+    def add(self, models: dict[str, Any], asked: Runs) -> None:
         """Measure all models on the runs that all of them answer."""
         predictor = next(iter(models.values())).predictor
         known = asked.colocations.known_in(predictor.workload_names, predictor.platform_names)
@@ -281,6 +286,7 @@ class _Tally:
             for name, model in models.items()
         }
         predicted = {name: np.asarray(both[0], float) for name, both in answers.items()}
+        bounds = {name: np.asarray(getattr(b, "seconds", b)) for name, (_, b) in answers.items()}
         silent = [name for name, one in predicted.items() if not np.isfinite(one).any()]
         answered = np.all(
             [np.isfinite(one) for name, one in predicted.items() if name not in silent], axis=0
@@ -291,7 +297,7 @@ class _Tally:
             at = np.flatnonzero(inside & answered)
             for name in models if len(at) else ():
                 if name not in silent:
-                    actual, bound = asked.runtime_seconds[at], answers[name][1].seconds[at]
+                    actual, bound = asked.runtime_seconds[at], bounds[name][at]
                     found = error_measures(predicted[name][at], actual)
                     found |= bound_measures(bound, actual)
                     values = (found[one] for one in MEASURES)
