@@ -98,7 +98,7 @@ class Standard(CampaignQuestion):
         """The share that may be late, as a percentage."""
         return f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"
 
-    def promised(self, *, used_predictions: bool = False) -> str:
+    def promised(self, *, used_predictions: bool) -> str:
         """In a sentence, of answers to questions asked one by one."""
         text = (ASKED if self.promise == JOINT else ASKED_EACH).format(miss=self.miss)
         return f"{text} {ON_PREDICTIONS}" if used_predictions else text

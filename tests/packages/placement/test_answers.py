@@ -313,6 +313,9 @@ def test_walltime_holds_on_every_node_it_covers(model: Model) -> None:
     assert place(model, nodes).walltime(unread).exit_code == 1
     with pytest.raises(UnknownName):
         place(model, nodes).walltime(Request("w00"), on="moon")
+    for step in (0.5, 1.5, np.inf, np.nan):
+        with pytest.raises(UsageError, match="step"):
+            place(model, nodes).walltime(Request("w00"), step_seconds=step)
 
 
 def test_limits_as_slowdowns_are_of_the_measured_time_where_runs_are_given(

@@ -74,6 +74,11 @@ def test_a_bad_row_spoils_no_batch(model: Model, tmp_path: Path) -> None:
         *("ok", bad, bad, "unknown_workload", "unknown_platform", "unknown_tenant", bad, bad)
     ]
     assert found.reasons[bad] == 4
+    texts = odd.set_column(3, "deadline_seconds", pa.array([None, *["soon"] * 6, None]))
+    pq.write_table(texts, tmp_path / "texts.parquet")
+    place(model, []).score(tmp_path / "texts.parquet", out, columns={"workload": "job"})
+    told = pq.read_table(out).column("reason").to_pylist()
+    assert (told[0], told[1:7], told[7]) == ("ok", [bad] * 6, "ok")
     pq.write_table(odd.slice(0, 0), tmp_path / "none.parquet")
     empty = place(model, []).score(tmp_path / "none.parquet", out, columns={"workload": "job"})
     assert (empty.rows, empty.safe, len(pq.read_table(out))) == (0, 0, 0)

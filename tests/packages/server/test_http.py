@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from jostle.errors import UsageError
+from jostle.server.http._gather import Gatherer
 from tests.packages.server.conftest import Running, Start
+from tests.waiting import HANGS_SECONDS
 
 GOOD = {"items": [{"workload": "w00", "platform": "p0"}]}
 VERBS = ("predict", "bound", "explain", "safe", "rank", "assign", "walltime", "runs")
@@ -227,3 +232,44 @@ def test_co_runners_that_are_no_list_are_not_taken_for_none(service: Running) ->
 def test_the_allowed_methods_are_all_named(service: Running) -> None:
     assert service.http.patch("/v1/placements/a").headers["Allow"] == "DELETE, PUT"
     assert service.http.delete("/v1/runs").headers["Allow"] == "GET, HEAD, POST"
+
+
+def test_questions_of_one_moment_are_answered_or_refused_together() -> None:
+    """An error is told to each who asked; one who has gone away hinders nobody."""
+
+    def answer(_: Any, items: list[Any], __: float) -> list[Any]:
+        if "bad" in items:
+            raise UsageError("it makes no sense")
+        return [item * 2 for item in items]
+
+    async def ask(*items: Any) -> list[Any]:
+        gatherer, served = Gatherer(answer), SimpleNamespace()
+        asked = [asyncio.ensure_future(gatherer.ask(served, [one], 0.9)) for one in items]  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        asked[0].cancel()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    gone, *answers = asyncio.run(asyncio.wait_for(ask("a", "b", "c"), HANGS_SECONDS))
+    assert isinstance(gone, asyncio.CancelledError)
+    assert answers == [["bb"], ["cc"]]
+    _, *errors = asyncio.run(asyncio.wait_for(ask("a", "bad", "c"), HANGS_SECONDS))
+    assert [type(one) for one in errors] == [UsageError] * 2
+
+
+def test_the_rate_is_that_of_each_address(start: Start) -> None:
+    app, statuses = start(most_per_second=0.5).app, []
+
+    async def ask(host: str) -> None:
+        async def send(message: Any) -> None:
+            statuses.extend([message["status"]] if "status" in message else [])
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        scope = {"type": "http", "method": "GET", "path": "/v1/placements", "query_string": b""}
+        scope |= {"headers": [(b"host", b"testserver")], "client": (host, 1), "app": app}
+        await app(scope | {"state": {"is_first": True}}, receive, send)
+
+    for host in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
+        asyncio.run(ask(host))
+    assert statuses == [200, 429, 200]
