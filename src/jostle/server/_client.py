@@ -18,13 +18,7 @@ from jostle.errors import (
     UsageError,
     needing_extras,
 )
-from jostle.operations import (
-    LimitAnswer,
-    Predictions,
-    PredictQuestion,
-    Verb,
-    served_options,
-)
+from jostle.operations import LimitAnswer, Predictions, PredictQuestion, Verb, served_options
 from jostle.placement import Fleet, Requests, Standard
 from jostle.server._client_verbs import ClientVerbs
 from jostle.server.asking._fleet_queries import node_row, request_row

@@ -76,8 +76,10 @@ def test_another_kind_of_body_is_refused(service: Running) -> None:
 
 
 def test_unknown_paths_and_methods_are_problems(service: Running) -> None:
-    assert problem_of(service.http.get("/v1/nothing"))["status"] == 404
-    assert problem_of(service.http.get("/v1/predict"))["status"] == 405
+    found = [problem_of(service.http.get(f"/v1/{name}")) for name in ("nothing", "predict")]
+    assert [one["status"] for one in found] == [404, 405]
+    told = "there is no such operation", "the operation is not called with this method"
+    assert all(one["detail"].startswith(text) for one, text in zip(found, told, strict=True))
     assert problem_of(service.http.put("/v1/placements/a%0Ab", json={}))["status"] == 404
 
 

@@ -173,6 +173,29 @@ def test_what_fails_beside_the_answers_begins_again(
     assert 'jostle_loop_failures_total{loop="models"} 1.0' in service.http.get("/metrics").text
 
 
+def test_what_hinders_answers_is_logged_once(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    serving, hindered = service.app.state.service, list[str]()
+
+    def fails() -> bool:
+        if hindered:
+            raise NotPermitted(hindered[-1])
+        return False
+
+    monkeypatch.setattr(serving.drifts, "follow", fails)
+    for why in ("full", "gone"):
+        hindered.append(why)
+        for _ in range(3):
+            assert serving.follow() is False
+    hindered.clear()
+    serving.follow()
+    hindered.append("full")
+    serving.follow()
+    told = [record.getMessage() for record in caplog.records if "follow" in record.getMessage()]
+    assert [text.rpartition(": ")[2] for text in told] == ["full", "gone", "full"]
+
+
 def test_a_step_of_the_systems_clock_moves_none_of_the_service(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -159,9 +159,7 @@ class PatientServer(Server):
 
     async def _serve_one(self, one: Connection) -> None:
         protocol = PatientProtocol(
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
         protocol.turns, protocol.when_lost = self._turns, lambda: self._gone(one)
         loop, tls = asyncio.get_running_loop(), self._certificate.context()

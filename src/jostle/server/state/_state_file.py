@@ -65,14 +65,15 @@ class StateFile:
         A log that is damaged in its middle would lose what is written behind it, so it is begun anew.
         Raises sqlite3.Error.
         """
-        now = self._stamps_now()
-        if now == self._stamps:
+        now, before = self._stamps_now(), self._stamps
+        if now == before:
             return
         with closing(sqlite3.connect(self.path, isolation_level=None)) as fresh:
             (number,) = fresh.execute("PRAGMA user_version").fetchone()
-            if now[:1] != self._stamps[:1] or number == self._number:
+            is_log_odd = number == self._number and now[1:] != before[1:]
+            if is_log_odd or now[:1] != before[:1]:
                 self._stamps = []
-                if fresh.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()[0]:
+                if is_log_odd and fresh.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()[0]:
                     raise sqlite3.OperationalError("it is busy")
                 (found,) = fresh.execute("PRAGMA quick_check(1)").fetchone()
                 if found != "ok":
@@ -81,9 +82,9 @@ class StateFile:
         self._number, self._stamps = number, now
 
     def _stamps_now(self) -> list[tuple[int, int]]:
-        """Return size and time of the last change of database and log. Raises OSError."""
+        """Return size and time of the last write of database and log. Raises OSError."""
         both = (os.stat(f"{self.path}{end}") for end in ("", "-wal"))
-        return [(one.st_size, one.st_ctime_ns) for one in both]
+        return [(one.st_size, one.st_mtime_ns) for one in both]
 
     def is_same(self) -> bool:
         """Return whether the files are those that were opened, and were neither emptied nor written over."""
