@@ -10,8 +10,10 @@ import tempfile
 import time
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from jostle.errors import NotPermitted
 from jostle.server.http._running_service import steady_clock
@@ -121,16 +123,20 @@ def test_a_full_disk_is_told_and_left_behind(
         assert "there is no room for the state: No space left" in told
         assert service.http.get("/healthz").status_code == 200
     assert service.http.get("/readyz").status_code == 200
-    with service.app.state.service.store.engine.connect() as connection:
-        (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
-        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    store = service.app.state.service.store
+    with store.reading() as connection:
+        limit = list(connection.exec_driver_sql("PRAGMA page_count").one())
+
+    def limited(connection: Any, *_: Any) -> None:
+        connection.execute(f"PRAGMA max_page_count = {limit[0]}")
+
+    event.listen(store.engine, "checkout", limited)  # whichever connection writes
     many = [{**run, "id": f"{n}", "workload": "w" * 200} for n in range(500)]
     found = service.http.post("/v1/runs", json={"items": many})
     assert (found.status_code, "disk is full" in found.text) == (503, True), found.text
-    with service.app.state.service.store.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
+    limit[0] = 1_000_000
     assert service.http.post("/v1/runs", json={"items": many}).status_code == 200
-    assert len(service.app.state.service.store.runs_after(0, 1000)) == 500
+    assert len(store.runs_after(0, 1000)) == 500
 
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "folder", "device", "kernel"])
