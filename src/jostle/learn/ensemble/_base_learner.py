@@ -40,8 +40,10 @@ class BaseLearner(Protocol):
     larger sets than any that ran, and asked where nothing ran beside others. It may have
     `trace_seconds(shared)`: {workload: s alone} of traces, so that workloads are known that never ran; shared
     has the `data`. It may be one that `leaves_out` in closed form: what it has learned from all has
-    `without(part, wanted)`, the answers called so as learned from that part of the campaign. What is learned
-    may have `notes`."""
+    `without(part, wanted)`, the answers called so as learned from that part of the campaign. It may be one
+    that `predicts_solo`: what is learned has `log_solo()`, (platforms, workloads) log seconds alone, of cells
+    that never ran alone, too; one such learner is asked. It may be one that `learns_from_all` of very many
+    runs, or costs little; others learn from some first. What is learned may have `notes`."""
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]

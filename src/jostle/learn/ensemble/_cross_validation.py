@@ -17,12 +17,13 @@ from jostle.learn.rules._shrunk_weights import OF_OTHER_DATA, relative_error
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN
 
 PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what the network says of a time alone never measured
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what is predicted of a time alone never measured
 USUAL_SHARE = 0.5  # where that could not be tried
 FEWEST_CELLS = 6
-HARDLY_ANY = 0.05  # share of the runs, which a network that is kept need not have learned from
-AT_ONCE = frozenset({"network", "rules"})  # who learns from all of many runs, and who costs little
-FIRST_ROWS = 2_000  # beside others, from which all else learns first where there are many
+HARDLY_ANY = 0.05  # share of the runs, which a learner that is kept need not have learned from
+FIRST_ROWS = (
+    2_000  # beside others, from which learners that do not scale learn first where there are many
+)
 LEFT_AT_BEST = 0.5  # of that error: it halves at best with four times as many rows
 OTHER_DATA = frozenset({"profiles", "probes"})
 FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
@@ -42,6 +43,17 @@ class LearnerCache:
 
     def leaves_out(self, name: str) -> bool:
         return getattr(self.learners[name], "leaves_out", False)
+
+    @property
+    def solo_learner(self) -> str | None:
+        """The one that predicts how long what never ran on a platform takes alone, where such times are
+        asked."""
+        if not self.campaign.asks_elsewhere:
+            return None
+        for name, learner in self.learners.items():
+            if getattr(learner, "predicts_solo", False) and learner.labels(self.campaign):
+                return name
+        return None
 
     def fit(
         self, name: str, part: TrainingRuns, wanted: Collection[str], best: bool = False
@@ -102,7 +114,7 @@ class CrossValidator:
             if name not in mine
             and (
                 (labels and part.is_training_row.any())
-                or (name == "network" and fold.is_of_names and self.guesses_alone)
+                or (name == self.cache.solo_learner and fold.is_of_names)
             )
         }
         labels, campaign = self.labels, self.campaign
@@ -113,10 +125,14 @@ class CrossValidator:
             self.is_narrowed = True
             kept = surviving_learners(labels, tried, self.seed, PLAIN)
             ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
-            if not ran_alone.all() and self.wanted.get("network") and campaign.size[0] > 1:
+            if not ran_alone.all():
                 # Of what ran beside others alone other platforms tell in every fold.
-                kept.add("network")
+                kept.update(self.wanted.get(self.cache.solo_learner or "", ()))
             self._keep(kept)
+
+    def _is_quick(self, name: str) -> bool:
+        scales = getattr(self.learners[name], "learns_from_all", False)
+        return scales or self.cache.leaves_out(name)
 
     def _keep(self, kept: set[str]) -> None:
         self.wanted = {
@@ -131,9 +147,7 @@ class CrossValidator:
         learned, labels, trials = [], [], []
         for at_once, whole in ((True, part), (False, few)):
             own = {
-                n: each
-                for n, each in self.wanted.items()
-                if each and (n in AT_ONCE or self.cache.leaves_out(n)) == at_once
+                n: each for n, each in self.wanted.items() if each and self._is_quick(n) == at_once
             }
             learned.append({n: self.cache.fit(n, whole, each) for n, each in own.items()})
             labels.append(tuple(label for each in own.values() for label in each))
@@ -176,18 +190,12 @@ class CrossValidator:
 
     @property
     def ready(self) -> dict[str, FittedBaseLearner]:
-        """Of very many runs the network that has learned from nearly all: it is kept as it is."""
+        """Of very many runs what predicts times alone and learned from nearly all: it is kept as it is."""
         for fold, mine, _ in self.fits[:1]:
             if is_large(self.campaign) and fold.left_out.mean() < HARDLY_ANY:
-                return {name: one for name, one in mine.items() if name == "network"}
+                scales = {n for n, one in self.learners.items() if hasattr(one, "predicts_solo")}
+                return {name: one for name, one in mine.items() if name in scales}
         return {}
-
-    @property
-    def guesses_alone(self) -> bool:
-        """Whether the network says how long what never ran on a platform takes alone."""
-        network = self.learners.get("network")
-        speaks = network is not None and bool(network.labels(self.campaign))
-        return speaks and self.campaign.asks_elsewhere
 
     def trial(self) -> OutOfFoldPredictions:
         """All of them, of the labels that are left."""
@@ -203,24 +211,24 @@ class CrossValidator:
         return OutOfFoldPredictions.concatenate(parts)
 
     def share(self) -> float:
-        """Of what the network says of times alone never measured, beside what names suggest."""
-        if not self.guesses_alone:
+        """Of what is predicted of times alone never measured, beside what names suggest."""
+        campaign, solo = self.campaign, self.cache.solo_learner
+        if solo is None:
             return 0.0
         cost, count = np.zeros(len(SHARES)), 0
-        campaign = self.campaign
         for fold, mine, part in self.fits:
             new = (fold.kind == NEW_CELL) & ~np.isin(campaign.cell, part.cell)
             asked = np.flatnonzero(new & (campaign.degree == 0))
-            if "network" not in mine or not len(asked):
+            if solo not in mine or not len(asked):
                 continue
             cell = campaign.cell[asked]
             by_names = part.log_solo.ravel()[cell]
-            network = alone_by_network(mine).ravel()[cell]
-            good = np.isfinite(by_names) & np.isfinite(network)
+            predicted = mine[solo].log_solo().ravel()[cell]  # type: ignore[attr-defined]
+            good = np.isfinite(by_names) & np.isfinite(predicted)
             y = campaign.log_runtime[asked][good]
             count += int(good.sum())
             for at, share in enumerate(SHARES):
-                blend = share * network[good] + (1 - share) * by_names[good]
+                blend = share * predicted[good] + (1 - share) * by_names[good]
                 cost[at] += relative_error(blend - y).sum()
         return SHARES[int(np.argmin(cost))] if count >= FEWEST_CELLS else USUAL_SHARE
 
@@ -231,9 +239,3 @@ def _drawn(mask: np.ndarray, most: int, seed: int) -> np.ndarray:
     out = np.zeros(len(mask), bool)
     out[np.random.default_rng([seed, 53]).permutation(at)[:most]] = True
     return out
-
-
-def alone_by_network(learners: dict[str, FittedBaseLearner]) -> np.ndarray:
-    """(platforms, workloads)."""
-    network = learners["network"]
-    return network.log_solo()  # type: ignore[attr-defined]

@@ -22,7 +22,6 @@ from jostle.learn.ensemble._cross_validation import (
     BaseLearners,
     CrossValidator,
     LearnerCache,
-    alone_by_network,
 )
 from jostle.learn.ensemble._display_names import weights_in_words
 from jostle.learn.ensemble._folds import (
@@ -113,8 +112,9 @@ def fit(
     wanted = {
         name: learner.labels(campaign) if name in asked else () for name, learner in every.items()
     }
-    if not has_rows and campaign.cell_table.takes_turns and "rules" in every:
-        wanted["rules"] = (TURNS_ALONE,)
+    if not has_rows and campaign.cell_table.takes_turns:
+        waits = {n for n, one in every.items() if TURNS_ALONE in one.labels(campaign)}
+        wanted |= dict.fromkeys(waits, (TURNS_ALONE,))
     tried = CrossValidator(campaign, every, wanted, seed)
     for fold in folds:
         tried.fit(fold)
@@ -237,7 +237,7 @@ def _never_met(
 @dataclass(frozen=True)
 class EnsembleBuilder:
     """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
-    network's times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
+    predicted times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
     base learners that are not to learn once more."""
 
     campaign: TrainingRuns
@@ -251,22 +251,22 @@ class EnsembleBuilder:
     ready: dict[str, FittedBaseLearner]
 
     def learners(self, part: TrainingRuns, best: bool) -> dict[str, FittedBaseLearner]:
-        """Those that have a weight, and the network where a time alone is to be guessed."""
+        """Those that have a weight, and the one that predicts times alone where these are asked."""
         out = {}
         for name, learner in self.known.items():
             own = learner.labels(part)
             wanted = tuple(label for label in own if label in self.labels)
             if name in self.ready:
-                if best and (wanted or self.needs_network):
+                if best and (wanted or name == self.solo_learner):
                     out[name] = self.ready[name]
-            elif wanted or (name == "network" and best and self.needs_network):
+            elif wanted or (name == self.solo_learner and best):
                 out[name] = self.cache.fit(name, part, wanted or own, best)
         return out
 
     @property
-    def needs_network(self) -> bool:
-        """Whether it says how long what never ran on a platform takes alone."""
-        return self.share > 0
+    def solo_learner(self) -> str | None:
+        """The one that says how long what never ran on a platform takes alone, where it is believed."""
+        return self.cache.solo_learner if self.share > 0 else None
 
     def ensemble(
         self, learners: dict[str, FittedBaseLearner], part: TrainingRuns
@@ -307,18 +307,16 @@ class EnsembleBuilder:
         }
 
     def log_solo(self, learners: dict[str, FittedBaseLearner], part: TrainingRuns) -> np.ndarray:
-        """(platforms, workloads): measured, or what names and the network suggest."""
+        """(platforms, workloads): measured, or what names and the learner that predicts them suggest."""
         by_names = part.log_solo
-        if "network" not in learners or not self.needs_network:
+        if self.solo_learner not in learners:
             return by_names
         measured = np.zeros(by_names.size, bool)
         measured[part.cell[part.degree == 0]] = True
         measured |= part.is_traced
-        network = alone_by_network(learners)
-        blend = self.share * network + (1 - self.share) * by_names
-        blend = np.where(
-            np.isfinite(blend), blend, np.where(np.isfinite(network), network, by_names)
-        )
+        told = learners[self.solo_learner].log_solo()  # type: ignore[attr-defined]
+        blend = self.share * told + (1 - self.share) * by_names
+        blend = np.where(np.isfinite(blend), blend, np.where(np.isfinite(told), told, by_names))
         return np.where(measured.reshape(by_names.shape), by_names, blend)
 
     def finished(
@@ -436,9 +434,7 @@ def _notes(
             f"is off by {float(effects.cost):.1%} in the mean"
         )
     if is_large(campaign):
-        notes.append(
-            f"of {len(campaign)} runs the network learns from nearly all, others from samples"
-        )
+        notes.append(f"of {len(campaign)} runs some learn from nearly all, others from samples")
     if dropped_learners:
         notes.append(
             f"far off after {FIRST_ROWS} runs beside others, so dropped: {', '.join(dropped_learners)}"

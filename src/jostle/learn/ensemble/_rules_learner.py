@@ -80,6 +80,7 @@ class SimpleRules(Restores):
     only: tuple[str, ...] = ()
     name: ClassVar[str] = "rules"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    learns_from_all: ClassVar[bool] = True
     fitted: ClassVar[str] = "jostle.learn.ensemble._rules_learner:FittedRules"
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:

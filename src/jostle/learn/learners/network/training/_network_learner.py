@@ -43,6 +43,8 @@ class NetworkLearner(Restores):
 
     name: ClassVar[str] = "network"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
+    predicts_solo: ClassVar[bool] = True
+    learns_from_all: ClassVar[bool] = True
     fitted: ClassVar[str] = "jostle.learn.learners.network.training._network_learner:FittedNetwork"
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
