@@ -183,6 +183,14 @@ def test_who_would_be_hurt_and_what_would_help(model: Model) -> None:
     assert place(model, there).safe(Request("w02", slowdown=20.0)).is_safe
 
 
+def test_what_only_the_least_confidence_helps_is_told(model: Model) -> None:
+    low, more = (bound_of(model, "p0", "w02", [], level) for level in (0.5, 0.6))
+    assert low < more < np.inf
+    request = Request("w02", deadline_seconds=(low + more) / 2)
+    (answer,) = place(model, Node("here", "p0")).safe(request).answers
+    assert [text for text in answer.helps if "confidence" in text] == ["a confidence of 0.5"]
+
+
 def test_a_bound_is_never_below_that_of_fewer_tenants(model: Model) -> None:
     names = ("w01", "w02", "w03", "w04")
     some = [c for k in range(3) for c in combinations(names, k)]

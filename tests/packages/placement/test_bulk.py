@@ -79,6 +79,11 @@ def test_a_bad_row_spoils_no_batch(model: Model, tmp_path: Path) -> None:
     place(model, []).score(tmp_path / "texts.parquet", out, columns={"workload": "job"})
     told = pq.read_table(out).column("reason").to_pylist()
     assert (told[0], told[1:7], told[7]) == ("ok", [bad] * 6, "ok")
+    beside = {"job": ["w00"] * 3, "platform": ["p0"] * 3, "corunners": ["w01;w02"] * 3}
+    limits = pa.table(beside | {"corunner_limits_seconds": [[1e6, 1e6], [1e6, -1.0], [1e6]]})
+    pq.write_table(limits, tmp_path / "limits.parquet")
+    place(model, []).score(tmp_path / "limits.parquet", out, columns={"workload": "job"})
+    assert pq.read_table(out).column("reason").to_pylist() == ["ok", bad, bad]
     pq.write_table(odd.slice(0, 0), tmp_path / "none.parquet")
     empty = place(model, []).score(tmp_path / "none.parquet", out, columns={"workload": "job"})
     assert (empty.rows, empty.safe, len(pq.read_table(out))) == (0, 0, 0)
@@ -104,14 +109,17 @@ def test_what_cannot_be_scored_is_said(model: Model, tmp_path: Path) -> None:
 def test_dask_workers_give_the_same(model: Model, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     pq.write_table(table(90), tmp_path / "a.parquet", row_group_size=30)
-    place(model, []).score(tmp_path / "a.parquet", tmp_path / "here.parquet")
+    here = place(model, []).score(tmp_path / "a.parquet", tmp_path / "here.parquet")
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        place(model, []).score(tmp_path / "a.parquet", tmp_path / "there.parquet", scheduler=client)
+        there = place(model, []).score(
+            tmp_path / "a.parquet", tmp_path / "there.parquet", scheduler=client
+        )
+    assert there.reasons == here.reasons != {}
     assert pq.read_table(tmp_path / "there.parquet") == pq.read_table(tmp_path / "here.parquet")
 
 

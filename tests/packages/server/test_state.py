@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -264,7 +265,9 @@ def test_a_bad_new_model_is_not_taken(
     found = service.http.get("/v1/models").json()
     assert found["models"][0]["version"] == version
     assert "not a readable model" in found["trouble"]
-    assert "jostle_model_load_failures_total 1.0" in service.http.get("/metrics").text
+    metrics = service.http.get("/metrics").text
+    assert "jostle_model_load_failures_total 1.0" in metrics
+    assert re.search(rf"^jostle_model_info{{.*{version}.*}} 1.0$", metrics, re.MULTILINE)
     jostle.load(model_folders[1]).save(tmp_path / "model")
     service.app.state.service.folder.look()  # or the service itself has looked by now
     assert service.http.get("/v1/models").json()["trouble"] is None
