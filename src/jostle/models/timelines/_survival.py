@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from jostle.conformal import TIMELINE, Bounds
+from jostle.conformal import BEHIND, TIMELINE, Bounds
 from jostle.models.timelines._timelines import THROUGHOUT, Timelines
 
 _HALVINGS = 6  # of confidence, by which the share that lasts longer is found
 
 
-def outlived_bound(model: Any, asked: Timelines, confidence: float, mine: np.ndarray) -> Bounds:
-    """Of n timelines; of those that are open, none. Where a run itself tells how far it has come, that counts
-    and not how long it has run; so it is where mine (n,) is false, of which another bound is wanted."""
+def outlived_bound(model: Any, asked: Timelines, confidence: float) -> Bounds:
+    """Bound n timelines; those that are open have none. If a run itself tells how far it has come, that
+    counts and not how long it has run. What has outlived others is `behind`."""
     bounds = _integrated(asked, model.bound(asked.colocations, confidence))
-    by_time = (asked.elapsed_seconds > 0) & np.isnan(asked.done_ratio) & ~asked.is_open & mine
+    by_time = (asked.elapsed_seconds > 0) & np.isnan(asked.done_ratio) & ~asked.is_open
     on = np.flatnonzero(by_time & np.isfinite(bounds.seconds))
     if not len(on):
         return bounds
@@ -48,7 +48,7 @@ def outlived_bound(model: Any, asked: Timelines, confidence: float, mine: np.nda
             some = _whole(model, _begun(asked.take(rows)), 1 - (1 - confidence) * share)
         else:  # nobody that was measured lasted so long
             some = replace(bounds.take(rows), seconds=np.full(len(rows), np.inf))
-        outcome = np.where(np.isfinite(some.seconds), TIMELINE, "too_few_runs")
+        outcome = np.where(np.isfinite(some.seconds), BEHIND, "too_few_runs")
         bounds = bounds.put(rows, replace(some, outcome=outcome))
     return bounds
 
@@ -72,7 +72,8 @@ def _integrated(asked: Timelines, each: Bounds) -> Bounds:
     worst = now.copy()
     worst[asked.row[infinite]] = np.flatnonzero(infinite)
     at = np.where(np.isfinite(seconds), now, worst)
-    is_plain = np.array([over == THROUGHOUT for over in asked.over]) & (asked.elapsed_seconds == 0)
+    is_plain = np.array([over == THROUGHOUT for over in asked.over], bool)
+    is_plain &= asked.elapsed_seconds == 0
     outcome = np.where(is_plain | ~np.isfinite(seconds), each.outcome[at], TIMELINE).astype("<U20")
     outcome[asked.is_open] = "too_few_runs"
     return Bounds(

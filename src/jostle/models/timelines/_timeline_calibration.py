@@ -27,7 +27,13 @@ from jostle.models.timelines._arrival_simulation import (
     ends,
     spread_over,
 )
-from jostle.models.timelines._timelines import FUTURE, TIMELINE, Timelines, past_and_future
+from jostle.models.timelines._timelines import (
+    FUTURE,
+    OVERDUE,
+    TIMELINE,
+    Timelines,
+    past_and_future,
+)
 
 if TYPE_CHECKING:
     from jostle.data import Runs
@@ -163,12 +169,57 @@ class TimelineCalibration(Serializable):
             offset = np.append(scores, np.inf)[np.minimum(place, len(scores))]
             with np.errstate(over="ignore"):
                 bounds[mine] = past[mine] + base[mine] * np.exp(offset * width)
+        counted = np.flatnonzero(is_told)
+        if len(counted):
+            ratio = self._counted_ratios(asked.take(counted), workload[counted], confidence)
+            at = np.searchsorted(MOMENTS, done[counted], "right") - 1
+            with np.errstate(over="ignore"):
+                most = base[counted] * np.exp(ratio[at, np.arange(len(at))])
+            bounds[counted] = past[counted] + most
         bounds = np.where(np.isfinite(told), np.maximum(bounds, elapsed), np.inf)
         outcome = np.where(behind, BEHIND, ON_THE_ACT).astype("<U20")
         outcome[~np.isfinite(bounds)] = "too_few_runs"
         pool = np.array([f"{one:.0%} done" for one in MOMENTS], "<U20")[moment]
         evidence = np.full(n, f"{len(self.error)} answers to earlier jobs", "<U160")
         return Bounds(bounds, outcome, pool, number, ranks, confidence, evidence)
+
+    def _counted_ratios(
+        self, asked: Timelines, workload: np.ndarray, confidence: float
+    ) -> np.ndarray:
+        """Bound the time that is left over what a count of its own tells of it, at no moment less than at a
+        later one. Returns (moments, n) logarithms."""
+        found = np.full((len(MOMENTS), len(asked)), np.nan)
+        for kind, name in enumerate(KINDS):
+            mine = np.flatnonzero(
+                np.array([(over == FUTURE) == (name == FUTURE) for over in asked.over])
+            )
+            for moment in range(len(MOMENTS)):
+                scores, width = self._scored(kind + len(KINDS) * (moment > 0), moment)
+                rank = conformal_rank(len(scores), confidence)
+                most = scores[rank - 1] if rank <= len(scores) else np.nan
+                found[moment, mine] = most * width[np.minimum(workload[mine], len(width) - 1)]
+        found = np.where(np.isnan(found), found[0], found)  # what was told as runs began holds on
+        return np.nan_to_num(np.maximum.accumulate(found[::-1])[::-1], nan=np.inf)
+
+    def outlasted(
+        self, begun: np.ndarray, asked: Timelines, workload: np.ndarray, confidence: float
+    ) -> np.ndarray:
+        """Count how many had ended by now, once they are so many that the bound of the beginning holds less
+        often. begun: (n,) seconds that were predicted as each began. Returns (n,), 0 where they are fewer."""
+        counts = np.zeros(len(asked), np.int64)
+        kind = np.array([int(over == FUTURE) for over in asked.over])
+        for one in np.unique(kind).tolist():
+            mine = np.flatnonzero(kind == one)
+            scores, width = self._scored(one, 0)
+            with np.errstate(divide="ignore"):
+                ratio = np.log(asked.elapsed_seconds[mine] / begun[mine])
+            over = np.searchsorted(
+                scores, ratio / width[np.minimum(workload[mine], len(width) - 1)], "right"
+            )
+            n = len(scores)
+            ranks = np.array([conformal_rank(n - k, confidence) + k for k in over.tolist()])
+            counts[mine] = np.where(ranks > conformal_rank(n, confidence), over, 0)
+        return counts
 
     def _scored(self, kind: int, moment: int) -> tuple[np.ndarray, np.ndarray]:
         """(scores in their order, the width of each name; the last of those without any)."""
@@ -239,14 +290,16 @@ def told_by(
     number = c.number_of_corunners[now.last]
     width = int(number.max(initial=0)) + 1
     members, left = np.full((len(rows), width), -1), np.full((len(rows), width), np.nan)
-    members[:, 0], left[:, 0] = workload, 1 - done
+    members[:, 0] = workload
     row = np.repeat(np.arange(len(rows)), number)
     column = np.concatenate([np.arange(k) for k in number] or [np.zeros(0, int)])
     members[row, column + 1] = corunner
     if now.beside_done is not None:
-        offsets = c.corunner_offsets
-        at = np.repeat(offsets[:-1][now.last], number) + column
+        at = np.repeat(c.corunner_offsets[:-1][now.last], number) + column
         left[row, column + 1] = 1 - now.beside_done[at]
+        since = now.elapsed_seconds - now.start_seconds[now.last]
+        left = np.maximum(left - since[:, None] / rates.of(platform, members), OVERDUE)
+    left[:, 0] = 1 - done
     many = [np.repeat(one, DRAWS, axis=0) for one in (platform, members, left)]
     luck = np.stack([spread_over(random) for _ in range(width)], axis=1)
     many[2] = np.where(np.isnan(many[2]), np.tile(luck, (len(rows), 1)), many[2])
@@ -309,30 +362,41 @@ class Ages:
         return out
 
     def with_residents(self, asked: Timelines, rows: np.ndarray) -> Timelines:
-        """With what was done by co-runners that are runs of the log themselves."""
+        """With what had been done as each stretch began by co-runners that are runs of the log themselves."""
         runs, c = self.runs, asked.colocations
         done = np.full(len(c.corunner), np.nan)
-        when = self.start[rows] + (1e6 * asked.elapsed_seconds).astype(np.int64)
+        # A co-runner that changes the company begins or ends at that very moment.
+        when = self.start[rows][asked.row] + (1e6 * asked.start_seconds).astype(np.int64) + 1000
         key = self.node[self.order]
         names = runs.colocations.workload
         pairs: list[tuple[int, int, float]] = []  # place in done, run, age
-        for n, (row, last) in enumerate(zip(rows.tolist(), asked.last.tolist(), strict=True)):
+        for part, row in enumerate(rows[asked.row].tolist()):
             low = np.searchsorted(key, self.node[row])
             high = np.searchsorted(key, self.node[row], "right")
             mine = self.order[low:high]
-            mine = mine[: np.searchsorted(self.start[mine], when[n], "right")][-50:]
-            age = (when[n] - self.start[mine]) / 1e6
+            mine = mine[: np.searchsorted(self.start[mine], when[part], "right")][-50:]
+            age = (when[part] - self.start[mine]) / 1e6
             there = (age < runs.runtime_seconds[mine]) & (mine != row)
             free = {int(j): a for j, a in zip(mine[there], age[there], strict=True)}
-            for at in range(c.corunner_offsets[last], c.corunner_offsets[last + 1]):
+            for at in range(c.corunner_offsets[part], c.corunner_offsets[part + 1]):
                 who = next((j for j in free if names[j] == c.corunner[at]), None)
                 if who is not None:
                     pairs.append((at, who, free.pop(who)))
         if pairs:
             at, who, age = (np.array(one) for one in zip(*pairs, strict=True))
-            past = past_and_future(runs, who, age, is_open=True)
-            done[at] = past.progress(np.log(self.rates.seconds(past.colocations)))[0]
+            done[at] = self._done(who, age)
         return replace(asked, beside_done=done)
+
+    def _done(self, rows: np.ndarray, age: np.ndarray) -> np.ndarray:
+        """Share of its work that each of these runs has done at an age, by the law."""
+        some, of = np.unique(rows, return_inverse=True)
+        asked, work, seconds = self._work(some)
+        before = np.concatenate([[0.0], np.cumsum(work)[:-1]])
+        span = float(self.runs.runtime_seconds[some].max()) + 1.0
+        part = np.searchsorted(asked.row * span + asked.start_seconds, of * span + age, "right") - 1
+        first = asked.last + 1 - np.bincount(asked.row, minlength=len(some))
+        done = before[part] - before[first[of]] + (age - asked.start_seconds[part]) / seconds[part]
+        return np.minimum(done, 1 - OVERDUE)
 
 
 def asked_codes(rates: Rates, asked: Timelines) -> np.ndarray:

@@ -38,8 +38,8 @@ class Timelines:
     done_ratio: (n,) the share of its work that is done by then, by a heartbeat or a count of instructions;
     NaN where only the time tells. is_open: (n,) bool, whether after the last stretch has begun its company
     ends in its turn and others come as lately seen; else it stays to the end of the run. beside_done: of
-    each co-runner in the colocations the share of its own work that was done when its stretch began, NaN
-    where it is not known; None: of none.
+    each co-runner in the colocations the share of its own work that was done when its stretch began, below 0
+    of one that begins later, NaN where it is not known; None: of none.
     """
 
     row: np.ndarray
@@ -185,17 +185,59 @@ class Timelines:
 
     def begun_part(self) -> Timelines:
         """The same as far as stretches have begun: the one of now goes on."""
-        first = np.flatnonzero(self.start_seconds <= self.elapsed_seconds[self.row])
-        offsets, beside = self.colocations.corunner_offsets, self.beside_done
-        if beside is not None:
-            beside = np.concatenate([beside[offsets[n] : offsets[n + 1]] for n in first])
+        return self._with(np.flatnonzero(self.start_seconds <= self.elapsed_seconds[self.row]))
+
+    def _with(self, stretches: np.ndarray) -> Timelines:
+        """The same with these of its stretches."""
         return replace(
             self,
-            row=self.row[first],
-            start_seconds=self.start_seconds[first],
-            colocations=self.colocations.take(first),
-            beside_done=beside,
+            row=self.row[stretches],
+            start_seconds=self.start_seconds[stretches],
+            colocations=self.colocations.take(stretches),
+            beside_done=self._beside_done(stretches),
         )
+
+    def _beside_done(self, stretches: np.ndarray) -> np.ndarray | None:
+        """What the co-runners of these stretches had done."""
+        if self.beside_done is None:
+            return None
+        offsets = self.colocations.corunner_offsets
+        number = np.diff(offsets)[stretches]
+        return self.beside_done[np.repeat(offsets[:-1][stretches], number) + _counted(number)]
+
+    def earlier(
+        self, log_times: np.ndarray, shares: Sequence[float]
+    ) -> tuple[Timelines, np.ndarray]:
+        """Ask about each run at earlier moments: as it began, as its co-runners changed, and as these shares
+        of its work were done by the law, with what was known then, by the time. log_times: as of progress.
+        Returns (questions, (k,) the row that each is of)."""
+        elapsed, rate = self.elapsed_seconds[self.row], np.nan_to_num(np.exp(-log_times))
+        end = np.append(self.start_seconds[1:], np.inf)
+        end[self.last] = np.inf
+        work = np.maximum(np.minimum(end, elapsed) - self.start_seconds, 0) * rate
+        before = np.concatenate([[0.0], np.cumsum(work)[:-1]])
+        first = self.last + 1 - np.bincount(self.row, minlength=len(self))
+        before -= before[first][self.row]
+        of, when = [self.row], [self.start_seconds]
+        for share in shares:
+            there = np.flatnonzero((before < share) & (before + work >= share))
+            since = (share - before[there]) / rate[there]
+            of.append(self.row[there])
+            # A little later, so that rounding leaves nothing less done than that.
+            when.append((self.start_seconds[there] + since) * (1 + 1e-9))
+        rows, times = np.concatenate(of), np.concatenate(when)
+        known = times <= self.elapsed_seconds[rows]
+        rows, times = rows[known], times[known]
+        n = len(rows)
+        some = replace(
+            self.take(rows),
+            elapsed_seconds=times,
+            done_ratio=np.full(n, np.nan),
+            is_open=np.zeros(n, bool),
+        )
+        is_open = self.is_open[rows]
+        begun = ~is_open[some.row] | (some.start_seconds <= times[some.row])
+        return replace(some._with(np.flatnonzero(begun)), is_open=is_open), rows
 
     def without(self, name: str) -> Timelines:
         """The same, but for one co-runner of that name in each stretch that has it."""
@@ -212,11 +254,6 @@ class Timelines:
         counts = np.bincount(self.row, minlength=len(self))
         starts = np.cumsum(counts) - counts
         at = np.repeat(starts[rows], counts[rows]) + _counted(counts[rows])
-        beside = self.beside_done
-        if beside is not None:
-            offsets = self.colocations.corunner_offsets
-            number = np.diff(offsets)[at]
-            beside = beside[np.repeat(offsets[:-1][at], number) + _counted(number)]
         return Timelines(
             np.repeat(np.arange(len(rows)), counts[rows]),
             self.start_seconds[at],
@@ -224,7 +261,7 @@ class Timelines:
             self.elapsed_seconds[rows],
             self.done_ratio[rows],
             self.is_open[rows],
-            beside,
+            self._beside_done(at),
         )
 
     def progress(self, log_times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

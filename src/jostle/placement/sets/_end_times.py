@@ -91,7 +91,7 @@ def ends_at(
         sets.standard.of_each(one.confidence, int(count[row]))
         for (row, _), (_, one) in zip(seat, people, strict=True)
     ])  # fmt: skip
-    here = _timelines(people, seat, elapsed, done, left, out)
+    here = _timelines(people, seat, elapsed, done, 1 - left, seconds, out)
     asked = over_time(model, here.begun_part()) if model.acts is not None else here
     asked, level, limit = asked.take(asked_of), level[asked_of], limit[asked_of]
     told, bounds = _bounded(model, asked, level)
@@ -125,20 +125,23 @@ def _or_none(value: Any) -> float | None:
 
 
 def _timelines(
-    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, left: np.ndarray, out: np.ndarray
-) -> Timelines:
+    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, by_now: np.ndarray,
+    seconds: np.ndarray, out: np.ndarray,
+) -> Timelines:  # fmt: skip
     """Of each: these beside it until now, and then until each of them ends. What a tenant has done that tells
-    nothing of it is not known."""
+    nothing of it is not known. by_now: the share that each has done. seconds: what each takes in this set."""
     there: dict[int, list[tuple[int, str, float]]] = {}
     for (row, column), (node, one) in zip(seat, people, strict=True):
         is_told = one.elapsed_seconds is not None or one.done_ratio is not None
         is_new = not any(one is tenant for tenant in node.tenants)
-        by_now = float(1 - left[row, column]) if is_told or is_new else np.nan
-        there.setdefault(row, []).append((column, one.workload, by_now))
+        share = float(by_now[row, column]) if is_told or is_new else np.nan
+        there.setdefault(row, []).append((column, one.workload, share))
     stretches, beside_done = [], []
     for row, column in seat:
         # In the order that co-locations have them: by name.
-        here = sorted((who, c, by_now) for c, who, by_now in there[row] if c != column)
+        # Of each what it had done, at this pace, as this one began.
+        since = elapsed[row, column] / seconds[row]
+        here = sorted((who, c, share - since[c]) for c, who, share in there[row] if c != column)
         parts = [(0.0, here)]
         for _, c, _ in sorted(here, key=lambda one: (out[row, one[1]], one[1])):
             if out[row, c] < out[row, column]:
@@ -148,7 +151,7 @@ def _timelines(
                     parts.pop()
                 parts.append((start, here))
         stretches.append([(start, [who for who, _, _ in beside]) for start, beside in parts])
-        beside_done += [by_now for _, beside in parts for _, _, by_now in beside]
+        beside_done += [share for _, beside in parts for _, _, share in beside]
     ratio = [done[s] for s in seat]
     asked = Timelines.from_columns(
         workload=[one.workload for _, one in people],
