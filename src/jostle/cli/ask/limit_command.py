@@ -111,7 +111,7 @@ def limit(
 
     program.check()
     require_model(command.model, command)
-    if not has_traces(command.dataset):
+    if not has_traces(command.dataset) or requests.values is not None:
         return _requested(command, requests)
     traces = read_traces(command.dataset)
     names: list[str] = list(

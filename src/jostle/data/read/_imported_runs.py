@@ -16,6 +16,7 @@ from jostle.data.runs._runs import Runs
 from jostle.data.store._add_runs import add_runs
 from jostle.data.store._dataset import Dataset
 from jostle.data.store._import_questions import TableQuestion, mended
+from jostle.data.traces._traces import Traces, write_traces
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Imported:
     rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
     measurement (a zero where a rate should be, a pair that did not fit into memory). aside:
     run_ids that are set aside as soon as they are in the dataset. remedies: what was done to names and
-    units. understood: what columns, labels and units were taken for.
+    units. understood: what columns, labels and units were taken for. traces: of the same runs.
     """
 
     runs: Runs
@@ -38,6 +39,7 @@ class Imported:
     aside: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
     understood: tuple[str, ...] = ()
+    traces: Traces | None = None
 
     def mended(
         self, path: str | os.PathLike[str], answer: Callable[[TableQuestion], bool]
@@ -59,7 +61,8 @@ class Imported:
 
         Raises what :func:`add_runs` raises; then nothing is written.
         """
-        return add_runs(path, self.runs, self.source, self.rejected, self.aside)
+        written = add_runs(path, self.runs, self.source, self.rejected, self.aside)
+        return written + ([] if self.traces is None else write_traces(path, self.traces))
 
 
 def rejected_rows(

@@ -7,18 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from jostle._base.option_fields import Positional, Short
 from jostle._base.untrusted import understood
+from jostle.data.read._imported_runs import Imported
 from jostle.data.read._prometheus_series import Reading, range_queries, series_of
 from jostle.data.read._series import Kind, Series
-from jostle.data.read._series_columns import TableColumns, read_columns, read_requests
+from jostle.data.read._series_columns import TableColumns, read_columns, read_requests, unit_of
 from jostle.data.read._series_times import Piece, length_of, query_moment
 from jostle.data.read._series_traces import Cut, traces_of
+from jostle.data.read._watched_runs import everywhere, watched_runs
 from jostle.data.tables.distinct_series import distinct
 from jostle.data.tables.moments import zone_named
-from jostle.data.tables.prometheus_json import Matrix, read_answers
+from jostle.data.tables.prometheus_json import Matrix, plain_name, read_answers
+from jostle.data.tables.quantities import is_nobody
 from jostle.data.traces._traces import Traces
 from jostle.errors import UsageError
 
@@ -36,12 +39,17 @@ class _Service:
         Path | None, "A CSV with begins and ends: each is a run, such as a request or a job."
     ] = None
     zone: Annotated[str, "Of days, and of times that name none: UTC, Europe/Berlin, …"] = "UTC"
-    beside: Annotated[tuple[str, ...], "A co-runner; may be repeated.", Short("-b")] = ()
+    beside: Annotated[tuple[str, ...], "A co-runner, or none; may be repeated.", Short("-b")] = ()
+    covariate: Annotated[
+        tuple[str, ...],
+        "A series known before a run starts, such as its load, as NAME or NAME=SERIES, of which each whole "
+        "run gets the mean level, or rate a second; may be repeated. Whole ones become runs of the dataset.",
+    ] = ()
     run_id: Annotated[str | None, "How the names of runs begin.  [default: the workload]"] = None
 
     def _traces(
         self, series: list[Series], where: str, workload: str, platform: str, *, whole: bool = False
-    ) -> Traces:
+    ) -> Any:
         if self.cut is not None and self.requests is not None:
             raise UsageError("cut and requests both say what a run is", fix="Give one of them.")
         zone = zone_named(self.zone)
@@ -49,15 +57,34 @@ class _Service:
         if self.requests is not None:
             with understood(self.requests):
                 pieces = read_requests(self.requests, TableColumns(zone=zone))
-        return traces_of(
-            series,
+        names = {one.name for one in series}
+        covariates = {
+            text.partition("=")[0]: next(
+                (n for n in _spellings(text) if n in names), _spellings(text)[0]
+            )
+            for text in self.covariate
+        }
+        begins: dict[str, float] = {}
+        traces = traces_of(
+            everywhere(series, covariates),
             workload=workload,
             platform=platform,
             cut=Cut(self.cut, zone, pieces, ended=whole or self.requests is not None),
-            corunners=self.beside,
+            corunners=[name for name in self.beside if not is_nobody(name)],
             run_id=self.run_id,
             where=where,
+            begins=begins,
         )
+        if not covariates:
+            return traces
+        told = bool(self.beside)
+        return watched_runs(traces, begins, covariates, where, knows_corunners=told)
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """List how series may be called that NAME=SERIES says: as it stands, in plain letters, without a unit."""
+    name = text.rpartition("=")[2]
+    return name, plain_name(name), unit_of(name)[0]
 
 
 @dataclass(frozen=True)
@@ -90,8 +117,8 @@ class PrometheusImport(_Service):
     total: Annotated[tuple[str, ...], "This metric is a running total; may be repeated."] = ()
     gauge: Annotated[tuple[str, ...], "This metric is a level; may be repeated."] = ()
 
-    def read(self, now_seconds: float | None = None) -> Traces:
-        """Read series from answers of Prometheus.
+    def read(self, now_seconds: float | None = None) -> Any:
+        """Read series from answers of Prometheus; runs with their traces where covariates are named.
 
         now_seconds: the clock that `start` and `end` count from.
 
@@ -99,7 +126,9 @@ class PrometheusImport(_Service):
         """
         zone = zone_named(self.zone)
         where = ", ".join(self.source[:3])
-        reading = Reading(self.by, self.per, _kinds(self.total, self.gauge, ()), self.metric)
+        metrics = (*self.metric, *(text.rpartition("=")[2] for text in self.covariate))
+        kinds = _kinds(self.total, self.gauge, ())
+        reading = Reading(self.by, self.per, kinds, metrics if self.metric else ())
         with understood(where):
             if any(one.startswith(_HTTP) for one in self.source):
                 matrices = list(self._answers(zone, now_seconds))
@@ -109,8 +138,10 @@ class PrometheusImport(_Service):
                 matrices = [read_answers(Path(one)) for one in self.source]
             every, notes = distinct([one for matrix in matrices for one in matrix])
             series = series_of([every], reading, where)
-            traces = self._traces(series, where, self.workload, self.platform)
-            return Traces(traces.samples, traces.traced, where=where, notes=[*traces.notes, *notes])
+            found = self._traces(series, where, self.workload, self.platform)
+            if isinstance(found, Imported):
+                return replace(found, understood=(*found.understood, *notes))
+            return Traces(found.samples, found.traced, where=where, notes=[*found.notes, *notes])
 
     def _answers(self, zone: tzinfo, now_seconds: float | None) -> Iterator[Matrix]:
         if len(self.source) != 1:
@@ -156,8 +187,8 @@ class SeriesImport(_Service):
     separator: Annotated[str, "Between fields."] = ","
     whole: Annotated[bool, "Runs ended with their last line (with --run, or a file each)."] = False
 
-    def read(self) -> Traces:
-        """Read the series of a table.
+    def read(self) -> Any:
+        """Read the series of a table; runs with their traces where covariates are named.
 
         Raises UnreadableFile, BadData naming a line, UnknownName, UsageError.
         """
@@ -167,7 +198,9 @@ class SeriesImport(_Service):
             self.instance,
             self.run,
             _kinds(self.total, self.gauge, self.count),
-            self.column,
+            (*self.column, *(text.rpartition("=")[2] for text in self.covariate))
+            if self.column
+            else (),
             self.separator,
             zone,
         )

@@ -40,10 +40,11 @@ def traces_of(
     corunners: Sequence[str] = (),
     run_id: str | None = None,
     where: str | None = None,
+    begins: dict[str, float] | None = None,
 ) -> Traces:
     """Make runs out of series. Levels get `_level` at the end of their names; series of one name and instance
     are added up. Runs cut at the same time share a window, whatever their workload, so that they can be
-    taken together. Raises BadData where nothing remains."""
+    taken together. begins: gets when each run began, by run_id. Raises BadData where nothing remains."""
     cut = cut or Cut()
     instances: dict[str, list[Series]] = {}
     for one in series:
@@ -68,9 +69,12 @@ def traces_of(
         for piece in pieces:
             times, lengths, counters = _samples(piece, edges, values)
             if len(times):
+                name = printable("-".join(t for t in (base, piece.label) if t))
+                if begins is not None:
+                    begins[name] = piece.begin_seconds
                 runs.append(
                     Trace(
-                        run_id=printable("-".join(t for t in (base, piece.label) if t)),
+                        run_id=name,
                         core=0,
                         workload=workload,
                         platform=platform,

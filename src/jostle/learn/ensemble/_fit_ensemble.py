@@ -75,7 +75,8 @@ def fit(
     campaign, names, usual = campaign_of(runs, traced)
     if not len(campaign):
         raise NotEnoughRuns(
-            "there is no run with status ok to learn from", fix="Measure or import runs first."
+            "there is no run with status ok and known co-runners to learn from",
+            fix="Measure or import runs first.",
         )
     campaign_effects = fit_campaign_effects(campaign, seed)
     if campaign_effects is not None and campaign_effects.tell:
