@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -200,6 +201,29 @@ def test_what_hinders_answers_is_logged_once(
     serving.follow()
     told = [record.getMessage() for record in caplog.records if "follow" in record.getMessage()]
     assert [text.rpartition(": ")[2] for text in told] == ["full", "gone", "full"]
+
+
+def test_what_hinders_learning_is_logged_once(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    serving, looks = service.app.state.service, list[int]()
+
+    def fails() -> bool:
+        looks.append(1)
+        raise NotPermitted("gone" if len(looks) > 2 else "full")
+
+    async def learn() -> None:
+        learning = asyncio.create_task(serving.learn(0.001))
+        while len(looks) < 5:
+            await asyncio.sleep(0.001)
+        learning.cancel()
+        await asyncio.gather(learning, return_exceptions=True)
+
+    monkeypatch.setattr(serving.learning, "is_due", fails)
+    asyncio.run(learn())
+    told = [record.getMessage() for record in caplog.records if "learned" in record.getMessage()]
+    assert [text.rpartition(": ")[2] for text in told] == ["full", "gone"]
+    assert serving.learning.trouble == "gone"
 
 
 def test_a_step_of_the_systems_clock_moves_none_of_the_service(
