@@ -15,7 +15,7 @@ from jostle.server._serve_settings import ServeSettings
 
 _STOP_SECONDS = 5
 _SWITCH_SECONDS = (
-    0.0002  # the event loop waits so long for a thread that computes, at each of its writes
+    0.0002  # that the event loop waits for a thread that computes, at each of its writes
 )
 
 

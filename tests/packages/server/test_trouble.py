@@ -23,18 +23,20 @@ from tests.packages.server.conftest import Running, Start
 from tests.waiting import wait_for
 
 
+def stored(by: Running, id: str) -> int:
+    """Post a run of this id; the status of the answer."""
+    run = {"id": id, "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
+    return by.http.post("/v1/runs", json={"items": [run]}).status_code
+
+
 def test_a_state_file_that_is_gone_is_noticed(start: Start, tmp_path: Path) -> None:
     service, state = start(), tmp_path / "state.sqlite"
     log, kept = tmp_path / "state.sqlite-wal", tmp_path / "kept"
 
-    def stored(id: str) -> int:
-        run = {"id": id, "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
-        return service.http.post("/v1/runs", json={"items": [run]}).status_code
-
-    assert stored("a") == 200, list(tmp_path.iterdir())
+    assert stored(service, "a") == 200, list(tmp_path.iterdir())
     for gone in (state, log):
         gone.rename(kept)
-        assert stored(f"lost with {gone}") == 503
+        assert stored(service, f"lost with {gone}") == 503
         assert (
             service.http.put(
                 "/v1/placements/a", json={"workload": "w00", "node": "east"}
@@ -43,19 +45,19 @@ def test_a_state_file_that_is_gone_is_noticed(start: Start, tmp_path: Path) -> N
         )
         if gone == state:
             gone.write_bytes(b"")  # another one
-            assert stored("b") == 503
+            assert stored(service, "b") == 503
         found = service.http.get("/readyz")
         assert (found.status_code, "removed, replaced" in found.text) == (503, True), found.text
         kept.rename(gone)
-        assert stored(f"back {gone}") == 200
+        assert stored(service, f"back {gone}") == 200
         assert service.http.get("/readyz").status_code == 200
     for emptied in (state, log):
         content = emptied.read_bytes()
         emptied.write_bytes(b"")
-        assert stored(f"lost with {emptied}") == 503
+        assert stored(service, f"lost with {emptied}") == 503
         if emptied == state:
             emptied.write_bytes(content)
-            assert stored("back once more") == 200
+            assert stored(service, "back once more") == 200
 
 
 @pytest.mark.parametrize("is_other", [False, True])
@@ -70,23 +72,19 @@ def test_a_state_file_that_is_written_over_in_place_is_noticed(
     other = str(tmp_path / "other.sqlite")
     Store(other, service.clock).close()
 
-    def stored(id: str) -> int:
-        run = {"id": id, "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
-        return service.http.post("/v1/runs", json={"items": [run]}).status_code
-
     def looks() -> None:
         """Somebody else opens the state, has its log written into it, and closes it."""
         look = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('PRAGMA wal_checkpoint')"
         subprocess.run([sys.executable, "-c", look, state], check=True)
 
-    assert stored("a") == 200
+    assert stored(service, "a") == 200
     looks()
     subprocess.run(["cp", other if is_other else state, tmp_path / "copy"], check=True)
-    assert stored("b") == 200
+    assert stored(service, "b") == 200
     looks()
-    assert stored("c") == 200
+    assert stored(service, "c") == 200
     subprocess.run(["cp", tmp_path / "copy", state], check=True)
-    assert stored("d") == 503
+    assert stored(service, "d") == 503
     assert service.http.get("/readyz").status_code == 503
 
 
@@ -98,16 +96,12 @@ def test_zeros_in_the_middle_of_the_state_are_noticed(
     service, other = start(), start()
     file = tmp_path / f"state.sqlite{log}"
 
-    def stored(id: str, by: Running = service) -> int:
-        run = {"id": id, "workload": "w00", "platform": "p0", "runtime_seconds": 1.0}
-        return by.http.post("/v1/runs", json={"items": [run]}).status_code
-
     for number in range(9):
-        assert stored(f"a{number}", (service, other)[number % 2]) == 200
+        assert stored((service, other)[number % 2], f"a{number}") == 200
     where = 4096 if not log else 32 + 24 + 512  # a page, or what the log holds of one
     zeros = f"if=/dev/zero of={file} bs=1 seek={where} count={file.stat().st_size - where - 512}"
     subprocess.run(["dd", *zeros.split(), "conv=notrunc", "status=none"], check=True)
-    assert [stored("b"), stored("c", other), stored("d")] == [503, 503, 503]
+    assert [stored(service, "b"), stored(other, "c"), stored(service, "d")] == [503, 503, 503]
     found = service.http.get("/readyz")
     assert (found.status_code, "put a copy there" in found.text) == (503, True), found.text
 

@@ -98,9 +98,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._unparsed, self._is_first = bytearray(), True
         super().connection_made(LingeringTransport(transport))  # type: ignore[arg-type]
         self.flow = HeldFlow(transport, lambda: self.turns.wait_for(self))
-        if (
-            self.scheme == "http"
-        ):  # what is not taken at once is waited for; uvloop's TLS resumes at 0 never
+        # What is not taken at once is waited for; uvloop's TLS resumes at 0 never.
+        if self.scheme == "http":
             transport.set_write_buffer_limits(high=0)
         named = transport.get_extra_info("peercert") or {}
         parts = dict(part for parts in named.get("subject", ()) for part in parts)

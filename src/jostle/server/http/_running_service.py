@@ -92,9 +92,7 @@ class Serving:
         self.writing = Queue("writing")
         self.probing = Queue("probing")
         self.is_stuck = False
-        self.failed: Counter[str] = (
-            Counter()
-        )  # how often what goes on beside the answers began again
+        self.failed = Counter[str]()  # how often what goes on beside the answers began again
 
     @property
     def served(self) -> Served:

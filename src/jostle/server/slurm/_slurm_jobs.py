@@ -17,9 +17,8 @@ from jostle.server.state._observed_stays import ObservedStay, ObservedStays
 _WORKLOAD = re.compile(r"jostle\s(?:.*\s)?workload=(\S+)")
 _LATE_SECONDS = 60.0
 RUNS = "slurm-job:"  # how the ids of those begin that Jostle did not place
-_PLACEMENT = re.compile(
-    r".*\bplacement=(slurm-[0-9a-f]+)", re.DOTALL
-)  # the last: users write before it
+# The last one: users write before it.
+_PLACEMENT = re.compile(r".*\bplacement=(slurm-[0-9a-f]+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
