@@ -208,7 +208,7 @@ def test_what_hinders_learning_is_logged_once(
 
     async def learn() -> None:
         learning = asyncio.create_task(serving.learn(0.001))
-        while len(looks) < 5:
+        while len(looks) < 5 and not learning.done():
             await asyncio.sleep(0.001)
         learning.cancel()
         await asyncio.gather(learning, return_exceptions=True)
