@@ -211,7 +211,7 @@ class Calibration(Serializable):
 
     def _summary(self, category: int, name_group: int) -> CategorySummary:
         pool = self._pool(category, name_group)
-        own, (_, every) = _highest(pool, self._from_top), self._alike(category, name_group)
+        own, (_, every) = self._highest_of(pool), self._alike(category, name_group)
         borrowed = _highest(every, 1) if _number_of_groups(every) >= FEWEST_GROUPS else 0.0
         label = "" if self.groups is None else self.groups.label(name_group)
         about = CATEGORIES[category], MEANING[category], label
@@ -332,7 +332,7 @@ class Calibration(Serializable):
             if tail and not np.isfinite(last.value):
                 last = self._tail(*key[:2], level) or last
             # Where another pool takes over, bounds are never under what the category's own gave.
-            own = _highest(self._own(*key[:2]), self._from_top)
+            own = self._highest_of(self._own(*key[:2]))
             if self.mix is None and 0 < own < level:
                 last = replace(last, value=max(last.value, self._at(*key[:2], own - NEAR).value))
             self._offsets[key] = last
@@ -342,6 +342,11 @@ class Calibration(Serializable):
     def _from_top(self) -> int:
         """How many groups of its own a category needs above a bound."""
         return FROM_TOP if self.is_cross_conformal else 1
+
+    def _highest_of(self, own: CalibrationRuns) -> float:
+        """The confidence up to which a category stands by its own groups; 0 where these are few."""
+        few = self.is_cross_conformal and _number_of_groups(own) < FEW_GROUPS
+        return 0.0 if few else _highest(own, self._from_top)
 
     def _own(self, category: int, name_group: int) -> CalibrationRuns:
         """Of the category; where hardly any known alone calibrate, with what was never alone on its platform:
@@ -361,7 +366,7 @@ class Calibration(Serializable):
             if self.is_cross_conformal and len(own):  # no theorem would be lost by more runs
                 own = self._put_to_size(own, *self._alike(category, name_group))
             return self._of_mix(own, self.mix.at(category), level, outcome)
-        if level <= _highest(own, self._from_top) + NEAR:
+        if level <= self._highest_of(own) + NEAR:
             return _Offset(*self._ranked(own, level), outcome)
         if not len(own) and category not in KNOWN:
             return _Offset(np.inf, 0, 1, NEVER_MEASURED.get(category, "new_name"))

@@ -204,6 +204,14 @@ def test_of_few_groups_left_out_the_largest_error_is_the_bound(
     assert (found.rank == found.n).all() == is_largest
 
 
+def test_a_small_category_is_as_wide_as_the_shape_of_all_not_as_its_largest_error() -> None:
+    runs = make_runs(0, {1: 150, 2: 12})
+    seconds = runs.runtime_seconds.copy()
+    seconds[np.argmax(np.where(runs.colocations.number_of_corunners == 2, seconds, 0))] = 50.0
+    odd = Runs.from_columns(**runs.colocations.to_columns(), runtime_seconds=seconds)
+    assert crossed(odd).bound(Noisy(), asked(2), 0.9).seconds[0] < 5.0
+
+
 def test_no_borrowed_bound_is_wider_than_the_largest_error() -> None:
     """Ten runs of b that are hundreds of times as long as predicted make a wild scale, not a wild bound."""
     runs = make_runs(3, {1: 120, 2: 12}, {"a": 0.01, "b": 2.0})
