@@ -46,6 +46,8 @@ _ISO = re.compile(  # PT1H2M3.5S
     r"P(?=[0-9T])(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?", re.IGNORECASE
 )
 _IN_THREES = re.compile("(?<=[0-9])[ '\u2019\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+# Of `1,5 GiB` or `26,1s`; `1,234 MB` may be either number.
+_DECIMAL = re.compile(r"(?<![0-9.,])([0-9]+),([0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
 _PART = re.compile(rf"({_NUMBER})\s*([a-zA-Zµμ]+)")
 _SIZE = re.compile(rf"({_NUMBER})\s*([kmgtpe]?)(i?)(b|bytes?)?", re.IGNORECASE)
 _RATE = re.compile(
@@ -86,6 +88,7 @@ def number_of(text: str) -> float:
 
 def duration_of(text: str) -> float:
     """Read seconds of `27m 24s`, `1-02:03:04`, `1 day, 2:03:04`, `PT1H2M` or `20 ms`. Raises ValueError."""
+    text = _DECIMAL.sub(r"\1.\2", text)
     if match := _ISO.fullmatch(text.strip()):
         parts = zip(match.groups(), (86400, 3600, 60, 1), strict=True)
         return sum(number_of(part) * unit for part, unit in parts if part)
@@ -105,7 +108,7 @@ def duration_of(text: str) -> float:
 def size_of(text: str, *, base: int = 1000) -> float:
     """Read bytes of `2.51 GiB`, `12.5 GB` or `4G`. base: of KB and its like; letters alone, as Slurm writes
     them, and KiB are of 1024. Raises ValueError."""
-    match = _SIZE.fullmatch(text.strip())
+    match = _SIZE.fullmatch(_DECIMAL.sub(r"\1.\2", text.strip()))
     if match is None or not (match[2] or match[4]) or (match[3] and not match[2]):
         raise ValueError(f"{text[:60]!r} is no size such as 2.5 GiB or 12 GB")
     binary = match[3] or not match[4]
@@ -116,14 +119,14 @@ def share_of(text: str) -> float:
     """Read a share such as 30.93%, as a ratio. Raises ValueError."""
     if not text.endswith("%"):
         raise ValueError(f"{text[:60]!r} is no percentage")
-    return number_of(text[:-1].strip()) / 100
+    return number_of(_DECIMAL.sub(r"\1.\2", text[:-1].strip())) / 100
 
 
 def factor_of(text: str) -> float:
     """Read a factor such as 1.32x. Raises ValueError."""
     if text[-1:] not in ("x", "X", "×"):
         raise ValueError(f"{text[:60]!r} is no factor such as 1.32x")
-    return number_of(text[:-1].strip())
+    return number_of(_DECIMAL.sub(r"\1.\2", text[:-1].strip()))
 
 
 def _comma_of(text: str) -> float:
@@ -226,7 +229,7 @@ _WORDS = {
     TIMEOUT: "timeout timed_out to deadline walltime deadlineexceeded",
     RUNNING: "running suspended completing stopped signaling stage_out resizing r cg s started active",
     OUT_OF_MEMORY: "out_of_memory oom oomkilled outofmemory out_of_memory_error oome",
-    PENDING: "pending queued scheduled submitted skipped new pd up_for_retry up_for_reschedule deferred",
+    PENDING: "pending queued scheduled submitted skipped new pd up_for_reschedule deferred",
 }
 STATUS_OF = (
     "ok",

@@ -341,3 +341,24 @@ def test_a_long_log_that_is_refused_at_its_first_lines_ends(tmp_path: Path) -> N
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert found.returncode == 4, found.stderr
     assert "no column is called job" in found.stderr
+
+
+def test_an_attempt_that_airflow_tries_again_ran(tmp_path: Path) -> None:
+    day, head = (
+        "2026-03-01 1",
+        "dag_id,task_id,run_id,state,hostname,start_date,end_date,try_number",
+    )
+    rows = [
+        f"etl,load,r1,up_for_retry,n1,{day}0:00:00+00:00,{day}0:02:00+00:00,1",
+        f"etl,load,r1,success,n1,{day}0:05:00+00:00,{day}0:15:00+00:00,2",
+        "etl,load,r2,up_for_retry,,,,1",
+        f"etl,clean,r1,success,n1,{day}0:01:00+00:00,{day}0:03:00+00:00,1",
+    ]
+    file = tmp_path / "tasks.csv"
+    file.write_text("\n".join([head, *rows]) + "\n")
+    span: dict[str, Any] = {"since": "2026-03-01T09:00:00", "until": "2026-03-01T11:00:00"}
+    JobsImport(file, preset="airflow", **span).read().write(tmp_path / "o")
+    runs = read_runs(tmp_path / "o")
+    assert runs.table.column("status").to_pylist() == ["failed", "ok", "ok"]
+    clean = runs.table.column("stretches").to_pylist()[1]
+    assert [one["corunners"] for one in clean] == [["etl/load"], []]

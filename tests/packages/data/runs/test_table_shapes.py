@@ -239,6 +239,26 @@ def test_moments_come_back_in_every_shape(moments: list[Any], form: str) -> None
     np.testing.assert_array_equal(second, stamps)
 
 
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1,5 GiB", "900 MiB", "1,25 KB"], [1.5 * 2**30, 900 * 2**20, 1250.0]),
+        (["12,5%", "7 %"], [0.125, 0.07]),
+        (["1,32x", "2x"], [1.32, 2.0]),
+        (["27m 24,5s", "20 ms", "0:01:26,1", "1 day, 2:03:04"], [1644.5, 0.02, 86.1, 93784.0]),
+    ],
+)
+def test_quantities_with_a_decimal_comma(cells: list[str], values: list[float]) -> None:
+    for some, wanted in (
+        (cells, values),
+        ([one.replace(",", ".") for one in cells[:2]], values[:2]),
+    ):
+        read = numbers_in(some)
+        assert isinstance(read, ColumnOfNumbers)
+        np.testing.assert_allclose(read.values, wanted)
+    assert not isinstance(numbers_in(["1,234 MB"]), ColumnOfNumbers)  # 1.234 or 1234
+
+
 def test_a_cell_that_does_not_fit_its_column_is_named() -> None:
     assert numbers_in(["1", "2", "x", "4"])[0] == 2  # type: ignore[index]
     assert numbers_in(["1,234", "2,345"])[1].startswith("1,234 may be")  # type: ignore[index]
