@@ -47,7 +47,7 @@ from jostle.conformal._categories import (
     SOLO,
     category_of,
 )
-from jostle.conformal._conformal_rank import rank_by_weight, window_weights
+from jostle.conformal._conformal_rank import effective_number, rank_by_weight, window_weights
 from jostle.conformal._covariate_shift import NameMix, codes_of
 from jostle.conformal._extreme_value import FEWEST, tail_offset
 from jostle.conformal._name_groups import Groups
@@ -212,7 +212,7 @@ class Calibration(Serializable):
     def _summary(self, category: int, name_group: int) -> CategorySummary:
         pool = self._pool(category, name_group)
         own, (_, every) = self._highest_of(pool), self._alike(category, name_group)
-        borrowed = _highest(every, 1) if _number_of_groups(every) >= FEWEST_GROUPS else 0.0
+        borrowed = self._highest(every, 1) if _number_of_groups(every) >= FEWEST_GROUPS else 0.0
         label = "" if self.groups is None else self.groups.label(name_group)
         about = CATEGORIES[category], MEANING[category], label
         return CategorySummary(*about, len(pool), _number_of_groups(pool), max(own, borrowed))
@@ -346,7 +346,17 @@ class Calibration(Serializable):
     def _highest_of(self, own: CalibrationRuns) -> float:
         """The confidence up to which a category stands by its own groups; 0 where these are few."""
         few = self.is_cross_conformal and _number_of_groups(own) < FEW_GROUPS
-        return 0.0 if few else _highest(own, self._from_top)
+        return 0.0 if few else self._highest(own, self._from_top)
+
+    def _units(self, pool: CalibrationRuns) -> float:
+        """How many independent runs tell as much as those of the pool: its groups, where a theorem holds."""
+        if not self.is_cross_conformal:
+            return _number_of_groups(pool)
+        return effective_number(pool.score, pool.group)
+
+    def _highest(self, pool: CalibrationRuns, from_top: int) -> float:
+        """The confidence above which fewer units than that lie over the rank; 0 where they are too few."""
+        return max(1 - from_top / (self._units(pool) + 1), 0.0)
 
     def _own(self, category: int, name_group: int) -> CalibrationRuns:
         """Of the category; where hardly any known alone calibrate, with what was never alone on its platform:
@@ -379,11 +389,11 @@ class Calibration(Serializable):
         pools, every = self._alike(category, name_group)
         if not pools:
             return _Offset(np.inf, 0, 1, "unseen_group")
-        if _number_of_groups(every) < FEWEST_GROUPS or level > _highest(every, 1) + NEAR:
+        if _number_of_groups(every) < FEWEST_GROUPS or level > self._highest(every, 1) + NEAR:
             return _Offset(np.inf, len(own), len(own) + 1, "too_few_runs")
         put = self._ranked(self._put_to_size(own, pools, every), level)
         if not len(own):  # as wide as the widest alike, each as far as it can promise
-            others = [self._ranked(p, min(level, _highest(p, 1) - NEAR)) for p in pools]
+            others = [self._ranked(p, min(level, self._highest(p, 1) - NEAR)) for p in pools]
             put = max([put, *others], key=lambda one: one[0])
         return _Offset(*put, POOLED if outcome in GUARANTEED else outcome)
 
@@ -392,7 +402,7 @@ class Calibration(Serializable):
         them out have answered, the largest score: the runs of a group err alike, and names are in several."""
         if self.is_cross_conformal and _number_of_groups(pool) < FEW_GROUPS:
             return float(pool.score.max()), len(pool), len(pool)
-        value, rank = _quantile(pool.score, pool.group, level)
+        value, rank = _quantile(pool.score, pool.group, level, self._units(pool))
         return value, len(pool), rank
 
     @staticmethod
@@ -464,14 +474,12 @@ def _number_of_groups(pool: CalibrationRuns) -> int:
     return len(np.unique(pool.group))
 
 
-def _highest(pool: CalibrationRuns, from_top: int) -> float:
-    """The confidence above which fewer groups than that lie over the rank; 0 where they are too few."""
-    return max(1 - from_top / (_number_of_groups(pool) + 1), 0.0)
-
-
-def _quantile(score: np.ndarray, group: np.ndarray, level: float) -> tuple[float, int]:
-    """(the score of the conformal rank, that rank); infinite where there is none."""
-    weight, total = window_weights(group)
+def _quantile(
+    score: np.ndarray, group: np.ndarray, level: float, units: float | None = None
+) -> tuple[float, int]:
+    """(the score of the conformal rank, that rank); infinite where there is none. units: how many independent
+    runs these stand for, by default as many as there are groups."""
+    weight, total = window_weights(group, units)
     order = np.argsort(score, kind="stable")
     rank = rank_by_weight(np.cumsum(weight[order]), total, level)
     return (float(score[order[rank - 1]]) if rank <= len(score) else np.inf), rank

@@ -26,6 +26,8 @@ import numpy as np
 
 from jostle._base.confidence import exact_confidence
 
+LARGEST = (0.8, 0.95)  # shares of the scores, past which those count as large
+
 
 def conformal_rank(n: int, confidence: float) -> int:
     """Compute ceil((n + 1) * confidence), exactly; a rank above n means that the bound is infinite."""
@@ -33,17 +35,44 @@ def conformal_rank(n: int, confidence: float) -> int:
     return -(-(n + 1) * share.numerator // share.denominator)
 
 
-def window_weights(window: np.ndarray) -> tuple[np.ndarray, int]:
-    """(weight (n,) int64 of every run, total weight of all windows and a new one).
+def window_weights(window: np.ndarray, units: float | None = None) -> tuple[np.ndarray, int]:
+    """Compute (weight (n,) int64 of every run, total weight of all windows and a new one).
 
     Each window weighs the least common multiple of the window sizes, shared out over its runs; where
-    that is too large, shares are rounded down by less than one in 2**36 / size.
+    that is too large, shares are rounded down by less than one in 2**36 / size. units: as how many all
+    windows count beside the new one, by default as many as there are.
     """
     _, inverse, counts = np.unique(window, return_inverse=True, return_counts=True)
     whole = math.lcm(*(int(c) for c in np.unique(counts))) if len(counts) else 1
     # Past what whole numbers of 64 bits hold, shares are rounded down: that can only raise the rank.
     whole = min(whole, 2**36)
-    return (whole // counts)[inverse.reshape(-1)].astype(np.int64), whole * (len(counts) + 1)
+    new = whole if units is None or units == len(counts) else int(whole * len(counts) / units)
+    return (whole // counts)[inverse.reshape(-1)].astype(np.int64), whole * len(counts) + new
+
+
+def effective_number(score: np.ndarray, group: np.ndarray) -> float:
+    """Estimate how many independent scores tell as much as these, of groups whose scores are alike.
+
+    The geometric mean of the number of groups, as if all scores of a group were one, and of the scores over
+    their design effect (Kish 1965), 1 + (size - 1) * correlation within a group of which scores are among the
+    largest; few groups tell of that correlation but roughly.
+    """
+    if not len(score):
+        return 0.0
+    _, code, size = np.unique(group, return_inverse=True, return_counts=True)
+    code, groups, n = code.reshape(-1), len(size), len(score)
+    if groups < 3 or groups == n:
+        return groups
+    independent = n
+    for level in LARGEST:
+        late = (score >= np.quantile(score, level, method="lower")).astype(float)
+        mean = np.bincount(code, late) / size
+        within = float((size * mean * (1 - mean)).sum()) / (n - groups)
+        between = float((size * (mean - late.mean()) ** 2).sum()) / (groups - 1)
+        apart = max((between - within) * (groups - 1) / (n - (size**2).sum() / n), 0.0)
+        alike = apart / (apart + within) if apart + within > 0 else 1.0
+        independent = min(independent, float((size / (1 + (size - 1) * alike)).sum()))
+    return float(np.sqrt(max(independent, groups) * groups))
 
 
 def one_run_of_each(window: np.ndarray) -> np.ndarray:

@@ -14,7 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.conformal import conformal_rank
-from jostle.conformal._conformal_rank import one_run_of_each, rank_by_weight, window_weights
+from jostle.conformal._conformal_rank import (
+    effective_number,
+    one_run_of_each,
+    rank_by_weight,
+    window_weights,
+)
 from jostle.errors import UsageError
 from jostle.operations import ExplainQuestion, FitQuestion, LimitQuestion, PredictQuestion, evaluate
 from jostle.operations.tour import TourPlan
@@ -147,3 +152,22 @@ def test_many_different_window_sizes_never_overflow() -> None:
     per_window = np.bincount(window, weight) / (total / 61)
     assert (per_window <= 1).all()
     assert (per_window > 1 - 1e-8).all()
+
+
+@given(st.integers(0, 2**31), st.integers(3, 30), st.integers(2, 12))
+def test_scores_tell_as_much_as_groups_where_alike_and_more_where_not(
+    seed: int, groups: int, size: int
+) -> None:
+    random, group = np.random.default_rng(seed), np.repeat(np.arange(groups), size)
+    own, order = random.normal(size=len(group)), random.permutation(len(group))
+    assert effective_number(random.normal(size=groups)[group], group) == pytest.approx(groups)
+    found = effective_number(own, group)
+    assert groups <= found <= np.sqrt(groups * len(group)) + 1e-9
+    assert effective_number(own[order], group[order]) == pytest.approx(found)
+    assert effective_number(own, np.arange(len(own))) == len(own)
+
+
+def test_independent_scores_of_many_groups_tell_nearly_as_much_as_half_way_between() -> None:
+    group = np.repeat(np.arange(400), 6)
+    found = effective_number(np.random.default_rng(0).normal(size=2_400), group)
+    assert found > 0.9 * np.sqrt(400 * 2_400)
