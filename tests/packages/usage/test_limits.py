@@ -93,10 +93,19 @@ def test_a_limit_follows_a_trend(growth: str, n: int) -> None:
     assert exact.value == pytest.approx(1.01**n)
 
 
+def test_noise_that_stays_as_it_is_does_not_grow_with_the_level() -> None:
+    """Half as high, the same noise is twice as much of the level: of its logs it would be that later, too."""
+    noise = 0.3 * np.random.default_rng(0).permutation(np.linspace(-1, 1, 40))
+    told = limit_in_order(1e9 * (1 + 0.1 * np.arange(40) + noise), nobody(40), 0.95)
+    assert told.outcome == "follows_trend"
+    assert 1e9 * 5.0 < told.value < 1e9 * (5.0 + 2 * 0.3)
+
+
 # Logs of peaks whose later runs are not like the earlier ones, as plain as 25 runs can hide, by place, place
 # over all, noise and a walk.
 TRENDS = {
     "grows by 1%": lambda i, share, noise, walk: 0.01 * i + 0.02 * noise,
+    "grows by as much": lambda i, share, noise, walk: np.log1p(0.02 * i + 0.06 * noise),
     "grows slowly": lambda i, share, noise, walk: 0.01 * i + 0.2 * noise,
     "grows faster": lambda i, share, noise, walk: np.log1p(5e-4 * i**2 + 0.05 * noise),
     "falls": lambda i, share, noise, walk: 0.1 * noise - 0.01 * i,

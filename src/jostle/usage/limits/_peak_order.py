@@ -5,8 +5,8 @@ peaks with it and with its square; that of their distance from the middle, for s
 version of von Neumann's ratio, which sees steps and slow walks (Bartels, Journal of the American Statistical
 Association 77, 1982); and the mean ranks of the latest runs. Where a straight line of peaks, or of their
 logs, leaves residuals that pass all, by a stricter level since a line was fitted to them, the limit is the
-line's next value and the rank of those residuals; else there is none. Few runs make no trend plain: where a
-test nearly fails, the limit is no lower than that of a form with what the test looks for.
+next value of the line that fits best and the rank of those residuals; else there is none. Few runs make no
+trend plain: where a test nearly fails, the limit is no lower than that of a form with what it looks for.
 """
 
 from __future__ import annotations
@@ -81,20 +81,31 @@ def limit_in_order(peaks: np.ndarray, is_open: np.ndarray, confidence: float) ->
             return plain
         return replace(plain, value=plain.value * raised, raised_ratio=raised)
     straight = np.polynomial.Polynomial.fit(np.arange(len(peaks)), peaks, 1)
-    for line in (np.ones(len(peaks) + 1), straight(np.arange(len(peaks) + 1))):
+    one = np.ones(len(peaks) + 1)
+    best, found = 0.0, none
+    # Growth by a factor, or by a number: noise goes with the level, or is the same all along.
+    for line, is_log in (
+        (one, True),
+        (straight(np.arange(len(one))), True),
+        (peaks.mean() * one, False),
+    ):
         if (line <= 0).any():
             continue
-        values = np.log(peaks / line[:-1])
+        values = np.log(peaks / line[:-1]) if is_log else peaks / line[:-1]
         # Differences of rounding are none.
         chances = chances_of_order(np.round(_fitted(values, _LINE)[0], 9))
-        if min(chances.values(), default=1.0) < _RARE_ON_LINE:
+        fit = min(chances.values(), default=1.0)
+        if fit < _RARE_ON_LINE:
             continue
         if rank > len(peaks):
             return replace(plain, value=float("inf"), outcome="too_few_runs")
-        wider = _limit(values, _LINE, rank, _doubts(chances, _NEARLY_ON_LINE))
-        value = float(line[-1]) * math.exp(min(wider, 700.0)) * (1 + 1e-9)
-        return replace(plain, value=value, outcome="follows_trend")
-    return none
+        fit = min(fit, 2 * (1 - chances.get("spread", 0.5)))  # a spread that falls fits no better
+        if fit > best:
+            wider = _limit(values, _LINE, rank, _doubts(chances, _NEARLY_ON_LINE))
+            value = float(line[-1]) * (math.exp(min(wider, 700.0)) if is_log else float(wider))
+            found = replace(plain, value=value * (1 + 1e-9), outcome="follows_trend")
+            best = fit
+    return found
 
 
 def _doubts(chances: dict[str | int, float], nearly: float) -> set[str | int]:
