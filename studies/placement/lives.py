@@ -38,12 +38,13 @@ def main() -> None:
     parser.add_argument("-c", "--confidence", type=float, default=0.9)
     options = parser.parse_args()
     one_core()
+    print("law and load | policy | limits broken | node hours | bounds broken")
     for law in options.laws.split(","):
         world = World(law, options.seed, options.confidence)
         for load in map(float, options.loads.split(",")):
-            print(f"{law} at load {load:g} | limits broken | node hours | bounds broken")
             for name, policy in world.policies().items():
-                print(name, *world.lived(policy, load, options.jobs), sep=" | ", flush=True)
+                cells = world.lived(policy, load, options.jobs)
+                print(f"{law} {load:g}", name, *cells, sep=" | ", flush=True)
 
 
 class World:
