@@ -20,6 +20,7 @@ from tests.packages.models.over_time_samples import (
     seen,
     times,
 )
+from tests.packages.models.timelines_samples import Known, node_log
 
 
 def made(n: int, seed: int, *, noise: float = 0.0, least: int = 1) -> Runs:
@@ -155,6 +156,19 @@ def test_what_leaves_runs_out_learns_from_all_of_a_log_and_bounds_by_what_was_le
     assert (model.acts.moment == 0).sum() > 1.6 * min(len(runs), counts["calibration"])
     loaded = type(model.acts).from_arrays(*model.acts.to_arrays())
     assert loaded.error.tolist() == model.acts.error.tolist()
+
+
+def test_runs_that_were_left_out_are_asked_about_in_proportion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jostle.models.timelines._timeline_training.MOST", 180)
+    runs = node_log(200, seed=3)
+    over_time = OverTime.of(Data.of(runs), frozenset({"runs"}), 0)
+    assert over_time is not None
+    parts = [(Known(), np.arange(150)), (Known(), np.arange(150, 200))]
+    acts = over_time.acts(runs, parts, seed=0)
+    begun = (acts.moment == 0) & (acts.kind == 0)
+    assert begun.sum() == 135 + 45
 
 
 def test_runs_left_out_are_what_was_learned_without_them_says() -> None:

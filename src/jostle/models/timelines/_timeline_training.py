@@ -62,12 +62,11 @@ class OverTime:
     ) -> TimelineCalibration:
         """How what is told over time comes out. without: (what was learned without some of the runs, which
         they are)."""
-        parts = []
+        parts, whole = [], sum(len(rows) for _, rows in without)
         for fitted, rows in without:
             at = self._own(runs.take(rows))[1]
-            parts.append(
-                TimelineCalibration.of(fitted, self._before, at, seed, MOST // len(without))
-            )
+            most = -(-MOST * len(rows) // max(whole, 1))  # as many of each, in proportion
+            parts.append(TimelineCalibration.of(fitted, self._before, at, seed, most))
         return TimelineCalibration.joined(parts)
 
     def _own(self, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
