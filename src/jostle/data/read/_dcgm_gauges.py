@@ -56,10 +56,6 @@ class Gauges:
                     told[feature][1] += 1
         return found
 
-    @property
-    def tells_pods(self) -> bool:
-        return bool(self.there)
-
     def gpus(self, number: int, pod: tuple[str, str] | None) -> frozenset[str]:
         """Of a pod in a window, none where that is not told."""
         return frozenset(self.there.get(number, {}).get(pod or ("", ""), ()))

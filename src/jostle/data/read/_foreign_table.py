@@ -162,8 +162,7 @@ def _arrow_table(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
             ),
             pyarrow.csv.ConvertOptions(
-                column_types={name: pa.string() for name in texts},
-                strings_can_be_null=False,
+                column_types={name: pa.string() for name in texts}, strings_can_be_null=False
             ),
         )
     except (pa.ArrowException, OSError) as error:
@@ -197,19 +196,14 @@ def _located(
             f"line {before + 1}: {error}", where=where, fix="Quote cells evenly."
         ) from None
     if len(good) != table.num_rows:
-        odd = _odd_line(content)
+        lines = enumerate(content.split(b"\n"), start=1)
+        odd = next((number for number, line in lines if line.count(b'"') % 2), None)
         raise BadData(
             f"{f'line {odd}: ' if odd else ''}quotes or line breaks make its rows ambiguous",
             where=where,
             fix="Quote cells evenly.",
         )
     return ForeignTable(table, np.array(good, np.int64), where, "line", ragged)
-
-
-def _odd_line(content: bytes) -> int | None:
-    """Return the first line with an odd number of quotes, if there is one."""
-    lines = enumerate(content.split(b"\n"), start=1)
-    return next((number for number, line in lines if line.count(b'"') % 2), None)
 
 
 def _require_distinct(names: list[str], where: str) -> None:

@@ -35,6 +35,7 @@ from jostle.errors import BadData, UnreadableFile
 
 _SLICES_OF_A_FILE = 3
 _IDS_AT_ONCE = 500_000
+_LONGER = "Print a longer time of it."
 
 
 @dataclass
@@ -155,18 +156,9 @@ class ImportedLog:
             users = pc.unique(batch.user.take(at)).to_pylist()
             self._users |= {user for user in users if user and not is_nothing(user)}
         requested = np.full(n, np.nan) if batch.requested is None else batch.requested
+        kept = [one[good] for one in (start, end, outcome, peak, requested)]
         self._texts.append({name: column.take(at) for name, column in batch.covariates.items()})
-        self._parts.append(
-            (
-                batch.id.take(at),
-                *codes,
-                start[good],
-                end[good],
-                outcome[good],
-                peak[good],
-                requested[good],
-            )
-        )
+        self._parts.append((batch.id.take(at), *codes, *kept))
         if n and batch.peak is not None and good.any():
             place = int(np.flatnonzero(good)[-1])
             self._last = str(batch.id[place].as_py()), int(good.sum()) - 1
@@ -271,9 +263,9 @@ class ImportedLog:
 
     def _tables(self, made: MadeOfLog) -> Iterator[pa.Table]:
         if not self._parts or not any(len(part[1]) for part in self._parts):
-            raise UnreadableFile(
-                _nothing_ran(self.left_aside), where=self.source, fix="Print a longer time of it."
-            )
+            why = _reasons(self.left_aside)
+            what = f"the log holds no job that ran{f' ({why})' if why else ''}"
+            raise UnreadableFile(what, where=self.source, fix=_LONGER)
         ids = _plain(pa.chunked_array([_plain(part[0]) for part in self._parts], pa.string()))
         columns = [
             np.concatenate(column) for column in zip(*(p[1:] for p in self._parts), strict=True)
@@ -339,10 +331,8 @@ class ImportedLog:
         made.runs = tally.runs
         made.left_aside = {reason: n for reason, n in left.items() if n}
         if not made.runs:
-            why = "; ".join(f"{n}: {reason}" for reason, n in made.left_aside.items())
-            raise BadData(
-                f"no job is a run ({why})", where=self.source, fix="Print a longer time of it."
-            )
+            what = f"no job is a run ({_reasons(left)})"
+            raise BadData(what, where=self.source, fix=_LONGER)
         tally.into(made, about)
         made.notes += self.notes
         made.understood = [*self.understood, *made.understood]
@@ -453,6 +443,5 @@ def _nodes(lists: list[str]) -> tuple[list[str], list[list[int]], np.ndarray]:
     return list(names), stays, odd
 
 
-def _nothing_ran(left: Counter[str]) -> str:
-    why = "; ".join(f"{n}: {reason}" for reason, n in left.items() if n)
-    return f"the log holds no job that ran{f' ({why})' if why else ''}"
+def _reasons(left: Counter[str]) -> str:
+    return "; ".join(f"{n}: {reason}" for reason, n in left.items() if n)

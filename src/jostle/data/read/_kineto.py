@@ -43,11 +43,9 @@ def read(path: Path, recording: RecordedRun) -> Profile:
     where = str(path)
     try:
         with path.open("rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
+            is_zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            if not zipped:
-                return _read(_Json(raw, where), where, recording)
-            stream = Unpacked(raw, os.fstat(raw.fileno()).st_size, where)
+            stream = Unpacked(raw, os.fstat(raw.fileno()).st_size, where) if is_zipped else raw
             return _read(_Json(stream, where), where, recording)
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(
@@ -61,7 +59,7 @@ def _read(text: _Json, where: str, recording: RecordedRun) -> Profile:
     events, is_trace = _Events(builder, where, recording.mark), False
     for key, value in text.items():
         if key == "deviceProperties" and isinstance(value, list):
-            for entry in filter(_is_object, value):
+            for entry in (one for one in value if isinstance(one, dict)):
                 number = _whole(entry.get("id"))
                 gpus[len(gpus) if number is None else number] = _hardware(entry, where)
         if key != "traceEvents":
@@ -206,10 +204,6 @@ def _seconds(event: dict[str, Any], where: str) -> tuple[float, float]:
     except (KeyError, TypeError, ValueError, OverflowError):
         label = str(event.get("name", ""))
         raise BadData(f"event {label!r} has no readable ts and dur", where=where) from None
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _arguments(event: dict[str, Any]) -> dict[str, Any]:

@@ -29,20 +29,8 @@ from jostle.data.tables.quantities import size_of
 from jostle.errors import UnreadableFile
 
 _COLUMNS = (
-    *(
-        "job",
-        "node",
-        "start",
-        "end",
-        "state",
-        "workload",
-        "namespace",
-        "pod",
-        "owner",
-        "app",
-        "image",
-    ),
-    *("first", "last", "requested"),
+    *("job", "node", "start", "end", "state", "workload", "namespace", "pod", "owner", "app"),
+    *("image", "first", "last", "requested"),
 )
 _PHASES = ("Unknown", "Pending", "Running", "Succeeded", "Failed")
 _PRINT = f"Print it so: {PRESETS['kubernetes'].printed_by}"
@@ -133,14 +121,10 @@ def _lives(pod: dict[str, Any], counted: Sequence[str]) -> list[Row]:
     containers = pod["spec"].get("containers") or [{}]
     app = labels.get("app.kubernetes.io/name") or labels.get("app") or owner
     main = _main([one.get("name") or "" for one in containers], counted, texts, (owner, app))
-    base: Row = {
-        "job": about.get("uid") or f"{about.get('namespace')}/{about['name']}",
+    job = about.get("uid") or f"{about.get('namespace')}/{about['name']}"
+    base = _row(job, namespace, about["name"], owner, maker_of(about)[0]) | {
         "node": pod["spec"].get("nodeName"),
-        "namespace": namespace,
-        "pod": about["name"],
-        "kind": maker_of(about)[0],
         "workload": workload_of(about, texts) or f"{namespace}/{owner}",
-        "owner": owner,
         "app": app,
         "image": containers[0].get("image"),
         "requested": _requested([one for one in containers if one.get("name", "") in main]),
@@ -203,9 +187,8 @@ def _state(
         codes = [one.get("exitCode") for one in over]
         phase = "Succeeded" if all(code == 0 for code in codes) else "Failed"
     is_again = any(one.get("restartCount") for one, _ in states) and len(states) > 1
-    return (
-        "Restarted" if phase == "Succeeded" and is_again else phase
-    )  # its time is that of no one run
+    # Of one restarted the time is that of no one run.
+    return "Restarted" if phase == "Succeeded" and is_again else phase
 
 
 def _last_told(about: dict[str, Any], status: dict[str, Any]) -> str | None:
@@ -223,10 +206,8 @@ def _requested(containers: Sequence[Mapping[str, Any]]) -> str | None:
     total = 0.0
     for one in containers:
         resources = one.get("resources") or {}
-        told = (resources.get("limits") or {}).get("memory") or (
-            resources.get("requests") or {}
-        ).get("memory")
-        if not told:
+        limits = [(resources.get(key) or {}).get("memory") for key in ("limits", "requests")]
+        if not (told := limits[0] or limits[1]):
             return None
         try:
             total += float(told) if str(told)[-1].isdigit() else size_of(f"{told}B")
@@ -275,16 +256,12 @@ def _by_info(key: str, labels: dict[str, str]) -> Row:
     kind, maker = labels.get("created_by_kind", ""), labels.get("created_by_name", "<none>")
     owner = labels["pod"] if maker == "<none>" else lasting_name(kind, maker)
     namespace = labels.get("namespace", "default")
-    return {
-        "job": key,
-        "node": labels.get("node"),
-        "namespace": namespace,
-        "pod": labels["pod"],
-        "workload": f"{namespace}/{owner}",
-        "owner": owner,
-        "app": owner,
-        "kind": kind,
-    }
+    return _row(key, namespace, labels["pod"], owner, kind) | {"node": labels.get("node")}
+
+
+def _row(job: str, namespace: str, pod: str, owner: str, kind: str) -> Row:
+    known = {"job": job, "namespace": namespace, "pod": pod, "owner": owner, "app": owner}
+    return {**known, "workload": f"{namespace}/{owner}", "kind": kind}
 
 
 def _gone(events: list[dict[str, Any]], listed: list[Row]) -> list[Row]:
@@ -307,16 +284,8 @@ def _gone(events: list[dict[str, Any]], listed: list[Row]) -> list[Row]:
             continue
         owner = owner_by_name(name)
         workload = f"{namespace}/{owner}"
-        new: Row = {
-            "job": uid,
-            "namespace": namespace,
-            "pod": name,
-            "kind": "DaemonSet" if workload in daemons else "",
-            "workload": workload,
-            "owner": owner,
-            "app": owner,
-            "state": "Gone",
-        }
+        kind = "DaemonSet" if workload in daemons else ""
+        new = _row(uid, namespace, name, owner, kind) | {"state": "Gone"}
         row = rows.setdefault(uid, new)
         host = (event.get("source") or {}).get("host") or event.get("reportingInstance")
         if reason == "Started" and first and last:

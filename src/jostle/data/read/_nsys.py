@@ -52,9 +52,7 @@ def read(path: Path, recording: RecordedRun) -> Profile:
         UnicodeDecodeError,
     ) as error:  # SQLite's own messages quote names as they are
         raise UnreadableFile(
-            f"not a readable SQLite database: {error}",
-            where=where,
-            fix=_AGAIN,
+            f"not a readable SQLite database: {error}", where=where, fix=_AGAIN
         ) from None
     except BadData as error:
         if error.where:

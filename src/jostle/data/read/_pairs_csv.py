@@ -244,7 +244,8 @@ def _row(
     names = [text["target"], *(name.strip() for name in text["corunner"].split(separator))]
     if text["target"] and len(names) == 2 and is_nobody(names[1]) and text["corunner"]:
         names = names[:1]
-    configurations = [text["target_cfg"], *_several(text["corunner_cfg"], separator, len(names))]
+    configurations = [text["target_cfg"], *map(str.strip, text["corunner_cfg"].split(separator))]
+    configurations += [""] * (len(names) - len(configurations))
     if not all(names):
         raise ValueError("the target or a co-runner has no name")
     if not text["platform"]:
@@ -280,7 +281,11 @@ def _seconds(text: dict[str, str], unit: str, rate: bool) -> tuple[float, float]
     solo, corun, slowdown = values["solo"], values["corun"], values["slowdown"]
     if not corun and not slowdown:
         return None
-    alone, beside = (_of_unit(value, unit, rate) if value else 0.0 for value in (solo, corun))
+    is_inverse = rate and unit == "ratio"
+    alone, beside = (
+        seconds_of(1.0 / value if is_inverse else value, unit) if value else 0.0
+        for value in (solo, corun)
+    )
     if not slowdown:
         return alone, beside
     if alone and beside:
@@ -294,10 +299,6 @@ def _seconds(text: dict[str, str], unit: str, rate: bool) -> tuple[float, float]
     return (alone or 1.0), (alone or 1.0) * slowdown
 
 
-def _of_unit(value: float, unit: str, rate: bool) -> float:
-    return seconds_of(1.0 / value if rate and unit == "ratio" else value, unit)
-
-
 def _as_ratio(cell: str, slowdowns: str) -> str:
     """Return a slowdown as a ratio: 1.32x, 132% and +32% say what they are. Raises ValueError."""
     text = cell.strip().rstrip("xX×").strip()
@@ -308,11 +309,6 @@ def _as_ratio(cell: str, slowdowns: str) -> str:
     value = _number(text.lstrip("+").rstrip("% "), "slowdown")
     value = value / 100 if is_percent else value
     return repr(1 + value if is_added else value)
-
-
-def _several(cell: str, separator: str, most: int) -> list[str]:
-    parts = [part.strip() for part in cell.split(separator)]
-    return parts + [""] * (most - 1 - len(parts))
 
 
 def _number(cell: str, name: str) -> float:

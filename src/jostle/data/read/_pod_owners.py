@@ -8,15 +8,13 @@ from typing import Any
 
 PREFIX = "jostle/"
 _DRAWN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")  # of these Kubernetes draws names
-_TEMPLATE = re.compile(
-    r"-[bcdf4-9]{6,10}$"
-)  # what a Deployment adds: a number's digits, as letters
+_TEMPLATE = re.compile(r"-[bcdf4-9]{6,10}$")  # a Deployment adds a number's digits, as letters
 _SCHEDULE = re.compile(r"-\d{7,}$")  # what a CronJob adds to the name of each of its jobs
 _LASTING = ("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet")
 DAEMONS = (
     "DaemonSet",
     "Node",
-)  # their pods are part of each node, a static one's owner is its node
+)  # whose pods are part of each node; a static one's owner is its node
 
 
 def workload_of(metadata: Mapping[str, Any], texts: Mapping[str, str]) -> str | None:

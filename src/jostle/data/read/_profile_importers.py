@@ -70,14 +70,8 @@ class PerfImport:
         return Traces.from_traces(traces)
 
     def _one(self, file: Path, run_id: str) -> Traces:
-        recorded = RecordedRun(
-            workload=self.workload or "",
-            run_id=run_id,
-            platform=self.platform or "",
-            corunners=self.beside,
-            window_id=self.window,
-            runtime_seconds=self.runtime,
-        )
+        facts = self.platform or "", self.beside, self.window, self.runtime
+        recorded = RecordedRun(self.workload or "", run_id, None, *facts)
         traces = read_counters(file, recorded, self.separator)
         if not self.whole:
             return traces

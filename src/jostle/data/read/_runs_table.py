@@ -20,23 +20,13 @@ import pyarrow as pa
 from jostle._base.option_fields import Positional
 from jostle._base.untrusted import understands
 from jostle.data.read._benchmark_tables import UNDERSTOOD, as_runs, is_benchmark
-from jostle.data.read._foreign_table import (
-    ForeignTable,
-    read_parquet,
-    read_table,
-)
+from jostle.data.read._foreign_table import ForeignTable, read_parquet, read_table
 from jostle.data.read._guess_import import import_command
 from jostle.data.read._imported_runs import Imported, rejected_rows
 from jostle.data.runs._row_rules import find_bad_rows
 from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import columns_table
-from jostle.data.runs._schema import (
-    COLUMNS,
-    STATUSES,
-    conform,
-    conform_features,
-    with_covariates,
-)
+from jostle.data.runs._schema import COLUMNS, STATUSES, conform, conform_features, with_covariates
 from jostle.data.runs._workload_groups import GroupRule, require_pattern, with_group
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.arrow_compute import pc
@@ -281,9 +271,7 @@ class ParquetImport(_Table):
 
     name: ClassVar[str] = "parquet"
     file: Annotated[
-        str | os.PathLike[str] | BinaryIO,
-        "A Parquet file; - reads standard input.",
-        Positional(),
+        str | os.PathLike[str] | BinaryIO, "A Parquet file; - reads standard input.", Positional()
     ]
 
     def _read(self, content: bytes, where: str) -> ForeignTable:

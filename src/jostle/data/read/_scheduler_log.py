@@ -11,19 +11,13 @@ from typing import Annotated, Any, BinaryIO, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from jostle._base.option_fields import Positional
 from jostle._base.untrusted import understands
 from jostle.data.read._foreign_table import read_table
 from jostle.data.read._job_columns import JobColumns
 from jostle.data.read._job_log import ImportedLog, JobBatch
-from jostle.data.read._job_presets import (
-    DIED,
-    ROLES,
-    preset_named,
-)
+from jostle.data.read._job_presets import DIED, ROLES, preset_named
 from jostle.data.read._log_cells import WorkloadRule, in_one_pass
 from jostle.data.read._log_stream import LogStream
 from jostle.data.runs._name_columns import filled
@@ -31,16 +25,8 @@ from jostle.data.runs._workload_groups import GroupRule, require_pattern
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.arrow_compute import pc
 from jostle.data.tables.moments import NO_TIME, times_of, zone_named
-from jostle.data.tables.quantities import (
-    OUT_OF_MEMORY,
-)
+from jostle.data.tables.quantities import OUT_OF_MEMORY
 from jostle.errors import BadData, UsageError, require_choice
-
-_BLOCK = 16 << 20  # bytes at a time
-_HEAD = 1 << 16
-_CLOCK_TICK = (
-    1.5e6  # microseconds by which a time that a job took may differ from its end less its start
-)
 
 
 @dataclass(frozen=True)

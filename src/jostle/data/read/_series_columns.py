@@ -16,13 +16,7 @@ from jostle.data.read._series import Kind, Series, usual_kind
 from jostle.data.read._series_times import Piece, in_line_order, pieces_of
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.moments import DAY_DIGITS, FINER, seconds_of
-from jostle.data.tables.quantities import (
-    SECONDS,
-    ColumnOfNumbers,
-    duration_of,
-    numbers_in,
-    size_of,
-)
+from jostle.data.tables.quantities import SECONDS, ColumnOfNumbers, duration_of, numbers_in, size_of
 from jostle.errors import BadData, JostleError, require_known
 
 _TIMES = ("time", "timestamp", "datetime", "date", "ts", "epoch", "time_seconds", "_time")
@@ -33,14 +27,9 @@ _INSTANCES = (
 )
 _TIMES = (*_TIMES, "elapsed time")
 _MOSTLY = (
-    0.5  # share of a column's different cells that are numbers, from which on another is a fault
+    0.5  # share of a column's different cells that are numbers, above which another is a fault
 )
-_PIDSTAT = {
-    "VSZ": "VSZ [KiB]",
-    "RSS": "RSS [KiB]",
-    "StkSize": "StkSize [KiB]",
-    "StkRef": "StkRef [KiB]",
-}
+_PIDSTAT = {name: f"{name} [KiB]" for name in ("VSZ", "RSS", "StkSize", "StkRef")}
 
 
 def unit_of(column: str) -> tuple[str, float]:

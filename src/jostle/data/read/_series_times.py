@@ -113,10 +113,7 @@ def in_line_order(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, in
 
 
 def pieces_of(
-    labels: Sequence[str],
-    begins: Sequence[np.ndarray],
-    ends: Sequence[np.ndarray],
-    where: str,
+    labels: Sequence[str], begins: Sequence[np.ndarray], ends: Sequence[np.ndarray], where: str
 ) -> list[Piece]:
     """Requests as pieces: (n,) begins and ends in either pass of an hour that a clock has twice. Raises
     BadData for one that ends before it begins."""

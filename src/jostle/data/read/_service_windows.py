@@ -137,7 +137,7 @@ class WindowsImport:
         service = _label(self.service, _SERVICE, mine, where)
         device = _label(self.device, _NODE, mine, where)
         gauges = Gauges.of(series, length)
-        by_pod = self.device is None and device not in _GPU and gauges.tells_pods
+        by_pod = self.device is None and device not in _GPU and bool(gauges.there)
         is_shared = by_pod or self.device is not None or device in _SHARED
         source = "pods as DCGM names them" if by_pod else f"label {device}"
         notes.append(
@@ -197,8 +197,7 @@ class WindowsImport:
                 place, name = key
                 levels.setdefault(name, set()).add(level)
                 seconds = services[key].latency(self.quantile)
-                few = services[key].count < self.fewest or not 0 < seconds < math.inf
-                if few:
+                if services[key].count < self.fewest or not 0 < seconds < math.inf:
                     skipped += 1
                     continue
                 # Somebody whose device is not known may be on this one.
@@ -209,18 +208,10 @@ class WindowsImport:
                 jobs.update(others_there)
                 beside += [owner_of(pod) for pod in others_there]
                 load = services[key].count / services[key].seconds
-                rows.append(
-                    (
-                        _called(name, level),
-                        beside,
-                        seconds,
-                        f"{min(place)} {number}",
-                        is_unknown,
-                        load,
-                    )
-                )
+                called, window = _called(name, level), f"{min(place)} {number}"
+                rows.append((called, beside, seconds, window, is_unknown, load))
                 if not beside and not is_unknown:
-                    alone.setdefault(_called(name, level), []).append(gauges.levels(number, place))
+                    alone.setdefault(called, []).append(gauges.levels(number, place))
         if not rows:
             fix = f"Give longer windows, `fewest` under {self.fewest}, or series with _sum and _bucket."
             raise BadData(f"no window of {length:g} s has a latency", where=where, fix=fix)

@@ -11,12 +11,7 @@ import pyarrow as pa
 
 from jostle.data.runs._colocations import require_entries
 from jostle.data.runs._schema import ARROW_ERRORS, COLUMNS, OPTIONAL
-from jostle.data.runs._segments import (
-    STRETCHES,
-    STRETCHES_TYPE,
-    longest_company,
-    says_stretches,
-)
+from jostle.data.runs._segments import STRETCHES, STRETCHES_TYPE, longest_company, says_stretches
 from jostle.data.tables.arrow_compute import pc
 from jostle.errors import BadData, BadRows
 

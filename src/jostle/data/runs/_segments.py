@@ -224,10 +224,7 @@ def bad_stretches(
             np.flatnonzero(given & np.isnan(runtime)),
             "stretches are given although there is no runtime",
         ),
-        (
-            np.array(other, np.int64),
-            "corunners is not the company of the longest stretch",
-        ),
+        (np.array(other, np.int64), "corunners is not the company of the longest stretch"),
     ]
 
 

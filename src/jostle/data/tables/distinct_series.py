@@ -8,18 +8,10 @@ from typing import Any
 from jostle.data.tables.prometheus_json import Matrix
 
 # Labels of who asked and where, which say nothing of what was measured.
-_SCRAPE = frozenset(
-    (
-        "job",
-        "service",
-        "endpoint",
-        "metrics_path",
-        "prometheus",
-        "prometheus_replica",
-        "replica",
-        "monitor",
-    )
-)
+_SCRAPE = {
+    *("job", "service", "endpoint", "metrics_path", "prometheus", "prometheus_replica", "replica"),
+    "monitor",
+}
 _IDENTITY = ("id", "uid", "container", "container_name", "exported_pod")  # of one measured thing
 _CONTAINER = ("container", "container_name")
 _NOBODY = ("", "POD")  # a pod's own cgroup, and the container that holds its network

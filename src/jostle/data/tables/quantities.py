@@ -27,14 +27,8 @@ NOTHING = {""} | set(
     "- -- n/a #n/a n.a. na nan nat none <none> null (null) nil undefined unknown".split()  # noqa: SIM905
 )
 _TOLD_WHY = re.compile(r"\[[a-z/ ]+\]")  # as nvidia-smi: [N/A], [Not Supported], [Unknown Error]
-_NOBODY = (NOTHING - {"unknown", "undefined"}) | {
-    "alone",
-    "solo",
-    "nobody",
-    "nothing",
-    "idle",
-    "isolated",
-}
+_NOBODY = NOTHING - {"unknown", "undefined"}
+_NOBODY |= {"alone", "solo", "nobody", "nothing", "idle", "isolated"}
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _COMMA = re.compile(r"[-+]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]*),[0-9]+(?:[eE][-+]?[0-9]+)?")
 _GROUPED = re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
@@ -166,10 +160,7 @@ class ColumnOfNumbers:
 
 
 def numbers_in(
-    cells: Sequence[str | None],
-    *,
-    base: int = 1000,
-    only: Sequence[str] = (),
+    cells: Sequence[str | None], *, base: int = 1000, only: Sequence[str] = ()
 ) -> ColumnOfNumbers | tuple[int, str, float]:
     """Read a column by the one rule that fits all its cells; of two quantities (`1.9GiB / 12GiB`) the first.
 
@@ -196,7 +187,8 @@ def numbers_in(
                     wrong = wrong or text
         if not wrong:
             array = np.array([values.get(text, math.nan) for text in texts], np.float64)
-            if rule == GROUPED and "." not in "".join(known) and _is_ambiguous(known):
+            is_ambiguous = all(text.count(",") <= 1 for text in known)  # each may be a decimal one
+            if rule == GROUPED and "." not in "".join(known) and is_ambiguous:
                 row = texts.index(next(t for t in known if "," in t))
                 return row, "1,234 may be 1.234 or 1234", 1.0
             return ColumnOfNumbers(array, rule, KINDS.get(rule, ""))
@@ -205,11 +197,6 @@ def numbers_in(
     number, wrong, rule = best or (0, texts[0] if texts else "", "numbers")
     row = texts.index(wrong) if wrong in texts else 0
     return row, f"{wrong[:60]!r} is not one of {rule}, as {number} are", number / len(known or [""])
-
-
-def _is_ambiguous(known: Sequence[str]) -> bool:
-    """Return whether every comma could be a decimal one as well."""
-    return all(text.count(",") <= 1 for text in known)
 
 
 def require_numbers(
@@ -231,15 +218,8 @@ _WORDS = {
     OUT_OF_MEMORY: "out_of_memory oom oomkilled outofmemory out_of_memory_error oome",
     PENDING: "pending queued scheduled submitted skipped new pd up_for_reschedule deferred",
 }
-STATUS_OF = (
-    "ok",
-    "failed",
-    "timeout",
-    "failed",
-    "out_of_memory",
-    "failed",
-    "ok",
-)  # of a run, by outcome
+# Of a run, by outcome.
+STATUS_OF = ("ok", "failed", "timeout", "failed", "out_of_memory", "failed", "ok")
 OUTCOMES = {word: outcome for outcome, words in _WORDS.items() for word in words.split()}
 
 

@@ -12,13 +12,7 @@ from typing import Any
 import pyarrow.csv
 import pytest
 
-from jostle.data import (
-    Imported,
-    ImportedLog,
-    Profile,
-    Runs,
-    importer_named,
-)
+from jostle.data import Imported, ImportedLog, Profile, Runs, importer_named
 from jostle.errors import JostleError
 from tests.hostile.readers.recordings import PROMETHEUS, SERIES
 from tests.hostile.readers.samples import parquet

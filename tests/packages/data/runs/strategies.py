@@ -11,10 +11,7 @@ from jostle.data import Runs
 # Few names, so that rows repeat; awkward ones, so that nothing depends on plain ASCII.
 NAMES = ["a", "b", "B", "ab", "\u00fc", "u\u0308", "名前", " ", ";", "null", "nan", "😀", "0"]
 names = st.sampled_from(NAMES)
-rows = st.lists(
-    st.tuples(names, names, st.lists(names, max_size=4)),
-    max_size=25,
-)
+rows = st.lists(st.tuples(names, names, st.lists(names, max_size=4)), max_size=25)
 seconds = st.floats(1e-9, allow_infinity=False)
 outcomes = st.one_of(
     st.tuples(st.just("ok"), seconds, st.none()),

@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.data import (
-    ImportedLog,
-    all_names,
-    importer_names,
-)
+from jostle.data import ImportedLog, all_names, importer_names
 from jostle.errors import JostleError
 from tests.command_line import jostle
 from tests.packages.data.runs.import_contract_samples import (

@@ -101,11 +101,7 @@ def test_what_kube_state_metrics_tells_is_what_kubectl_prints(tmp_path: Path) ->
     # Who failed, was restarted or is gone is company alone.
     assert sorted(
         row["workload"] for row in runs.table.to_pylist() if row["status"] == "failed"
-    ) == [
-        "etl/again",
-        "etl/gone",
-        "etl/sort",
-    ]
+    ) == ["etl/again", "etl/gone", "etl/sort"]
 
 
 def test_a_pod_is_a_run_of_what_lasts(tmp_path: Path) -> None:
