@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from jostle._base.option_fields import check_settings
-from jostle.errors import MissingExtra, UnknownName
+from jostle.errors import MissingExtra, UnknownName, UsageError
 from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._method_registry import Restores
@@ -95,4 +95,10 @@ class Ensemble(StackedMethod):
                 raise UnknownName("learner", name, known)
 
     def chosen_learners(self) -> list[BaseLearner]:
-        return [learner_named(name)() for name in self.learners or learner_names()]
+        names = self.learners or learner_names()
+        if not names:
+            raise UsageError(
+                "no base learner is installed",
+                fix="Install Jostle as a package: its entry points name the base learners.",
+            )
+        return [learner_named(name)() for name in names]

@@ -12,7 +12,7 @@ import pytest
 import jostle
 from jostle.conformal import CROSS_VALIDATED
 from jostle.data import Colocations, Runs
-from jostle.errors import NotEnoughRuns, UnknownName
+from jostle.errors import NotEnoughRuns, UnknownName, UsageError
 from jostle.extend import Table
 from jostle.learn import (
     NEW_NAME,
@@ -452,3 +452,9 @@ def test_where_company_costs_nothing_answers_are_closer_than_runs(runs: Runs) ->
     quiet = Runs.from_columns(**c.to_columns(), runtime_seconds=seconds)
     found = fitted_to(quiet).predict(c)
     assert np.abs(found / truth - 1).mean() < np.abs(seconds / truth - 1).mean()
+
+
+def test_without_any_base_learner_it_is_said_what_to_install(runs: Runs, monkeypatch: Any) -> None:
+    monkeypatch.setattr("jostle.learn.ensemble._ensemble_method.learner_names", tuple)
+    with pytest.raises(UsageError, match="no base learner is installed"):
+        jostle.fit(runs)
