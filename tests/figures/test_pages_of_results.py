@@ -62,6 +62,21 @@ def test_pairs_of_gavel() -> None:
     )
 
 
+def test_lives_under_policies() -> None:
+    rows = TABLES.printed("lives", "law and load")[1:]
+    said = []
+    for policy in ("rank", "at most two a node"):
+        cells = [row[2:] for row in rows if row[1] == policy]
+        assert len(cells) == 6
+        late = sorted(100 * float(one[0]) for one in cells)
+        said.append((f"{late[0]:.1f}% to {late[-1]:.1f}%", sum(float(one[1]) for one in cells)))
+        assert max(float(one[2]) for one in cells) <= 0.1
+    (rank, hours), (two, more) = said
+    text = page(RESULTS)
+    assert f"{rank} break their limits if `rank` places them, in {hours:.0f} node hours" in text
+    assert f"with at most two a node {two}, in {more:.0f}" in text
+
+
 def test_what_papers_buy_is_what_their_tables_say() -> None:
     bags = {row[0]: row[2] for row in TABLES.printed("papers-bag", "benchmark left out")}
     tree, constant, default = (bags[name] for name in (TREE, "a constant", "default"))
