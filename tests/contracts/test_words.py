@@ -68,6 +68,7 @@ NO_VERBS = {
     *("The", "A", "An", "All", "Each", "Every", "Those", "One", "Its", "Some"),
     *("What", "Whether", "How", "Which", "Where", "Who", "When", "Why"),
 }
+NEITHER = {*("Of", "That", "As", "With", "Without", "For", "From", "In", "At", "By", "Only", "No")}
 BEGIN_WITH_VERBS = (
     "data",
     "collect",
@@ -75,14 +76,21 @@ BEGIN_WITH_VERBS = (
     "usage",
     "placement",
 )  # packages whose functions have been gone through
+BEGIN_WITH_NOTHING_ELSE = (
+    "conformal",
+)  # those where prepositions do not come before the verb, either
 NOT_FUNCTIONS = ("property", "cached_property", "contextmanager", "setter")
 
 
 def test_what_a_function_does_is_said_by_a_verb() -> None:
     """Of the functions that return something, but for properties, which are things."""
     wrong = []
-    paths = [p for name in BEGIN_WITH_VERBS for p in (ROOT / "src/jostle" / name).rglob("*.py")]
-    for path in paths:
+    held = dict.fromkeys(BEGIN_WITH_VERBS, NO_VERBS)
+    held |= dict.fromkeys(BEGIN_WITH_NOTHING_ELSE, NO_VERBS | NEITHER)
+    paths = [
+        (p, words) for n, words in held.items() for p in (ROOT / "src/jostle" / n).rglob("*.py")
+    ]
+    for path, words in paths:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
@@ -94,6 +102,6 @@ def test_what_a_function_does_is_said_by_a_verb() -> None:
             )
             if not gives or marks & set(NOT_FUNCTIONS):
                 continue
-            if text.split()[0] in NO_VERBS or text[0] in "({":
+            if text.split()[0].strip(",.:") in words or text[0] in "({":
                 wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text.splitlines()[0]}")
     assert not wrong, "\n".join(wrong)

@@ -116,12 +116,12 @@ class Bounds(Tabular, Glance):
         return len(self.seconds)
 
     def take(self, indices: Any) -> Bounds:
-        """Those of m rows."""
+        """Return the bounds of m rows, in the order of the indices."""
         index = None if self.index is None else self.index[indices]
         return replace(self, index=index, **{n: getattr(self, n)[indices] for n in _BY_ROW})
 
     def put(self, rows: np.ndarray, other: Bounds) -> Bounds:
-        """With m rows from another, which has as many."""
+        """Replace m rows by the m bounds of another."""
         at = np.arange(len(self))
         at[rows] = len(self) + np.arange(len(other))
         both = {
@@ -130,7 +130,7 @@ class Bounds(Tabular, Glance):
         return replace(self, **{name: column[at] for name, column in both.items()})
 
     def _facts(self) -> list[tuple[str, str]]:
-        """How many there are, how they came out, and how long they are."""
+        """Count the bounds by status, and give the median of the valid ones in seconds."""
         facts = [("bounds", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         status = self.status.tolist()
         facts += [(one, f"{status.count(one)}") for one in STATUSES if one in status]
@@ -140,7 +140,7 @@ class Bounds(Tabular, Glance):
         return facts
 
     def to_table(self) -> Any:
-        """An Arrow table with a row for each co-location."""
+        """Make an Arrow table with a row for each co-location."""
         import pyarrow as pa
 
         columns = {
@@ -184,8 +184,8 @@ class Bounds(Tabular, Glance):
     @property
     def is_calibrated(self) -> np.ndarray:
         """(n,) bool: whether the bound is finite and rests on runs like the one asked about that were not
-        learned from: it is guaranteed, cross-validated, reckoned for one company or for a campaign that is
-        not known, or told on the act."""
+        learned from: guaranteed, pooled, cross-validated, with changed co-runners, of an unknown campaign,
+        or of jobs of the log at such a moment."""
         return self.is_valid & np.isin(self.outcome, (*CALIBRATED, ON_THE_ACT, BEHIND))
 
 
@@ -209,7 +209,7 @@ def margin(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:
 
 
 def coverage(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:
-    """Share of runs at or under their bound; NaN without runs."""
+    """Return the share of runs at or under their bound; NaN without runs."""
     return (
         float(np.mean(runtime_seconds <= bound_seconds)) if len(runtime_seconds) else float("nan")
     )
@@ -218,10 +218,10 @@ def coverage(bound_seconds: np.ndarray, runtime_seconds: np.ndarray) -> float:
 def margin_of_errors(
     error: np.ndarray, scale: np.ndarray, confidence: float, unit: np.ndarray | None = None
 ) -> float:
-    """The margin of bounds whose log lies in proportion to the scale above the prediction, calibrated on
-    these very errors, or at the largest where they are too few. error: (n,) log runtime minus predicted;
-    scale: (n,) above 0; unit: (n,) codes of what was drawn as one, where not every run was drawn by itself.
-    n at least 1."""
+    """Return the mean excess over the runtime (see `margin`) of bounds calibrated on these n >= 1 errors. A
+    bound's log lies an offset times the scale above the prediction; too few errors: the offset of the
+    largest. error: (n,) log runtime minus predicted. scale: (n,) above 0. unit: (n,) codes, equal for runs
+    drawn together; None: each by itself."""
     score = error / scale
     order = np.argsort(score, kind="stable")
     if unit is None:

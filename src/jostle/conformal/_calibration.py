@@ -78,9 +78,9 @@ NO_LATE_NAMES: Mapping[str, frozenset[str]] = {"workloads": frozenset(), "platfo
 
 @dataclass(frozen=True)
 class CategorySummary:
-    """What questions of one category can be bounded with. n, groups: calibration runs, and how many were left
-    out or drawn as one. highest: the confidence above which there is no finite bound. name_group: where
-    bounds are by group of names."""
+    """What questions of one category can be bounded with. n: calibration runs. groups: how many sets of runs
+    left out or drawn together these are. highest: the confidence above which there is no finite bound.
+    name_group: label of the group of names, if bounds are by such groups."""
 
     category: str
     meaning: str
@@ -92,7 +92,7 @@ class CategorySummary:
 
 @dataclass(frozen=True)
 class _Offset:
-    """value: of the score; n, rank: of how many calibration runs, and which. outcome: what stands behind."""
+    """value: the ranked score. n: calibration runs that it is ranked among. outcome: a key of OUTCOMES."""
 
     value: float
     n: int
@@ -111,7 +111,7 @@ class Calibration(Serializable):
     most : int
         Most co-runners that the predictor learned from.
     groups : Groups, optional
-        Of names, each bounded by its own runs.
+        Groups of names, each bounded by its own runs; not the groups of runs left out together.
     names_added_after_calibration : mapping
         `workloads` and `platforms` that joined after the calibration runs were drawn.
     mix : NameMix, optional
@@ -155,8 +155,8 @@ class Calibration(Serializable):
         selection, calibration : Runs
             Disjoint runs that the predictor was not fitted on; the scale is learned from the first.
         unit : {'window', 'row', 'together'}
-            What was drawn as one: rows measured together, rows, or all runs of the same workloads on the same
-            platform.
+            What was drawn as one, which becomes `group`: rows measured together, rows, or all runs of the
+            same workloads on the same platform.
         groups : Groups, optional
             Names in groups, for a guarantee within each of them.
         """
@@ -189,7 +189,7 @@ class Calibration(Serializable):
         return cls(scale, runs, most, is_cross_conformal=True, **options)
 
     def with_held_out(self, left_out: LeftOutRuns) -> Calibration:
-        """With runs of names that further fits had left out, some of them but for a few runs."""
+        """Add runs whose names further fits had left out, wholly or but for a few runs."""
         scored = left_out.scored(self.scale)
         start = int(self.runs.group.max(initial=-1)) + 1 - int(scored.group.min(initial=0))
         few = np.isin(scored.category, KNOWN)
@@ -201,11 +201,11 @@ class Calibration(Serializable):
         return replace(self, runs=CalibrationRuns.concatenate([self.runs, own]), mix=None)
 
     def over(self, mix: NameMix) -> Calibration:
-        """The same runs, but bounds that hold over another mix than they were drawn from."""
+        """Make bounds hold over another mix of names than the runs were drawn from."""
         return replace(self, mix=mix)
 
     def summary(self) -> list[CategorySummary]:
-        """Every category that has calibration runs, in their order."""
+        """Summarise each category that has calibration runs, in the order of the categories."""
         keys = np.unique(np.stack([self.runs.name_group, self.runs.category]), axis=1)
         return [self._summary(int(c), int(g)) for g, c in keys.T]
 
@@ -218,7 +218,7 @@ class Calibration(Serializable):
         return CategorySummary(*about, len(pool), _number_of_groups(pool), max(own, borrowed))
 
     def categories(self, predictor: Any, asked: Any) -> np.ndarray:
-        """(n,) int8 of co-locations; names that joined late count as never measured."""
+        """Tell the category of each co-location; names that joined late count as new. Returns (n,) int8."""
         out = category_of(predictor, asked, self.most)
         late = [self.names_added_after_calibration[kind] for kind in NO_LATE_NAMES]
         if any(late):
@@ -240,7 +240,7 @@ class Calibration(Serializable):
         self, predictor: Any, asked: Any, told: Uncertainty | None = None,
         category: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """((n,) predicted log seconds, NaN without an answer; (n,) the scale of their errors)."""
+        """Return ((n,) predicted log seconds, NaN without an answer; (n,) scale of their errors)."""
         told = told or uncertainty_of(predictor, asked)
         category = self.categories(predictor, asked) if category is None else category
         names = self.scale.workload_names, self.scale.platform_names
@@ -255,7 +255,7 @@ class Calibration(Serializable):
         tail: bool = False,
         told: Uncertainty | None = None,
     ) -> Bounds:
-        """Upper bounds at a confidence; never lower at a higher one, never under the prediction.
+        """Compute upper bounds at a confidence; never lower at a higher one, never under the prediction.
 
         Parameters
         ----------
@@ -309,8 +309,8 @@ class Calibration(Serializable):
         return Bounds(seconds, outcome, pool, count, rank, level, evidence)
 
     def _widest(self, category: np.ndarray, degree: np.ndarray) -> np.ndarray:
-        """(n,) log seconds: the largest error that any category alike had, where fits that left the runs out
-        answered them; with it a borrowed shape cannot grow without end."""
+        """Return the largest error of any category alike, (n,) log seconds, if fits that left the runs out
+        answered them, else infinity: a borrowed shape cannot grow without end."""
         r, out = self.runs, np.full(len(category), np.inf)
         if not self.is_cross_conformal:
             return out
@@ -340,27 +340,27 @@ class Calibration(Serializable):
 
     @property
     def _from_top(self) -> int:
-        """How many groups of its own a category needs above a bound."""
+        """Groups of runs left out together that a category needs above a bound."""
         return FROM_TOP if self.is_cross_conformal else 1
 
     def _highest_of(self, own: CalibrationRuns) -> float:
-        """The confidence up to which a category stands by its own groups; 0 where these are few."""
+        """Return the confidence up to which a category's own groups suffice; 0 if they are few."""
         few = self.is_cross_conformal and _number_of_groups(own) < FEW_GROUPS
         return 0.0 if few else self._highest(own, self._from_top)
 
     def _units(self, pool: CalibrationRuns) -> float:
-        """How many independent runs tell as much as those of the pool: its groups, where a theorem holds."""
+        """Count the independent runs that a pool is worth: its groups, where a theorem holds."""
         if not self.is_cross_conformal:
             return _number_of_groups(pool)
         return effective_number(pool.score, pool.group)
 
     def _highest(self, pool: CalibrationRuns, from_top: int) -> float:
-        """The confidence above which fewer units than that lie over the rank; 0 where they are too few."""
+        """Return the confidence above which fewer than `from_top` units lie over the rank; at least 0."""
         return max(1 - from_top / (self._units(pool) + 1), 0.0)
 
     def _own(self, category: int, name_group: int) -> CalibrationRuns:
-        """Of the category; where hardly any known alone calibrate, with what was never alone on its platform:
-        who knows less is late more often, but of names left out there is no theorem."""
+        """Return the category's own runs. If 'alone' has few groups, add 'new on the platform, alone': its
+        errors are larger, so bounds stay safe. Skip runs of held-out names if a theorem is to hold."""
         own = self._pool(category, name_group)
         if category != SOLO or _number_of_groups(own) >= FEWEST_GROUPS:
             return own
@@ -385,7 +385,7 @@ class Calibration(Serializable):
     def _borrowed(
         self, own: CalibrationRuns, category: int, name_group: int, level: float, outcome: str
     ) -> _Offset:
-        """From all categories alone, or all beside others, each put to its own usual size."""
+        """Rank the runs of all categories alone, or all beside others, put to this one's usual size."""
         pools, every = self._alike(category, name_group)
         if not pools:
             return _Offset(np.inf, 0, 1, "unseen_group")
@@ -398,8 +398,8 @@ class Calibration(Serializable):
         return _Offset(*put, POOLED if outcome in GUARANTEED else outcome)
 
     def _ranked(self, pool: CalibrationRuns, level: float) -> tuple[float, int, int]:
-        """(score, runs, rank) of a confidence that the pool can promise. Of few groups, which fits that left
-        them out have answered, the largest score: the runs of a group err alike, and names are in several."""
+        """Return (score, runs, rank) of a confidence that the pool supports. Cross-conformal pools of few
+        groups give their largest score: runs of one group err alike, and names are in several groups."""
         if self.is_cross_conformal and _number_of_groups(pool) < FEW_GROUPS:
             return float(pool.score.max()), len(pool), len(pool)
         value, rank = _quantile(pool.score, pool.group, level, self._units(pool))
@@ -409,8 +409,8 @@ class Calibration(Serializable):
     def _put_to_size(
         own: CalibrationRuns, pools: list[CalibrationRuns], every: CalibrationRuns
     ) -> CalibrationRuns:
-        """All calibration runs alike, their scores times the usual size of a category's own over that of
-        theirs; of the largest where it has none."""
+        """Rescale the scores of all categories alike to the usual size of the category's own, or to the
+        largest usual size if it has no runs."""
         size = [_usual_size(pool, every) for pool in pools]
         usual = _usual_size(own, every) if len(own) else max(size)
         score = np.concatenate([p.score * usual / s for p, s in zip(pools, size, strict=True)])
@@ -419,7 +419,7 @@ class Calibration(Serializable):
     def _alike(
         self, category: int, name_group: int
     ) -> tuple[list[CalibrationRuns], CalibrationRuns]:
-        """(the calibration runs of each category alike, all of them)."""
+        """Return (the runs of each category alike: all alone, or all beside others; all of these runs)."""
         like = [
             c
             for c in range(len(CATEGORIES))
@@ -458,7 +458,7 @@ class Calibration(Serializable):
 
 
 def names_of(predictor: Any, runs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(workloads, platforms) that a predictor knows; those of the runs where it names none."""
+    """Return (workloads, platforms) that a predictor knows, or those of the runs if it names none."""
     c = runs.colocations
     return (
         tuple(getattr(predictor, "workload_names", c.workload_names)),
@@ -477,8 +477,8 @@ def _number_of_groups(pool: CalibrationRuns) -> int:
 def _quantile(
     score: np.ndarray, group: np.ndarray, level: float, units: float | None = None
 ) -> tuple[float, int]:
-    """(the score of the conformal rank, that rank); infinite where there is none. units: how many independent
-    runs these stand for, by default as many as there are groups."""
+    """Return (score of the conformal rank, that rank); infinite if the rank is above all. units: how many
+    independent runs the scores are worth; None: the number of groups of runs left out or drawn together."""
     weight, total = window_weights(group, units)
     order = np.argsort(score, kind="stable")
     rank = rank_by_weight(np.cumsum(weight[order]), total, level)
@@ -486,7 +486,7 @@ def _quantile(
 
 
 def _usual_size(pool: CalibrationRuns, every: CalibrationRuns) -> float:
-    """The score at a low confidence, by which shapes are compared; of all where a pool is too small."""
+    """Return the score at a low confidence, to compare shapes by; of `every` if the pool is too small."""
     for one in (pool, every):
         value, _ = _quantile(one.score, one.group, USUAL)
         if np.isfinite(value):

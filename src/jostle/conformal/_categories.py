@@ -91,8 +91,8 @@ def category_of(predictor: Any, asked: Any, most: int | None = None) -> np.ndarr
 
 
 def evidence_widths(predictor: Any, asked: Any) -> np.ndarray:
-    """(3, n) logs that fall as more was measured: of the workload alone here, of it beside others, and of the
-    co-runner with the fewest runs; each as the standard error of a mean."""
+    """Return (3, n) logs that fall as more was measured, each as the log standard error of a mean: of the
+    workload alone here, of the workload beside others, and of the co-runner with the fewest runs."""
     degree = np.asarray(asked.number_of_corunners)
     if not isinstance(predictor, CountsRuns) or not len(degree):
         return np.zeros((3, len(degree)))

@@ -48,8 +48,8 @@ DEBT = 10.0  # late ones that double it
 
 
 def _bets() -> tuple[np.ndarray, np.ndarray]:
-    """(edges (c - 1,), ratios (c, bets on mean and spread)) of cells of standard normal numbers: how many
-    times as likely each is under what is bet on."""
+    """Return (edges (c - 1,), ratios (c, bets on mean and spread)) of cells of the standard normal law.
+    ratios: how many times as likely a cell is if the bet is right."""
     edges = np.linspace(-MOST, MOST, 161)
     normal = np.vectorize(lambda x: 0.5 * (1 + erf(x / sqrt(2))))
 
@@ -95,7 +95,7 @@ class DriftLevels:
         self._start = np.zeros((n, bets), np.int64)
 
     def add(self, at: np.ndarray, score: float, *, is_late: bool) -> None:
-        """One run of the levels `at`: its normal score, and whether it was over its bound."""
+        """Take in one run of the levels `at`: its normal score, and whether it was over its bound."""
         rest, wider = score - self.mean[at].sum(), self.wider[at]
         place = int(wider.argmax())
         # What is wider for one level is no news for the others.
@@ -136,13 +136,13 @@ class DriftLevels:
         self.late[at] += (is_late - late) / self.late_known[at]
 
     def told_by(self, level: int) -> tuple[str, int]:
-        """(the kind of bet that won most, runs since the change it sees began) of a level."""
+        """Return (the kind of bet that won most on a level, runs since the change that it sees began)."""
         best = int(np.argmax(self._sum[level] * WEIGHTS))
         return FAMILY[best], int(self.count[level] - self._start[level, best])
 
     def move(self, level: int, shift: float, scores: np.ndarray) -> float:
-        """Told: it has moved by `shift` log seconds, after which its own scores are these. Returns how many
-        times as wide they are as before."""
+        """Record that a level moved by `shift` log seconds; scores: its normal scores since. Returns how many
+        times as wide these are as before."""
         self.shift[level] += shift
         self.is_moved[level], self.since[level] = True, 0
         n, before = len(scores), float(self.noise[level])
@@ -157,7 +157,7 @@ class DriftLevels:
         return now / before
 
     def forget(self, levels: np.ndarray | slice) -> None:
-        """Begin anew to bet."""
+        """Begin to bet anew on these levels."""
         self._sum[levels], self._top[levels] = 0.0, 0.0
         self.evidence[levels] = 0.0
 
@@ -166,7 +166,7 @@ class Quantiles:
     """How far bounds of one level have to be moved, at each of CONFIDENCES and one more, in usual spreads."""
 
     def __init__(self, confidences: np.ndarray, excess: np.ndarray) -> None:
-        """excess: (n, c) how far runs since the change began lie over each of the usual bounds."""
+        """Begin with n runs since the change. excess: (n, c) how far each lies over each usual bound."""
         self.miss = 1 - confidences
         n = len(excess)
         rank = np.minimum(np.ceil((n + 1) * (1 - self.miss)).astype(int), n)
@@ -178,7 +178,7 @@ class Quantiles:
         self.debt = (excess > 0).sum(axis=0) - n * self.miss
 
     def add(self, excess: np.ndarray, given: np.ndarray) -> None:
-        """(c,) of one more run, and by how much its bounds were moved: the most of its names."""
+        """Take in one run: (c,) how far it is over each usual bound, (c,) the most its bounds were moved."""
         self.n += 1
         late = excess > given
         self.debt += late - self.miss
@@ -192,8 +192,8 @@ class Quantiles:
 
 @dataclass(frozen=True, eq=False)
 class UsualLevels:
-    """Of the names of one kind, in standard deviations: level: (names,); unsure: (names,) its standard error;
-    noise: (names,) the spread of its own errors, not under that of all; freedom: (names,) of that."""
+    """Usual levels of the names of one kind, each field (names,) in standard deviations. unsure: standard
+    error of the level. noise: spread of the name's errors, at least that of all. freedom: that of `noise`."""
 
     level: np.ndarray
     unsure: np.ndarray
@@ -209,7 +209,7 @@ class UsualLevels:
 def usual_levels(
     errors: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]
 ) -> list[UsualLevels]:
-    """The usual levels of every name of every kind, the wider kinds first.
+    """Estimate the usual level of each name, kind by kind, the wider kinds first.
 
     Means, shrunken towards 0 by how much more they differ than their runs let them (empirical Bayes, the
     variance between names by moments); so are spreads, towards that of all.

@@ -34,13 +34,13 @@ KINDS = ("platform", "workload")
 
 
 def name_codes(names: Sequence[str]) -> np.ndarray:
-    """(n,) int64, the same for the same name in every model: the first eight bytes of its BLAKE2b hash."""
+    """Hash names to (n,) int64, the same in every model: the first eight bytes of the BLAKE2b hash."""
     digests = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
     return np.array([int.from_bytes(one, "little", signed=True) for one in digests], np.int64)
 
 
 def codes_of(colocations: Any, kind: str) -> np.ndarray:
-    """(n,) int64, the name codes of each co-location's platform or workload."""
+    """Return the name code of each co-location's platform or workload, (n,) int64."""
     names = getattr(colocations, f"{kind}_names")
     return name_codes(names)[getattr(colocations, kind)]
 
@@ -84,8 +84,8 @@ class NameMix:
 
     @classmethod
     def like(cls, by: str, colocations: Any, category: np.ndarray) -> NameMix:
-        """As co-locations of categories (n,) have it, each category by itself. Raises UsageError where there
-        are none."""
+        """Make the mix that co-locations of the categories (n,) have, each category by itself. Raises
+        UsageError if there are none."""
         require_kind(by)
         names, code = getattr(colocations, f"{by}_names"), getattr(colocations, by)
 
@@ -98,19 +98,19 @@ class NameMix:
         return cls(by, every, None, {k: shares(np.flatnonzero(category == k)) for k in kinds})
 
     def at(self, category: int) -> NameMix:
-        """The mix of one category."""
+        """Return the mix of one category."""
         if self.of_category is None:
             return self
         return NameMix(self.by, self.of_category.get(int(category), {}), self.measured)
 
     def within(self, names: set[str]) -> NameMix:
-        """Of these names alone, in sum 1 again; none of them may have a share."""
+        """Keep these names only, their shares in sum 1 again; no name is left if none has a share."""
         shares = {name: share for name, share in self.shares.items() if name in names}
         total = sum(shares.values())
         return replace(self, shares={name: share / total for name, share in shares.items()})
 
     def has(self, code: np.ndarray) -> np.ndarray:
-        """(n,) bool: whether each name, by its code, has a share."""
+        """Tell whether each name, by its code, has a share. Returns (n,) bool."""
         return np.isin(code, self._codes)
 
     def weights(
@@ -136,7 +136,7 @@ class NameMix:
         return rows, (exact[of_part.ravel()], whole)
 
     def _each(self, strata: list[int], units: list[int]) -> list[Fraction]:
-        """The weight of a unit of each stratum, as a share of all with the new one's."""
+        """Weigh a unit of each stratum, as a share of the weight of all units and the new one."""
         share = dict(zip(self._codes.tolist(), self.shares.values(), strict=True))
         if self.measured is None:
             return [share[g] / (n + 1) for g, n in zip(strata, units, strict=True)]
@@ -154,7 +154,7 @@ class NameMix:
 
 
 def require_kind(by: str) -> None:
-    """Raises UsageError."""
+    """Raise UsageError unless a mix can be by this kind of name."""
     if by not in KINDS:
         raise UsageError(f"a mix of {by!r}", fix=f"Known: {', '.join(KINDS)}.")
 
@@ -177,7 +177,7 @@ def _in_sum_one(
 
 
 def _spans(code: np.ndarray, unit: np.ndarray) -> bool:
-    """Whether a unit has runs of several strata."""
+    """Tell whether a unit has runs of several strata."""
     order = np.lexsort((code, unit))
     same_unit = np.diff(unit[order]) == 0
     return bool((same_unit & (np.diff(code[order]) != 0)).any())

@@ -23,7 +23,7 @@ DROP = 0.5 * 1.6449**2
 
 
 def tail_offset(scores: np.ndarray, miscoverage: float) -> float:
-    """The score that a share `miscoverage` lies over, at most, as far as the law holds.
+    """Estimate the score that a share `miscoverage` lies over, at most, as far as the law holds.
 
     scores: (n,) ascending, at least FEWEST of them finite; miscoverage: under TOP. Never under the largest
     score, and never falling as the miscoverage does.
@@ -51,14 +51,14 @@ def tail_offset(scores: np.ndarray, miscoverage: float) -> float:
 
 
 def _unit_quantile(shape: float, share: float) -> float:
-    """What a share of the law with scale one lies over."""
+    """Return the value that a share of the law with scale one lies over."""
     if abs(shape) < 1e-9:
         return -math.log(share)
     return math.expm1(-shape * math.log(share)) / shape
 
 
 def _log_likelihood(over: np.ndarray, shape: float, scale: float) -> float:
-    """Of what lies over the threshold, with the prior on the shape."""
+    """Compute the log likelihood of the excesses over the threshold, plus the log prior of the shape."""
     prior = -0.5 * ((shape - SHAPE) / SHAPE_SPREAD) ** 2
     if abs(shape) < 1e-9:
         return prior - len(over) * math.log(scale) - float(over.sum()) / scale
@@ -69,7 +69,7 @@ def _log_likelihood(over: np.ndarray, shape: float, scale: float) -> float:
 
 
 def _log_likelihoods(over: np.ndarray, shapes: np.ndarray) -> list[tuple[float, float]]:
-    """(log likelihood, scale) of the likeliest scale of every shape."""
+    """Find the likeliest scale of each shape. Returns (log likelihood, scale) pairs."""
     from scipy.optimize import minimize_scalar
 
     found = []

@@ -1,8 +1,8 @@
-"""What is left of errors once it is taken off that runs of a busy machine are known but for.
+"""Prediction errors without the part due to imprecise measured times.
 
-Such a run tells its undisturbed time with a standard error, so what an answer is off by there is wider than
-what it is off by of the undisturbed time. As it stands a bound calibrated on it is wider than need be, and
-holds. It is narrowed only as far as the runs confirm their errors: those known less well scatter more.
+The undisturbed time of a run on a busy machine is known up to a standard error, so its prediction error
+scatters more than the error against the undisturbed time. Bounds calibrated on such errors hold, but are
+wider than need be. They are narrowed only if the data confirm it: less precise runs must scatter more.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _STEPS = 40
 
 
 def deconvolved(off: np.ndarray, error: np.ndarray, kind: np.ndarray) -> np.ndarray:
-    """(n,) what answers would be off by from undisturbed times: as spread about their median as normal laws
-    of variance v + share error^2 say, v of each kind's own, the share common and the least that is plausible.
+    """Remove from prediction errors the part due to imprecise measured times. Each error is shrunk towards
+    its kind's median, by as little noise as the data plausibly support (normal, variance v + share error^2).
 
-    off: (n,) log measured less answered; error: (n,) standard errors of the log measured; kind: (n,) codes.
+    off: (n,) log measured less predicted; error: (n,) its standard error; kind: (n,) codes. Returns (n,).
     """
     known = np.isfinite(off)
     parts = [np.flatnonzero(known & (kind == one)) for one in np.unique(kind[known])]
@@ -50,7 +50,7 @@ def deconvolved(off: np.ndarray, error: np.ndarray, kind: np.ndarray) -> np.ndar
 
 
 def _best(square: np.ndarray, noise: np.ndarray, grid: np.ndarray) -> tuple[float, float]:
-    """(the largest plausible of the variances (g,), rising; the best log likelihood)."""
+    """Return (the largest plausible one of the variances (g,), which ascend; the best log likelihood)."""
     likelihood = [
         -0.5 * float((np.log(v + noise) + square / (v + noise)).sum()) for v in grid.tolist()
     ]

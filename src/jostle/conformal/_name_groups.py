@@ -35,7 +35,7 @@ class Groups:
         return cls(of, feature, labels, {name: place[label] for name, label in label_of.items()})
 
     def codes(self, asked: Any) -> np.ndarray:
-        """(n,) int64, the group of each co-location; -1 without one."""
+        """Return the group of names of each co-location, (n,) int64; -1 without one."""
         names = asked.workload_names if self.of == "workload" else asked.platform_names
         place = asked.workload if self.of == "workload" else asked.platform
         return np.array([self.code.get(name, -1) for name in names], np.int64)[place]

@@ -72,7 +72,7 @@ class ScaleRows:
         return len(self.degree)
 
     def take(self, rows: np.ndarray) -> ScaleRows:
-        """Some of the rows, in ascending order."""
+        """Keep some of the rows, given in ascending order."""
         place = np.full(len(self), -1)
         place[rows] = np.arange(len(rows))
         keep = place[self.row] >= 0
@@ -83,7 +83,7 @@ class ScaleRows:
 
     @staticmethod
     def concatenate(parts: Sequence[ScaleRows]) -> ScaleRows:
-        """All rows, of the same names and widths. At least one part."""
+        """Concatenate rows of the same names and widths. parts: at least one."""
         start = np.cumsum([0, *(len(part) for part in parts[:-1])])
         row = np.concatenate([part.row + n for part, n in zip(parts, start, strict=True)])
         one = {
@@ -108,13 +108,13 @@ class ResidualScale(Serializable):
     centre : () ndarray
         Mean log size.
     mean, spread : (f,) ndarray
-        Of the widths, over the rows that were learned from.
+        Mean and standard deviation of each width, over the rows that were learned from.
     effects : MixedEffects
         Of `category`, `width`, `platform`, `workload` and `corunner`.
     most : int
         Most co-runners of these rows.
     power : () ndarray
-        How far the effects are believed, from 0 to 1.
+        Factor of the effects, from 0 (ignored) to 1.
     """
 
     workload_names: tuple[str, ...]
@@ -134,7 +134,7 @@ class ResidualScale(Serializable):
         names: tuple[Sequence[str], ...],
         group: np.ndarray,
     ) -> tuple[ResidualScale, np.ndarray]:
-        """Learn from errors of rows that the predictor was not fitted to.
+        """Learn the scale from errors of rows that the predictor was not fitted to.
 
         Parameters
         ----------
@@ -142,13 +142,13 @@ class ResidualScale(Serializable):
             Log runtime less predicted.
         names : tuple of (workloads, platforms)
         group : (n,) ndarray
-            What was left out or drawn as one.
+            Codes, equal for runs left out or drawn together.
 
         Returns
         -------
         scale : ResidualScale
         crossed : (n,) ndarray
-            Scales of the rows, each learned from the rows of other groups.
+            Scales of the rows: effects from other groups' rows, centre, power and variances from all.
         """
         whole = cls._fitted(rows, residual, names, None)
         logs, fold = np.zeros(len(rows)), _fold_of(group)
@@ -169,7 +169,7 @@ class ResidualScale(Serializable):
         names: tuple[Sequence[str], ...],
         like: ResidualScale | None,
     ) -> ResidualScale:
-        """like: a fit to more of the same rows, of which variances are taken."""
+        """Fit the scale to (n,) errors. like: a fit to more of the same rows, whose variances are taken."""
         size = np.abs(residual)
         target = np.log(size + FLOOR * (np.median(size) if len(size) else 0.0) + LEAST_ERROR)
         mean = rows.widths.mean(1) if len(rows) else np.zeros(len(rows.widths))
@@ -203,7 +203,7 @@ class ResidualScale(Serializable):
         }
 
     def __call__(self, rows: ScaleRows) -> np.ndarray:
-        """(n,) scales in log seconds; larger where there are more co-runners than any row had."""
+        """Predict (n,) scales in log seconds; larger for more co-runners than any row had."""
         return self._scales(rows, self._log_effects(rows))
 
     def _log_effects(self, rows: ScaleRows) -> np.ndarray:
@@ -220,7 +220,7 @@ class ResidualScale(Serializable):
 def _power(
     effects: np.ndarray, residual: np.ndarray, category: np.ndarray, group: np.ndarray
 ) -> float:
-    """How far effects are believed: by the least margin of bounds, over categories and confidences."""
+    """Choose how far the effects count: by the least margin of bounds, over categories and confidences."""
     cost = np.zeros(len(POWERS))
     for one in np.unique(category):
         at = np.flatnonzero(category == one)
@@ -234,7 +234,7 @@ def _power(
 
 
 def _fold_of(group: np.ndarray) -> np.ndarray:
-    """(n,) the same for rows of one group."""
+    """Draw a fold for each group. Returns (n,), equal for rows of one group."""
     different, code = np.unique(group, return_inverse=True)
     return (np.random.default_rng(0).permutation(len(different)) % FOLDS)[code.reshape(-1)]
 
@@ -253,7 +253,7 @@ class Residuals:
     def of(
         cls, predictor: Any, runs: Any, names: tuple[Sequence[str], ...], category: np.ndarray
     ) -> Residuals:
-        """Those that have an answer: what has none is another kind of question, not late."""
+        """Compute the errors of runs that have an answer; a run without one is not late."""
         told = uncertainty_of(predictor, runs.colocations)
         rows = ScaleRows.of(predictor, runs.colocations, told, names, category)
         residual = np.log(runs.runtime_seconds) - told.log_runtime
@@ -261,5 +261,5 @@ class Residuals:
         return cls(rows.take(index), residual[index], runs.runtime_error_ratio[index], index)
 
     def deconvolved(self) -> np.ndarray:
-        """(n,) residuals as if the runs were known exactly, as far as they confirm their errors."""
+        """Return (n,) residuals as if the runs were known exactly, as far as they confirm their errors."""
         return deconvolved(self.residual, self.error, self.rows.degree)

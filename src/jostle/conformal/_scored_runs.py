@@ -26,9 +26,9 @@ class CalibrationRuns:
         Numbers of co-runners.
     category : (n,) ndarray of int8
     group : (n,) ndarray
-        Codes, equal for what was left out, or drawn, as one.
+        Codes, equal for runs left out or drawn together: the sampling unit that ranks count.
     name_group : (n,) ndarray
-        Codes of Groups.
+        Codes of the Groups of names within each of which bounds hold; 0 without any.
     held_out : (n,) ndarray of bool
         Names left out of a further fit, or more co-runners than it knew.
     workload, platform : (n,) ndarray
@@ -49,19 +49,19 @@ class CalibrationRuns:
         return len(self.score)
 
     def take(self, index: np.ndarray) -> CalibrationRuns:
-        """Some of them."""
+        """Keep the runs of these row numbers."""
         return CalibrationRuns(*(getattr(self, one.name)[index] for one in fields(self)))
 
     @staticmethod
     def concatenate(parts: Sequence[CalibrationRuns]) -> CalibrationRuns:
-        """All of them, in order; the same code is the same group in all parts. At least one part."""
+        """Concatenate, in order; a code of `group` means the same group in all parts. parts: at least one."""
         columns = (np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0]))
         return CalibrationRuns(*columns)
 
 
 @dataclass(frozen=True)
 class LeftOutRuns:
-    """Runs that a predictor was not fitted to, and its errors about them.
+    """Runs that a predictor was not fitted to, and its errors on these runs.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ class LeftOutRuns:
         Parameters
         ----------
         group : (n,) ndarray
-            What was drawn or left out as one.
+            Codes, equal for runs drawn or left out together.
         names : tuple of (workloads, platforms)
-            That the scale has effects for.
+            Names that the scale has effects for.
         held_out : bool
             Whether names, or the largest numbers of co-runners, were left out.
         most : int, optional
@@ -120,7 +120,7 @@ class LeftOutRuns:
 
     @staticmethod
     def concatenate(parts: Sequence[LeftOutRuns]) -> LeftOutRuns:
-        """All of them, in order. At least one part."""
+        """Concatenate, in order. parts: at least one."""
         each = [part.residuals for part in parts]
         joined = Residuals(
             ScaleRows.concatenate([r.rows for r in each]),
@@ -132,6 +132,6 @@ class LeftOutRuns:
         return LeftOutRuns(joined, CalibrationRuns.concatenate([part.runs for part in parts]))
 
     def scored(self, scale: ResidualScale) -> CalibrationRuns:
-        """With errors over a scale that was not learned from them."""
+        """Divide the errors by a scale that was not learned from them."""
         residual = self.residuals.residual
         return replace(self.runs, score=residual / scale(self.residuals.rows), residual=residual)

@@ -45,7 +45,7 @@ class TellsUncertainty(Protocol):
 
 
 def uncertainty_of(predictor: Any, asked: Any) -> Uncertainty:
-    """The predictor's own uncertainty, or its bare prediction."""
+    """Return the predictor's own uncertainty, or its bare prediction."""
     if isinstance(predictor, TellsUncertainty):
         return Uncertainty(*predictor.uncertainty(asked))
     return Uncertainty.unknown(predictor.predict(asked))
