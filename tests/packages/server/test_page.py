@@ -134,6 +134,77 @@ def test_the_page_answers_by_keys_alone(page: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "why"
 
 
+def test_a_whole_name_that_was_typed_counts_and_no_other(page: Any) -> None:
+    page.fill("#workload", "w03")
+    page.fill("#beside", "w04")
+    page.click("#ask")
+    page.wait_for_selector("#answer:has-text('w03 beside w04 on')")
+    page.fill("#workload", "w05")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#answer:has-text('w05 beside w04 on')")
+    page.fill("#beside", "w0x")
+    page.focus("#platform")
+    assert page.input_value("#beside") == "w0x"
+    assert page.get_attribute("#beside", "aria-invalid") == "true"
+    page.click("#ask")
+    page.wait_for_selector("#problem:has-text('\"w0x\" is no workload of this model')")
+    assert page.evaluate("document.activeElement.id") == "beside"
+    page.keyboard.press("Escape")
+    assert page.get_attribute("#beside", "aria-invalid") == "false"
+
+
+def test_an_answer_to_an_older_question_is_greyed(page: Any) -> None:
+    page.wait_for_selector("#pairs tbody tr")
+    colour = "getComputedStyle(document.querySelector('#answer')).color"
+    fresh = page.evaluate(colour)
+    assert not page.is_visible("#outdated")
+    page.select_option("#confidence", "0.5")
+    assert page.is_visible("#outdated")
+    assert page.evaluate(colour) != fresh
+    held: list[Any] = []
+    page.route("**/v1/predict", lambda route: held.append(route))
+    page.click("#ask")
+    page.fill("#workload", "w03")
+    while not held:
+        page.wait_for_timeout(10)
+    held[0].continue_()
+    page.wait_for_selector("#answer:has-text('with 50% confidence')")
+    assert page.is_visible("#outdated")
+    page.unroute("**/v1/predict")
+    page.click("#ask")
+    page.wait_for_selector("#answer:has-text('w03 alone on')")
+    assert not page.is_visible("#outdated")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_list_opens_under_its_field_and_a_thousand_names_are_searched(
+    browser: Any, address: str, width: int
+) -> None:
+    names = [f"job{number}" for number in range(1000)]
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    opened = context.new_page()
+
+    def many(route: Any) -> None:
+        told = route.fetch().json()
+        told["models"][0]["workloads"] += names
+        route.fulfill(json=told)
+
+    opened.route("**/v1/models", many)
+    opened.goto(address + "/")
+    opened.wait_for_selector("#fleet li")
+    for field in ("workload", "beside"):
+        opened.fill(f"#{field}", "job12")
+        box = opened.locator(f"#{field}").bounding_box()
+        found = opened.locator(f"#{field}-list").bounding_box()
+        assert 0 <= found["y"] - box["y"] - box["height"] < 12
+        assert found["x"] < box["x"] + box["width"]
+        assert box["x"] < found["x"] + found["width"] <= width
+        assert opened.inner_text(f"#{field}-list li:first-child") == "job12"
+        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
+        _screenshot(opened, f"page-{width}-{field}.png")
+    context.close()
+
+
 def test_company_that_changes_is_asked_about_by_a_form(page: Any, address: str) -> None:
     page.fill("#workload", "w01")
     page.click("#workload-list [role=option]")
@@ -183,6 +254,7 @@ def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:
     rows = page.locator("#verb-answer tbody tr").all_inner_texts()
     assert len(rows) == 2
     assert any(node in rows[0] for node in ("east", "west", "south", HOSTILE))
+    assert all(" at most" in row for row in rows)
     page.select_option("#verb", "walltime")
     page.fill("#requests", "w00")
     page.click("#verb-form button")

@@ -93,5 +93,6 @@ function cell(key, value) {
 function nameOf(entry) {
   if (entry === null || typeof entry !== "object") return String(entry);
   const name = entry.node ?? entry.name ?? entry.request ?? entry.tenant ?? Object.values(entry).find((value) => typeof value === "string");
-  return `${name ?? "…"}${entry.safe === undefined ? "" : entry.safe ? " (yes)" : " (no)"}`;
+  const safe = entry.safe === undefined ? "" : entry.safe ? " (yes)" : " (no)";
+  return `${name ?? "…"}${safe}${"bound_seconds" in entry ? `: ${duration(entry.bound_seconds)} at most` : ""}`;
 }

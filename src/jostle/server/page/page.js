@@ -6,9 +6,9 @@ import { searchBox } from "./search.js";
 const ANYWHERE = "";
 const MOST_ROWS = 30, MOST_COLUMNS = 24;
 const $ = (id) => document.getElementById(id);
-let workloads = [], platforms = [], beside = [], verbs = {};
-const setWorkload = searchBox($("workload"), $("workload-list"), { names: () => workloads, choose: () => {}, keeps: true });
-searchBox($("beside"), $("beside-list"), {
+let workloads = [], platforms = [], beside = [], verbs = {}, questions = 0, edits = 0;
+const workloadBox = searchBox($("workload"), $("workload-list"), { names: () => workloads, choose: outdate, keeps: true });
+const besideBox = searchBox($("beside"), $("beside-list"), {
   names: () => workloads,
   choose: (name) => {
     beside.push(name);
@@ -37,7 +37,15 @@ function options(select, names, first) {
   fill(select, ...(first === undefined ? [] : [make("option", { value: "" }, first)]), ...made);
 }
 
+// What is shown answers an older question: greyed, with a sentence, until it is asked anew.
+function outdate() {
+  edits += 1;
+  document.body.classList.toggle("outdated", questions > 0);
+  $("outdated").hidden = questions === 0;
+}
+
 function showChosen() {
+  outdate();
   fill($("chosen"), ...beside.map((name, at) => make("span", { class: "chip" }, name,
     make("button", { type: "button", "aria-label": `Remove ${name}`, onclick: () => {
       beside.splice(at, 1);
@@ -68,11 +76,18 @@ async function predictions(items, confidence) {
 }
 
 async function ask() {
+  for (const [box, field] of [[workloadBox, $("workload")], [besideBox, $("beside")]]) {
+    if (box.settle()) continue;
+    field.focus();
+    throw new Error(`"${field.value}" is no workload of this model: choose one of the list.`);
+  }
+  const question = ++questions, asked = edits;
   const workload = $("workload").value, platform = $("platform").value;
   const confidence = Number($("confidence").value), corunners = [...beside];
   const company = timelineOf({ then: $("then").value, elapsed: $("elapsed").value, done: $("done").value, future: $("future").checked }, corunners);
   const places = platform === ANYWHERE ? platforms : [platform];
   const found = await predictions(places.map((p) => ({ workload, platform: p, ...company })), confidence);
+  if (question !== questions) return;
   if (found.every((one) => one.status === "error")) throw new Error(found[0].error);
   const last = Number.MAX_VALUE;
   found.sort((a, b) => (a.bound_seconds ?? last) - (b.bound_seconds ?? last)
@@ -95,6 +110,8 @@ async function ask() {
     : `at most ${duration(best.bound_seconds)} with ${100 * confidence}% confidence`;
   $("answer").textContent = `${workload} ${with_} on ${best.platform}: about ${duration(best.runtime_seconds)}, ${most}.`;
   $("why").hidden = true;
+  document.body.classList.toggle("outdated", edits !== asked);
+  $("outdated").hidden = edits === asked;
   await Promise.all([showMap(), showPairs()]);
 }
 
@@ -210,7 +227,7 @@ async function start() {
   const [model] = models;
   ({ workloads, platforms } = model);
   $("model").textContent = `Model ${model.version} (${model.method}), data ${String(model.data_version).slice(0, 16)}`;
-  setWorkload(workloads[0]);
+  workloadBox.set(workloads[0]);
   options($("platform"), platforms, "any platform");
   options($("pairs-platform"), platforms);
   showChosen();
@@ -218,6 +235,7 @@ async function start() {
   await Promise.all([showCoverage(), showFleet(), showVerbs()]);
 }
 
+$("question").addEventListener("input", outdate);
 $("question").addEventListener("submit", (event) => {
   event.preventDefault();
   guarded(ask);
