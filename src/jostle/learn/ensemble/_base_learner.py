@@ -25,7 +25,7 @@ class FittedBaseLearner(Protocol):
         ...
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(k, n) log slowdowns over the time alone, of rows in the campaign's codes."""
+        """Predict (k, n) log slowdowns over the time alone, of rows in the campaign's codes."""
         ...
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]: ...
@@ -49,7 +49,7 @@ class BaseLearner(Protocol):
     needs: ClassVar[frozenset[str]]
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        """What it would answer by, of a campaign of this size; none where it has nothing to say of it."""
+        """Name the answers that the learner would give for this campaign; none if it has nothing to say."""
         ...
 
     def fit(
@@ -63,12 +63,12 @@ class BaseLearner(Protocol):
     def restore(
         cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]
     ) -> FittedBaseLearner:
-        """The inverse of a fitted one's to_arrays."""
+        """Restore a fitted learner from what its to_arrays gave."""
         ...
 
 
 def learner_names() -> tuple[str, ...]:
-    """Of all installed base learners, sorted."""
+    """List the names of all installed base learners, sorted."""
     return names_of(GROUP)
 
 

@@ -80,13 +80,13 @@ class CampaignEffects(Serializable):
         return bool(self.effect.any())
 
     def of(self, platform: np.ndarray, campaign: Any, is_corun: np.ndarray) -> np.ndarray:
-        """Log factors (n,) in a campaign, one for all or (n,)."""
+        """Look up (n,) log factors in a campaign, one code for all rows or (n,)."""
         return self.effect[is_corun.astype(int), platform, campaign]
 
     def of_unnamed(
         self, workload: np.ndarray, platform: np.ndarray, corunner: np.ndarray, row: np.ndarray
     ) -> np.ndarray:
-        """Log factors (n,) that err least over the campaigns that each row may be of."""
+        """Return the (n,) log factors of least expected error over the campaigns that each row may be of."""
         is_corun = np.bincount(row, minlength=len(workload)) > 0
         share = self._shares(workload, platform, corunner, row)
         out = np.zeros(len(workload))
@@ -100,7 +100,7 @@ class CampaignEffects(Serializable):
     def _shares(
         self, workload: np.ndarray, platform: np.ndarray, corunner: np.ndarray, row: np.ndarray
     ) -> np.ndarray:
-        """How likely each row is of each campaign, (n, c)."""
+        """Estimate how likely each row is of each campaign, (n, c)."""
         log = np.tile(self.mix, (len(workload), 1))
         for name, (code, of_row) in _clues(workload, platform, corunner, row).items():
             np.add.at(log, of_row, getattr(self, name)[code])
@@ -113,14 +113,14 @@ class CampaignEffects(Serializable):
         return [[_cost_of_shifts(own, float(self.noise)) for own in kind] for kind in self.effect]
 
     def learned_from(self, part: TrainingRuns) -> CampaignEffects:
-        """The same effects, the shares of campaigns told by these runs."""
+        """Learn from these runs how likely campaigns are; the effects stay."""
         if not self.tell:
             return self
         code = _codes(part.runs, self.names)
         return replace(self, **_told(part, code, self.prior_runs, len(self.names)))
 
     def removed(self, runs: Runs, platform: np.ndarray) -> Runs:
-        """The same runs, as long as they would have taken in the usual campaign. platform: (n,) codes."""
+        """Scale runs to what they would have taken in the usual campaign. platform: (n,) codes."""
         campaign = _codes(runs, self.names)
         log = self.of(platform, campaign, runs.colocations.number_of_corunners > 0)
         # Of a campaign never met nothing is known.
@@ -215,7 +215,7 @@ def _codes(runs: Runs, names: Sequence[str]) -> np.ndarray:
 
 
 def _design(part: TrainingRuns, campaign: np.ndarray, campaigns: int) -> dict[str, Block]:
-    """What a log runtime over the usual time alone is the sum of."""
+    """Make the design whose effects add up to the log runtime over the usual time alone."""
     (p, w), (workload, platform, corunner), degree = part.size, part.codes, part.degree
     beside = (degree > 0).astype(float)
     row = np.repeat(np.arange(len(part)), degree)
@@ -240,12 +240,12 @@ def _design(part: TrainingRuns, campaign: np.ndarray, campaigns: int) -> dict[st
 
 
 def _usual(design: dict[str, Block]) -> dict[str, Block]:
-    """The design without campaigns."""
+    """Drop the campaigns from the design."""
     return {name: block for name, block in design.items() if not name.startswith("campaign")}
 
 
 def _spread(effect: np.ndarray, count: np.ndarray) -> float:
-    """Of a new campaign about the mean of a platform's runs, by campaigns on platforms that had several."""
+    """Estimate how far a new campaign lies from the mean of a platform's runs, by platforms with several."""
     known, square, free, apart = count > 0, 0.0, 0, [0.0]
     for own, times, here in zip(effect, count, known, strict=True):
         if here.sum() > 1:
@@ -257,12 +257,12 @@ def _spread(effect: np.ndarray, count: np.ndarray) -> float:
 
 
 def _centred(effect: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """(platforms, campaigns) about the mean of each platform's runs."""
+    """Centre effects (platforms, campaigns) about the mean of each platform's runs."""
     return effect - ((effect * count).sum(1) / np.maximum(count.sum(1), 1))[:, None]
 
 
 def _cost_of_shifts(effect: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Shifts (s,) between campaigns' effects (c,), and the mean relative error (s, c) of each in each."""
+    """Return shifts (s,) between the campaigns' effects (c,), and each one's mean relative error (s, c)."""
     shift = np.linspace(effect.min(), effect.max(), SHIFTS)
     away = shift[:, None, None] - effect[None, :, None] - noise * NODES
     return shift, relative_error(away).mean(-1)
@@ -271,7 +271,7 @@ def _cost_of_shifts(effect: np.ndarray, noise: float) -> tuple[np.ndarray, np.nd
 def _clues(
     workload: np.ndarray, platform: np.ndarray, corunner: np.ndarray, row: np.ndarray
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What tells the campaign of a run: for each kind of clue codes (m,) and the rows (m,) that have them."""
+    """Collect what tells a run's campaign: by kind of clue, codes (m,) and the rows (m,) that have them."""
     own = np.arange(len(workload))
     is_corun = (np.bincount(row, minlength=len(own)) > 0).astype(int)
     return {
@@ -283,7 +283,7 @@ def _clues(
 
 
 def _clues_of(part: TrainingRuns) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
-    """The clues of runs, and how many codes there are of each kind."""
+    """Collect the clues of runs, and how many codes there are of each kind."""
     row = np.repeat(np.arange(len(part)), part.degree)
     size = {"of_kind": 2, "of_platform": part.size[0]}
     clues = _clues(*part.codes, row)
@@ -293,7 +293,7 @@ def _clues_of(part: TrainingRuns) -> dict[str, tuple[np.ndarray, np.ndarray, int
 def _log_ratios(
     code: np.ndarray, campaign: np.ndarray, size: int, mix: np.ndarray, prior_runs: float
 ) -> np.ndarray:
-    """Log share (size, c) of each campaign in the runs of each code over that in all."""
+    """Compute the log share (size, c) of each campaign in the runs of each code over that in all."""
     count = np.zeros((size, len(mix)))
     np.add.at(count, (code, campaign), 1)
     share = (count + prior_runs * mix) / (count.sum(1, keepdims=True) + prior_runs)
@@ -301,7 +301,7 @@ def _log_ratios(
 
 
 def _mix(campaign: np.ndarray, campaigns: int) -> np.ndarray:
-    """Share (c,) of each campaign in all runs, one more counted of each."""
+    """Compute the share (c,) of each campaign in all runs, one more counted of each."""
     count = np.bincount(campaign[campaign >= 0], minlength=campaigns) + 1.0
     return count / count.sum()
 
@@ -309,7 +309,7 @@ def _mix(campaign: np.ndarray, campaigns: int) -> np.ndarray:
 def _told(
     part: TrainingRuns, campaign: np.ndarray, prior_runs: np.ndarray, campaigns: int
 ) -> dict[str, np.ndarray]:
-    """The fields of CampaignEffects that say how likely each campaign is. campaign: (n,), below 0 unknown."""
+    """Learn the fields of CampaignEffects on how likely each campaign is. campaign: (n,), -1 unknown."""
     mix = _mix(campaign, campaigns)
     out = {"mix": np.log(mix)}
     for prior, (name, (code, row, size)) in zip(prior_runs, _clues_of(part).items(), strict=True):
@@ -321,7 +321,7 @@ def _told(
 def _prior_runs(
     part: TrainingRuns, campaign: np.ndarray, campaigns: int, fold: np.ndarray
 ) -> np.ndarray:
-    """For each kind of clue that of PRIOR_RUNS by which it tells the campaigns of runs left out best."""
+    """Choose from PRIOR_RUNS, by kind of clue (4,), what tells campaigns of left-out runs best."""
     mix = _mix(campaign, campaigns)
     likely = []
     for code, row, size in _clues_of(part).values():

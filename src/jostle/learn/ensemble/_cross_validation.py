@@ -17,7 +17,7 @@ from jostle.learn.rules._shrunk_weights import OF_OTHER_DATA, relative_error
 from jostle.learn.rules._simple_rules import NO_SLOWDOWN
 
 PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of what is predicted of a time alone never measured
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the solo learner in a time alone never measured
 USUAL_SHARE = 0.5  # where that could not be tried
 FEWEST_CELLS = 6
 HARDLY_ANY = 0.05  # share of the runs, which a learner that is kept need not have learned from
@@ -33,7 +33,7 @@ BaseLearners = dict[str, BaseLearner]
 
 @dataclass(frozen=True)
 class LearnerCache:
-    """BaseLearners, by name, and of those that leave out in closed form what they learned from all."""
+    """Base learners by name, and fits to all runs of those that can leave out runs in closed form."""
 
     campaign: TrainingRuns
     learners: BaseLearners
@@ -58,7 +58,7 @@ class LearnerCache:
     def fit(
         self, name: str, part: TrainingRuns, wanted: Collection[str], best: bool = False
     ) -> FittedBaseLearner:
-        """The answers called so, learned from a part of the campaign."""
+        """Fit the wanted answers of one learner on a part of the campaign."""
         if not self.leaves_out(name):
             return self.learners[name].fit(part, wanted, seed=self.seed, best=best)
         if name not in self.whole:
@@ -70,8 +70,8 @@ class LearnerCache:
 
 
 class CrossValidator:
-    """Base learners on folds, fewer once some have told which matter. labels: of those that went through
-    all."""
+    """Base learners on folds, fewer once some folds show which matter. labels: answers tried on all
+    folds."""
 
     def __init__(
         self,
@@ -93,8 +93,8 @@ class CrossValidator:
 
     @property
     def prior(self) -> np.ndarray:
-        """(k,) how far each label is believed before any set was left out; those of a base learner of other
-        data share what is believed of it."""
+        """(k,) weight of each label before any set was left out; those of a base learner of other data share
+        its weight."""
         belief = [
             np.full(len(labels), OF_OTHER_DATA / max(len(labels), 1))
             if self.learners[name].needs & OTHER_DATA
@@ -141,8 +141,8 @@ class CrossValidator:
         }
 
     def _first_look(self, fold: TrialFold, part: TrainingRuns) -> dict[str, FittedBaseLearner]:
-        """Those that learn from all runs, or cost little. Of others go on who may matter, by what they say
-        once they have learned from few rows."""
+        """Fit learners that learn from all runs or cost little, others on few rows first: those of the others
+        that cannot matter are dropped. Returns the fits of the former."""
         few = part.take(~part.beside | _drawn(part.is_training_row, FIRST_ROWS, self.seed))
         learned, labels, trials = [], [], []
         for at_once, whole in ((True, part), (False, few)):
@@ -169,7 +169,7 @@ class CrossValidator:
         part: TrainingRuns,
         labels: tuple[str, ...],
     ) -> OutOfFoldPredictions:
-        """What the base learners that learned from a part say of what the fold asks."""
+        """Predict what the fold asks, by base learners that learned from a part of the runs."""
         campaign, asked = self.campaign, np.isin(fold.kind, KINDS)
         alone = part.log_solo.ravel()[campaign.cell]
         asked &= np.isfinite(alone) & (campaign.degree > 0)
@@ -190,7 +190,7 @@ class CrossValidator:
 
     @property
     def ready(self) -> dict[str, FittedBaseLearner]:
-        """Of very many runs what predicts times alone and learned from nearly all: it is kept as it is."""
+        """Solo learner of the first fold, used as it is if it learned from nearly all of very many runs."""
         for fold, mine, _ in self.fits[:1]:
             if is_large(self.campaign) and fold.left_out.mean() < HARDLY_ANY:
                 scales = {n for n, one in self.learners.items() if hasattr(one, "predicts_solo")}
@@ -198,7 +198,7 @@ class CrossValidator:
         return {}
 
     def trial(self) -> OutOfFoldPredictions:
-        """All of them, of the labels that are left."""
+        """Collect the out-of-fold predictions of all folds, of the labels that are left."""
         parts = [
             replace(trial, answer=trial.answer[[labels.index(label) for label in self.labels]])
             for labels, trial in self.trials
@@ -211,7 +211,7 @@ class CrossValidator:
         return OutOfFoldPredictions.concatenate(parts)
 
     def share(self) -> float:
-        """Of what is predicted of times alone never measured, beside what names suggest."""
+        """Choose the solo learner's share in times alone, beside the guess by names: by left-out cells."""
         campaign, solo = self.campaign, self.cache.solo_learner
         if solo is None:
             return 0.0
@@ -234,7 +234,7 @@ class CrossValidator:
 
 
 def _drawn(mask: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """(n,) bool: at most so many of those that are true."""
+    """Draw at most `most` of the true entries of a mask. Returns (n,) bool."""
     at = np.flatnonzero(mask)
     out = np.zeros(len(mask), bool)
     out[np.random.default_rng([seed, 53]).permutation(at)[:most]] = True

@@ -41,7 +41,7 @@ _UNITS = {
 
 
 def in_words(label: str) -> str:
-    """The same for base learners that differ in a strength alone, the number at their end."""
+    """Name a label for people: base learners that differ only in the number at their end share the words."""
     name = re.sub(r" [0-9.e-]+$", "", label)
     unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
     name = name.removesuffix(unit)
@@ -49,7 +49,7 @@ def in_words(label: str) -> str:
 
 
 def weights_in_words(weights: Mapping[str, float]) -> dict[str, float]:
-    """The weights of the base learners with the same words, added up; the largest first."""
+    """Add up the weights of base learners with the same words; the largest first."""
     out: dict[str, float] = {}
     for label, weight in weights.items():
         out[in_words(label)] = out.get(in_words(label), 0.0) + weight

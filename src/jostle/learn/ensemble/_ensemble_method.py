@@ -34,10 +34,10 @@ class StackedMethod(Restores, ABC, Generic[Fitted]):
 
     @abstractmethod
     def chosen_learners(self) -> list[BaseLearner]:
-        """Those that are weighed."""
+        """Return the base learners that are weighed."""
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs of the data; answers are relative to the time alone, so one such run of each is
+        """Prepare the runs; answers are relative to the time alone, so one such run of each pair is
         required."""
         runs = data.runs
         required = first_solo_runs(runs)
@@ -55,7 +55,7 @@ class StackedMethod(Restores, ABC, Generic[Fitted]):
     def fit_left_out(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
     ) -> tuple[Fitted, list[FoldFit]]:
-        """As `fit`, and what was learned without some of the runs, by which answers can be calibrated."""
+        """Fit as `fit` does, and without some of the runs in turn, by which answers can be calibrated."""
         return self._learned(self.chosen_learners(), prepared, seed, progress)
 
     def _learned(

@@ -73,13 +73,13 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
 
 
 def listed_of(names: Any, values: Any) -> list[dict[str, Any]]:
-    """One entry for each co-runner, copies included."""
+    """List one entry for each co-runner, copies included."""
     return [{"name": n, "log_ratio": float(v)} for n, v in zip(names, values, strict=True)]
 
 
 def shapley(predict: Any, workload: str, platform: str, corunners: tuple[str, ...]) -> np.ndarray:
-    """(d,) what each co-runner adds to the log of the runtime: the mean over all orders in which they may
-    join (Shapley 1953), of many over some that are drawn. They add up to the answer beside all over that
+    """Compute what each co-runner adds to the log runtime, (d,): the mean over all orders of joining, of many
+    co-runners over drawn orders (Shapley 1953). They add up to the log of the runtime beside all over that
     alone."""
     d = len(corunners)
     if d == 0:
@@ -105,7 +105,7 @@ def shapley(predict: Any, workload: str, platform: str, corunners: tuple[str, ..
 def _by_orders(
     predict: Any, workload: str, platform: str, corunners: tuple[str, ...]
 ) -> np.ndarray:
-    """Each drawn order goes with its reverse: what two do to each other alone is then shared exactly."""
+    """Average over drawn orders, each with its reverse: what two do to each other is then shared exactly."""
     random, d = np.random.default_rng(0), len(corunners)
     pairs = max(min(ORDERS // 2, MOST_ASKED // (d * (d + 1))), 1)
     drawn = [random.permutation(d) for _ in range(pairs)]

@@ -65,8 +65,8 @@ def fit(
     progress: Progress | None,
     is_alone: bool = False,
 ) -> tuple[FittedEnsemble, list[FoldFit]]:
-    """(what is learned from all runs, what was learned without some). is_alone: whether there is one answer,
-    which needs no trial. Raises NotEnoughRuns."""
+    """Fit on all runs, and on all but some in turn. Returns (the fit to all, the fits without some).
+    is_alone: whether there is one answer, which needs no trial. Raises NotEnoughRuns."""
     shared: dict[str, Any] = {"data": data}
     readers: list[Any] = [learner for learner in learners if hasattr(learner, "trace_seconds")]
     traced = {name: s for one in readers for name, s in one.trace_seconds(shared).items()}
@@ -156,8 +156,8 @@ FEWEST_REPEATED = 19  # cells with repeated runs alone, from which those say how
 
 
 def _known(runs: Runs, seed: int) -> tuple[RunPrior | None, np.ndarray, Runs]:
-    """(what names and covariates tell of all runs, which of them have known co-runners, these): a run beside
-    nobody knows whom tells of nothing else."""
+    """Return (prior by names and covariates from all runs, row numbers of runs with known co-runners, these
+    runs): nothing else is learned from a run whose co-runners are unknown."""
     certain = np.flatnonzero(~runs.unknown_corunners)
     return fit_prior(runs, seed) if len(runs) else None, certain, runs.take(certain)
 
@@ -165,8 +165,8 @@ def _known(runs: Runs, seed: int) -> tuple[RunPrior | None, np.ndarray, Runs]:
 def _left_out(
     tried: CrossValidator, whole: EnsembleBuilder, fitted: FittedEnsemble, source: Runs
 ) -> list[FoldFit]:
-    """Of sets left out everywhere, and of repeated runs alone, or of cells where those are few; of names and
-    of cells; and of names as if they had never been met. source: the runs as they came."""
+    """Collect, per fold, the model fitted without it and runs that score it: new sets and repeats alone, then
+    names and cells; last, names never met. Stacking weights have seen these runs. source: runs as given."""
     campaign, out = tried.campaign, []
     repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
     few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < FEWEST_REPEATED
@@ -192,7 +192,7 @@ def _left_out(
 
 
 def _told_by(part: TrainingRuns, fitted: FittedEnsemble) -> CampaignEffects | None:
-    """The effects of campaigns, their shares told by a part of the runs."""
+    """Return the campaigns' effects, their shares learned from a part of the runs."""
     effects = fitted.state.campaign_effects
     return None if effects is None else effects.learned_from(part)
 
@@ -200,9 +200,9 @@ def _told_by(part: TrainingRuns, fitted: FittedEnsemble) -> CampaignEffects | No
 def _never_met(
     fitted: FittedEnsemble, source: Runs, inputs: np.ndarray, seed: int
 ) -> list[FoldFit]:
-    """Some runs of each workload, and beside it, answered as if its name had never been met. What is typical
-    was learned with them, which tells hardly anything of one name among many. inputs: rows that nobody is
-    asked about."""
+    """Answer some runs of, and beside, each workload as if its name had never been met. The base learners
+    have seen these runs; the prior has not seen the workload's own, nor are typical names chosen among the
+    hidden. inputs: rows never asked."""
     prior, c = fitted.state.prior, source.colocations
     if prior is None or min(prior.typical) < 0 or len(c.workload_names) < FEWEST_NAMES:
         return []
@@ -237,9 +237,9 @@ def _never_met(
 
 @dataclass(frozen=True)
 class EnsembleBuilder:
-    """What all fits of one campaign share. labels, weight: of the answers that have any. share: of the
-    predicted times alone. names: what the campaign's names stand for. usual: seconds that 1 is there. ready:
-    base learners that are not to learn once more."""
+    """What all fits of one campaign share. labels, weight: the answers with a weight. share: weight of the
+    solo learner's times alone. names: given names of the campaign's codes. usual: seconds that its times
+    are multiples of. ready: fitted base learners to use as they are."""
 
     campaign: TrainingRuns
     known: BaseLearners
@@ -252,7 +252,7 @@ class EnsembleBuilder:
     ready: dict[str, FittedBaseLearner]
 
     def learners(self, part: TrainingRuns, best: bool) -> dict[str, FittedBaseLearner]:
-        """Those that have a weight, and the one that predicts times alone where these are asked."""
+        """Fit the learners that have a weight, and the solo learner if times alone are asked."""
         out = {}
         for name, learner in self.known.items():
             own = learner.labels(part)
@@ -266,13 +266,13 @@ class EnsembleBuilder:
 
     @property
     def solo_learner(self) -> str | None:
-        """The one that says how long what never ran on a platform takes alone, where it is believed."""
+        """Learner that predicts times alone of workloads that never ran on a platform, if it has a share."""
         return self.cache.solo_learner if self.share > 0 else None
 
     def ensemble(
         self, learners: dict[str, FittedBaseLearner], part: TrainingRuns
     ) -> FittedEnsemble:
-        """Without memory and larger sets."""
+        """Assemble the stacked model without memory and larger sets."""
         order = [np.argsort(np.array(each, object), kind="stable") for each in self.names]
         workload, platform = (
             [each[at] for at in one] for each, one in zip(self.names, order, strict=True)
@@ -299,7 +299,7 @@ class EnsembleBuilder:
         return fitted.with_state(log_solo=_with_levels(fitted, part))
 
     def simulated(self, learners: Mapping[str, FittedBaseLearner]) -> set[str]:
-        """The labels of base learners that simulate."""
+        """Return the labels of base learners that simulate."""
         return {
             label
             for name, learner in learners.items()
@@ -308,7 +308,7 @@ class EnsembleBuilder:
         }
 
     def log_solo(self, learners: dict[str, FittedBaseLearner], part: TrainingRuns) -> np.ndarray:
-        """(platforms, workloads): measured, or what names and the learner that predicts them suggest."""
+        """Return (platforms, workloads) log seconds alone: measured, or by names and the solo learner."""
         by_names = part.log_solo
         if self.solo_learner not in learners:
             return by_names
@@ -323,8 +323,8 @@ class EnsembleBuilder:
     def finished(
         self, fitted: FittedEnsemble, trial: OutOfFoldPredictions, labels: tuple[str, ...]
     ) -> tuple[FittedEnsemble, list[tuple[FittedEnsemble, np.ndarray]]]:
-        """(with what was measured of sets themselves, and what answers about larger ones; the same without
-        the largest sets, with the runs of either half of these, none where these were not left out)."""
+        """Add the memory of measured sets and the rule for larger sets. Returns that model, and per half of
+        the largest sets a model fitted without them, rules weighed on the other half, and the half's rows."""
         campaign, cell_table = self.campaign, fitted.state.cell_table
         rows = campaign.rows
         of_run = np.full(len(campaign), np.nan)
@@ -369,8 +369,8 @@ class EnsembleBuilder:
 
 
 def _with_levels(fitted: FittedEnsemble, part: TrainingRuns) -> np.ndarray:
-    """(platforms, workloads) log seconds alone: what ran beside others alone is moved by what is left there
-    of its own runs, as far as cells differ by more than those do."""
+    """Return (platforms, workloads) log seconds alone, moved in cells that only ran beside others: by the
+    median residual of their own runs, as far as cells differ by more than runs within a cell."""
     alone = fitted.state.log_solo
     asked = part.beside & ~part.ran_alone[part.cell] & np.isfinite(alone.ravel()[part.cell])
     if not (asked.any() and fitted.state.labels):
@@ -389,12 +389,12 @@ def _with_levels(fitted: FittedEnsemble, part: TrainingRuns) -> np.ndarray:
 
 
 def _variance(values: np.ndarray) -> float:
-    """About 0, of most of them."""
+    """Estimate the variance about 0 robustly, by the median absolute value."""
     return float(np.median(np.abs(values)) * 1.4826) ** 2
 
 
 def halves_of(campaign: TrainingRuns) -> np.ndarray:
-    """(n,) bool, in which half of the largest sets each run's set is."""
+    """Tell in which half of the largest sets each run's set is. Returns (n,) bool."""
     largest, half = campaign.degree == campaign.degree.max(), np.zeros(len(campaign), bool)
     sets = campaign.sets(everywhere=True)[largest]
     half[largest] = np.unique(sets, return_inverse=True)[1].reshape(-1) % 2 == 1
@@ -404,8 +404,8 @@ def halves_of(campaign: TrainingRuns) -> np.ndarray:
 def _notes(
     fitted: FittedEnsemble, campaign: TrainingRuns, dropped_learners: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """What speaks, what is guessed, what campaigns cost, and, of very many runs, who learns from all, and who
-    was dropped early."""
+    """List for people which learners count, what is estimated, what campaigns cost and, if there are many
+    runs, who learns from all and who was dropped."""
     notes = []
     weight = fitted.state.weight[NEW_SET, -1] if fitted.state.labels else np.zeros(0)
     has_rows, labels = bool(campaign.is_training_row.any()), fitted.state.labels

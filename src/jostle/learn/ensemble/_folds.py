@@ -13,16 +13,16 @@ from jostle.learn.rules._slowdown_rows import SlowdownRows
 if TYPE_CHECKING:
     from jostle.learn.ensemble._training_data import TrainingRuns
 
-# What a question may be: of a set that ran on another platform, of one that never ran, with a name that ran
-# beside others in few sets, or in none; of runs alone, where the time alone is known; of any runs of a
-# workload on a platform where it never ran, or of runs alone where it only ran beside others; and of runs
-# alone where the name ran alone only once.
+# Kinds of questions. ELSEWHERE: about a set measured on other platforms only. NEW_SET: never measured.
+# FEW_SETS: with a name in at most MOST_OF_FEW sets (set by kinds_of, never by a fold). NEW_NAME: in none.
+# ALONE: a repeated run alone. NEW_CELL: a workload on a platform where it never ran (alone, if any did).
+# HARDLY_ALONE: a run alone of a name of which one other run alone is kept.
 ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME, ALONE, NEW_CELL, HARDLY_ALONE = range(7)
 KINDS = (ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME)
 MOST_OF_FEW = 2  # sets
 NOT_ASKED = -1
 SET_FOLDS, NAME_FOLDS = 4, 4
-ELSEWHERE_SHARE = 0.125  # of the sets that a fold keeps, of which one platform is left out
+ELSEWHERE_SHARE = 0.125  # of sets on a platform, drawn once and spread over the SET_FOLDS folds
 # Of the cells that a fold of names leaves out, two thirds wholly, of the others what ran alone.
 CELL_SHARE, WHOLLY = 0.15, 2 / 3
 FEWEST_NAMES = 6
@@ -36,9 +36,9 @@ MOST_LEFT, LEFT_SHARE = 10_000, 0.125
 
 @dataclass(frozen=True)
 class TrialFold:
-    """kind: (n,) of the runs of the campaign, what each is asked as; NOT_ASKED for those that are not.
-    left_out: (n,) bool, those that are not learned from. unit: (n,) what was left out as one, a set or a
-    name."""
+    """kind: (n,) the kind of question that each run of the campaign is asked as, or NOT_ASKED. left_out:
+    (n,) bool, runs that are not learned from. unit: (n,) codes, equal for runs left out together, of a set or
+    of a name."""
 
     kind: np.ndarray
     left_out: np.ndarray
@@ -47,8 +47,8 @@ class TrialFold:
 
 
 def folds_of(campaign: TrainingRuns, seed: int) -> list[TrialFold]:
-    """Folds of sets, then folds of names; where that would leave too little to learn from beside others, of
-    runs alone only."""
+    """Make folds of sets, then folds of names; those that would leave too little to learn from beside others
+    leave out runs alone only."""
     random = np.random.default_rng([seed, 41])
     beside, folds = campaign.beside, []
     if is_large(campaign):
@@ -67,12 +67,12 @@ def folds_of(campaign: TrainingRuns, seed: int) -> list[TrialFold]:
 
 
 def is_large(campaign: TrainingRuns) -> bool:
-    """Whether there are so many runs that most are learned from by every fit."""
+    """Tell whether there are so many runs that every fit learns from most of them."""
     return bool(campaign.beside.sum() > MANY_ROWS)
 
 
 def _with_fewer_left(fold: TrialFold, random: np.random.Generator) -> TrialFold:
-    """The same, of very many runs: units drawn while they are not too many."""
+    """Leave out fewer runs of a fold of very many: whole units, drawn until there are enough."""
     kind, most = fold.kind.copy(), min(MOST_LEFT, int(LEFT_SHARE * len(fold.kind)))
     for one in np.unique(kind[kind != NOT_ASKED]):
         rows = np.flatnonzero(kind == one)
@@ -84,8 +84,8 @@ def _with_fewer_left(fold: TrialFold, random: np.random.Generator) -> TrialFold:
 
 
 def _of_names_in_some(campaign: TrainingRuns, random: np.random.Generator) -> TrialFold:
-    """Of very many runs that many alone: half beside others, and before other runs alone those of what ran
-    there."""
+    """Make one fold of names from a sample of very many runs: half of it beside others, half alone, first of
+    workloads and platforms in the former."""
     order = random.permutation(len(campaign))
     beside = campaign.beside[order]
     drawn = order[beside][: MOST_OF_NAMES // 2]
@@ -131,7 +131,7 @@ def _of_sets(campaign: TrainingRuns, random: np.random.Generator) -> list[TrialF
 
 
 def _turn_of_repeats(campaign: TrainingRuns, random: np.random.Generator) -> np.ndarray:
-    """(n,) the fold that leaves out a run alone, -1 for the first of each cell, which stays."""
+    """Choose the fold that leaves out each run alone, (n,); -1 for one of each cell, which stays."""
     turn = np.full(len(campaign), -1)
     alone = np.flatnonzero(campaign.degree == 0)
     alone = alone[random.permutation(len(alone))]
@@ -142,7 +142,7 @@ def _turn_of_repeats(campaign: TrainingRuns, random: np.random.Generator) -> np.
 
 
 def _is_on_several(sets: np.ndarray, platform: np.ndarray) -> np.ndarray:
-    """(n,) bool, whether the row's set ran on several platforms."""
+    """Tell whether the row's set ran on several platforms. Returns (n,) bool."""
     pairs = np.unique(np.stack([sets, platform]), axis=1)[0]
     return np.bincount(pairs, minlength=int(sets.max(initial=-1)) + 1)[sets] > 1
 
@@ -200,8 +200,8 @@ def _of_names(
 
 
 def _fold_of_cells(campaign: TrainingRuns, random: np.random.Generator) -> np.ndarray:
-    """(cells,) by which fold the runs of a workload on a platform are left out, -1 for none; never the last
-    of a workload or of a platform, and where any ran alone, of those that did."""
+    """Choose the fold that leaves out the runs of a workload on a platform, (cells,); -1 for none. Never the
+    last cell of a workload or of a platform, and if any ran alone, only cells that did."""
     platforms, workloads = campaign.size
     fold = np.full(platforms * workloads, -1)
     is_alone = campaign.degree == 0
@@ -221,8 +221,8 @@ def _fold_of_cells(campaign: TrainingRuns, random: np.random.Generator) -> np.nd
 
 
 def kinds_of(rows: SlowdownRows, sets_of_names: np.ndarray, is_elsewhere: np.ndarray) -> np.ndarray:
-    """(n,) what kind of question each row is. sets_of_names: (workloads,) in how many sets each ran.
-    is_elsewhere: (n,) whether the row's own set ran."""
+    """Tell the kind of question that each row is, (n,). sets_of_names: (workloads,) in how many sets each
+    ran. is_elsewhere: (n,) whether the row's own set ran."""
     workloads = len(sets_of_names)
     fewest = sets_of_names[rows.target % workloads].copy()
     np.minimum.at(fewest, rows.row, sets_of_names[rows.corunner % workloads])

@@ -60,7 +60,7 @@ class FittedRules(Serializable):
         return tuple(member.label for member in self.members)
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(k, n)."""
+        """Predict (k, n) log slowdowns, one row for each rule."""
         used = {member.way for member in self.members}
         ways = {way: _rows_of(rows, way, self.limits) for way in used}
         turns = cpu_sharing_log_slowdown(rows, cell_table) if TURNS in used else 0.0
@@ -115,8 +115,8 @@ def fit_rules(
     seed: int,
     powers: dict[str, float] | None = None,
 ) -> FittedRules:
-    """Those called so, learned from at least one row where any is. limits: as FittedRules has them. powers:
-    of effects, by way, so far as they were found; others are added."""
+    """Fit the wanted simple rules, on at least one row if any is. limits: see FittedRules. powers: how
+    effects grow with co-runners, by way; those found here are added."""
     powers = {} if powers is None else powers
     plain = ((NO_SLOWDOWN, FACTORS), (TURNS_ALONE, TURNS))
     members = [RuleMember(label, way, ()) for label, way in plain if label in wanted]
@@ -137,7 +137,7 @@ def fit_rules(
 
 
 def label_of(way: str, name: str) -> str:
-    """Of the rule of this name that adds up factors or seconds."""
+    """Label the rule of this name that adds up factors or seconds."""
     return name if way == FACTORS else f"{name} of {way}"
 
 

@@ -54,7 +54,7 @@ class CovariateForm(Serializable):
 
     @classmethod
     def of(cls, name: str, values: np.ndarray, workload: np.ndarray, width: int) -> CovariateForm:
-        """Learn what is usual of n values; workload: (n,) codes."""
+        """Learn the usual value and range of each workload from n values; workload: (n,) codes."""
         if values.dtype.kind == "U":
             levels = tuple(sorted(set(values.tolist()) - {""}))
             none = np.zeros(0)
@@ -70,8 +70,8 @@ class CovariateForm(Serializable):
         return cls(name, (), *each)
 
     def numbers(self, values: np.ndarray, workload: np.ndarray) -> tuple[np.ndarray, ...]:
-        """(n,) logarithms over the workload's usual one, within what was seen of it and somewhat beyond, and
-        (n,) the workload's usual one over that of all, 0 where unknown."""
+        """Return three (n,) columns of logs, 0 if unknown: excess over the workload's usual value, clipped to
+        near its range; the same, clipped less; the workload's usual value over that of all workloads."""
         x, low, high = _log(values), self.low[workload], self.high[workload]
         centre = self.centre[workload]
         beyond = np.clip(x, low - BEYOND, high + BEYOND)
@@ -84,13 +84,13 @@ class CovariateForm(Serializable):
         return within, np.nan_to_num(common), np.nan_to_num(usual)
 
     def codes(self, values: np.ndarray) -> np.ndarray:
-        """(n,) which of the levels, -1 for another."""
+        """Return which of the levels each value is, (n,); -1 for another."""
         place = {level: code for code, level in enumerate(self.levels)}
         return np.array([place.get(str(one), -1) for one in values], np.int64)
 
 
 def _log(values: np.ndarray) -> np.ndarray:
-    """Logarithms that are 0 at 0 and have the sign of the value."""
+    """Take logarithms of 1 + size, with the sign of the value."""
     values = np.asarray(values, np.float64)
     return np.sign(values) * np.log1p(np.abs(values))
 
@@ -122,14 +122,14 @@ class RunPrior(Serializable):
     group_names: tuple[str, ...] = ()
 
     def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(workload, platform, co-runner), -1 for those that were never met."""
+        """Return codes of (workload (n,), platform (n,), co-runner (m,)); -1 for names never met."""
         w, p, k = asked.recode(self.workload_names, self.platform_names)
         if len(self.hidden):
             w, k = (np.where(np.isin(one, self.hidden), -1, one) for one in (w, k))
         return w.astype(np.int64), p.astype(np.int64), k.astype(np.int64)
 
     def log_seconds(self, asked: Colocations) -> np.ndarray:
-        """(n,) log seconds alone, of names that may be unknown, at the workload's usual covariates."""
+        """Predict (n,) log seconds alone, without `log_covariates`, which is added by the caller."""
         w, p, _ = self._codes(asked)
         design = names_design(w, p, len(self.workload_names), len(self.platform_names))
         design |= _group_design(asked, self.groups, self.group_names)
@@ -138,15 +138,15 @@ class RunPrior(Serializable):
         return log + np.where(w < 0, self._log_covariates(asked, w), 0.0)
 
     def log_company(self, asked: Colocations) -> np.ndarray:
-        """(n,) log slowdown by additive effects of the workload, its co-runners and their number: quick, for
-        those who ask about very many sets."""
+        """Predict (n,) log slowdowns by additive effects of the workload, its co-runners and their number:
+        quick, for questions about very many sets."""
         w, _, k = self._codes(asked)
         degree = np.asarray(asked.number_of_corunners)
         design = company_design(degree, w, k, len(self.workload_names))
         return self.effects.predict(design, len(asked)) - self.effects.effect["degree"][0]
 
     def log_covariates(self, asked: Colocations) -> np.ndarray:
-        """(n,) what covariates add to the log runtime of a known workload; 0 where they are usual."""
+        """Predict what covariates add to log runtimes, (n,), a workload's usual ones too; 0 if new."""
         w, _, _ = self._codes(asked)
         return np.where(w < 0, 0.0, self._log_covariates(asked, w))
 
@@ -158,7 +158,7 @@ class RunPrior(Serializable):
         return self.effects.predict(known, len(asked))
 
     def taken_off(self, runs: Runs) -> Runs:
-        """The same runs, as long as they would have taken at their workload's usual covariates."""
+        """Divide runtimes by what `log_covariates` predicts, the factor of the workload's usual level too."""
         if not self.forms:
             return runs
         log = self.log_covariates(runs.colocations)
@@ -231,7 +231,7 @@ def fit_prior(
 def _group_design(
     asked: Colocations, groups: Sequence[str], known: Sequence[str]
 ) -> dict[str, Block]:
-    """A block of the workload's group, by its name, where two groups are known."""
+    """Make a block of the workload's group, by its name, if two groups are known."""
     if len(known) < 2:
         return {}
     place = {name: code for code, name in enumerate(known)}
@@ -240,7 +240,7 @@ def _group_design(
 
 
 def _tells(values: np.ndarray) -> bool:
-    """Whether it is known of some runs, and not the same of all."""
+    """Tell whether a covariate is known of some runs and differs between them."""
     known = values != "" if values.dtype.kind == "U" else np.isfinite(values)
     return len(np.unique(values[known])) > 1
 
@@ -248,7 +248,7 @@ def _tells(values: np.ndarray) -> bool:
 def names_design(
     workload: np.ndarray, platform: np.ndarray, workloads: int, platforms: int
 ) -> dict[str, Block]:
-    """Blocks of the platform, the workload and, where these are not too many, of both; codes below 0 are
+    """Make blocks of the platform, the workload and, if these are not too many, of both; codes below 0 are
     unknown."""
     out = {
         "intercept": Block.of(np.zeros(len(workload), np.int64), 1),
@@ -269,8 +269,8 @@ def company_design(
     workloads: int,
     row: np.ndarray | None = None,
 ) -> dict[str, Block]:
-    """Blocks of the number of co-runners, of the workload beside others, and of its co-runners (m,), which
-    are of these rows (m,), by default in their order."""
+    """Make blocks of the number of co-runners, of the workload beside others, and of its co-runners (m,);
+    row: (m,) whose each is, by default in their order."""
     row = np.repeat(np.arange(len(degree)), degree) if row is None else row
     share = 1.0 / np.maximum(degree, 1)[row]
     return {
@@ -306,7 +306,7 @@ def _covariate_design(
 
 
 def _pays(base: dict[str, Block], own: dict[str, Block], y: np.ndarray, seed: int) -> bool:
-    """Whether runs left out in turn are closer with covariates."""
+    """Tell whether runs left out in turn are predicted closer with covariates."""
     n = len(y)
     fold = np.random.default_rng([seed, 73]).permutation(n) % FOLDS
     gain = np.zeros(n)
@@ -322,7 +322,7 @@ def _pays(base: dict[str, Block], own: dict[str, Block], y: np.ndarray, seed: in
 
 
 def _median_of(effect: np.ndarray, codes: np.ndarray) -> int:
-    """The code whose effect is the median among some; -1 of none."""
+    """Return the code whose effect is the median among some; -1 if there is none."""
     codes = codes[codes >= 0]
     if not len(codes):
         return -1

@@ -39,10 +39,9 @@ class EnsembleState(Serializable):
     campaign. usual_seconds: () that 1 stands for in the base learners' times; unit: () the extra time that
     counts as 1. log_solo: (platforms, workloads) in the campaign's codes, NaN where nothing tells. sets: (s,)
     ascending keys of the sets of workloads that ran. sets_of_names: (workloads,) in how many of them. labels:
-    of the answers; weight: (kinds, most + 1, k). memory: of co-locations that were measured. more: what
-    answers about more co-runners than any run had; None where the base learners do, too. prior: of names that
-    were never met, and covariates. campaign_effects: in which all took longer or shorter, None
-    where all runs are of one.
+    names of the k answers; weight: (kinds, most + 1, k). memory: residuals of measured co-locations. more:
+    answers about more co-runners than any run had; None: the base learners do. prior: answers about names
+    never met, and covariates. campaign_effects: None if all runs are of one campaign.
     """
 
     workload_names: tuple[str, ...]
@@ -101,13 +100,13 @@ class FittedEnsemble:
         return 0.0 if effects is None or self.campaign is not None else float(effects.cost)
 
     def for_campaign(self, name: str) -> FittedEnsemble:
-        """The same, about that campaign. Raises UnknownName."""
+        """Return the model for questions about that campaign. Raises UnknownName."""
         if name not in self.campaign_names:
             raise UnknownName("campaign", name, self.campaign_names)
         return replace(self, campaign=self.campaign_names.index(name))
 
     def for_usual_campaign(self) -> FittedEnsemble:
-        """The same, about runs that `in_usual_campaign` gives."""
+        """Return the model for questions about runs that `in_usual_campaign` gives."""
         return replace(self, campaign=USUAL)
 
     def in_usual_campaign(self, runs: Runs) -> Runs:
@@ -142,16 +141,16 @@ class FittedEnsemble:
         return self.state.notes
 
     def evidence(self, asked: Colocations) -> Evidence:
-        """How many runs were learned from that tell of each co-location."""
+        """Count the runs learned from that tell of each co-location."""
         return self.state.counts.evidence(asked)
 
     def predict(self, asked: Colocations) -> np.ndarray:
-        """(n,) seconds; NaN where nothing tells how long the workload takes alone. Raises UnknownName."""
+        """Predict (n,) seconds; NaN if nothing tells the workload's time alone. Raises UnknownName."""
         alone, slowdown, _ = self._logs(asked)
         return np.exp(alone + slowdown)
 
     def slowdown(self, asked: Colocations) -> np.ndarray:
-        """(n,) runtime over runtime alone, 1 without co-runners; NaN as in `predict`."""
+        """Predict (n,) runtimes over runtimes alone, 1 without co-runners; NaN as in `predict`."""
         alone, slowdown, _ = self._logs(asked)
         return np.exp(np.where(np.isfinite(alone), slowdown, np.nan))
 
@@ -163,7 +162,7 @@ class FittedEnsemble:
         return Uncertainty(log, widths, np.zeros(2), np.exp(log))
 
     def shares(self, asked: Colocations) -> list[dict[str, float]]:
-        """For each co-location the weights of the answers, the greatest first."""
+        """List the weights of the answers, the greatest first, for each co-location."""
         rows, beside = self._rows(asked)
         weight = np.zeros((len(asked), len(self.state.labels)))
         weight[beside] = self._weight_of(rows.take(beside)).T
@@ -183,7 +182,7 @@ class FittedEnsemble:
         return dict(zip(self.state.labels, answer.tolist(), strict=True))
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
-        """What each co-runner adds, which base learners spoke and what each of them says.
+        """Explain what each co-runner adds, which base learners count and what each of them predicts.
 
         Raises UsageError for more or fewer co-locations than one, UnknownName.
         """
@@ -194,8 +193,8 @@ class FittedEnsemble:
     def apart_from(
         self, asked: Colocations, labels: tuple[str, ...], is_new: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """((n,) log slowdowns by all answers but those called so, as far as they weigh, with what was
-        measured of the set; (k, n) weights of those). is_new: whether one of the names was never met."""
+        """Return ((n,) weighted log slowdowns of all answers but these labels, plus the memory of measured
+        sets; (k, n) weights of the labels). is_new: whether one of the names was never met."""
         rows, _ = self._rows(asked)
         w, degree = self.state, np.minimum(rows.degree, self.state.weight.shape[1] - 1)
         weight = w.weight[NEW_NAME, degree].T if is_new else self._weight_of(rows)
@@ -208,8 +207,8 @@ class FittedEnsemble:
         return log, np.array([own.get(label, none) for label in labels]).reshape(-1, len(rows))
 
     def _codes(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """In the campaign's codes; names that were never met are taken for typical ones. Raises UnknownName
-        where nothing tells what is typical."""
+        """Code names as the campaign does; names never met are taken for typical ones. Raises UnknownName if
+        nothing tells what is typical."""
         w = self.state
         if w.prior is None or not self.answers_new_names:
             workload, platform, corunner = asked.codes_in(w.workload_names, w.platform_names)
@@ -231,15 +230,15 @@ class FittedEnsemble:
         return int(np.argmax([runs.get(name, 0) for name in w.platform_names]))
 
     def quick_seconds(self, asked: Colocations) -> np.ndarray:
-        """(n,) seconds by additive effects, for those who ask about very many sets. Company makes nobody
-        faster: where a log says so, short runs came when many were there."""
+        """Predict (n,) seconds by additive effects, quick for very many sets. No slowdown is under 1: if a
+        log says otherwise, short runs came when many were there."""
         if self.state.prior is None:
             return self.predict(asked)
         alone, _, _ = self._logs(asked.alone())
         return np.exp(alone + np.maximum(self.state.prior.log_company(asked), 0.0))
 
     def _rows(self, asked: Colocations) -> tuple[SlowdownRows, np.ndarray]:
-        """(all as rows, (n,) bool those beside others)."""
+        """Return (all co-locations as rows, (n,) bool those beside others)."""
         codes, count = self._codes(asked), np.asarray(asked.number_of_corunners)
         alone = self.state.log_solo[codes[1], codes[0]]
         with np.errstate(invalid="ignore"):
@@ -249,7 +248,7 @@ class FittedEnsemble:
         return rows, count > 0
 
     def _log_alone(self, rows: SlowdownRows) -> np.ndarray:
-        """(n,) log seconds."""
+        """Look up (n,) log seconds alone, the campaign's effect included."""
         w = self.state
         alone = w.log_solo.ravel()[rows.target] + np.log(float(w.usual_seconds))
         effects, workloads = w.campaign_effects, w.log_solo.shape[1]
@@ -262,7 +261,7 @@ class FittedEnsemble:
         return alone + effects.of(platform, self.campaign, rows.degree > 0)
 
     def _logs(self, asked: Colocations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(log seconds alone, log slowdown, standard deviation of what the base learners say), each (n,)."""
+        """Return (log seconds alone, log slowdown, standard deviation between base learners), each (n,)."""
         rows, beside = self._rows(asked)
         alone, prior = self._log_alone(rows), self.state.prior
         slowdown, apart = np.zeros(len(rows)), np.zeros(len(rows))
@@ -282,7 +281,7 @@ class FittedEnsemble:
         return alone, slowdown, apart
 
     def log_slowdown(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
-        """((n,) of rows beside others, (n,) how far the base learners are apart)."""
+        """Predict (n,) log slowdowns of rows beside others. Returns also (n,) the spread of base learners."""
         more = self.state.more
         if more is None:
             return self.known(rows)
@@ -299,19 +298,19 @@ class FittedEnsemble:
         return out, apart
 
     def known(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
-        """The same of rows with no more co-runners than some run had."""
+        """Predict as `log_slowdown` does, for rows with no more co-runners than some run had."""
         weight, answer = self._weight_of(rows), self.answers(rows)
         log = np.einsum("kn,kn->n", weight, answer)
         apart = np.sqrt(np.einsum("kn,kn->n", weight, (answer - log) ** 2))
         return (log if self.state.memory is None else log + self.state.memory.of(rows)), apart
 
     def answers(self, rows: SlowdownRows) -> np.ndarray:
-        """(k, n) log slowdowns, in the order of `labels`."""
+        """Predict (k, n) log slowdowns by each answer, in the order of `labels`."""
         w = self.state
         return answers_of(self.learners, w.labels, rows, w.cell_table)
 
     def _weight_of(self, rows: SlowdownRows) -> np.ndarray:
-        """(k, n)."""
+        """Look up the stacking weights (k, n) by each row's kind and number of co-runners."""
         w = self.state
         workloads = w.log_solo.shape[1]
         key = mixed_bits(members_key(rows.target % workloads, rows.corunner % workloads, rows.row))
@@ -322,7 +321,7 @@ class FittedEnsemble:
         return w.weight[kind, degree].T
 
     def without_names(self, hidden: Sequence[str], prior: RunPrior) -> FittedEnsemble:
-        """The same, as if these workloads had never been met. prior: learned without their runs."""
+        """Hide workloads as if they had never been met. prior: learned without their runs."""
         w, gone = self.state, set(hidden)
         kept = np.array([name not in gone for name in w.workload_names])
         return self.with_state(
@@ -336,7 +335,7 @@ class FittedEnsemble:
         return replace(self, state=replace(self.state, **changes))
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        """Return (arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         arrays, document = self.state.to_arrays()
         document["learners"] = {}
         for name, learner in self.learners.items():
@@ -365,7 +364,7 @@ class FittedEnsemble:
 def in_parts(
     answer: Callable[[SlowdownRows], tuple[np.ndarray, np.ndarray]], rows: SlowdownRows
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is answered of the rows (n,), of not too many at once."""
+    """Answer rows in batches. answer: gives two arrays (n,), which are returned."""
     out, number = np.zeros((2, len(rows))), np.arange(len(rows)) // ROWS_AT_ONCE
     for part in range(int(number.max(initial=-1)) + 1):
         out[:, number == part] = answer(rows.take(number == part))
@@ -378,7 +377,7 @@ def answers_of(
     rows: SlowdownRows,
     cell_table: CellTable,
 ) -> np.ndarray:
-    """(k, n) what base learners say, in the order of the labels."""
+    """Predict (k, n) log slowdowns by base learners, in the order of the labels."""
     out = np.full((len(labels), len(rows)), np.nan)
     place = {label: at for at, label in enumerate(labels)}
     for learner in learners.values():

@@ -32,9 +32,9 @@ CLOSE, WORTH_TRYING = 1.03, 0.05
 
 @dataclass(frozen=True)
 class OutOfFoldPredictions:
-    """Answers about t rows left out. answer: (k, t) log slowdowns; log_slowdown: (t,) measured; unit: (t,)
-    what was left out as one; kind, degree: (t,). place: (t,) which runs of the campaign these are. target:
-    (t,) cells."""
+    """Predictions of t rows left out. answer: (k, t) log slowdowns; log_slowdown: (t,) measured; unit: (t,)
+    codes, equal for rows left out together; kind, degree: (t,). place: (t,) row numbers in the campaign.
+    target: (t,) cells."""
 
     answer: np.ndarray
     log_slowdown: np.ndarray
@@ -52,17 +52,17 @@ class OutOfFoldPredictions:
         return OutOfFoldPredictions(answer=self.answer[:, index], **rest)
 
     def of(self, *kinds: int) -> OutOfFoldPredictions:
-        """Those of these kinds."""
+        """Keep the rows of these kinds of questions."""
         return self.take(np.flatnonzero(np.isin(self.kind, kinds)))
 
     @property
     def units(self) -> int:
-        """How many were left out."""
+        """Number of units: sets or names left out together."""
         return len(np.unique(self.unit))
 
     @property
     def trust(self) -> float:
-        """In weights of their own."""
+        """Weight of this kind's own weights, from 0 to 1: units / (units + 24)."""
         return shrinkage_weight(self.units)
 
     def weighed(self, seed: int, prior: np.ndarray | float) -> np.ndarray:
@@ -72,14 +72,14 @@ class OutOfFoldPredictions:
     def shrink_towards(
         self, others: np.ndarray, share: float, seed: int, prior: np.ndarray | float
     ) -> np.ndarray:
-        """(k,) this share their own, and others' for the rest and where few were left out."""
+        """Mix own weights (this share) with others', (k,); only others' if few units were left out."""
         if self.units < FEWEST_TO_WEIGH:
             return others
         return share * self.weighed(seed, prior) + (1 - share) * others
 
     @staticmethod
     def concatenate(parts: list[OutOfFoldPredictions]) -> OutOfFoldPredictions:
-        """All of them, of the same answers. At least one part."""
+        """Concatenate rows of the same answers. parts: at least one."""
         joined = {
             name: np.concatenate([vars(part)[name] for part in parts], axis=-1)
             for name in vars(parts[0])
@@ -88,12 +88,12 @@ class OutOfFoldPredictions:
 
 
 def is_of_nothing(labels: tuple[str, ...]) -> bool:
-    """Whether nothing answers that was learned from runs beside others."""
+    """Tell whether no answer was learned from runs beside others."""
     return labels in ((NO_SLOWDOWN,), (TURNS_ALONE,))
 
 
 def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
-    """(k,) where nothing can be tried."""
+    """Return the (k,) weights that apply if nothing can be tried."""
     named = next((names for names in USUAL if set(names) & set(labels)), ())
     usual = np.array([float(label in named) for label in labels])
     return usual / usual.sum() if usual.any() else np.full(len(labels), 1 / max(len(labels), 1))
@@ -106,8 +106,8 @@ def weights_of(
     seed: int,
     prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
-    """(kinds, most + 1, k) weights of sum 1. prior: (k,) how far each is believed before any set was left
-    out."""
+    """Learn (kinds, most + 1, k) weights, of sum 1 over k. prior: (k,) weight of each answer before any set
+    was left out."""
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
     how = seed, prior
@@ -133,8 +133,8 @@ def surviving_learners(
     plain: frozenset[str],
     left: np.ndarray | float = 1.0,
 ) -> set[str]:
-    """Those that may still matter after the first of the folds: with some weight, or hardly worse than the
-    best; plain ones cost nothing and stay. left: (k,) of each error, at best, with all the rows there are."""
+    """Keep the labels that may still matter after some folds: with weight, or hardly worse than the best;
+    plain ones cost nothing and stay. left: (k,) share of each error that is left, at best, on all rows."""
     kept = np.zeros(len(labels), bool)
     for mine in (trial.of(*KNOWN_NAMES), trial.of(NEW_NAME)):
         if mine.units < FEWEST_TO_WEIGH:

@@ -48,7 +48,7 @@ class TrainingRuns:
         return len(self.runs)
 
     def take(self, keep: np.ndarray) -> TrainingRuns:
-        """The runs where the mask (n,) is true; names stay."""
+        """Keep the runs where the mask (n,) is true; names stay."""
         return TrainingRuns(
             self.runs.take(keep), self.names, self.origin[keep], self.place[keep], self.shared
         )
@@ -193,7 +193,7 @@ class TrainingRuns:
         return self.rows_over(self.log_solo, self.unit_seconds)
 
     def rows_over(self, log_solo: np.ndarray, unit_seconds: float) -> SlowdownRows:
-        """The same over other times alone (platforms, workloads), in other units."""
+        """Make rows of all runs over other log times alone (platforms, workloads), in other units."""
         alone = log_solo.ravel()[self.cell]
         scale = unit_seconds / np.exp(alone)
         guessed = np.where(self.ran_alone, 0.0, self.error_of_guesses)
@@ -227,8 +227,8 @@ class TrainingRuns:
         return with_cores(cell_table, self.runs, self.names, self.rows)
 
     def sets(self, everywhere: bool) -> np.ndarray:
-        """(n,) uint64, equal for the same workloads together, whichever was measured: on the same platform,
-        or everywhere."""
+        """Return (n,) uint64, equal for the same workloads together, whichever was measured: on the same
+        platform, or everywhere."""
         workload, platform, corunner = self.codes
         key = members_key(workload, corunner, np.repeat(np.arange(len(self)), self.degree))
         return mixed_bits(key if everywhere else key + mixed_bits(~platform.astype(np.uint64)))
@@ -237,9 +237,9 @@ class TrainingRuns:
 def campaign_of(
     runs: Runs, trace_seconds: Mapping[str, float] | None = None
 ) -> tuple[TrainingRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
-    """(the campaign of the runs with status ok, the names that its names stand for, the seconds that are its
-    usual time). Where every row stands there as many times, it is taken once. trace_seconds: {workload: s}
-    of a trace alone, for those that never ran too."""
+    """Return (the campaign of the runs with status ok, the given names of its codes, its usual seconds). Rows
+    that all repeat equally often are taken once. trace_seconds: {workload: s} of a trace alone, also of
+    workloads that never ran."""
     from jostle.data import all_names  # brings Arrow, which answering does without
 
     traced = trace_seconds or {}
@@ -266,8 +266,8 @@ def campaign_of(
 
 
 def _distinct(runs: Runs) -> np.ndarray:
-    """Rows, each once where all stand there as many times. Repeats of some are runs that took as long to the
-    last digit, as in logs of whole seconds."""
+    """Drop copies if all rows repeat equally often; returns row numbers. If only some repeat, these are runs
+    that took equally long, as in logs of whole seconds."""
     if not len(runs):
         return np.zeros(0, np.int64)
     labels = [name or "" for name in runs.table.column("campaign").to_pylist()]
@@ -284,7 +284,7 @@ def _distinct(runs: Runs) -> np.ndarray:
 def _order_of_names(
     runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], usual: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For workloads and platforms the numbers of their names in the order of what was measured of them."""
+    """Order names by what was measured of them. Returns the order of (workloads, platforms)."""
     c = runs.colocations
     workload, platform, corunner = c.recode(*names)
     y = np.log(runs.runtime_seconds / usual)
@@ -315,7 +315,7 @@ def _renamed(
     order: tuple[np.ndarray, np.ndarray],
     usual: float,
 ) -> Runs:
-    """Under numbers for names, in units of the usual time."""
+    """Replace names by numbers, and seconds by multiples of the usual time."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -360,7 +360,7 @@ def _renamed(
 
 
 def _order_of_rows(runs: Runs) -> np.ndarray:
-    """By who ran where beside whom, and then by how long."""
+    """Order rows by platform, workload and co-runners, then by runtime."""
     c = runs.colocations
     beside = np.zeros(len(runs), np.uint64)
     row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
