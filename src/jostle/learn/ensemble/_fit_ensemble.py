@@ -372,7 +372,8 @@ def _with_levels(fitted: FittedEnsemble, part: TrainingRuns) -> np.ndarray:
     """Return (platforms, workloads) log seconds alone, moved in cells that only ran beside others: by the
     median residual of their own runs, as far as cells differ by more than runs within a cell."""
     alone = fitted.state.log_solo
-    asked = part.beside & ~part.ran_alone[part.cell] & np.isfinite(alone.ravel()[part.cell])
+    is_told = part.ran_alone | part.is_traced
+    asked = part.beside & ~is_told[part.cell] & np.isfinite(alone.ravel()[part.cell])
     if not (asked.any() and fitted.state.labels):
         return alone
     rows = part.rows_over(alone, part.unit_seconds).take(asked).drawn(ROWS_AT_ONCE, [0])

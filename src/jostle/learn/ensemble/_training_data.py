@@ -101,19 +101,27 @@ class TrainingRuns:
 
     @cached_property
     def log_solo(self) -> np.ndarray:
-        """(platforms, workloads) log seconds alone: measured, or as workload and platform suggest, or a
-        trace; NaN where nothing does."""
-        told, traces = self._told_by_runs, self.shared.get("log_traces")
-        return told if traces is None else fill_solo_from_traces(told, traces)
+        """(platforms, workloads) log seconds alone: measured, or of a trace, or as workload and platform
+        suggest; NaN where nothing does."""
+        told, is_traced = self._told_by_runs, self.is_traced.reshape(self.size)
+        if not is_traced.any():
+            return told
+        measured = np.where(self.ran_alone.reshape(self.size), told, np.nan)
+        filled = fill_solo_from_traces(measured, self.shared["log_traces"])
+        return np.where(is_traced, filled, told)
 
     @cached_property
     def _told_by_runs(self) -> np.ndarray:
         return solo_runtimes(self.runs, self.names)[0]
 
-    @property
+    @cached_property
     def is_traced(self) -> np.ndarray:
-        """(cells,) bool: nothing but a trace tells how long the workload takes alone."""
-        return (np.isnan(self._told_by_runs) & np.isfinite(self.log_solo)).ravel()
+        """(cells,) bool: a trace tells how long the workload takes alone, and no run does. Where nobody ran
+        alone on a platform, how traces relate to times is unknown, and what runs suggest goes first."""
+        traces = self.shared.get("log_traces", np.full(self.size[1], np.nan))
+        ran_alone = self.ran_alone.reshape(self.size)
+        related = ran_alone.any(axis=1, keepdims=True) | np.isnan(self._told_by_runs)
+        return (np.isfinite(traces) & ~ran_alone & related).ravel()
 
     @cached_property
     def ran_alone(self) -> np.ndarray:
@@ -160,7 +168,7 @@ class TrainingRuns:
         """(n,) bool: beside others, of what is known alone, but no input."""
         known = np.isfinite(self.log_solo.ravel())
         if not self.uses_estimated_solo:
-            known &= self.ran_alone
+            known &= self.ran_alone | self.is_traced
         return self.beside & known[self.cell]
 
     @cached_property

@@ -211,6 +211,15 @@ def test_a_program_traced_alone_is_as_long_as_its_trace(traces: Traces) -> None:
     assert PhasesLearner().trace_seconds(shared) == {}
 
 
+def test_a_trace_alone_tells_the_time_alone_where_no_run_does(traces: Traces) -> None:
+    """Runs beside others suggest a time alone as well, of which what they lose there is a part."""
+    kept = {t.run_id for t in traces if not t.solo or t.workload < "program-03"}
+    data = Data(traced_runs(traces, set(traces.run_ids) - kept), traces=traces)
+    alone = {(t.workload,): t.runtime_seconds for t in traces if t.solo}
+    found = learn(method_named("ensemble")(), data, seed=0).predict(asked(*alone))
+    np.testing.assert_allclose(found, list(alone.values()), rtol=1e-9)
+
+
 def test_windows_that_do_not_hold_together() -> None:
     alone = [a_trace([5.0] * 4, workload=w, run_id=f"s{w}") for w in "ab"]
     a = a_trace([4.0] * 5, workload="a", run_id="1", corunners=("b",), window_id="x")
