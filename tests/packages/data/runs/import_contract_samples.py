@@ -23,19 +23,20 @@ from tests.packages.data.runs.windows_samples import histogram
 from tests.packages.data.traces.perf_stat_samples import LINES
 from tests.packages.data.traces.profiles_samples import NVPROF
 
-NUMBERS: tuple[str, ...] = (
-    "nan",
-    "inf",
-    "-inf",
-    "-1",
-    "0",
-    "1e400",
-    "soon",
-    "",
-    "1_0",
-    "٣",
-    "9" * 5000,
-)
+NUMBERS = ("nan", "inf", "-inf", "-1", "0", "1e400", "soon", "", "1_0", "٣", "9" * 5000)
+FOREIGN = {
+    "empty": b"",
+    "empty line": b"\n",
+    "zeros": b"\0" * 500,
+    "picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "other table": b"a,b,c\n1,2,3\n",
+    "other JSON": b"{}",
+    "null": b"null",
+    "list": b"[]",
+    "number": b"3",
+    "archive": b"PK\x03\x04 something",
+    "half of a character": b"\xff\xfe\x00",
+}
 
 
 @dataclass(frozen=True)

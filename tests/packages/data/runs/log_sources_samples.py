@@ -80,14 +80,8 @@ def nextflow(jobs: list[Job], raw: bool = False) -> str:
     lines = ["task_id\tname\tstatus\thostname\tstart\tcomplete\trealtime\tpeak_rss\tmemory\trchar"]
     for number, user, name, node, start, end, peak in jobs:
         if raw:
-            cells = [
-                1000 * epoch(start),
-                1000 * epoch(end),
-                1000 * (end - start),
-                peak,
-                2**33,
-                number,
-            ]
+            times = [1000 * second for second in (epoch(start), epoch(end), end - start)]
+            cells = [*times, peak, 2**33, number]
         else:
             times = (clock(s, "%Y-%m-%d %H:%M:%S.000") for s in (start, end))
             cells = [*times, words(end - start), f"{peak // 2**20} MB", "8 GB", number]

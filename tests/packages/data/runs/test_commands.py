@@ -28,19 +28,10 @@ def test_csv_to_summary(tmp_path: Path) -> None:
     file = tmp_path / "bench.csv"
     file.write_text(CSV)
     folder = tmp_path / "dataset"
-    assert_fails(
-        BadRows,
-        r"bench\.csv: 1 of 3 rows[\s\S]*line 4",
-        "import",
-        "--kind=csv",
-        file,
-        "-o",
-        folder,
-        *NAMED,
-    )
+    words = ["import", "--kind=csv", file, "-o", folder, *NAMED]
+    assert_fails(BadRows, r"bench\.csv: 1 of 3 rows[\s\S]*line 4", *words)
     assert not folder.exists()
-    result = jostle("import", "--kind=csv", file, "-o", folder, *NAMED, "--drop-bad", "--json")
-    document = json.loads(result.stdout)
+    document = json.loads(jostle(*words, "--drop-bad", "--json").stdout)
     assert document["schema"] == "import/v1"
     assert (document["runs"], document["alone"], document["rejected"]) == (2, 1, 1)
     assert all(Path(name).exists() for name in document["files"])
@@ -52,9 +43,7 @@ def test_csv_to_summary(tmp_path: Path) -> None:
     assert len(document["version"]) == 16
     text = jostle("runs", folder).stdout
     assert "1 alone, 1 with 2" in text
-    assert_fails(
-        BadRows, "already", "import", "--kind=csv", file, "-o", folder, *NAMED, "--drop-bad"
-    )
+    assert_fails(BadRows, "already", *words, "--drop-bad")
 
 
 def test_people_are_told_what_was_set_aside(tmp_path: Path) -> None:
@@ -67,19 +56,8 @@ def test_people_are_told_what_was_set_aside(tmp_path: Path) -> None:
 
 def test_errors_are_raised_for_the_application_to_say(tmp_path: Path) -> None:
     assert_fails(UnreadableFile, "", "runs", tmp_path / "nowhere", "--json")
-    assert_fails(
-        UsageError,
-        "hours",
-        "import",
-        "--kind=csv",
-        "-",
-        "-o",
-        tmp_path,
-        *NAMED,
-        "--unit",
-        "hours",
-        stdin=CSV,
-    )
+    words = ["import", "--kind=csv", "-", "-o", tmp_path, *NAMED, "--unit", "hours"]
+    assert_fails(UsageError, "hours", *words, stdin=CSV)
 
 
 def test_a_remark_names_the_option_to_use(tmp_path: Path) -> None:

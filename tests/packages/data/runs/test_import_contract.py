@@ -15,6 +15,7 @@ from jostle.errors import JostleError
 from tests.command_line import jostle
 from tests.packages.data.runs.import_contract_samples import (
     EXAMPLES,
+    FOREIGN,
     NUMBERS,
     read,
     refused,
@@ -25,21 +26,6 @@ AS_JSON = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "soon": '"soon"
 ODD_NAMES = ("ä ö", "机", "🙂", "-1", "NaN", "None", "it's", "=1+1", "../up", "%s{0}", "x" * 300)
 NO_NAMES = ("", " ")
 NAMED_ANYHOW = ("jobs", "sacct")  # where others ran beside what has none
-FOREIGN = {
-    "empty": b"",
-    "empty line": b"\n",
-    "zeros": b"\0" * 500,
-    "picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
-    "other table": b"a,b,c\n1,2,3\n",
-    "other JSON": b"{}",
-    "null": b"null",
-    "list": b"[]",
-    "number": b"3",
-    "archive": b"PK\x03\x04 something",
-    "half of a character": b"\xff\xfe\x00",
-}
-
-
 EVERY = pytest.mark.parametrize("name", EXAMPLES)
 
 

@@ -43,17 +43,8 @@ def test_an_importer_of_another_package(monkeypatch: pytest.MonkeyPatch, tmp_pat
     points = "[jostle.importers]\nticks = jostle_ticks:Ticks\n"
     install(monkeypatch, tmp_path / "site", "jostle_ticks", CODE, points)
     assert "Import ticks." in command("import", "--kind", "ticks", "--help").stdout
-    words = [
-        "import",
-        "--kind=ticks",
-        "--workload",
-        "w",
-        "--times",
-        "3",
-        "-o",
-        str(tmp_path / "d"),
-        "--json",
-    ]
+    words = ["import", "--kind=ticks", "--workload", "w", "--times", "3", "--json"]
+    words += ["-o", str(tmp_path / "d")]
     document = json.loads(command(*words).stdout)
     assert (document["runs"], document["not_measured"]) == (3, 1)
     assert len(read_runs(tmp_path / "d")) == 3

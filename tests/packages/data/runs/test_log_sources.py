@@ -218,13 +218,8 @@ def test_what_lacks_is_answered_with_the_command_that_prints_it(tmp_path: Path) 
 
 
 def pod(name: str, start: str | None, end: str | None, **more: Any) -> dict[str, Any]:
-    code = more.get("code", 0)
-    main = {
-        "exitCode": code,
-        "reason": more.get("reason", "Completed"),
-        "startedAt": start,
-        "finishedAt": end,
-    }
+    main = {"exitCode": more.get("code", 0), "reason": more.get("reason", "Completed")}
+    main |= {"startedAt": start, "finishedAt": end}
     statuses = [{"name": "main", "state": {"terminated": main}}, *more.get("others", ())]
     containers = [
         {"name": one["name"], "resources": {"limits": {"memory": "512Mi"}}} for one in statuses
@@ -243,33 +238,17 @@ def pod(name: str, start: str | None, end: str | None, **more: Any) -> dict[str,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "proxy",
-    [
-        {
-            "terminated": {
-                "exitCode": 137,
-                "startedAt": "2026-01-27T08:00:00Z",
-                "finishedAt": "2026-01-27T08:40:00Z",
-            }
-        },
-        {"running": {"startedAt": "2026-01-27T08:00:00Z"}},
-    ],
-)
+@pytest.mark.parametrize("killed", [True, False])
 @pytest.mark.parametrize("called", ["istio-proxy", "my-agent"])
-def test_a_pod_is_its_main_container(proxy: dict[str, Any], called: str, tmp_path: Path) -> None:
-    beside = {"name": called, "state": proxy}
+def test_a_pod_is_its_main_container(killed: bool, called: str, tmp_path: Path) -> None:
+    times: dict[str, Any] = {"startedAt": "2026-01-27T08:00:00Z"}
+    ended = times | {"exitCode": 137, "finishedAt": "2026-01-27T08:40:00Z"}
+    beside = {"name": called, "state": {"terminated": ended} if killed else {"running": times}}
+    died: dict[str, Any] = {"code": 137, "phase": "Failed"}
     pods = [
         pod("a", "2026-01-27T08:00:00Z", "2026-01-27T08:30:00Z", phase="Failed", others=[beside]),
         pod("b", "2026-01-27T07:00:00Z", "2026-01-27T08:10:00Z"),
-        pod(
-            "c",
-            "2026-01-27T08:40:00Z",
-            "2026-01-27T08:50:00Z",
-            code=137,
-            reason="OOMKilled",
-            phase="Failed",
-        ),
+        pod("c", "2026-01-27T08:40:00Z", "2026-01-27T08:50:00Z", **died, reason="OOMKilled"),
     ]
     options = {} if called == "istio-proxy" else {"container": ("main",)}
     runs = read(tmp_path, json.dumps({"items": pods}), KubernetesImport, **options)

@@ -6,6 +6,7 @@ import random
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,16 +17,8 @@ from tests.command_line import jostle
 
 TIMES = {"web server": 0.2, "sort": 3.0, "train": 40.0}
 COLUMNS = [
-    "--workload",
-    "job",
-    "--platform",
-    "host",
-    "--corunners",
-    "beside",
-    "--runtime",
-    "wall_ms",
-    "--unit",
-    "ms",
+    *("--workload", "job", "--platform", "host", "--corunners", "beside"),
+    *("--runtime", "wall_ms", "--unit", "ms"),
 ]
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -47,6 +40,10 @@ def write_mess(path: Path, rows: int = 120) -> dict[int, float]:
     return true
 
 
+def imported(table: Path, out: Path, *more: str) -> Any:
+    return jostle("import", "--kind=csv", table, *COLUMNS, "-o", out, *more)
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     write_mess(tmp_path / "times.csv")
@@ -54,31 +51,17 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_nothing_is_imported_before_somebody_answers(table: Path, tmp_path: Path) -> None:
-    done = jostle("import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "data")
+    done = imported(table, tmp_path / "data")
     assert done.exit_code == 4
     assert not (tmp_path / "data").exists()
-    for words in (
-        "'SORT' to 'sort'",
-        "'Node-1' to 'node-1'",
-        "multiply 4 by 1000",
-        "'cron' (3 runs)",
-    ):
-        assert words in done.output
+    told = ("'SORT' to 'sort'", "'Node-1' to 'node-1'", "multiply 4 by 1000", "'cron' (3 runs)")
+    assert all(words in done.output for words in told)
     assert "--fix names --fix units --fix corunners, or --fix none" in done.output
 
 
 def test_what_is_mended_is_what_was_true(tmp_path: Path) -> None:
     true = write_mess(tmp_path / "times.csv")
-    done = jostle(
-        "import",
-        "--kind=csv",
-        tmp_path / "times.csv",
-        *COLUMNS,
-        "-o",
-        tmp_path / "d",
-        "--fix",
-        "all",
-    )
+    done = imported(tmp_path / "times.csv", tmp_path / "d", "--fix", "all")
     assert done.exit_code == 0
     assert "done: 4 runtimes a thousand times or more off" in done.stderr
     dataset = Dataset(tmp_path / "d")
@@ -92,8 +75,8 @@ def test_what_is_mended_is_what_was_true(tmp_path: Path) -> None:
 
 
 def test_only_what_was_named_is_mended(table: Path, tmp_path: Path) -> None:
-    jostle("import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "a", "--fix", "names")
-    jostle("import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "b", "--fix", "none")
+    imported(table, tmp_path / "a", "--fix", "names")
+    imported(table, tmp_path / "b", "--fix", "none")
     one, other = (Dataset(tmp_path / name).read() for name in "ab")
     assert len(one) == len(other) == 120
     assert len(one.colocations.workload_names) == 4  # cron
@@ -109,8 +92,8 @@ def test_names_of_the_dataset_count_as_known(tmp_path: Path) -> None:
     table = tmp_path / "more.csv"
     table.write_text("job,host,beside,wall_ms\nsort,n,cron,1000\nsort,n,,1001\nsort,n,,1002\n")
     asked: list[TableQuestion] = []
-    imported = CsvImport(table, "job", "wall_ms", "ms", "host", corunners=("beside",)).read()
-    mended = imported.mended(tmp_path / "d", lambda one: asked.append(one) is None)
+    found = CsvImport(table, "job", "wall_ms", "ms", "host", corunners=("beside",)).read()
+    mended = found.mended(tmp_path / "d", lambda one: asked.append(one) is None)
     assert [one.kind for one in asked] == ["names"]
     assert mended.runs.colocations.workload_names == ("CRON", "Sort")
 
@@ -118,30 +101,28 @@ def test_names_of_the_dataset_count_as_known(tmp_path: Path) -> None:
 def test_good_tables_are_not_asked_about(tmp_path: Path) -> None:
     lines = [f"j{n % 4},p{n % 3},j{(n + 1) % 4},{1.5 + n % 4 + 0.01 * n}" for n in range(60)]
     (tmp_path / "t.csv").write_text("job,host,beside,wall_ms\n" + "\n".join(lines) + "\n")
-    imported = CsvImport(
-        tmp_path / "t.csv", "job", "wall_ms", "ms", "host", corunners=("beside",)
-    ).read()
+    names = ("job", "wall_ms", "ms", "host")
+    found = CsvImport(tmp_path / "t.csv", *names, corunners=("beside",)).read()
 
     def refuse(question: TableQuestion) -> bool:
         raise AssertionError(question)
 
-    assert imported.mended(tmp_path / "d", refuse).runs == imported.runs
+    assert found.mended(tmp_path / "d", refuse).runs == found.runs
 
 
 def test_features_follow_their_names(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("job,host,beside,wall_ms\na,p,,1\na,p,,1\nA,p,,1\n")
     (tmp_path / "f.csv").write_text("workload,size\nA,1\na,2\n")
-    imported = CsvImport(
-        tmp_path / "t.csv", "job", "wall_ms", "ms", "host", workload_features=tmp_path / "f.csv"
-    ).read()
-    features = imported.mended(tmp_path / "d", lambda _: True).runs.workload_features
+    names = ("job", "wall_ms", "ms", "host")
+    found = CsvImport(tmp_path / "t.csv", *names, workload_features=tmp_path / "f.csv").read()
+    features = found.mended(tmp_path / "d", lambda _: True).runs.workload_features
     assert features is not None
     assert features.to_pylist() == [{"workload": "a", "size": 2}]
 
 
 def test_rows_set_aside_come_back(table: Path, tmp_path: Path) -> None:
     path = tmp_path / "d"
-    jostle("import", "--kind=csv", table, *COLUMNS, "-o", path, "--fix", "names")
+    imported(table, path, "--fix", "names")
     dataset = Dataset(path)
     before, version = dataset.read(), dataset.version()
     done = jostle("runs", path, "--set-aside", "5", "--set-aside", "7", "--reason", "a broken fan")
@@ -160,11 +141,8 @@ def test_rows_set_aside_come_back(table: Path, tmp_path: Path) -> None:
 def test_rows_that_are_not_there(tmp_path: Path) -> None:
     dataset = Dataset(tmp_path)
     ids = ["a:1", "b:1", "b:2", "x"]
-    dataset.write(
-        Runs.from_columns(
-            workload=["w"] * 4, platform=["p"] * 4, runtime_seconds=[1.0] * 4, run_id=ids
-        )
-    )
+    columns = {"workload": ["w"] * 4, "platform": ["p"] * 4, "runtime_seconds": [1.0] * 4}
+    dataset.write(Runs.from_columns(**columns, run_id=ids))
     with pytest.raises(UnknownName, match="run_id 'c'"):
         dataset.set_aside(["c"], "", at=NOW)
     assert not (tmp_path / "set_aside").exists()
@@ -226,11 +204,10 @@ def test_co_runners_joined_by_another_separator_are_split_and_none_is_set_aside(
     table, names = tmp_path / "times.csv", list(TIMES)
     rows = [f"{names[n % 3]};p;{separator.join(names[: n % 4])};{n + 1}" for n in range(40)]
     table.write_text("job;host;beside;wall_ms\n" + "\n".join(rows) + "\n")
-    given = ["import", "--kind=csv", table, *COLUMNS, "-o", tmp_path / "data"]
-    asked = jostle(*given)
+    asked = imported(table, tmp_path / "data")
     assert asked.exit_code == 4
     assert f"--separator {separator.strip()!r}" in asked.stderr
-    assert jostle(*given, "--fix", "separator").exit_code == 0
+    assert imported(table, tmp_path / "data", "--fix", "separator").exit_code == 0
     runs = Dataset(tmp_path / "data").read()
     beside = [sorted(row) for row in runs.colocations.to_columns()["corunners"]]
     assert beside == [sorted(names[: n % 4]) for n in range(40)]

@@ -62,48 +62,25 @@ def kineto(*events: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 KERNEL = {
-    "ph": "X",
-    "cat": "kernel",
-    "name": "gemm",
-    "pid": 0,
-    "ts": 1000.5,
-    "dur": 10,
+    "ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "ts": 1000.5, "dur": 10,
     "args": {
-        "device": 0,
-        "stream": 7,
-        "registers per thread": 122,
-        "shared memory": 12544,
-        "grid": [8, 16, 5],
-        "block": [128, 1, 1],
-        "est. achieved occupancy %": 99,
+        "device": 0, "stream": 7, "registers per thread": 122, "shared memory": 12544,
+        "grid": [8, 16, 5], "block": [128, 1, 1], "est. achieved occupancy %": 99,
     },
-}
+}  # fmt: skip
 
 
 COPY = {
-    "ph": "X",
-    "cat": "gpu_memcpy",
-    "name": "Memcpy HtoD (Pinned -> Device)",
-    "pid": 0,
-    "ts": 900,
-    "dur": 5.5,
-    "args": {"device": 0, "stream": 7, "bytes": 1024},
-}
+    "ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "pid": 0, "ts": 900,
+    "dur": 5.5, "args": {"device": 0, "stream": 7, "bytes": 1024},
+}  # fmt: skip
 
 
-PROPERTIES = [
-    {
-        "id": 0,
-        "name": "NVIDIA A100-PG509-200",
-        "computeMajor": 8,
-        "computeMinor": 0,
-        "maxThreadsPerMultiprocessor": 2048,
-        "regsPerMultiprocessor": 65536,
-        "warpSize": 32,
-        "sharedMemPerMultiprocessor": 167936,
-        "numSms": 108,
-    }
-]
+PROPERTIES = [{
+    "id": 0, "name": "NVIDIA A100-PG509-200", "computeMajor": 8, "computeMinor": 0, "warpSize": 32,
+    "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "numSms": 108,
+    "sharedMemPerMultiprocessor": 167936,
+}]  # fmt: skip
 
 
 HOST = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}

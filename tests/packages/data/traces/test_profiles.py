@@ -33,6 +33,7 @@ from tests.packages.data.traces.profiles_samples import (
     KERNEL,
     NVPROF,
     PROPERTIES,
+    ROCPROF,
     kineto,
     nsys,
 )
@@ -46,11 +47,8 @@ def test_nsys(tmp_path: Path) -> None:
     assert found.tasks.column("kind").to_pylist() == ["htod", "kernel", "kernel", "dtoh", "dtod"]
     kernel = found.tasks.to_pylist()[1]
     assert kernel["name"] == "axpy(float*)"
-    assert (kernel["blocks"], kernel["threads_per_block"], kernel["shared_bytes"]) == (
-        20,
-        256,
-        1536,
-    )
+    shape = [kernel[key] for key in ("blocks", "threads_per_block", "shared_bytes")]
+    assert shape == [20, 256, 1536]
     assert kernel["start_seconds"] == pytest.approx(3e-6)
     assert kernel["duration_seconds"] == pytest.approx(2e-6)
     assert kernel["occupancy_ratio"] == 1.0
@@ -182,11 +180,7 @@ def test_an_api_trace_of_nvprof_is_no_trace_of_the_gpu(tmp_path: Path) -> None:
 
 def test_rocprof_counts_work_items(tmp_path: Path) -> None:
     path = tmp_path / "timestamps.csv"
-    path.write_text(
-        "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Arch_VGPR,Accum_VGPR,"
-        "Start_Timestamp,End_Timestamp\n"
-        '0,"copy(double*, int)",1048576,256,0,8,0,1413827795608813,1413827795628973\n'
-    )
+    path.write_text(ROCPROF)
     (tmp_path / "sysinfo.csv").write_text("gpu_model,cu_per_gpu,hbm_bw\nMI200,104,1638.4\n")
     found = read_profile(path)
     row = found.tasks.to_pylist()[0]
@@ -264,9 +258,8 @@ def test_devices_by_the_names_that_drivers_give() -> None:
     assert (slice_of_one.memory_bytes, slice_of_one.slices) == (10e9, ())
     host_in_name = replace(GPUS["GH200"], name="NVIDIA GH200 480GB")
     assert host_in_name.memory_bytes == 96e9
-    for (
-        gpu
-    ) in GPUS.values():  # one name of a slice never has less of one thing and more of the other
+    # One name of a slice never has less of one thing and more of the other.
+    for gpu in GPUS.values():
         assert all(1 <= pes <= gpu.pes and 0 < part <= 1 for _, pes, part in gpu.slices)
         assert list(gpu.slices) == sorted(gpu.slices)
 
@@ -340,20 +333,9 @@ def test_tables_of_later_schemas_are_found(table: str, tmp_path: Path) -> None:
 
 
 def test_an_event_in_two_halves_is_one_and_one_without_a_length_is_refused(tmp_path: Path) -> None:
-    whole = {
-        "ph": "X",
-        "cat": "kernel",
-        "name": "k",
-        "pid": 0,
-        "tid": 7,
-        "ts": 10.0,
-        "dur": 5.0,
-        "args": {},
-    }
-    halves = [
-        {key: value for key, value in whole.items() if key != "dur"} | {"ph": "B"},
-        {"ph": "E", "pid": 0, "tid": 7, "ts": 15.0},
-    ]
+    begin = {"ph": "B", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 10.0, "args": {}}
+    end = {"ph": "E", "pid": 0, "tid": 7, "ts": 15.0}
+    whole, halves = begin | {"ph": "X", "dur": 5.0}, [begin, end]
     files = []
     for number, events in enumerate(([whole], halves, [halves[0] | {"ph": "X"}])):
         files.append(tmp_path / f"{number}.json")

@@ -285,16 +285,8 @@ def test_from_files_to_a_forecast_by_commands(
     )
     file = tmp_path / "answer.json"
     file.write_text(json.dumps(answer))
-    words = [
-        "--workload",
-        "api",
-        "--platform",
-        "prod",
-        "--cut",
-        "day",
-        "-o",
-        str(tmp_path / "days"),
-    ]
+    words = ["--workload", "api", "--platform", "prod", "--cut", "day"]
+    words += ["-o", str(tmp_path / "days")]
     assert exit_code(["import", "--kind=prometheus", str(file), *words]) == 0
     assert "began anew 1 times" in capsys.readouterr().err
     assert len(read_traces(tmp_path / "days")) == 10
