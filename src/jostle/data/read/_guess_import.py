@@ -83,37 +83,22 @@ _SIGNS = (
         rb'^SQLite format 3|"traceEvents"|"ph": ?"[XBiM]"|NVPROF|CUPTI_|"?Start \(ns\)|Kernel_Name',
     ),
     ("kubernetes", rb'"kind": ?"(List|Pod|PodList)"|kube_pod_info'),
-    (
-        "windows",
-        rb'(_bucket|time_to_first_token|request_duration|_latency|_summary_us)[^}]*\}.*"values"',
-    ),
+    ("windows", rb'(_bucket|time_to_first_token|request_duration|_latency|_summary_us)[^}]*\}.*"values"'),
     ("prometheus", rb'"resultType": ?"|"status": ?"error"'),
     ("perf", rb'(?m)^ *\d+[.,]\d{9}[,;]|"interval" ?:'),
-    (
-        "sacct",
-        rb'(?im)^[^\n]*jobid[^\n]*nodelist|"slurm|"openapi/slurm|\A[^|]*"job_id"[^|]*"nodes"',
-    ),
+    ("sacct", rb'(?im)^[^\n]*jobid[^\n]*nodelist|"slurm|"openapi/slurm|\A[^|]*"job_id"[^|]*"nodes"'),
     ("jobs", rb'(?m)task_id\t|^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[SEQ];|"JOB_FINISH"|^([^:\n]*:){35}'),
-    (
-        "jobs",
-        rb"(?m)^={20,}\r?\n|^ClusterId = |\A[^\n]*\bClusterId +ProcId|^JobI[dD][=:] ?\d|^Job Id: "
+    ("jobs", rb"(?m)^={20,}\r?\n|^ClusterId = |\A[^\n]*\bClusterId +ProcId|^JobI[dD][=:] ?\d|^Job Id: "
         rb'|\A0\d\d \(\d|"(task_instances|ClusterId|Jobs|dag_id|JOBID)"'
-        rb"|\A<[^\n]*\n?[^\n]*<?(classads|Data)\b",
-    ),
-    (
-        "jobs",
-        rb"(?im)^(?=[^\n]*\b(start|end))(?=[^\n]*(\bend|\bfinish|complete|runtime|elapsed|duration))"
-        rb"(?=[^\n]*(node|host|machine))",
-    ),
-    (
-        "pairs-csv",
-        rb"(?i)\A[^\n]*(target[^\n]*corunner|workload_a[^\n]*workload_b)"
-        rb'|\A"?\w+ ?\\ ?\w+"?[,;\t]|\A"?(fg|foreground|victim|target)[/|]\w+"?[,;\t]',
-    ),
+        rb"|\A<[^\n]*\n?[^\n]*<?(classads|Data)\b"),
+    ("jobs", rb"(?im)^(?=[^\n]*\b(start|end))(?=[^\n]*(\bend|\bfinish|complete|runtime|elapsed|duration))"
+        rb"(?=[^\n]*(node|host|machine))"),
+    ("pairs-csv", rb"(?i)\A[^\n]*(target[^\n]*corunner|workload_a[^\n]*workload_b)"
+        rb'|\A"?\w+ ?\\ ?\w+"?[,;\t]|\A"?(fg|foreground|victim|target)[/|]\w+"?[,;\t]'),
     ("series", rb'(?i)\A"?series"?[,;]"?time'),
     ("series", rb"(?i)\A\W*(time|timestamp|date|epoch)\b|\A# Elapsed time|\ALinux \d|\A\W*Dstat"),
     ("csv", rb"\A[^\n]*[,;\t|][^\n]*\n"),
-)
+)  # fmt: skip
 
 
 def kind_of(path: str, options: Collection[str] = ()) -> str:
@@ -154,11 +139,8 @@ def _head(path: str) -> bytes:
                 head = file.read(_HEADER)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        fix = (
-            "Copy or pack it again."
-            if isinstance(error, (EOFError, zlib.error))
-            else "Check the name."
-        )
+        is_cut = isinstance(error, (EOFError, zlib.error))
+        fix = "Copy or pack it again." if is_cut else "Check the name."
         raise UnreadableFile(f"cannot be read: {reason}", where=path, fix=fix) from None
     require_text(head, path)
     if (encoding := encoding_of(head)) != "utf-8-sig":
@@ -181,23 +163,17 @@ def import_command(path: Path) -> str:
         return f"jostle import {file} --kind sacct -o {folder}"
     fits: dict[str, str] = {}
     for key, pattern in _LIKE.items():
-        left = [name for name in names if name not in fits.values()]
-        for name in sorted(
-            left, key=lambda name: re.search(r"date|stamp|_at$|start|end", name, re.I) is not None
-        ):
-            if re.search(pattern, name, re.I):
-                fits[key] = name
-                break
+        left = (n for n in names if n not in fits.values() and re.search(pattern, n, re.I))
+        moments = r"date|stamp|_at$|start|end"  # which are taken where nothing else fits
+        if ordered := sorted(left, key=lambda name: bool(re.search(moments, name, re.I))):
+            fits[key] = ordered[0]
     runtime = fits.get("runtime", "")
     unit = unit_in_name(runtime) or "UNIT"
     words = ["jostle import", file, "--kind", "parquet" if delimiter is None else "csv"]
     words += [f"--{key} {shlex.quote(fits.get(key, 'COLUMN'))}" for key in ("workload", "runtime")]
     words += [f"--unit {unit}"]
-    words += [
-        f"--platform {shlex.quote(fits['platform'])}"
-        if "platform" in fits
-        else "--platform-name NAME"
-    ]
+    place = f"--platform {shlex.quote(fits['platform'])}" if "platform" in fits else ""
+    words += [place or "--platform-name NAME"]
     words += [f"--corunners {shlex.quote(fits['corunners'])}"] if "corunners" in fits else []
     words += [f"--delimiter {shlex.quote(delimiter)}"] if delimiter not in (None, ",") else []
     return " ".join([*words, f"-o {folder}"])
@@ -216,6 +192,5 @@ def _header(path: Path) -> tuple[list[str], str | None]:
     except (OSError, ValueError, RecursionError, *ARROW_ERRORS, JostleError):
         return [], ","
     line, _, delimiter = header_of(start, None)
-    return [
-        name.strip(' "') for name in line.decode("utf-8", "replace").split(delimiter)
-    ], delimiter
+    cells = line.decode("utf-8", "replace").split(delimiter)
+    return [name.strip(' "') for name in cells], delimiter

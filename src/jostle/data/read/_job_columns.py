@@ -51,11 +51,9 @@ class JobColumns:
             if of is not None and "{" not in node and node.lower() not in known:
                 node = f"{{{of.columns[0]}:{node}}}"  # an expression alone
             self.rules["node"] = WorkloadRule(node)
-        for role in told:
-            if role not in self.rules:
-                WorkloadRule(told[role]).names(
-                    dict.fromkeys(names, pa.array([], pa.string())), where
-                )
+        nothing = dict.fromkeys(names, pa.array([], pa.string()))
+        for role in (role for role in told if role not in self.rules):
+            WorkloadRule(told[role]).names(nothing, where)
         self._require(names)
         self.workload = self._workload(options, known)
         self.has_steps = self.source == "sacct"
@@ -66,7 +64,7 @@ class JobColumns:
             text.partition("=")[0]: text.rpartition("=")[2] for text in options.covariate or usual
         }
         for column in self._covariates.values():
-            WorkloadRule(column).names(dict.fromkeys(names, pa.array([], pa.string())), where)
+            WorkloadRule(column).names(nothing, where)
         named = self.rules["took"].columns[0].lower() if "took" in self.rules else ""
         words = [SECONDS[word] for word in re.split(r"[^a-z]+", named) if word in SECONDS and word]
         self._took = words[-1] if words else self.preset.took
@@ -132,11 +130,9 @@ class JobColumns:
             if cell is None or is_nothing(cell):
                 return np.nan, False
             try:
-                return (
-                    (float(cell), True)
-                    if cell[-1:].isdigit() and ":" not in cell
-                    else (duration_of(cell), False)
-                )
+                if cell[-1:].isdigit() and ":" not in cell:
+                    return float(cell), True
+                return duration_of(cell), False
             except ValueError:
                 return np.nan, False
 
@@ -148,9 +144,8 @@ class JobColumns:
         self._require_read("took", column, bad, "duration", f"Such as {such}.")
         if self._took is None and plain.any():
             length = ends[0].astype(float) - starts[0]
-            both = (
-                plain & (starts[0] != NO_TIME) & (ends[0] != NO_TIME) & (length > 0) & (values > 0)
-            )
+            both = plain & (starts[0] != NO_TIME) & (ends[0] != NO_TIME)
+            both &= (length > 0) & (values > 0)
             apart = {
                 unit: float(np.median(np.abs(np.log(values[both] * unit * 1e6 / length[both]))))
                 for unit in (1.0, 1e-3, 1e-6, 1e-9, 60.0, 3600.0)
@@ -194,9 +189,8 @@ class JobColumns:
             if name.lower() in self.preset.exits:
                 is_other = filled(pc.match_substring_regex(column, r"^\s*-?0*[1-9]"), False)
                 codes = np.where((codes == OK) & is_other.astype(bool), FAILED, codes)
-        empty = filled(
-            pc.equal(pc.utf8_trim_whitespace(pc.fill_null(named["state"], "")), ""), True
-        )
+        states = pc.utf8_trim_whitespace(pc.fill_null(named["state"], ""))
+        empty = filled(pc.equal(states, ""), True)
         return np.where(empty.astype(bool) & (end == NO_TIME), RUNNING, codes)
 
     def sizes(self, key: str, column: Any, n: int, cells: dict[str, Any]) -> np.ndarray:
@@ -209,11 +203,8 @@ class JobColumns:
 
         def read(cell: str | None) -> tuple[float, str]:
             text = (cell or "").strip()
-            each = (
-                text[-1:]
-                if self.source == "sacct" and text[-1:] in "nc" and text[:1].isdigit()
-                else ""
-            )
+            is_each = self.source == "sacct" and text[-1:] in "nc" and text[:1].isdigit()
+            each = text[-1:] if is_each else ""
             text = text.removesuffix(each)
             try:
                 plain = text[-1:].isdigit() or text[-1:] == "."
@@ -224,16 +215,14 @@ class JobColumns:
 
         pairs = by_value(column, read)
         values = np.array([value for value, _ in pairs], np.float64)
+        of_cpu = np.array([each == "c" for _, each in pairs], bool)
         counts = {"peak": ("ntasks",), "requested": ("alloccpus", "reqcpus", "ncpus")}[key]
         times = next((cells[many[name]] for name in counts if name in many), None)
         if self.source == "sacct" and times is not None:
-            number = np.array(
-                by_value(times, lambda cell: float(cell) if cell and cell.isdigit() else 1.0)
-            )
-            is_each = np.array([each == "c" for _, each in pairs]) | (key == "peak")
-            values = np.where(is_each, values * np.maximum(number, 1.0), values)
-        elif any(each == "c" for _, each in pairs):
-            values = np.where([each == "c" for _, each in pairs], np.nan, values)
+            told = by_value(times, lambda cell: float(cell) if cell and cell.isdigit() else 1.0)
+            values = np.where(of_cpu | (key == "peak"), values * np.maximum(told, 1.0), values)
+        else:
+            values = np.where(of_cpu, np.nan, values)
         return values
 
     def covariates(self, cells: dict[str, Any]) -> dict[str, Any]:

@@ -76,22 +76,20 @@ def documents(text: str, where: str) -> list[Any]:
             document, at = decoder.raw_decode(text, at)
             found.append(document)
     except (ValueError, RecursionError) as error:
-        raise UnreadableFile(
-            f"not readable JSON: {error}"[:200], where=where, fix="Print it again: was it cut off?"
-        ) from None
+        raise _unreadable(f"JSON: {error}", where) from None
     return found
+
+
+def _unreadable(what: str, where: str) -> UnreadableFile:
+    what = f"not readable {what}"[:200]
+    return UnreadableFile(what, where=where, fix="Print it again: was it cut off?")
 
 
 def _rows(found: list[Any], where: str) -> Iterator[Mapping[str, Any]]:
     for document in found:
         if isinstance(document, Mapping):
-            lists = [
-                value
-                for value in document.values()
-                if isinstance(value, list)
-                and value
-                and all(isinstance(one, Mapping) for one in value)
-            ]
+            lists = [value for value in document.values() if isinstance(value, list) and value]
+            lists = [rows for rows in lists if all(isinstance(one, Mapping) for one in rows)]
             rows = max(lists, key=len) if lists and "job_id" not in document else [document]
             if isinstance(jobs := document.get("Jobs"), Mapping):  # of qstat, by their names
                 rows = [{"id": key, **job} for key, job in jobs.items() if isinstance(job, Mapping)]
@@ -99,9 +97,8 @@ def _rows(found: list[Any], where: str) -> Iterator[Mapping[str, Any]]:
             rows = document if isinstance(document, list) else [document]
         for row in rows:
             if not isinstance(row, Mapping):
-                raise BadData(
-                    "JSON, but no list of jobs", where=where, fix="Give a list of objects."
-                )
+                what = "JSON, but no list of jobs"
+                raise BadData(what, where=where, fix="Give a list of objects.")
             yield row
 
 
@@ -113,9 +110,7 @@ def _xml_rows(text: str, where: str) -> Iterator[dict[str, Any]]:
         root = ElementTree.fromstring(text.lstrip("\ufeff \t\r\n"))
         yield from ({"id": row.findtext("Job_Id"), **_xml_cells(row)} for row in root)
     except (ElementTree.ParseError, ValueError, RecursionError) as error:
-        raise UnreadableFile(
-            f"not readable XML: {error}"[:200], where=where, fix="Print it again: was it cut off?"
-        ) from None
+        raise _unreadable(f"XML: {error}", where) from None
 
 
 def _xml_cells(row: ElementTree.Element) -> dict[str, Any]:
@@ -223,15 +218,11 @@ def _events(text: str) -> Iterator[dict[str, str]]:
         if not (match := _EVENT.match(event.strip())):
             continue
         number, cluster, process, moment = match.groups()
-        start = {"ClusterId": cluster, "ProcId": process, "DAGNodeName": cluster} | dict.fromkeys(
-            names, ""
-        )
-        row = known.setdefault(f"{cluster}.{process}", start)
+        start = {"ClusterId": cluster, "ProcId": process, "DAGNodeName": cluster}
+        row = known.setdefault(f"{cluster}.{process}", start | dict.fromkeys(names, ""))
         if number == "001":
-            named = (
-                re.search(rf"{one}([^\s&:>]+)", event)
-                for one in ("SlotName: ", "alias=", "host: <")
-            )
+            marks = ("SlotName: ", "alias=", "host: <")
+            named = (re.search(rf"{one}([^\s&:>]+)", event) for one in marks)
             row |= {"LastRemoteHost": next((one[1] for one in named if one), ""), "MemoryUsage": ""}
             row |= {"JobCurrentStartDate": moment, "JobStatus": "2"}
         for name, pattern in _OF_EVENTS.items():
@@ -240,11 +231,8 @@ def _events(text: str) -> Iterator[dict[str, str]]:
         if number in ("004", "005", "009", "012", "022") and row["JobStatus"] == "2":
             is_ok = number == "005" and "(return value 0)" in event
             died = "memory usage exceed" in event.lower()
-            yield row | {
-                "CompletionDate": moment,
-                "JobStatus": "4" if is_ok else "3",
-                "died": str(+died),
-            }
+            state = "4" if is_ok else "3"
+            yield row | {"CompletionDate": moment, "JobStatus": state, "died": str(+died)}
             row["JobStatus"] = "1"
     yield from (
         row for row in known.values() if not row["JobCurrentStartDate"] or row["JobStatus"] == "2"
@@ -281,14 +269,8 @@ def _fixed(lines: list[str], at: int, where: str) -> Iterator[dict[str, str]]:
         cells = [line[first:last].strip() for first, last in spans]
         if not line.strip():
             continue
-        cut = [
-            n
-            for n, cell in zip(names, cells, strict=True)
-            if cell.endswith("+") and n.lower() != "state"
-        ]
-        if cut:
-            raise BadData(
-                f"line {number}: {cut[0]} is cut off with a +", where=where,
-                fix="Print it with -P, which cuts nothing.",
-            )  # fmt: skip
+        pairs = zip(names, cells, strict=True)
+        if cut := [n for n, cell in pairs if cell.endswith("+") and n.lower() != "state"]:
+            what = f"line {number}: {cut[0]} is cut off with a +"
+            raise BadData(what, where=where, fix="Print it with -P, which cuts nothing.")
         yield dict(zip(names, cells, strict=True))

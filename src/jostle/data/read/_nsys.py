@@ -47,13 +47,9 @@ def read(path: Path, recording: RecordedRun) -> Profile:
             base.text_factory = lambda raw: raw.decode(errors="replace")
             _limit(base, path.stat().st_size)
             return _read(base, where, recording)
-    except (
-        sqlite3.Error,
-        UnicodeDecodeError,
-    ) as error:  # SQLite's own messages quote names as they are
-        raise UnreadableFile(
-            f"not a readable SQLite database: {error}", where=where, fix=_AGAIN
-        ) from None
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # whose messages quote names as they are
+        what = f"not a readable SQLite database: {error}"
+        raise UnreadableFile(what, where=where, fix=_AGAIN) from None
     except BadData as error:
         if error.where:
             raise
@@ -212,17 +208,16 @@ def _rows(
     """Yield the rows of a table that may be absent, with None for columns that are."""
     if table not in tables:
         return
-    event = () if table == "TARGET_INFO_GPU" else ("start", "end", "deviceId", "streamId")
-    needed = (*event, *columns, *(() if table == "TARGET_INFO_GPU" else ("graphNodeId",)))
+    event = ("start", "end", "deviceId", "streamId", "graphNodeId")
+    needed = (*columns, *(() if table == "TARGET_INFO_GPU" else event))
     there = [column for column in needed if column in tables[table]]
     missing = {column: None for column in needed if column not in tables[table]}
     selection = ", ".join(f'"{column}"' for column in there)
     for values in base.execute(f'select {selection} from "{table}"') if there else ():
         row = dict(zip(there, values, strict=True))
         for column, value in row.items():
-            if value is not None and isinstance(value, str) != (column in _TEXTS):
-                raise BadData(f"{column} in {table} holds {value!r:.60}", fix=_AGAIN)
-            if isinstance(value, (bytes, float)) and not _is_whole(value, column):
+            is_odd = isinstance(value, (bytes, float)) and not _is_whole(value, column)
+            if is_odd or (value is not None and isinstance(value, str) != (column in _TEXTS)):
                 raise BadData(f"{column} in {table} holds {value!r:.60}", fix=_AGAIN)
             if isinstance(value, float) and column not in _FRACTIONS:
                 row[column] = int(value)

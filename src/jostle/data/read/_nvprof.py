@@ -43,16 +43,11 @@ def read_gpu_trace(path: Path, recording: RecordedRun, tool: str) -> Profile:
     where = str(path)
     rows = csv_lines(path)
     needs = {"start", "duration", "name"} | ({"corrid"} if tool == "nsys" else {"stream"})
-    columns, units = next(
-        (
-            (columns, units)
-            for _, row in rows
-            for columns, units in [_header(row)]
-            if needs <= set(map(plain, columns))
-        ),
-        ([], {}),
-    )
-    if not columns:
+    for _, row in rows:
+        columns, units = _header(row)
+        if needs <= set(map(plain, columns)):
+            break
+    else:
         raise UnreadableFile(f"no GPU trace of {tool}: no header", where=where, fix=_AGAIN[tool])
     if tool == "nvprof":
         _, cells = next(rows, (0, []))
@@ -100,10 +95,8 @@ def _task(line: Line, label: str, scale: Mapping[str, float]) -> tuple[str | Non
         }
     if label.startswith("[CUDA memset"):
         return "memset", size
-    shared = [
-        line.value("staticsmem", "stcsmem", scale=scale),
-        line.value("dynamicsmem", "dymsmem", scale=scale),
-    ]
+    columns = ("staticsmem", "stcsmem"), ("dynamicsmem", "dymsmem")
+    shared = (line.value(*spellings, scale=scale) for spellings in columns)
     known = [part for part in shared if part is not None]
     return "kernel", {
         "blocks": volume([line.value(f"grid{axis}", f"grd{axis}") for axis in "xyz"]),

@@ -27,6 +27,7 @@ _CALLED = {
     "paired time seconds runtime",
 }
 _ANY_TIME = ("time", "seconds", "runtime")  # which may be of anything beside a slowdown
+_AS_THEY_ARE = ("numbers", "percentages", "factors")  # rules of cells that are not rewritten
 _WORDS = {ours: words.split() for ours, words in _CALLED.items()}
 
 
@@ -66,11 +67,7 @@ def _plain(table: pa.Table) -> pa.Table:
     """Values as plain numbers where a whole column has decimal commas, or says its unit."""
     for name in {"solo", "corun", "slowdown"} & set(table.column_names):
         read = numbers_in(table.column(name).to_pylist())
-        if not isinstance(read, ColumnOfNumbers) or read.rule in (
-            "numbers",
-            "percentages",
-            "factors",
-        ):
+        if not isinstance(read, ColumnOfNumbers) or read.rule in _AS_THEY_ARE:
             continue
         texts = ["" if np.isnan(value) else repr(float(value)) for value in read.values]
         told = {name: pa.array(texts, pa.string())}

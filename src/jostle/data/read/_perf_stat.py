@@ -58,13 +58,9 @@ def read(path: Path, recording: RecordedRun, separator: str = ",") -> Traces:
     lines = lines_of(path, separator)
     several = counted_several_ways(lines)
     cores = sorted({line.core for line in lines}, key=lambda core: (natural(core), core))
+    each = [[line for line in lines if line.core == core] for core in cores]
     return Traces.from_traces(
-        [
-            trace_of(
-                [line for line in lines if line.core == core], recording, str(path), several, number
-            )
-            for number, core in enumerate(cores)
-        ]
+        [trace_of(own, recording, str(path), several, n) for n, own in enumerate(each)]
     )
 
 
@@ -187,7 +183,8 @@ def _lines(text: str, where: str, separator: str) -> Iterator[PerfLine]:
 def _line(text: str, separator: str) -> PerfLine:
     """Raises ValueError for what is none."""
     try:
-        return _of_json(text) if text.startswith("{") else _of_fields(text.split(separator))
+        found = _of_json(text) if text.startswith("{") else _of_fields(text.split(separator))
+        return _perf_line(found)
     except (KeyError, IndexError, TypeError) as error:
         raise ValueError(str(error)) from None
 
@@ -211,23 +208,21 @@ def _is_metric_alone(text: str, separator: str) -> bool:
     return bool(fields[-1]) and not any(rest)
 
 
-def _of_json(line: str) -> PerfLine:
+# Time, core, value, unit, event, share of the time, and whether it is of a thread.
+_Fields = tuple[object, str, str, str, str, object, bool]
+
+
+def _of_json(line: str) -> _Fields:
     event = json.loads(line)
     if not all(isinstance(event[key], str) for key in ("unit", "event")):
         raise ValueError
     core = next((str(event[k]) for k in ("cpu", "core", "die", "socket", "node") if k in event), "")
-    return _perf_line(
-        event["interval"],
-        core,
-        str(event["counter-value"]),
-        event["unit"],
-        event["event"],
-        event.get("pcnt-running"),
-        of_thread="thread" in event,
-    )
+    value, running = str(event["counter-value"]), event.get("pcnt-running")
+    fields = event["interval"], core, value, event["unit"], event["event"]
+    return *fields, running, "thread" in event
 
 
-def _of_fields(fields: list[str]) -> PerfLine:
+def _of_fields(fields: list[str]) -> _Fields:
     """time[,core[,how many] or thread],value,unit,event,run time,share of it, ..."""
     if len(fields) < _FEWEST_FIELDS:
         raise ValueError
@@ -243,7 +238,7 @@ def _of_fields(fields: list[str]) -> PerfLine:
     if len(rest) > 3 and re.search("[A-Za-z/]", rest[3]):  # counted of a cgroup
         core = f"{core}{rest.pop(3)}"
     running = rest[4] if len(rest) > 4 else None
-    return _perf_line(fields[0], core, rest[0], rest[1], rest[2], running, of_thread=of_thread)
+    return fields[0], core, rest[0], rest[1], rest[2], running, of_thread
 
 
 def _is_thread(text: str) -> bool:
@@ -254,16 +249,8 @@ def _is_count(text: str) -> bool:
     return text in _MISSING or re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) is not None
 
 
-def _perf_line(
-    seconds: object,
-    core: str,
-    value: str,
-    unit: str,
-    event: str,
-    running: object,
-    *,
-    of_thread: bool = False,
-) -> PerfLine:
+def _perf_line(fields: _Fields) -> PerfLine:
+    seconds, core, value, unit, event, running, of_thread = fields
     scale, ending = _SCALES.get(unit, (1.0, f"_{_plain(unit)}"))
     name = _plain(re.sub(r":[ukhGHp]+$", "", event))
     modifier = re.sub(r"^.*?(:([ukhGHp]+))?$", r"\2", event)
@@ -274,15 +261,8 @@ def _perf_line(
     if math.isnan(count) and not missing:
         raise ValueError
     share = float("nan") if missing or running in (None, "") else float_of(running) / 100
-    return PerfLine(
-        float_of(seconds),
-        core,
-        f"perf_{name}{ending}",
-        count,
-        share,
-        re.sub("[^ukh]", "", modifier),
-        of_thread,
-    )
+    counter, modifier = f"perf_{name}{ending}", re.sub("[^ukh]", "", modifier)
+    return PerfLine(float_of(seconds), core, counter, count, share, modifier, of_thread)
 
 
 def _plain(name: str) -> str:

@@ -45,9 +45,8 @@ class PerfImport:
         """
         files = self.file if isinstance(self.file, tuple) else (self.file,)
         if self.whole and self.runtime is not None:
-            raise UsageError(
-                "`whole` takes the runtime from the samples", fix="Leave out `runtime`."
-            )
+            what = "`whole` takes the runtime from the samples"
+            raise UsageError(what, fix="Leave out `runtime`.")
         if self.workload is None:
             where = ", ".join(map(str, files[:3]))
             raise UsageError("it does not say what ran", where=where, fix="Name the workload.")
@@ -120,14 +119,7 @@ class ProfileImport:
         Raises UnreadableFile, BadData for a file without tasks, UnknownName for a GPU, UsageError.
         """
         size = cells.asked(cells.size, self.memory, "`memory`", "20GiB")
-        profile = read_profile(
-            self.file,
-            workload=self.workload,
-            run_id=self.run_id,
-            gpu=self.gpu,
-            format=self.format,
-            queries=self.queries,
-            mark=self.mark,
-        )
+        names = ("workload", "run_id", "gpu", "format", "queries", "mark")
+        profile = read_profile(self.file, **{name: getattr(self, name) for name in names})
         profile = replace(profile, memory_bytes=size or profile.memory_bytes)
         return profile if self.counters is None else with_memory_counters(profile, self.counters)

@@ -67,23 +67,18 @@ def _posted(url: str, words: Mapping[str, Any], token: str | None) -> Any:
     except urllib.error.HTTPError as error:
         text = error.read(_MOST_BYTES)
         if not text.lstrip().startswith(b"{"):
-            raise NotPermitted(
-                f"it answers {error.code} {error.reason}",
-                where=place,
-                fix="Check address and token.",
-            ) from None
+            what = f"it answers {error.code} {error.reason}"
+            raise NotPermitted(what, where=place, fix="Check address and token.") from None
     except (OSError, ValueError, HTTPException) as error:
-        raise NotPermitted(
-            f"it does not answer: {error}", where=place, fix="Check the address, or give files."
-        ) from None
+        what, fix = f"it does not answer: {error}", "Check the address, or give files."
+        raise NotPermitted(what, where=place, fix=fix) from None
     if len(text) > _MOST_BYTES:
         raise BadData("the answer is larger than 1 GiB", where=place, fix="Ask for less at once.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise BadData(
-            "what it answers is not JSON", where=place, fix="Check the address."
-        ) from None
+        what = "what it answers is not JSON"
+        raise BadData(what, where=place, fix="Check the address.") from None
 
 
 def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[Series]:
@@ -114,19 +109,12 @@ def series_of(matrices: Sequence[Matrix], reading: Reading, where: str) -> list[
         again[1:] = np.diff(whole[:, 0]) <= 0
         differ[1:] = again[1:] & (np.diff(np.nan_to_num(whole[:, 1])) != 0)
         if differ.any():
-            raise BadData(
-                f"{name} has two values at {whole[np.argmax(differ), 0]:g} s", where=where
-            )
+            at = whole[np.argmax(differ), 0]
+            raise BadData(f"{name} has two values at {at:g} s", where=where)
         apart = [has[label] for label in (*reading.per, *_SPLIT) if label in has]
-        series.append(
-            Series(
-                plain_name("_".join([name, *apart])),
-                kinds.get(name, usual_kind(name)),
-                "-".join(has[label] for label in by if label in has),
-                whole[~again, 0],
-                whole[~again, 1],
-            )
-        )
+        called, kind = plain_name("_".join([name, *apart])), kinds.get(name, usual_kind(name))
+        instance = "-".join(has[label] for label in by if label in has)
+        series.append(Series(called, kind, instance, *whole[~again].T))
     return series
 
 

@@ -170,12 +170,8 @@ class _Table(ABC):
         for row, reason in unreadable:
             findings.add(np.array([row]), reason)
         rows = findings.rows
-        bad = sorted(
-            [
-                *zip(foreign.numbers[rows].tolist(), findings.reasons(rows), strict=True),
-                *foreign.ragged,
-            ]
-        )
+        reasons = zip(foreign.numbers[rows].tolist(), findings.reasons(rows), strict=True)
+        bad = sorted([*reasons, *foreign.ragged])
         good = np.ones(table.num_rows, bool)
         good[rows] = False
         rejected = rejected_rows(foreign, bad, self.drop_bad and bool(good.any()))
@@ -197,17 +193,14 @@ class _Table(ABC):
         assert self.runtime is not None
         assert self.unit is not None
         seconds, bad = _seconds(table.column(self.runtime), *UNITS[self.unit])
+        workloads = _names(table.column(self.workload))
+        beside = [table.column(name) for name in self.corunners]
         columns: dict[str, Any] = {
-            "workload": _names(table.column(self.workload)),
+            "workload": workloads,
             "platform": pa.array([self.platform_name] * n, pa.string())
             if self.platform is None
             else _names(table.column(self.platform)),
-            "corunners": _lists(
-                [table.column(c) for c in self.corunners],
-                n,
-                self.separator,
-                set(_names(table.column(self.workload)).to_pylist()),
-            ),
+            "corunners": _lists(beside, n, self.separator, set(workloads.to_pylist())),
             "runtime_seconds": seconds,
             "run_id": pa.array(
                 [f"{content}:{row}" for row in foreign.numbers.tolist()], pa.string()
@@ -312,21 +305,17 @@ def _outcomes(table: pa.Table, columns: dict[str, Any], free: list[str]) -> None
             columns[name] = table.column(name)
             free.remove(name)
         return
-    if not all(
-        re.split(r"[^a-z_]", state.lower())[0] in (*OUTCOMES, "failed", "error", "")
-        for state in states
-    ):
+    words = {re.split(r"[^a-z_]", state.lower())[0] for state in states}
+    if not words <= {*OUTCOMES, "failed", "error", ""}:
         return
     free.remove("status")
     told = [STATUS_OF[outcome_of(state)] for state in states]
     columns["status"] = told
-    columns["reason"] = [
-        None if one == "ok" else state for one, state in zip(told, states, strict=True)
-    ]
+    pairs = zip(told, states, strict=True)
+    columns["reason"] = [None if one == "ok" else state for one, state in pairs]
     is_ok = pa.array([one == "ok" for one in told])
-    columns["runtime_seconds"] = pc.if_else(
-        is_ok, columns["runtime_seconds"], pa.scalar(None, pa.float64())
-    )
+    nothing = pa.scalar(None, pa.float64())
+    columns["runtime_seconds"] = pc.if_else(is_ok, columns["runtime_seconds"], nothing)
 
 
 def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> pa.Array:

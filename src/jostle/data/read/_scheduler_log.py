@@ -103,9 +103,8 @@ class JobsImport:
         (first,), (second,), (is_bad,) = times_of(pa.array([value]), self.timezone)
         time = second if name == "since" else first
         if is_bad or time == NO_TIME:
-            raise UsageError(
-                f"`{name}` {value!r} is not a valid time", fix="Such as 2026-01-31T00:00:00."
-            )
+            what = f"`{name}` {value!r} is not a valid time"
+            raise UsageError(what, fix="Such as 2026-01-31T00:00:00.")
         return int(time)
 
     @cached_property
@@ -190,6 +189,9 @@ class JobsImport:
             for key in ("first", "last")
         ]
         is_head = filled(pc.equal(job, columns.name_of_job), False).astype(bool)
+        is_none = is_step | is_head
+        unread = columns.unread(named, self.timezone, is_none) | (is_bad & ~is_none)
+        is_turned = (end < start) & (end != NO_TIME) & (start != NO_TIME)
         return JobBatch(
             job,
             columns.nodes(cells, named),
@@ -200,13 +202,8 @@ class JobsImport:
             outcome.astype(np.int8),
             bad={"they are steps of jobs": is_step, "they are headings": is_head},
             odd={
-                "a time of theirs cannot be read": columns.unread(
-                    named, self.timezone, is_step | is_head
-                )
-                | (is_bad & ~is_step & ~is_head),
-                "their end is before their start": (end < start)
-                & (end != NO_TIME)
-                & (start != NO_TIME),
+                "a time of theirs cannot be read": unread,
+                "their end is before their start": is_turned,
                 "they did not take what lies between start and end (suspended, or say `timezone`)": odd,
                 "a clock that has an hour twice does not tell when they ran": unsure & ~is_told,
             },

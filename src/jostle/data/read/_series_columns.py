@@ -63,10 +63,8 @@ def _as_csv(text: str) -> str:
     if lines and lines[0].startswith("Linux "):
         raise BadData("it has no lines that begin with # and Time", fix="Print it so: pidstat -hH.")
     if lines and "Dstat" in lines[0]:  # its first line of names has groups of columns
-        names = (
-            n for n, line in enumerate(lines) if re.match(r'"?(epoch|time)"?,"?[a-z]{2,}', line)
-        )
-        at = next(names, 0)
+        named = re.compile(r'"?(epoch|time)"?,"?[a-z]{2,}')
+        at = next((n for n, line in enumerate(lines) if named.match(line)), 0)
         while at + 1 < len(lines) and re.match(r'"?(epoch|time)"?,', lines[at + 1]):
             at += 1
         return "\n".join(lines[at:]) + "\n"
@@ -80,11 +78,8 @@ _DAYS = ("date", "day", "#date")
 def _of_a_clock(cells: Sequence[str]) -> np.ndarray:
     """Return (n,) seconds of a clock without days, which begins anew at midnight."""
     seconds = np.array([duration_of(cell.rstrip("APM ").replace(",", ".")) for cell in cells])
-    halves = [
-        int(cell[-2:] == "PM") - int(seconds[n] >= 43200)
-        for n, cell in enumerate(cells)
-        if cell[-1:] == "M"
-    ]
+    pairs = zip(cells, seconds >= 43200, strict=True)
+    halves = [int(cell[-2:] == "PM") - int(late) for cell, late in pairs if cell[-1:] == "M"]
     seconds += 43200.0 * np.array(halves or [0])
     return seconds + 86400.0 * np.r_[0, np.cumsum(np.diff(seconds) < -43200)]
 
@@ -142,17 +137,9 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
                 where=table.where,
                 fix="Say by `instance` which column tells apart what was read at the same time.",
             )
-        series += [
-            Series(
-                unit_of(column)[0],
-                kinds.get(column, usual_kind(column)),
-                name,
-                moments,
-                value[own],
-                unsure,
-            )
-            for column, value in values.items()
-        ]
+        for column, value in values.items():
+            kind = kinds.get(column, usual_kind(column))
+            series.append(Series(unit_of(column)[0], kind, name, moments, value[own], unsure))
     return series
 
 

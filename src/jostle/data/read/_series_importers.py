@@ -59,10 +59,9 @@ class _Service:
                 pieces = read_requests(self.requests, TableColumns(zone=zone))
         names = {one.name for one in series}
         covariates = {
-            text.partition("=")[0]: next(
-                (n for n in _spellings(text) if n in names), _spellings(text)[0]
-            )
+            text.partition("=")[0]: next((n for n in spelled if n in names), spelled[0])
             for text in self.covariate
+            for spelled in [_spellings(text)]
         }
         begins: dict[str, float] = {}
         traces = traces_of(
@@ -147,9 +146,8 @@ class PrometheusImport(_Service):
         if len(self.source) != 1:
             raise UsageError("a server is asked alone, without files")
         if not self.query:
-            raise UsageError(
-                "nothing is asked of the server", fix="Say by `query`, as NAME=PROMQL."
-            )
+            what = "nothing is asked of the server"
+            raise UsageError(what, fix="Say by `query`, as NAME=PROMQL.")
         now = time.time() if now_seconds is None else now_seconds
         queries: dict[str, str] = {}
         for text in self.query:
@@ -193,17 +191,11 @@ class SeriesImport(_Service):
         Raises UnreadableFile, BadData naming a line, UnknownName, UsageError.
         """
         zone = zone_named(self.zone)
-        columns = TableColumns(
-            self.time,
-            self.instance,
-            self.run,
-            _kinds(self.total, self.gauge, self.count),
-            (*self.column, *(text.rpartition("=")[2] for text in self.covariate))
-            if self.column
-            else (),
-            self.separator,
-            zone,
-        )
+        kinds = _kinds(self.total, self.gauge, self.count)
+        only = (*self.column, *(text.rpartition("=")[2] for text in self.covariate))
+        only = only if self.column else ()
+        named = self.time, self.instance, self.run
+        columns = TableColumns(*named, kinds, only, self.separator, zone)
         if self.run is not None and (self.cut is not None or self.requests is not None):
             raise UsageError("`run` already says what a run is", fix="Leave out cut and requests.")
         if len(set(self.file)) < len(self.file):

@@ -20,15 +20,8 @@ from jostle.data.runs._runs import Runs
 from jostle.data.runs._segments import Stretches
 
 # Prior standard deviations of logarithms, of what each part of the plain law may add.
-_PRIOR = {
-    "workload": 10.0,
-    "platform": 1.0,
-    "cell": 0.3,
-    "sensitivity": 0.3,
-    "pressure": 0.3,
-    "number": 0.2,
-    "pair": 0.15,
-}
+_PRIOR = {"workload": 10.0, "platform": 1.0, "cell": 0.3, "sensitivity": 0.3}
+_PRIOR |= {"pressure": 0.3, "number": 0.2, "pair": 0.15}
 _STEPS = 6
 _LEARNED = 200_000  # runs that the plain law is learned from
 _HUBER = 2.5  # standard deviations
