@@ -78,7 +78,9 @@ BEGIN_WITH_VERBS = (
 )  # packages whose functions have been gone through
 BEGIN_WITH_NOTHING_ELSE = (
     "conformal",
+    "learn/contract",
     "learn/ensemble",
+    "learn/rules",
 )  # those where prepositions do not come before the verb, either
 NOT_FUNCTIONS = ("property", "cached_property", "contextmanager", "setter")
 

@@ -69,7 +69,7 @@ class KeptRuns(Serializable):
 
     @classmethod
     def of(cls, runs: Runs, unit: str) -> KeptRuns:
-        """Those with status ok, and whose co-runners are known."""
+        """Keep the runs with status ok and known co-runners."""
         runs = runs.ok()
         runs = runs.take(~runs.unknown_corunners) if runs.unknown_corunners.any() else runs
         seconds = np.asarray(runs.runtime_seconds, np.float64)
@@ -130,7 +130,7 @@ class KeptRuns(Serializable):
         return replace(self, workload_features=None, platform_features=None)
 
     def joined(self, other: KeptRuns) -> KeptRuns:
-        """Both, units kept apart, with the features of the other where it has some of a name."""
+        """Concatenate both, units kept apart; the other's features replace those of the same names."""
         window = None
         if self.window is not None or other.window is not None:
             both = [part.unit if part.window is None else part.window for part in (self, other)]
@@ -156,7 +156,7 @@ class KeptRuns(Serializable):
         )
 
     def sampled(self, seed: int) -> KeptRuns:
-        """At most MOST of them: of every name the first so many in random order."""
+        """Sample at most MOST runs: of every name the first so many in random order."""
         n = len(self)
         place = np.random.default_rng([seed, 31]).permutation(n)
         c = self.colocations
@@ -173,7 +173,7 @@ def _apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def features_joined(kind: str, first: Any, second: Any) -> Any:
-    """The feature tables of both, the later one where both have a name; None without any."""
+    """Join two feature tables, the later where both have a name; None without any."""
     tables = [getattr(runs, f"{kind}_features") for runs in (first, second)]
     tables = [table for table in tables if table is not None and len(table)]
     if len(tables) < 2:
@@ -187,7 +187,7 @@ def features_joined(kind: str, first: Any, second: Any) -> Any:
 
 
 def turns_of(codes: np.ndarray, place: np.ndarray | None = None) -> np.ndarray:
-    """(n,) how many entries with the same code come before each, in the order of place or as they stand."""
+    """Count the entries with the same code before each, (n,), in the order of place or as they stand."""
     order = np.lexsort((np.arange(len(codes)) if place is None else place, codes))
     _, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
     turns = np.empty(len(codes), np.int64)

@@ -72,7 +72,7 @@ class Data(Glance):
         )
 
     def with_runs(self, runs: Runs) -> Data:
-        """The same traces and profiles with other runs."""
+        """Replace the runs; traces and profiles stay."""
         return Data(runs, traces=self._traces, profiles=self._profiles, path=self.path)
 
     @property

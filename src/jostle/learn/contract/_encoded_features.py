@@ -120,7 +120,7 @@ def _tame(values: np.ndarray) -> np.ndarray:
 
 
 def _standardise(values: np.ndarray) -> np.ndarray:
-    """(n,) -> (n, 0..2): z-scores clipped to 6, an indicator where some are missing; constants vanish."""
+    """Make (n, 0 to 2) of (n,): z-scores clipped to 6, an indicator if some are missing; not of constants."""
     missing = ~np.isfinite(values)
     known = values[~missing]
     columns = []

@@ -110,7 +110,7 @@ def fit_baseline(
 def _pulls(
     workload: np.ndarray, platform: np.ndarray, log_runtime: np.ndarray, baseline: Baseline
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is to be added to the counts of the workloads and of the platforms, by a first fit."""
+    """Compute what to add to the counts of the workloads and of the platforms, by a first fit."""
     rest = rest_of(workload, platform, log_runtime, baseline)
     rest = rest if np.isfinite(rest) else USUAL_REST
     pulls = []

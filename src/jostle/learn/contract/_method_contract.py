@@ -38,7 +38,7 @@ class Answers(Protocol):
     have `uncertainty(asked)`, see jostle.conformal.Uncertainty."""
 
     def predict(self, asked: Colocations, /) -> np.ndarray:
-        """(n,) seconds, aligned with what is asked; NaN where there is no answer. Raises UnknownName."""
+        """Predict (n,) seconds, aligned with what is asked; NaN without an answer. Raises UnknownName."""
         ...
 
 
@@ -65,7 +65,7 @@ class Fitted(Answers, Protocol):
         ...
 
     def evidence(self, asked: Colocations, /) -> Evidence:
-        """How many runs were learned from that tell of each co-location."""
+        """Count the runs learned from that tell of each co-location."""
         ...
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -88,7 +88,7 @@ class Learner(Protocol[AnswersT]):
     needs: ClassVar[frozenset[str]]
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs to learn from and to answer about, and which of them are inputs of the method.
+        """Select the runs to learn from and to answer about, and which of them are inputs of the method.
 
         Raises NotEnoughRuns, BadData.
         """
@@ -107,7 +107,7 @@ class Method(Learner[FittedT], Protocol[FittedT]):
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Fitted:
-        """What `to_arrays` of a fitted one gave. Raises KeyError, ValueError for anything else."""
+        """Restore what `to_arrays` of a fitted one gave. Raises KeyError, ValueError for anything else."""
         ...
 
 
@@ -124,18 +124,17 @@ class LearnsOnline(Protocol):
         seed: int = 0,
         changed: np.ndarray | None = None,
     ) -> Fitted:
-        """What was fitted with these runs learned. Names that only the features of `runs` have become
-        known, too. kept: a sample of the runs that were learned from before. changed: (kept,) bool, those of
-        names that have drifted, which are as they would come now, not as they were learned; given where
-        there are some."""
+        """Learn these runs on top of what was fitted. Names that only the features of `runs` have become
+        known, too. kept: a sample of the runs learned from before. changed: (kept,) bool, runs of names that
+        have drifted, given as they would come now, not as they were learned; None if there are none."""
         ...
 
     @staticmethod
     def folded_again(
         fitted: Any, kept: KeptRuns, *, seed: int = 0
     ) -> Sequence[tuple[Fitted, KeptRuns]]:
-        """What tells how well new names are learned: known ones taken as new ones with none or a few of their
-        kept runs, and others of their runs, by unit, to compare answers with."""
+        """Refit with known names taken as new ones, with none or a few of their kept runs, and others of
+        their runs, by unit, to compare answers with."""
         ...
 
 
@@ -186,8 +185,8 @@ class SuggestsRuns(Protocol):
         most: int,
         seed: int = 0,
     ) -> tuple[float, Sequence[tuple[int, float]]]:
-        """(usual doubt of what is asked, (row of the candidates, that doubt after it) of at most so many, the
-        one that tells most first). Doubts are standard deviations in log seconds."""
+        """Rank candidates to measure. Returns (usual doubt of what is asked, (row of the candidates, that
+        doubt after it) of at most `most`, best first). Doubts are standard deviations in log seconds."""
         ...
 
 
@@ -226,7 +225,7 @@ class Explains(Protocol):
     """Something fitted that can say why a prediction is what it is."""
 
     def explain(self, asked: Colocations, /, *, runs: Runs | None = None) -> Report:
-        """Of the only co-location that is asked; runs: to count those that stand behind it.
+        """Explain the only co-location that is asked; runs: to count those that stand behind it.
 
         Raises UsageError for more or fewer co-locations, UnknownName.
         """
@@ -238,7 +237,7 @@ class TakesSoloTraces(Protocol):
     """Something fitted that answers about programs it never saw, from their traces alone."""
 
     def with_solo(self, traces: Traces) -> Fitted:
-        """The same, knowing the programs traced alone there as well. Raises UnknownName, BadData."""
+        """Add the programs traced alone to the known ones. Raises UnknownName, BadData."""
         ...
 
 

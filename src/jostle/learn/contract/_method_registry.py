@@ -20,12 +20,12 @@ DEFAULT_METHOD = "ensemble"  # what is fitted where no method is named, in every
 
 
 def method_names() -> tuple[str, ...]:
-    """The names of all installed methods, sorted."""
+    """List the names of all installed methods, sorted."""
     return names_of(GROUP)
 
 
 def method_named(name: str) -> type[Method[Any]]:
-    """The settings class of a method.
+    """Find the settings class of a method.
 
     Raises UsageError for a name that no installed package brings, and for an entry point that does not
     load or is no method.
@@ -45,7 +45,7 @@ def method_named(name: str) -> type[Method[Any]]:
 
 
 def as_fitted(kind: Any, settings: Mapping[str, Any]) -> Any:
-    """A method of this class with the settings that a saved model has of it."""
+    """Make a method of this class with the settings that a saved model has of it."""
     many = {option.name for option in options_of(kind) if option.is_many}
     given = {
         name: tuple(value) if name in many and value is not None else value
@@ -55,7 +55,7 @@ def as_fitted(kind: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def method_of(method: Any = None) -> Learner[Any]:
-    """A method as a value object: given as such, as a class, or by name; the usual one for None.
+    """Make a method a value object: given as such, as a class, or by name; the usual one for None.
 
     Raises UsageError for a name that no installed package brings, and for what is no method.
     """
@@ -79,6 +79,6 @@ class Restores:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Any:
-        """The inverse of to_arrays."""
+        """Restore what to_arrays gave."""
         module, _, name = cls.fitted.partition(":")
         return getattr(import_module(module), name).from_arrays(arrays, document)

@@ -74,7 +74,7 @@ class Prepared:
         return cls(runs, data, marked, mask, runs.take([]), calibrate_by)
 
     def take(self, index: np.ndarray) -> Prepared:
-        """Only these of the runs."""
+        """Keep only these of the runs."""
         return replace(
             self,
             runs=self.runs.take(index),
@@ -87,7 +87,7 @@ class Prepared:
         return replace(self, validation=validation)
 
     def together(self) -> Runs:
-        """All runs to learn from, those for the method's own choices included."""
+        """Return all runs to learn from, those for the method's own choices included."""
         from jostle.data import Runs
 
         return Runs.concatenate([self.runs, self.validation.ok()])
@@ -106,7 +106,7 @@ class HeldOut:
 
 
 def first_solo_runs(runs: Runs) -> np.ndarray:
-    """(n,) bool: of every workload on every platform the first run alone, for methods whose answers are
+    """Mark the first run alone of every workload on every platform, (n,) bool, for methods whose answers are
     relative to it."""
     c = runs.colocations
     is_alone = (c.number_of_corunners == 0) & ~runs.unknown_corunners
@@ -118,8 +118,8 @@ def first_solo_runs(runs: Runs) -> np.ndarray:
 
 
 def first_runs_of_names(runs: Runs, few: int) -> np.ndarray:
-    """(n,) bool: of every workload, and every platform, with runs of its own in fewer than `few` windows its
-    first run alone, or its first, without which nothing could be answered of it."""
+    """Mark, (n,) bool, one run of each workload and platform whose runs are in fewer than `few` windows: the
+    first alone, or the first, without which nothing could be answered."""
     c, marked = runs.colocations, np.zeros(len(runs), bool)
     ok = np.flatnonzero(runs.is_ok)
     first_alone = ok[np.argsort(c.number_of_corunners[ok] > 0, kind="stable")]
@@ -165,7 +165,7 @@ def hold_out(prepared: Prepared, seed: int, unit: str, *, most: int = MOST_CALIB
 
 
 def held_out_again(prepared: Prepared, seed: int, unit: str, *, grouped: bool = False) -> HeldOut:
-    """What a fit with these settings holds out, unless its caller brings that.
+    """Choose what a fit with these settings holds out, unless its caller brings that.
 
     unit: `row` for calibration runs that were drawn row by row; then windows are. grouped: for a guarantee
     within groups, each of which is calibrated by its own runs alone, so of many none are too many. Raises
@@ -176,8 +176,8 @@ def held_out_again(prepared: Prepared, seed: int, unit: str, *, grouped: bool = 
 
 
 def _surplus(runs: Runs, calibration: np.ndarray, seed: int, unit: str, most: int) -> np.ndarray:
-    """Those of the calibration runs that are past `most` for their number of co-runners, whole
-    units drawn at random: the first ones in the order of the table would be the oldest."""
+    """Draw the calibration runs that are past `most` for their number of co-runners, as whole units, at
+    random: the first ones in the order of the table would be the oldest."""
     degree = runs.colocations.number_of_corunners[calibration]
     codes = runs.units(unit)[calibration]
     random = np.random.default_rng([seed, 4])
@@ -241,7 +241,7 @@ def _degree_of_units(runs: Runs, unit: np.ndarray) -> np.ndarray:
 
 
 def _calibration_shares(unit: np.ndarray, degree: np.ndarray) -> dict[int, float]:
-    """The share of the units to calibrate on, by number of co-runners: more where otherwise no bound at the
+    """Choose the share of units to calibrate on, by number of co-runners: more if otherwise no bound at the
     usual confidence, or with some 500 units none at 99%, would be valid."""
     numbers = [len(np.unique(unit[group])) for group in (degree == 0, degree > 0)]
     available = min((n for n in numbers if n), default=0)

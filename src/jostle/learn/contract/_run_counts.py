@@ -67,12 +67,12 @@ class RunCounts(Serializable):
 
     @classmethod
     def of(cls, runs: Runs) -> RunCounts:
-        """Of the runs with status ok."""
+        """Count the runs with status ok."""
         return cls.of_coded(runs.ok().colocations)
 
     @classmethod
     def of_coded(cls, c: Colocations) -> RunCounts:
-        """Of one run of each co-location."""
+        """Count one run of each co-location."""
         beside = c.number_of_corunners > 0
         return cls(
             c.workload_names,
@@ -91,7 +91,7 @@ class RunCounts(Serializable):
         return replace(self, **{name: np.where(gone, 0, getattr(self, name)) for name in own})
 
     def joined(self, other: RunCounts) -> RunCounts:
-        """Of the runs of both. Sets stay uncounted where either did not count them."""
+        """Add up the counts of both. Sets stay uncounted where either did not count them."""
         names = {
             "workload": tuple(sorted({*self.workload_names, *other.workload_names})),
             "platform": tuple(sorted({*self.platform_names, *other.platform_names})),
@@ -133,7 +133,7 @@ class RunCounts(Serializable):
         )
 
     def evidence(self, asked: Colocations) -> Evidence:
-        """For names without a run every count is 0."""
+        """Count runs behind each co-location; for names without a run every count is 0."""
         counts = np.diff(asked.corunner_offsets)
         workload = _looked_up(self.workload_names, asked.workload_names)
         platform = _looked_up(self.platform_names, asked.platform_names)
@@ -164,7 +164,7 @@ class FromCounts(Serializable):
     counts: RunCounts
 
     def evidence(self, asked: Colocations) -> Evidence:
-        """How many runs were learned from that tell of each co-location."""
+        """Count the runs learned from that tell of each co-location."""
         return self.counts.evidence(asked)
 
 
@@ -173,7 +173,7 @@ def _none_counted(width: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _summed(keys: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """((k,) different keys, ascending; (k, ...) the runs of each), or nothing where there are too many."""
+    """Sum runs by key. Returns ((k,) different keys, ascending; (k, ...) runs); nothing if too many."""
     different, place = np.unique(keys, return_inverse=True)
     if len(different) > MOST_SETS:
         return _none_counted(runs.shape[1:])
@@ -212,7 +212,7 @@ def _looked_up(known: tuple[str, ...], names: tuple[str, ...]) -> np.ndarray:
 
 
 def _at(counts: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """The count of each code, 0 for one that is not known."""
+    """Look up the count of each code, 0 for one that is not known."""
     return np.where(code >= 0, np.append(counts, 0)[code], 0)
 
 

@@ -23,7 +23,7 @@ MEANING = {
 
 
 def runs_behind(runs: Runs, colocation: Colocations) -> dict[str, int]:
-    """How many of the runs share what with the only row of `colocation`.
+    """Count the runs that share what with the only row of `colocation`.
 
     `same_colocation`, `pair_alone` (the workload on the platform, nothing beside), `pair` (whatever
     beside), `workload`, `platform`, and per co-runner the fewest: `corunner_on_platform` (it ran there, as
@@ -58,6 +58,6 @@ def runs_behind(runs: Runs, colocation: Colocations) -> dict[str, int]:
 
 
 def behind_table(counts: dict[str, int]) -> Table:
-    """What runs_behind counted, for people."""
+    """Tabulate what runs_behind counted, for people."""
     rows = [[str(number), MEANING[name]] for name, number in counts.items()]
     return Table(["runs", "behind it"], rows)

@@ -51,15 +51,15 @@ class RandomEffects:
 
 
 def grown(degree: np.ndarray, power: np.ndarray | float) -> np.ndarray:
-    """What grows with the number of co-runners."""
+    """Scale numbers of co-runners to what effects grow with: a power, or the log."""
     return degree**power if 0 < power < STRONGEST else np.log(degree)
 
 
 def fit_effects(
     rows: SlowdownRows, cell_table: CellTable, power: float | None = None
 ) -> tuple[RandomEffects, np.ndarray]:
-    """(effects, (n,) Huber's weights of the rows). power: by which co-runners' effects grow; by default that
-    of the least noise."""
+    """Fit additive effects. Returns (effects, (n,) Huber's weights of the rows). power: of the number of
+    co-runners that their effects grow with; None: that of the least noise."""
     degree = rows.degree
     several = len(np.unique(degree)) > 1
     # Where one number of co-runners is known, times are taken to add up, factors are not.
@@ -88,7 +88,7 @@ def _of_corunners(fit: MixedEffects, cell_table: CellTable) -> np.ndarray:
 def _fitted(
     rows: SlowdownRows, cell_table: CellTable, share: np.ndarray
 ) -> tuple[MixedEffects, dict[str, Block]]:
-    """share: (m,) how much each co-runner counts."""
+    """Fit mixed effects. share: (m,) how much each co-runner counts."""
     degree, (p, w) = rows.degree, (cell_table.platforms, cell_table.workloads)
     place, workload, most = rows.target // w, rows.target % w, int(degree.max(initial=1))
     design = {
@@ -127,8 +127,8 @@ def _effects(
 
 
 def _growth(rows: SlowdownRows, by_place: np.ndarray, power: float) -> np.ndarray:
-    """(platforms,) by least squares over the numbers of co-runners known; where that is one, in proportion
-    or not at all."""
+    """Fit the growth per platform (platforms,), by least squares over the numbers of co-runners known; if
+    there is one, in proportion or not at all."""
     count = np.bincount(rows.degree, rows.weight)
     known = np.flatnonzero(count)
     if len(known) < 2:

@@ -40,7 +40,7 @@ class TreeEnsemble:
     base: np.ndarray
 
     def value(self, x: np.ndarray) -> np.ndarray:
-        """(n,) from (n, columns)."""
+        """Predict (n,) values from (n, columns)."""
         trees, inner = self.feature.shape
         if not trees:
             return np.full(len(x), float(self.base))
@@ -71,7 +71,7 @@ class TreeEnsemble:
 
 
 def _coded(x: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
-    """(columns, n) how many of its column's thresholds a number is above; NaN is above none."""
+    """Count the thresholds of its column that each number is above, (columns, n); 0 for NaN."""
     coded = np.empty((len(edges), len(x)), np.uint8)
     missing = np.isnan(x)
     for at, edge in enumerate(edges):
@@ -82,7 +82,7 @@ def _coded(x: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
 
 
 def _leaf_of(right: np.ndarray) -> np.ndarray:
-    """(trees, n) number of the leaf that is reached. right: (trees, inner, n) where each node sends a row."""
+    """Find the leaf that is reached, (trees, n). right: (trees, inner, n) where each node sends a row."""
     inner = right.shape[1]
     most = inner.bit_length()
     bit = right.view(np.uint8) if most <= 8 else right.astype(np.int64)
@@ -143,8 +143,8 @@ def _split(
     how: Boosting,
     bins: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """((n,) leaf of every row, (inner,) features, (inner,) the last bin that goes left, -1 where all do).
-    pull: (n,) slopes of the loss, and weights."""
+    """Grow one tree. Returns ((n,) leaf of every row, (inner,) features, (inner,) the last bin that goes
+    left, -1 where all do). pull: (n,) slopes of the loss, and weights."""
     n, columns = binned.shape
     slope, weight = pull
     plain = bool((weight == 1).all())

@@ -37,7 +37,7 @@ NO_TURNS = np.inf  # cores of a platform where nobody waits for one
 
 
 def cpu_sharing_log_slowdown(rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-    """(n,) log slowdowns; 0 where there are cores for all, or it is not known who wants how many."""
+    """Predict (n,) log slowdowns; 0 if there are cores for all, or demand is unknown."""
     out = np.zeros(len(rows))
     if cell_table.cores is None or cell_table.core_share is None or not len(rows):
         return out
@@ -56,19 +56,19 @@ def cpu_sharing_log_slowdown(rows: SlowdownRows, cell_table: CellTable) -> np.nd
 
 
 def _part_of(turns: np.ndarray, waited: np.ndarray | float) -> np.ndarray:
-    """(n,) log slowdown of who waits for so much of the turns (n,)."""
+    """Reduce log slowdowns by turns (n,) to those if only the share `waited` of the turns is waited for."""
     return np.log1p(waited * np.expm1(turns))
 
 
 def _threads(share: np.ndarray) -> np.ndarray:
-    """How many want a core each, where so much of cores is wanted in all."""
+    """Count the threads that want a core each, where so much of cores is wanted in all."""
     return np.maximum(np.ceil(share - ROUNDED), 1).astype(int)
 
 
 def _log_slowdown(
     own: np.ndarray, beside: np.ndarray, row: np.ndarray, cores: np.ndarray, is_many: bool
 ) -> np.ndarray:
-    """(n,) own: (n,), beside: (m,) shares of cores; row: (m,) whose the latter are."""
+    """Predict (n,) log slowdowns. own: (n,), beside: (m,) shares of cores; row: (m,) whose the latter are."""
     n = len(own)
     # All threads but the first of the target are beside that one.
     of_row = np.concatenate([np.arange(n), row])
@@ -91,13 +91,13 @@ def _log_slowdown(
 
 
 def _wanted(share: np.ndarray, longer: np.ndarray) -> np.ndarray:
-    """(n, k) of the time beside others, where wanting a core takes `longer` (n,)."""
+    """Compute the share of time beside others (n, k) in which a core is wanted, each want `longer` (n,)."""
     busy = share * longer[:, None]
     return busy / (1 - share + busy)
 
 
 def _served(asks: np.ndarray, cores: np.ndarray, is_many: bool) -> np.ndarray:
-    """(n,) cores in use, in the mean."""
+    """Compute the mean number of cores in use, (n,)."""
     if is_many:
         return np.minimum(asks.sum(1), cores)
     chance = _chances(asks)
@@ -105,7 +105,7 @@ def _served(asks: np.ndarray, cores: np.ndarray, is_many: bool) -> np.ndarray:
 
 
 def _chances(asks: np.ndarray) -> np.ndarray:
-    """(n, k + 1) that so many of k want a core, each with its own chance (n, k), independently."""
+    """Compute the chances (n, k + 1) that so many of k want a core, independently, by each one's (n, k)."""
     chance = np.zeros((len(asks), asks.shape[1] + 1))
     chance[:, 0] = 1.0
     for one in asks.T[:, :, None]:
@@ -120,8 +120,8 @@ def with_cores(
     names: tuple[tuple[str, ...], tuple[str, ...]],
     rows: SlowdownRows,
 ) -> CellTable:
-    """The ground with the shares of cores that runs alone tell, and with how many cores each platform has:
-    by its feature, or by the rows. names: (workloads, platforms)."""
+    """Add to the cell table the shares of cores measured alone, and how many cores each platform has: by its
+    feature, or by the rows. names: (workloads, platforms)."""
     from jostle.data import solo_core_shares  # answers need no Arrow
 
     share = solo_core_shares(runs, *names)
@@ -156,7 +156,7 @@ def with_cores(
 
 
 def _waited(turns: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray) -> float:
-    """How much of the turns (n,) is really waited for: the slope of the extra time over theirs, where that is
+    """Estimate the share of the turns (n,) that is waited for: the slope of the extra time over theirs, if
     plainly closer than all of them, each beside a level of its own; else 1."""
     took_turns = turns > 0
     turns, log_slowdown, sets = turns[took_turns], log_slowdown[took_turns], sets[took_turns]
@@ -174,7 +174,7 @@ def _waited(turns: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray) -> fl
 
 
 def _filled(share: np.ndarray) -> np.ndarray:
-    """(platforms, workloads) shares; where one is not known, as on other platforms, or as is usual."""
+    """Fill unknown shares (platforms, workloads) as on other platforms, or as is usual."""
     known = np.isfinite(share)
     count = known.sum(0)
     total = np.where(known, share, 0.0).sum(0)
@@ -184,7 +184,7 @@ def _filled(share: np.ndarray) -> np.ndarray:
 
 
 def _stated_cores(runs: Runs, platforms: tuple[str, ...]) -> np.ndarray:
-    """(platforms,) by their features, 0 where these do not say it."""
+    """Look up the numbers of cores (platforms,) in their features; 0 if not given."""
     out = np.zeros(len(platforms))
     known, table = runs.features_of("platform")
     if table is None or CORES not in table.column_names:

@@ -37,7 +37,7 @@ FEWEST = 10  # rows with the highest number of co-runners, under which the usual
 POWERS = (0.0, 1.0)
 DOUBT = 4  # power of 1 - gain to which turns are believed
 QUANTILE = 0.1  # of the pairs from above, which get most done
-UNTRIED = 0.5  # how far the weights of parts that pairs alone cannot try are believed
+UNTRIED = 0.5  # factor of the weights of parts that could not be tested on larger sets
 SUM, WORST = 1.0, 8.0  # the powers q
 PART, POOL, GROW = 0, 1, 2
 
@@ -46,7 +46,7 @@ Parts = Callable[[SlowdownRows], np.ndarray]  # (k, n) what is weighed, of rows 
 
 
 class Rule(NamedTuple):
-    """kind; q or power; how many co-runners there are in the sets that grow, or which part answers."""
+    """kind: PART, POOL or GROW. strength: q or power. base: size of the sets that grow, or which part."""
 
     kind: int
     strength: float
@@ -69,19 +69,19 @@ class DegreeExtrapolation:
 
     @classmethod
     def of_turns(cls, most: int, cell_table: CellTable) -> DegreeExtrapolation:
-        """Where nothing but turns on cores slows anything down."""
+        """Make the rule for when only turns on cores slow anything down."""
         return cls(np.array(most), np.zeros((0, 3)), np.zeros(0), np.ones(cell_table.platforms))
 
     @classmethod
     def of_sums(cls, most: int, cell_table: CellTable) -> DegreeExtrapolation:
-        """Where nothing was tried: what each co-runner adds alone, added up."""
+        """Make the rule for when nothing was tried: what each co-runner adds alone, added up."""
         rule = np.array([OF_PAIRS[0]], float)
         return cls(np.array(most), rule, np.ones(1), np.ones(cell_table.platforms), np.array(True))
 
     def log_slowdown(
         self, rows: SlowdownRows, cell_table: CellTable, answer: Answer, parts: Parts | None = None
     ) -> np.ndarray:
-        """(n,) of rows with more co-runners than seen."""
+        """Predict (n,) log slowdowns of rows with more co-runners than seen."""
         turns = cpu_sharing_log_slowdown(rows, cell_table)
         if not len(self.rule):
             return turns
@@ -107,7 +107,7 @@ class DegreeExtrapolation:
         alone: np.ndarray,
         whole: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """((k, n) what each rule says, (n,) the mean of what is answered of sets of `most`, turns included).
+        """Return ((k, n) log slowdowns by each rule, (n,) the mean about sets of `most`, with turns).
 
         answer: without turns. alone: (m,) what is answered of each co-runner alone. whole: (p, n) what the
         parts say, None for none.
@@ -135,8 +135,8 @@ class DegreeExtrapolation:
 
 
 def _pooled(rows: SlowdownRows, alone: np.ndarray, power: float) -> np.ndarray:
-    """(n,) of what each co-runner costs; where company helps in the mean, that mean. alone: (m,) log slowdown
-    beside each of the co-runners."""
+    """Pool what each co-runner costs, (n,); if co-runners help in the mean, take the mean. alone: (m,) log
+    slowdown beside each of the co-runners."""
     mean, more = rows.mean(alone), np.maximum(np.expm1(alone), 0.0)
     # Over the largest, so that a high power neither over- nor underflows.
     top = np.zeros(len(rows))
@@ -154,14 +154,12 @@ def fit_extrapolation(
     untried: np.ndarray | None = None,
     half: np.ndarray | None = None,
 ) -> tuple[DegreeExtrapolation, list[DegreeExtrapolation]]:
-    """(what answers, what answers the largest sets of either half, learned from smaller sets and weighed on
-    the other half; none where the largest are few).
-
-    answer: what is weighed. fewer: fits on some of the rows, (n,) bool, and gives the answer and its parts,
-    if these answer larger sets. untried: (k,) weights of parts that say themselves how effects grow, which
-    pairs alone cannot try; of pairs, those that simulate how members share: these are believed about larger
-    sets as far as about pairs. None where there is one answer. half: (n,) bool, which half of the sets each
-    row is of."""
+    """Fit the rules for larger sets. Returns (rules for all, rules per half of the largest sets: learned from
+    smaller sets and weighed on the other half; none if the largest are few).  answer: predicts rows as large
+    as seen. fewer: refits on some of the rows, (n,) bool; gives the answer, and its parts if these answer
+    larger sets. untried: (k,) weights of learners that may answer larger sets directly although nothing could
+    test them: simulators if only pairs ran, else additive effects; None if there is one answer. half: (n,)
+    bool, which half of the sets each row is of."""
     most = int(rows.degree.max())
     turns = cpu_sharing_log_slowdown(rows, cell_table)
     rows = replace(rows, log_slowdown=rows.log_slowdown - turns)
@@ -204,7 +202,7 @@ def fit_extrapolation(
 def _weighed(
     answers: np.ndarray, least: np.ndarray, held: SlowdownRows
 ) -> tuple[np.ndarray, np.ndarray]:
-    """((k,) weights of what rules answer (k, n), () whether the least (n,) is to hold)."""
+    """Return ((k,) weights of the rules' answers (k, n), () whether the least (n,) is to hold)."""
     weight = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
     away, least = weight @ answers - held.log_slowdown, least - held.log_slowdown
     lost = relative_error(np.maximum(away, least)) - relative_error(away)
@@ -221,8 +219,8 @@ def _rules(before: int, parts: int) -> list[Rule]:
 
 
 def _gain(rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-    """(platforms,) from 0 to 1, how much more than one alone two get done side by side, over what one does,
-    where they get most done: a high quantile of the pairs measured from both sides; 1 where there are hardly
+    """Estimate per platform (platforms,) the work two get done side by side beyond one alone, over one's,
+    where most is done: a high quantile of pairs measured from both sides, from 0 to 1; 1 if there are hardly
     any. rows: pairs."""
     key, at = np.unique(rows.target * cell_table.cells + rows.corunner, return_inverse=True)
     rate = np.bincount(at, np.exp(-rows.log_slowdown)) / np.bincount(at)
@@ -239,20 +237,20 @@ def _gain(rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
 
 
 def _pairs(rows: SlowdownRows) -> SlowdownRows:
-    """(m rows) each target beside each of its co-runners alone."""
+    """Make m rows: each target beside each of its co-runners alone."""
     return _beside(rows, rows.row, rows.corunner[:, None])
 
 
 def _beside(rows: SlowdownRows, of_row: np.ndarray, corunners: np.ndarray) -> SlowdownRows:
-    """(g rows) the targets of these rows (g,), each beside its co-runners (g, size)."""
+    """Make g rows: the targets of these rows (g,), each beside its co-runners (g, size)."""
     g, size = corunners.shape
     own = rows.target[of_row], corunners.ravel(), np.repeat(np.arange(g), size)
     return SlowdownRows(*own, rows.log_slowdown[of_row], rows.scale[of_row], rows.timed)
 
 
 def _sets_of(rows: SlowdownRows, most: int) -> np.ndarray:
-    """(m, most) which co-runners are in sets of `most` that follow each other, in the order of their cells
-    and round about, so that every one is in as many."""
+    """Choose (m, most) co-runners: sets of `most` that follow each other in the order of their cells,
+    cyclically, so that every co-runner is in as many."""
     order = np.lexsort((rows.corunner, rows.row))
     row, degree = rows.row[order], rows.degree
     start = np.cumsum(degree) - degree

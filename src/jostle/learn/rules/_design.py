@@ -34,9 +34,9 @@ def design_of(
     everywhere: float,
     here: float,
 ) -> np.ndarray:
-    """(cells, d): what S and G are linear in. Columns are scaled by how freely each part may vary: the
-    workload on all platforms (everywhere), the workload on one platform (here), its solo runtime, the
-    platform, its categories and numbers, and the categories and numbers on one platform."""
+    """Make the design (cells, d) that S and G are linear in. Columns are scaled by how freely each part may
+    vary: the workload on all platforms (everywhere), the workload on one platform (here), its solo runtime,
+    the platform, its categories and numbers, and the categories and numbers on one platform."""
     w, p = len(names[0]), len(names[1])
     if w * p > MANY_CELLS:
         return design_of_names(w, p, log_solo, everywhere, here)
@@ -67,16 +67,16 @@ def design_of(
 
 
 def _thin(design: np.ndarray) -> np.ndarray:
-    """The design with no more columns than cells, where feature tables made very many: it says the same,
-    because the ridge and the random start know only the products of its rows with each other. Fewer are left
-    alone: the search ends sooner in the wide form, and gave answers that are a little closer."""
+    """Reduce a design of very many columns to as many as cells. It says the same, because the ridge and the
+    random start know only products of its rows. Fewer columns are left alone: the search ends sooner in the
+    wide form, and gave answers that are a little closer."""
     if design.shape[1] <= max(MOST_COLUMNS, design.shape[0]):
         return design
     return np.asarray(np.linalg.qr(design.T, mode="r")).T
 
 
 def _inside(one: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """(n, 1) the column with the mean of its class taken away, in standard deviations."""
+    """Subtract from a column (n, 1) the mean of its class, in standard deviations."""
     mean = one @ ((one.T @ column) / np.maximum(one.sum(0)[:, None], 1.0))
     left = column - mean
     return left / max(float(left.std()), 1e-9)

@@ -20,13 +20,13 @@ class SetResiduals:
     residual: np.ndarray
 
     def of(self, rows: SlowdownRows) -> np.ndarray:
-        """(n,) what to add, 0 for sets never measured."""
+        """Look up the residuals (n,) to add; 0 for sets never measured."""
         return looked_up(self.key, self.residual, keys_of(rows))
 
 
 def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> SetResiduals:
-    """residual: (n,) of the fitted stack; unseen: (n,) of what it answered about rows it had not seen, NaN
-    where that was not tried.
+    """Fit the residuals to add. residual: (n,) of the fitted stack; unseen: (n,) of out-of-fold answers, NaN
+    if not tried.
 
     The mean residual of a target beside the same co-runners counts by v / (v + noise / runs of it), v being
     what the variance of unseen residuals is beyond the noise; the noise is that of repeated runs, and half of
@@ -48,7 +48,7 @@ def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarr
 
 
 def variance_of_repeats(code: np.ndarray, log_runtime: np.ndarray) -> float:
-    """Of runs with the same code (n,); NaN where there are too few beyond the first of each."""
+    """Estimate the variance within runs of the same code (n,); NaN if too few are repeated."""
     _, at, count = np.unique(code, return_inverse=True, return_counts=True)
     free = len(at) - len(count)
     if free < FEWEST_REPEATS:
@@ -58,15 +58,15 @@ def variance_of_repeats(code: np.ndarray, log_runtime: np.ndarray) -> float:
 
 
 def keys_of(rows: SlowdownRows) -> np.ndarray:
-    """(n,) uint64, equal for the same target and co-runners in any order (sums of mixed bits: splitmix64,
-    Steele et al. 2014)."""
+    """Hash rows to (n,) uint64, equal for the same target and co-runners in any order (sums of mixed bits:
+    splitmix64, Steele et al. 2014)."""
     beside = np.zeros(len(rows), np.uint64)
     np.add.at(beside, rows.row, mixed_bits(rows.corunner.astype(np.uint64)))
     return mixed_bits(mixed_bits(rows.target.astype(np.uint64) + np.uint64(1 << 40)) ^ beside)
 
 
 def members_key(workload: np.ndarray, corunner: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """(n,) uint64, equal for the same workloads together. row: (m,) whose the co-runners are."""
+    """Hash sets to (n,) uint64, equal for the same workloads together. row: (m,) whose the co-runners are."""
     key = mixed_bits(workload.astype(np.uint64))
     np.add.at(key, row, mixed_bits(corunner.astype(np.uint64)))
     return key

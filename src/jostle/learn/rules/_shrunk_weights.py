@@ -21,7 +21,7 @@ OF_OTHER_DATA = 5.0
 
 
 def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """The value of (n,) from which on half of the weight (n,) is reached."""
+    """Return the value of (n,) from which on half of the weight (n,) is reached."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weight[order])
     return float(values[order][np.searchsorted(share, share[-1] / 2)])
@@ -33,14 +33,14 @@ def relative_error(log_ratio: np.ndarray) -> np.ndarray:
 
 
 def folds_of(sets: np.ndarray, folds: int, random: np.random.Generator) -> np.ndarray:
-    """(n,) a fold for each row, whole sets in one. sets: (n,) codes from 0 up."""
+    """Draw a fold for each row, (n,), whole sets in one. sets: (n,) codes from 0 up."""
     return random.permutation(int(sets.max(initial=-1)) + 1)[sets] % folds
 
 
 def greedy_weights(
     answers: np.ndarray, log_slowdown: np.ndarray, sets: np.ndarray, seed: int
 ) -> np.ndarray:
-    """(k,) weights of sum 1 of what k members say (k, n), by the mean relative error."""
+    """Find (k,) weights of sum 1 for members' answers (k, n), by the mean relative error."""
     random = np.random.default_rng([seed, 3])
     _, sets = np.unique(sets, return_inverse=True)
     number = int(sets.max()) + 1
@@ -67,7 +67,7 @@ def greedy_weights(
 
 
 def shrinkage_weight(units: int) -> float:
-    """From 0 to 1: how far weights of so many units left out are believed."""
+    """Return the weight, from 0 to 1, of weights learned from so many units left out."""
     return units / (units + HALF_TRUSTED)
 
 
@@ -78,14 +78,14 @@ def stacking_weights(
     seed: int,
     prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
-    """(k,) weights of answers (k, n) about rows left out. unit: (n,) what was left out as one. prior: (k,)
-    how far each is believed before any was."""
+    """Learn (k,) weights of answers (k, n) about rows left out. unit: (n,) codes, equal for rows left out
+    together. prior: (k,) weight of each before any was."""
     greedy = greedy_weights(answers, log_slowdown, unit, seed)
     return shrunk_weights(greedy, answers, log_slowdown, len(np.unique(unit)), prior)
 
 
 def prune_small_weights(weight: np.ndarray) -> np.ndarray:
-    """(..., k) without those under the least, of sum 1."""
+    """Drop weights (..., k) under the least; the others sum to 1 again."""
     kept = np.where(weight < LEAST_WEIGHT, 0.0, weight)
     return kept / kept.sum(-1, keepdims=True)
 
@@ -97,8 +97,8 @@ def shrunk_weights(
     units: int,
     prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
-    """(k,) the weights that greedy_weights found for these answers (k, n), drawn towards those that members'
-    own mean relative errors give, the more the fewer units were left out."""
+    """Shrink the (k,) weights that greedy_weights found for answers (k, n) towards those by members' own mean
+    relative errors, the more the fewer units were left out."""
     error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
     by_error = prior * (error / error.min()) ** -SHARPNESS
     trust = shrinkage_weight(units)
@@ -108,8 +108,8 @@ def shrunk_weights(
 
 
 def gain_is_insignificant(gain: np.ndarray, sets: np.ndarray, evidence: float = EVIDENCE) -> bool:
-    """Whether answers are not closer than no slowdown at all by more than chance. gain: (n,) by how much,
-    where weights have not seen the row; NaN where they always have. evidence: in standard errors."""
+    """Tell whether answers are closer by no more than chance. gain: (n,) decrease of the error, where weights
+    have not seen the row; NaN where they always have. evidence: in standard errors."""
     known = np.isfinite(gain)
     if not known.any():
         return False

@@ -57,8 +57,8 @@ def fit_simple_rules(
     rests: Mapping[str, Strength],
     power: float | None = None,
 ) -> dict[str, Rules]:
-    """{name: its rules} of those names that are simple rules, learned from at least one row. rests: strengths
-    of low-rank rests beside the effects, by name. power: of fit_effects."""
+    """Fit {name: its rules} for names of simple rules, on at least one row. rests: strengths of low-rank
+    rests beside the effects, by name. power: of fit_effects."""
     effects, _ = fit_effects(rows, cell_table, power)
     rest = rows.value - effects.value(rows, cell_table)
     fits: dict[str, Callable[[], Rules]] = {
@@ -73,5 +73,5 @@ def fit_simple_rules(
 
 
 def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-    """(n,) what the rules add up to."""
+    """Add up the rules' values (n,)."""
     return sum((rule.value(rows, cell_table) for rule in rules), np.zeros(len(rows)))

@@ -15,8 +15,8 @@ USUAL_ERROR = 0.05  # of a time, by which rules are off anyway: what runs err by
 
 
 def error_weight(error: np.ndarray) -> np.ndarray:
-    """(n,) how much a squared error of runs counts whose times are known but for (n,) standard errors, as
-    shares of them: s^2 / (s^2 + error^2)."""
+    """Weigh squared errors (n,) of runs whose times have (n,) relative standard errors: s^2 / (s^2 +
+    error^2), s the usual error of rules."""
     return 1 / (1 + (error / USUAL_ERROR) ** 2)
 
 
@@ -34,7 +34,7 @@ class RaggedRows:
         return np.bincount(vars(self)["row"], minlength=len(self))
 
     def take(self, keep: np.ndarray) -> Self:
-        """The rows where the mask (n,) is true."""
+        """Keep the rows where the mask (n,) is true."""
         parts = dict(vars(self))
         inside = keep[parts["row"]]
         arrays = {
@@ -46,14 +46,14 @@ class RaggedRows:
         return type(self)(**parts | arrays)
 
     def drawn(self, most: int, seed: Sequence[int]) -> Self:
-        """At most so many rows, in their order."""
+        """Draw at most `most` rows; they keep their order."""
         keep = np.zeros(len(self), bool)
         keep[np.random.default_rng(seed).permutation(len(self))[:most]] = True
         return self.take(keep)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Self]) -> Self:
-        """All rows, in order. At least one part."""
+        """Concatenate rows, in order. parts: at least one."""
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
         arrays = {
             name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])
@@ -88,8 +88,8 @@ class SlowdownRows(RaggedRows):
         timed: bool = False,
         error: np.ndarray | None = None,
     ) -> SlowdownRows:
-        """codes: (workloads (n,), platforms (n,), co-runners (m,)), as co-locations have them; counts: (n,)
-        of co-runners. workloads: how many there are in all."""
+        """Make rows. codes: (workloads (n,), platforms (n,), co-runners (m,)), as co-locations have them;
+        counts: (n,) numbers of co-runners. workloads: how many there are in all."""
         workload, platform, corunner = (each.astype(np.int64) for each in codes)
         row = np.repeat(np.arange(len(workload)), counts)
         place = platform * workloads
@@ -114,23 +114,23 @@ class SlowdownRows(RaggedRows):
         return np.ones(len(self)) if self.error is None else error_weight(self.error)
 
     def as_log(self, value: np.ndarray) -> np.ndarray:
-        """(n,) log slowdown from values."""
+        """Convert values to log slowdowns (n,)."""
         return np.log1p(np.maximum(self.scale * value, LEAST)) if self.timed else value
 
     def mean(self, each: np.ndarray) -> np.ndarray:
-        """(n,) means over the co-runners of what is given for each of them (m,)."""
+        """Average values of the co-runners (m,) over each row's, (n,)."""
         return np.bincount(self.row, each, len(self)) / np.maximum(self.degree, 1)
 
     def share_of_largest(self, each: np.ndarray) -> np.ndarray:
-        """(m,) 1 for the co-runner of each row that has the largest of what is given for each (m,), else 0,
-        shared out where several are."""
+        """Mark the co-runner with the largest value in each row: 1 for it, 0 for the others, (m,). Ties share
+        the 1 equally. each: (m,) one value per co-runner."""
         largest = np.full(len(self), -np.inf)
         np.maximum.at(largest, self.row, each)
         is_largest = each == largest[self.row]
         return is_largest / np.bincount(self.row, is_largest, len(self))[self.row]
 
     def sets(self) -> np.ndarray:
-        """(n,) codes, equal for rows of the same workloads on the same platform, whichever is the target."""
+        """Code sets (n,): equal for the same workloads on the same platform, whichever is the target."""
         members: list[list[int]] = [[int(cell)] for cell in self.target]
         for row, cell in zip(self.row.tolist(), self.corunner.tolist(), strict=True):
             members[row].append(cell)
@@ -167,8 +167,8 @@ class CellTable:
 def looked_up(
     key: np.ndarray, value: np.ndarray, query: np.ndarray, default: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """(n,) the values (k,) of keys (k,), ascending, at the queries (n,); the default, of all or (n,), where
-    there is none."""
+    """Look up values (k,) of ascending keys (k,) at the queries (n,); where there is none the default, one
+    for all or (n,)."""
     if not len(key):
         return np.full(len(query), default)
     place = np.minimum(np.searchsorted(key, query), len(key) - 1)
@@ -176,8 +176,8 @@ def looked_up(
 
 
 def level_here(log_solo: np.ndarray) -> np.ndarray:
-    """(cells, 1) of (platforms, workloads) log times alone: beyond the platform's mean, over their spread; 0
-    where unknown."""
+    """Standardise log times alone (platforms, workloads) to (cells, 1): beyond the platform's mean, over
+    their spread; 0 where unknown."""
     is_known = np.isfinite(log_solo)
     mean = log_solo.sum(axis=1, keepdims=True, where=is_known)
     mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)  # nothing may be known of a platform
@@ -188,8 +188,8 @@ def level_here(log_solo: np.ndarray) -> np.ndarray:
 def design_of_names(
     workloads: int, platforms: int, log_solo: np.ndarray, everywhere: float, here: float
 ) -> Any:
-    """(cells, d) sparse, what tells cells apart by names and times alone. log_solo: (platforms, workloads),
-    NaN where unknown. everywhere, here: weights of what a workload has on all platforms, and on one only."""
+    """Make a sparse design (cells, d) that tells cells apart by names and times alone. log_solo: (platforms,
+    workloads), NaN if unknown. everywhere, here: weights of a workload on all platforms, and on one only."""
     from scipy.sparse import csr_matrix, hstack, identity, kron
 
     w, p = workloads, platforms

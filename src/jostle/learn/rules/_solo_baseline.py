@@ -16,8 +16,8 @@ FEWEST_TRACED = 3  # workloads measured alone by which traces are related to tim
 def solo_runtimes(
     runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """((platforms, workloads) log seconds alone, notes): what is closest to those measured; elsewhere what
-    workload and platform suggest where runs connect the two, and NaN where not."""
+    """Estimate ((platforms, workloads) log seconds alone, notes): closest to those measured; elsewhere as
+    workload and platform suggest if runs connect the two, else NaN."""
     c = runs.colocations
     workload, platform, _ = c.recode(*names)
     alone = c.number_of_corunners == 0
@@ -71,9 +71,9 @@ def _plausible(
 
 
 def fill_solo_from_traces(log_solo: np.ndarray, log_traces: np.ndarray) -> np.ndarray:
-    """(platforms, workloads) log seconds alone, where unknown as long as the trace (workloads,), NaN for
-    none, as traces and times of others there are related: times a factor, or plus so many seconds, as is
-    closer to those known."""
+    """Fill unknown log seconds alone (platforms, workloads) from traces (workloads,), NaN for none: as times
+    and traces of others there are related, times a factor or plus so many seconds, whichever is closer to
+    those known."""
     out = log_solo.copy()
     for here in out:
         both = np.isfinite(here) & np.isfinite(log_traces)
@@ -91,8 +91,8 @@ def fill_solo_from_traces(log_solo: np.ndarray, log_traces: np.ndarray) -> np.nd
 def relative_medians(
     cell: np.ndarray, log_runtime: np.ndarray, cells: int, trust: np.ndarray | None = None
 ) -> np.ndarray:
-    """(cells,) log seconds of the least mean relative error over the cell's runs, NaN where there is none.
-    trust: (n,) how much each run counts.
+    """Find the (cells,) log seconds of least mean relative error over each cell's runs, NaN without any.
+    trust: (n,) weight of each run.
 
     That is the median with weights of one over the time, which of times of two kinds takes the short ones:
     who answers with the long ones is off by their ratio where a run is short. Between two runs it is read off
@@ -111,8 +111,8 @@ def relative_medians(
 def _levels(
     runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], solo: np.ndarray
 ) -> np.ndarray:
-    """(platforms, workloads) log seconds alone as runs beside others suggest them: less additive effects of
-    co-runners and what is typical where times alone are known; where none is, as if no slowdown were."""
+    """Estimate (platforms, workloads) log seconds alone from runs beside others: less additive effects of
+    co-runners and the typical slowdown where times alone are known; if none is, as if no slowdown were."""
     c = runs.colocations
     w, p = len(names[0]), len(names[1])
     workload, platform, corunner = (codes.astype(np.int64) for codes in c.recode(*names))
