@@ -121,7 +121,7 @@ def fit(
         crossed = fit_crossed(
             method,
             prepared,
-            by=drawn,
+            unit=drawn,
             seed=seed,
             groups=groups,
             taken_by=None if over_time is None else over_time.taken_by,
@@ -211,14 +211,14 @@ def _spent(prepared: Prepared, calibration: Runs) -> float:
     return max(float(part.sum()) / max(int(whole.sum()), 1) for part, whole in parts)
 
 
-def _kept(method: Learner[Any], held: HeldOut, by: str, seed: int) -> ReplayBuffer | None:
+def _kept(method: Learner[Any], held: HeldOut, unit: str, seed: int) -> ReplayBuffer | None:
     """What the model needs to learn more; None where it cannot."""
     if isinstance(method, LearnsOnline):
-        kept = ReplayBuffer.of(held.learn.runs, held.calibration, by, seed)
+        kept = ReplayBuffer.of(held.learn.runs, held.calibration, unit, seed)
         return kept.knowing(held.validation)
     whole = Runs.concatenate([held.learn.runs, held.validation])
     if isinstance(method, FitsAgain) and len(whole) <= MOST_AGAIN:
-        return ReplayBuffer.all_of(whole, held.calibration, by)
+        return ReplayBuffer.all_of(whole, held.calibration, unit)
     return None
 
 

@@ -62,7 +62,7 @@ def runs_of_names_left_out(
         rest = prepared.take(np.flatnonzero(left.kept))
         try:
             this = replace(learning, seed=learning.seed + number)
-            held = hold_out(rest, this.seed, this.by)
+            held = hold_out(rest, this.seed, this.unit)
             fitted, _ = this.from_rest(held, share_of(progress, number, fits))
         except NotEnoughRuns:
             continue

@@ -15,10 +15,10 @@ from jostle.learn import HeldOut, Learner, OffersChoice, Prepared, TakesPrior, h
 
 @dataclass(frozen=True)
 class WayToLearn:
-    """by: the unit that was drawn whole. prior: runs measured elsewhere."""
+    """unit: what was drawn whole. prior: runs measured elsewhere."""
 
     method: Learner[Any]
-    by: str
+    unit: str
     seed: int
     prior: Runs | None = None
 
@@ -27,7 +27,7 @@ class WayToLearn:
         watched, selection = held.validation, held.validation.take([])
         if not isinstance(self.method, OffersChoice) or self.method.offers_choice:
             # The scale of errors is learned from runs that the predictor has not seen.
-            watched, selection = halves(held.validation, self.seed, self.by)
+            watched, selection = halves(held.validation, self.seed, self.unit)
         return self._fitted(held.learn.with_validation(watched), progress), selection
 
     def from_all(self, held: HeldOut, progress: Progress | None) -> Any:

@@ -182,7 +182,7 @@ def test_runs_left_out_are_what_was_learned_without_them_says() -> None:
         asked.append((fitted, set(runs.table.column("run_id").to_pylist())))
         return runs.with_one_company(2 * runs.runtime_seconds)
 
-    how: dict[str, Any] = {"by": "together", "seed": 0}
+    how: dict[str, Any] = {"unit": "together", "seed": 0}
     plain = fit_crossed(method, prepared, **how)
     double = fit_crossed(method, prepared, taken_by=twice_as_long, **how)
     assert plain is not None

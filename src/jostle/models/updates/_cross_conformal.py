@@ -54,7 +54,7 @@ def fit_crossed(
     method: LeavesOut,
     prepared: Prepared,
     *,
-    by: str,
+    unit: str,
     seed: int,
     groups: Groups | None = None,
     may_calibrate: np.ndarray | None = None,
@@ -105,7 +105,7 @@ def fit_crossed(
             calibration = replace(unknown, is_of_unknown_campaign=True)
     index = np.concatenate([rows for _, rows in without])
     rest = np.setdiff1d(np.arange(len(runs)), index)
-    kept = ReplayBuffer.all_of(runs.take(rest), runs.take(index), by)
+    kept = ReplayBuffer.all_of(runs.take(rest), runs.take(index), unit)
     return CrossConformalFit(
         fitted, calibration, runs.take(index), kept, tuple(without), campaign_calibration
     )

@@ -35,14 +35,14 @@ class ReplayBuffer(Serializable):
         return super().from_arrays(arrays, {"ids": None, **document})
 
     @classmethod
-    def of(cls, learned: Runs, calibration: Runs, by: str, seed: int) -> ReplayBuffer:
+    def of(cls, learned: Runs, calibration: Runs, unit: str, seed: int) -> ReplayBuffer:
         ids = _ids_of(learned, calibration)
-        return cls(KeptRuns.of(learned, by).sampled(seed), _plain(calibration, by), ids=ids)
+        return cls(KeptRuns.of(learned, unit).sampled(seed), _plain(calibration, unit), ids=ids)
 
     @classmethod
-    def all_of(cls, learned: Runs, calibration: Runs, by: str) -> ReplayBuffer:
+    def all_of(cls, learned: Runs, calibration: Runs, unit: str) -> ReplayBuffer:
         ids = _ids_of(learned, calibration)
-        return cls(KeptRuns.of(learned, by), _plain(calibration, by), is_whole=True, ids=ids)
+        return cls(KeptRuns.of(learned, unit), _plain(calibration, unit), is_whole=True, ids=ids)
 
     def unknown(self, runs: Runs) -> Runs:
         """Those that have taught the model nothing yet."""
@@ -78,9 +78,9 @@ def _ids_of(*parts: Runs) -> np.ndarray:
     return np.concatenate([_hashed(runs.ok()) for runs in parts])[-MOST_IDS:]
 
 
-def _plain(runs: Runs, by: str) -> KeptRuns:
+def _plain(runs: Runs, unit: str) -> KeptRuns:
     """Without features, which are those of the runs learned from."""
-    return KeptRuns.of(runs, by).without_features()
+    return KeptRuns.of(runs, unit).without_features()
 
 
 def _last(runs: KeptRuns, most: int) -> KeptRuns:

@@ -47,12 +47,12 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, An
             f"its method is fitted again and it has learned over {MOST_AGAIN} runs",
             fix=AGAIN,
         )
-    by = str(model.metadata.get("calibrated_by") or "window")
+    unit = str(model.metadata.get("calibrated_by") or "window")
     given, runs = len(runs), kept_runs.unknown(in_order(runs))
     stamp = {"known": given - len(runs), **stamp}
     # What was chosen tells nothing of what is usual.
     moved = [] if chosen else NameMoved.all_of(model, runs)
-    new = KeptRuns.of(runs, by)
+    new = KeptRuns.of(runs, unit)
     _require_not_all_again(kept_runs, new)
     kept_runs = kept_runs.knowing(runs)
     new = as_measured_now(new, moved, np.flatnonzero(runs.is_ok))
@@ -115,7 +115,7 @@ def _updated_crossed(
         again.method,
         again.prepared(every),
         may_calibrate=np.append(free, of_new),
-        by=str(model.metadata.get("calibrated_by") or "window"),
+        unit=str(model.metadata.get("calibrated_by") or "window"),
         seed=int(model.metadata["seed"]),
         groups=model.calibration.groups,
     )
