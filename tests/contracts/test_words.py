@@ -81,6 +81,7 @@ BEGIN_WITH_NOTHING_ELSE = (
     "learn/contract",
     "learn/ensemble",
     "learn/rules",
+    "models",
 )  # those where prepositions do not come before the verb, either
 NOT_FUNCTIONS = ("property", "cached_property", "contextmanager", "setter")
 

@@ -58,7 +58,7 @@ class AnsweredTable(Tabular, Glance):
         return len(self.asked)
 
     def _facts(self) -> list[tuple[str, str]]:
-        """How many rows, and what became of them."""
+        """Count the rows, and what became of them."""
         facts = [("rows", f"{len(self)}"), ("confidence", f"{self.confidence:g}")]
         status = self.status.tolist()
         return facts + [(one, f"{status.count(one)}") for one in STATUSES if one in status]
@@ -69,7 +69,7 @@ class AnsweredTable(Tabular, Glance):
         return ~np.isin(self.outcome, (UNKNOWN, BAD))
 
     def columns(self) -> dict[str, list[Any]]:
-        """The rows' own columns, then the answers. A column of the rows that is called as an answer is
+        """Return the rows' own columns, then the answers. A column of the rows that is called as an answer
         keeps its values under its name and `_asked`."""
         own = {name: [row.get(name) for row in self.asked] for name in _names(self.asked)}
         own["corunners"] = list(self.corunners)
@@ -81,7 +81,7 @@ class AnsweredTable(Tabular, Glance):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """What columns gives, row by row."""
+        """Return row by row what `columns` gives."""
         columns = self.columns()
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -105,7 +105,7 @@ class AnsweredTable(Tabular, Glance):
         return pa.table(columns)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """A CSV, Parquet, Arrow or JSON file, by its ending. Raises UsageError, NotPermitted."""
+        """Write a CSV, Parquet, Arrow or JSON file, by its ending. Raises UsageError, NotPermitted."""
         write_table(self.to_table(), path)
 
 
@@ -120,7 +120,7 @@ def answers(
     mix_by: str | None = None,
     throughout: bool = False,
 ) -> AnsweredTable:
-    """What Model.answer gives."""
+    """Answer a table as Model.answer does."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
     known = _Known(model)
     rows_read = read_rows(table, (*ASKED, *known.covariates), columns, others=_kept_as)
@@ -153,8 +153,8 @@ def answers(
 
 
 def colocations_of(model: Any, table: Any, separator: str = cells.SEPARATOR) -> Colocations:
-    """The co-locations of a table, all of whose rows must ask something. table: as of Model.answer. Raises
-    BadRows for rows that ask nothing, and what reading a table raises."""
+    """Read the co-locations of a table, all of whose rows must ask something. table: as of Model.answer.
+    Raises BadRows for rows that ask nothing, and what reading a table raises."""
     known = _Known(model)
     read = read_rows(table, (*ASKED, *known.covariates), others=_kept_as)
     parsed = [known.parsed(row, separator, any_name=True) for row in read.rows]
@@ -278,7 +278,7 @@ def _colocations(rows: Sequence[Any]) -> Colocations:
 
 
 def _covariate(cell: Any, name: str) -> float | str | None:
-    """A number, a text, or None where it is unknown. Raises ValueError."""
+    """Read a number, a text, or None if it is unknown. Raises ValueError."""
     if cell is None or cell == "" or cell != cell:
         return None
     if isinstance(cell, (bool, int, float, np.number)):
@@ -299,5 +299,5 @@ def _names(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
-    """Without NaN, which some readers of files take for text."""
+    """Replace NaN, which some readers of files take for text, by None."""
     return [None if np.isnan(value) else float(value) for value in values]

@@ -19,5 +19,5 @@ class CampaignQuestion:
     ] = None
 
     def about(self, model: Model) -> Model:
-        """The model that answers it. Raises UsageError, UnknownName."""
+        """Return the model that answers the query. Raises UsageError, UnknownName."""
         return model if self.campaign is None else model.for_campaign(self.campaign)

@@ -40,15 +40,14 @@ class DriftCorrection:
         return model
 
     def log_ratio(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
-        """(what log runtimes have moved by (n,), whether any of the names drifted or seems to (n,))."""
+        """Return (log factor by which runtimes moved (n,), whether any name drifted or seems to (n,))."""
         log_ratio, moved, _ = self._of_keys(self.kinds.keys(colocations))
         return log_ratio, moved
 
     def bounded(self, model: Any, asked: Colocations, bounds: Bounds) -> Bounds:
-        """As `bounds`, which are of the model, but those of names that drifted are moved by what was learned
-        of them since, so far that the stated share is kept in the long run, with the outcome `adapting`; so
-        are those of names that seem to drift, which stay where they are.
-        """
+        """Adjust the model's `bounds`: those of names that drifted are moved by what was learned since, so
+        far that the stated share is kept in the long run, with the outcome `adapting`; those of names that
+        seem to drift get the outcome, and stay where they are."""
         log_ratio, moved, extra = self._of_keys(self.kinds.keys(asked))
         at = np.flatnonzero(moved & bounds.is_valid)
         seconds, outcome = bounds.seconds.copy(), bounds.outcome.astype("<U20")

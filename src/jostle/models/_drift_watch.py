@@ -127,7 +127,7 @@ class DriftWatch(Glance):
         self._following: Any = None
 
     def _facts(self) -> list[tuple[str, str]]:
-        """How many runs it has checked, and what drifts."""
+        """Count the runs checked, and list what drifts."""
         facts = [("checked", f"{self.checked} runs"), ("of unknown names", f"{self.unknown}")]
         return facts + [(one.kind, f"{one.name} x{one.ratio:.2f}") for one in self.drifts]
 
@@ -141,7 +141,7 @@ class DriftWatch(Glance):
         return self.update(in_order(runs, since))
 
     def update(self, runs: Runs) -> list[Drift]:
-        """What these runs show, in the order of the rows; earlier runs are remembered.
+        """Find the drifts that these runs show, in the order of the rows; earlier runs are remembered.
 
         Runs without a runtime or an answer and of names that the model does not know are passed over.
         """
@@ -166,7 +166,7 @@ class DriftWatch(Glance):
         return self.drifts[first:]
 
     def predict(self, colocations: Colocations) -> np.ndarray:
-        """(n,) seconds: the model's prediction times what the names have drifted by."""
+        """Predict (n,) seconds: the model's prediction times what the names have drifted by."""
         return self.following().predict(colocations)
 
     def bound(self, colocations: Colocations) -> Bounds:
@@ -179,8 +179,8 @@ class DriftWatch(Glance):
         return self.following().bound(colocations, self.confidence)
 
     def following(self) -> Any:
-        """The model with its answers moved by what has drifted up to now, at any confidence; the model itself
-        where nothing has. Runs that come later do not change it."""
+        """Return the model with its answers moved by what has drifted up to now, at any confidence; the model
+        itself if nothing has. Runs that come later do not change it."""
         if not self.drifts and not self._doubted:
             return self.model
         if self._following is None:
@@ -198,13 +198,13 @@ class DriftWatch(Glance):
         return self._following
 
     def _offsets(self, scores: list[float]) -> np.ndarray:
-        """Of bounds at every confidence, in usual spreads; the largest score where calibration gives none."""
+        """Compute bounds' offsets per confidence, in usual spreads; the largest score if none is valid."""
         ranks = [conformal_rank(len(scores), float(c)) for c in self._confidences]
         return np.array([scores[min(rank, len(scores)) - 1] for rank in ranks])
 
     def _known_levels(self, sizes: list[int]) -> DriftLevels:
-        """As calibration runs had them. Where those were answered by other fits than runs are now, which had
-        not seen them, any share of a level may be for that alone."""
+        """Return the levels that calibration runs had. If other fits than now answered those, which had not
+        seen them, any share of a level may be due to that alone."""
         usual, late = self.model.usual, 1 - self.confidence
         if usual is None:
             n = sum(sizes)
@@ -226,7 +226,7 @@ class DriftWatch(Glance):
     def _add(
         self, place: int, at: np.ndarray, error: float, spread: float, degree: int, when: Any
     ) -> None:
-        """One run of the levels `at`, the wider first. error, spread: log seconds."""
+        """Add one run of the levels `at`, the wider first. error, spread: log seconds."""
         levels = self._levels
         off = error - float(levels.shift[at].sum())
         standard, usual = off / spread, self._usual.get(degree)
@@ -261,7 +261,7 @@ class DriftWatch(Glance):
                 return
 
     def _tell(self, level: int, run: _Seen, when: datetime | None) -> None:
-        """A level has changed: say so, move its answers, and begin anew with narrower ones."""
+        """Report that a level has changed, move its answers, and begin anew with narrower ones."""
         family, runs = self._levels.told_by(level)
         chance = min(float(self._levels.count[level] / self._levels.evidence[level]), 1.0)
         since = list(self._lately[level])[-min(runs, REMEMBERED) :]
@@ -307,7 +307,7 @@ class DriftWatch(Glance):
 def _change(
     family: str, scores: np.ndarray, moves: list[float]
 ) -> Literal["mean", "spread", "share", "period"]:
-    """What changed, from normal scores since it did, and from how a level has moved so far."""
+    """Tell what changed, from normal scores since it did, and from how a level has moved so far."""
     signs = np.sign(moves)
     if family == MEAN:
         return "period" if int((signs[1:] != signs[:-1]).sum()) >= FLIPS else "mean"

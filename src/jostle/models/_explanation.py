@@ -132,7 +132,7 @@ class Why(Reported):
         return Report(self.to_json(), parts)
 
     def __str__(self) -> str:
-        """The same in plain lines."""
+        """Write the explanation in plain lines."""
         return str(self.report())
 
     def _costs(self) -> list[Table | str]:
@@ -167,7 +167,7 @@ class Why(Reported):
 
 
 def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> Why:
-    """One co-location, or one timeline. Raises UsageError for several, UnknownName."""
+    """Explain one co-location, or one timeline. Raises UsageError for several, UnknownName."""
     if len(asked) != 1:
         raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
     timed = asked if isinstance(asked, Timelines) else None
@@ -217,7 +217,7 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
 
 
 def _as_usual(asked: Any) -> Any:
-    """The same question without what is known of the run."""
+    """Drop from a question what is known of the run."""
     if hasattr(asked, "elapsed_seconds"):
         return replace(asked, colocations=replace(asked.colocations, covariates={}))
     return replace(asked, covariates={})
@@ -260,7 +260,7 @@ def _seconds(
 def nearest_measured(
     runs: Runs, workload: str, platform: str, corunners: tuple[str, ...]
 ) -> Measured | None:
-    """The co-location of the workload with the most co-runners in common and the fewest others, on the
+    """Find the workload's co-location with the most co-runners in common and the fewest others, on the
     platform if it ran there, elsewhere if not."""
     ok = runs.ok()
     c = ok.colocations
@@ -286,7 +286,7 @@ def nearest_measured(
 def _doubt(
     workload: str, platform: str, corunners: tuple[str, ...], counts: dict[str, int], outcome: str
 ) -> tuple[str, str]:
-    """(what the answer rests on least, the measurement that would remove it)."""
+    """Return (what the answer rests on least, the measurement that would remove this doubt)."""
     here = f"{workload} on {platform}"
     beside = f" beside {_listed(corunners)}" if corunners else ""
     if not counts["workload"] or not counts["platform"]:

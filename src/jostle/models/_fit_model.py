@@ -202,8 +202,8 @@ def _counts(
 
 
 def _spent(prepared: Prepared, calibration: Runs) -> float:
-    """The share that is calibrated on, of the runs alone or of those beside others, whichever is larger: many
-    runs alone, or that are inputs, make up for none of the few beside others."""
+    """Return the share that is calibrated on, of the runs alone or of those beside others, the larger one:
+    many runs alone, or that are inputs, make up for none of the few beside others."""
     beside = prepared.runs.colocations.number_of_corunners > 0
     of_these = calibration.colocations.number_of_corunners > 0
     rows = ~prepared.inputs
@@ -212,7 +212,7 @@ def _spent(prepared: Prepared, calibration: Runs) -> float:
 
 
 def _kept(method: Learner[Any], held: HeldOut, unit: str, seed: int) -> ReplayBuffer | None:
-    """What the model needs to learn more; None where it cannot."""
+    """Keep the runs that the model needs to learn more; None if it cannot."""
     if isinstance(method, LearnsOnline):
         kept = ReplayBuffer.of(held.learn.runs, held.calibration, unit, seed)
         return kept.knowing(held.validation)
@@ -230,7 +230,7 @@ def _held(
     own: tuple[Runs | None, Runs | None],
     by: str | None,
 ) -> HeldOut:
-    """What is learned from, validated on and calibrated on."""
+    """Split the runs to learn from, to validate on and to calibrate on."""
     validation, calibration = own
     if validation is None or calibration is None:
         return held_out_again(prepared, seed, drawn, grouped=by is not None)

@@ -177,7 +177,7 @@ class Model(Glance):
         return getattr(self.answering, "campaign_error_ratio", 0.0)
 
     def _facts(self) -> list[tuple[str, str]]:
-        """The method, the names it knows, what it was made of, and how sure it can be."""
+        """List the method, the names it knows, what it was made of, and how sure it can be."""
         runs = self.metadata.get("runs", {})
         facts = [
             ("method", str(self.metadata.get("method"))),
@@ -251,7 +251,7 @@ class Model(Glance):
     def _bound_as_fitted(
         self, colocations: Colocations, confidence: float, tail: bool
     ) -> tuple[Bounds, np.ndarray | None]:
-        """With (n,) seconds that are predicted, where they came about on the way."""
+        """Return the bounds, and (n,) predicted seconds if they were computed on the way."""
         require_colocations(colocations)
         about = uncertainty_of(self.predictor, colocations)
         bounds = self.calibration.bound(
@@ -470,8 +470,8 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def _ends(predictor: Any) -> Colocations:
-    """The first and the last workload on the first and the last platform, alone and beside each other: arrays
-    that do not fit together show at once, not when somebody asks."""
+    """Make questions of the first and the last workload on the first and the last platform, alone and beside
+    each other: arrays that do not fit together show at once, not at a later question."""
     from jostle.data import Colocations
 
     workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)

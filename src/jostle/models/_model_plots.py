@@ -110,8 +110,8 @@ class ModelPlots(PictureMenu):
         *,
         axes: Any = None,
     ) -> Any:
-        """How long a workload takes beside these others on every platform, the quickest first, and at most
-        how long. Raises UnknownName."""
+        """Plot how long a workload takes beside these others on every platform, the quickest first, and at
+        most how long. Raises UnknownName."""
         names = np.array(self._model.predictor.platform_names, object)
         query = _asked([workload] * len(names), names.tolist(), [list(corunners)] * len(names))
         predicted, bound = self._seconds(query, confidence)
@@ -134,7 +134,7 @@ class ModelPlots(PictureMenu):
         *,
         axes: Any = None,
     ) -> Any:
-        """The bound of one co-location over the confidence asked for, up to the highest that has one.
+        """Plot the bound of one co-location over the confidence asked for, up to the highest that has one.
 
         Raises UnknownName, and UsageError without a platform where the model knows several.
         """
@@ -163,9 +163,8 @@ class ModelPlots(PictureMenu):
         *,
         axes: Any = None,
     ) -> Any:
-        """A map of how much longer each workload (rows) takes beside each other (columns) than alone, as
-        predicted. workloads: those shown, the first 40 known unless given. Raises UnknownName, UsageError.
-        """
+        """Map how much longer each workload (rows) takes beside each other (columns) than alone, as
+        predicted. workloads: those shown, the first 40 known unless given. Raises UnknownName, UsageError."""
         known = tuple(self._model.predictor.workload_names)
         names = list(known[:MOST_NAMES] if workloads is None else workloads)
         where, n = self._platform(platform), len(names)
@@ -187,7 +186,7 @@ class ModelPlots(PictureMenu):
     def _answered(
         self, runs: Runs, confidence: float, *, only_together: bool = False
     ) -> tuple[Runs, np.ndarray, np.ndarray]:
-        """(the runs that the model can answer, their predictions, their bounds)."""
+        """Return (the runs that the model can answer, their predictions, their bounds)."""
         predictor = self._model.predictor
         runs = runs.ok()
         known = runs.colocations.known_in(predictor.workload_names, predictor.platform_names)
@@ -225,7 +224,7 @@ def _asked(workload: list[str], platform: list[str], corunners: list[list[str]])
 
 
 def _solo_seconds(model: Any, asked: Colocations, alone: Runs) -> np.ndarray:
-    """(n,) measured median seconds alone, or predicted where none was measured."""
+    """Return (n,) measured median seconds alone, or predicted ones if none was measured."""
     seconds = solo_seconds(alone, asked)
     missing = np.isnan(seconds)
     if missing.any():
@@ -236,7 +235,7 @@ def _solo_seconds(model: Any, asked: Colocations, alone: Runs) -> np.ndarray:
 def _bars(
     axes: Any, at: np.ndarray, middle: np.ndarray, top: np.ndarray, confidence: float
 ) -> None:
-    """A dot for each prediction, and a bar from it to its bound where there is one."""
+    """Draw a dot for each prediction, and a bar from it to its bound if there is one."""
     has = np.isfinite(top)
     look = {"color": COLOURS[6], "linewidth": 5, "label": f"up to the {100 * confidence:g}% bound"}
     axes.hlines(at[has], middle[has], top[has], **look)

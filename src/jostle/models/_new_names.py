@@ -92,8 +92,8 @@ class _Plan:
 
     @classmethod
     def drawn(cls, names: tuple[str, ...], few: tuple[int, ...], random: Any) -> _Plan:
-        """Each name is left out once a round: in the first entirely, then but for one of the amounts
-        `few`, in as many rounds as each amount needs for enough names."""
+        """Draw folds that leave out each name once a round: in the first entirely, then but for one of the
+        amounts `few`, in as many rounds as each amount needs for enough names."""
         n, m = len(names), len(few)
         rounds = int(np.clip(-(-m * ENOUGH_NAMES // n), 1, MOST_ROUNDS)) if n else 0
         turn = random.permutation(n)
@@ -105,7 +105,7 @@ class _Plan:
         return cls(names, left_out, fold)
 
     def and_alone(self, random: Any) -> _Plan:
-        """With one more round, in which each name is left out but for its runs alone."""
+        """Add a round in which each name is left out but for its runs alone."""
         n = len(self.names)
         if not self.rounds:
             return self
@@ -115,7 +115,7 @@ class _Plan:
         )
 
     def of(self, number: int) -> np.ndarray:
-        """(names,) what the fit of this number keeps of each."""
+        """Return how many runs of each name the fit of this number keeps, (names,)."""
         turn, fold = number // FOLDS, number % FOLDS
         if turn >= self.rounds:
             return np.full(len(self.names), WHOLE)
@@ -123,7 +123,7 @@ class _Plan:
 
 
 def _met(names: tuple[str, ...], *codes: np.ndarray) -> tuple[str, ...]:
-    """The names with a run."""
+    """Return the names with a run."""
     return tuple(names[code] for code in np.unique(np.concatenate(codes)))
 
 
@@ -173,7 +173,7 @@ class _LeftOut:
 
 
 def _drawn(among: np.ndarray, codes: np.ndarray, most: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """(n,) bool: of the runs `among` (a mask), of each code at most so many (n,), in the order of place."""
+    """Mark (n,) bool at most so many (n,) runs of each code among those of a mask, in the order of place."""
     free = np.flatnonzero(among)
     order = free[np.argsort(place[free], kind="stable")]
     is_drawn = np.zeros(len(among), bool)
@@ -182,7 +182,7 @@ def _drawn(among: np.ndarray, codes: np.ndarray, most: np.ndarray, place: np.nda
 
 
 def _scored(fitted: Any, prepared: Prepared, left: _LeftOut, groups: Groups | None) -> LeftOutRuns:
-    """The runs that the fit was asked about and has an answer for: one that it cannot answer has no bound
+    """Collect the runs that the fit was asked about and has an answer for: one without an answer has no bound
     in the model, either."""
     runs = prepared.runs
     known = runs.colocations.known_in(fitted.workload_names, fitted.platform_names)

@@ -59,7 +59,7 @@ def _warn_of_unknown_names(model: Any, asked: Any) -> None:
 
 
 def _is_table(given: Any) -> bool:
-    """Whether it is a table of questions, or rows of one, and no questions as such."""
+    """Tell whether it is a table of questions, or rows of one, and no questions as such."""
     if hasattr(given, "number_of_corunners") or hasattr(given, "elapsed_seconds"):
         return False
     rows: list[Any] = given[:1] if hasattr(given, "append") else [given]

@@ -51,8 +51,8 @@ UsualOf = Callable[[int], tuple[float, float]]  # usual_of a model, of a number 
 def usual_errors(
     model: Any, runs: Runs, usual: UsualOf
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of n runs: (errors in usual spreads from the usual median, infinite without an answer; usual spreads in
-    log seconds; numbers of co-runners)."""
+    """Return ((n,) errors in usual spreads from the usual median, infinite without an answer; (n,) usual
+    spreads in log seconds; (n,) numbers of co-runners)."""
     c = runs.colocations
     log, scale = model.calibration.scaled(model.predictor, c)
     degree = np.asarray(c.number_of_corunners)
@@ -78,12 +78,12 @@ class KindNames:
         return cls(dict(zip(KINDS, names, strict=True)), codes.reshape(-1).astype(np.int64))
 
     def keys(self, colocations: Colocations) -> np.ndarray:
-        """(3, n) codes of device, platform and workload, all of them known."""
+        """Code device, platform and workload, (3, n); all must be known."""
         workload, platform, _ = colocations.recode(self.names["workload"], self.names["platform"])
         return np.stack([self.device_of_platform[platform], platform, workload])
 
     def know(self, colocations: Colocations) -> np.ndarray:
-        """(n,) bool: every name of the row, those of co-runners, too."""
+        """Tell whether every name of the row is known, those of co-runners too. Returns (n,) bool."""
         return colocations.known_in(self.names["workload"], self.names["platform"])
 
 
@@ -93,8 +93,8 @@ def device_of(platform: str) -> str:
 
 
 def usual_of(model: Any, degree: int) -> tuple[float, float]:
-    """(median, usual spread) of the scores of a number of co-runners: of the nearest number that was
-    calibrated on where there is none."""
+    """Return (median, usual spread) of the scores with this number of co-runners, or with the nearest number
+    that was calibrated on."""
     runs = model.calibration.runs
     known = runs.degree[~runs.held_out]
     if not len(known):
@@ -106,15 +106,15 @@ def usual_of(model: Any, degree: int) -> tuple[float, float]:
 
 
 def standard_scores(model: Any) -> dict[int, list[float]]:
-    """The calibration scores of every number of co-runners in usual spreads from the usual median,
+    """Standardise calibration scores, by number of co-runners: usual spreads from the usual median,
     ascending."""
     degree, standard = _standard(model)
     return {d: np.sort(standard[degree == d]).tolist() for d in np.unique(degree).tolist()}
 
 
 def _standard(model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers of co-runners (n,), scores (n,) in usual spreads from the usual median) of its calibration
-    runs, names left out aside."""
+    """Return (numbers of co-runners (n,), scores (n,) in usual spreads from the usual median) of its
+    calibration runs, names left out aside."""
     own = model.calibration.runs
     own = own.take(np.flatnonzero(~own.held_out))
     median, mad = _of_rows(partial(usual_of, model), own.degree)
@@ -122,19 +122,19 @@ def _standard(model: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_rows(usual: UsualOf, degree: np.ndarray) -> np.ndarray:
-    """(2, n) what is usual of the number of co-runners of each row."""
+    """Look up (2, n) the usual median and spread for each row's number of co-runners."""
     every = np.unique(degree)
     each = np.array([usual(d) for d in every.tolist()]).reshape(-1, 2).T
     return each[:, np.searchsorted(every, degree)]
 
 
 def normal_score(usual: Sequence[float], standard: float) -> float:
-    """Of one by its rank among the usual ones, which are ascending; 0 where there are none."""
+    """Convert a score to a normal score by its rank among the usual ones, ascending; 0 if there are none."""
     middle = 0.5 * (bisect_left(usual, standard) + bisect_right(usual, standard) + 1)
     return NormalDist().inv_cdf(middle / (len(usual) + 1))
 
 
 def usual_spread(model: Any, colocations: Colocations) -> np.ndarray:
-    """(n,) log seconds that errors are usually off."""
+    """Return the usual spread of errors, (n,) log seconds."""
     mad = _of_rows(partial(usual_of, model), np.asarray(colocations.number_of_corunners))[1]
     return model.calibration.scaled(model.predictor, colocations)[1] * mad

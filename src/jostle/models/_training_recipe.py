@@ -23,7 +23,7 @@ class WayToLearn:
     prior: Runs | None = None
 
     def from_rest(self, held: HeldOut, progress: Progress | None) -> tuple[Any, Runs]:
-        """(what the method has learned, runs to choose among its ways to bound on, which it did not see)."""
+        """Fit; return (the fit, unseen runs to choose among its ways to bound on)."""
         watched, selection = held.validation, held.validation.take([])
         if not isinstance(self.method, OffersChoice) or self.method.offers_choice:
             # The scale of errors is learned from runs that the predictor has not seen.
@@ -31,7 +31,7 @@ class WayToLearn:
         return self._fitted(held.learn.with_validation(watched), progress), selection
 
     def from_all(self, held: HeldOut, progress: Progress | None) -> Any:
-        """What the method learns from the calibration runs, too. Those to validate on stay what they are."""
+        """Fit to the calibration runs, too. Those to validate on stay what they are."""
         more, before = held.calibration, held.learn
         none = np.zeros(len(more), bool)
         learn = replace(

@@ -37,7 +37,7 @@ class Newcomers(Serializable):
 
     @classmethod
     def of(cls, runs: Runs, workloads: tuple[str, ...], platforms: tuple[str, ...]) -> Newcomers:
-        """Of runs whose company changed, as their co-runners came; names that are not known do not come."""
+        """Count how co-runners came in runs whose company changed; unknown names do not come."""
         runs = runs.ok()
         if len(runs) > _LATELY:
             at = runs.table.column("measured_at").combine_chunks().cast("int64")
@@ -74,7 +74,7 @@ class Newcomers(Serializable):
         return cls(rate, counted / counted.sum(axis=1, keepdims=True))
 
     def recoded(self, old: tuple[Any, Any], new: tuple[Any, Any]) -> Newcomers:
-        """In more names; who joined has not come. old, new: (workloads, platforms)."""
+        """Extend to more names, of which no run has come. old, new: (workloads, platforms)."""
         row, column = (
             np.array([later.index(name) for name in earlier], np.int64)
             for earlier, later in ((old[1], new[1]), (old[0], new[0]))
@@ -103,7 +103,7 @@ class Rates:
         self._seconds: dict[int, np.ndarray] = {}
 
     def seconds(self, asked: Colocations, unknown: float = np.inf) -> np.ndarray:
-        """(n,) of co-locations; `unknown` for one with a name that it does not know."""
+        """Predict (n,) seconds of co-locations; `unknown` for one with a name that was not learned."""
         known = asked.known_in(*self.names)
         seconds = np.full(len(asked), unknown)
         if known.any():
@@ -111,7 +111,7 @@ class Rates:
         return seconds
 
     def of(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
-        """(s, k) seconds; infinite for nobody. platform: (s,) codes. members: (s, k) codes, -1 for nobody."""
+        """Predict (s, k) seconds, infinite for nobody. platform: (s,); members: (s, k) codes, -1 nobody."""
         who = mixed_bits(np.arange(len(self.names[0]) + 1, dtype=np.uint64))
         who[-1] = 0  # of nobody
         key = who[members].sum(axis=1) + mixed_bits(~platform.astype(np.uint64))
@@ -156,17 +156,17 @@ class BusyNodes:
 
 
 def spread_over(random: np.random.Generator) -> np.ndarray:
-    """(DRAWS,) uniform numbers, one in each equal part of 0 to 1: so few draws are then as even as can be."""
+    """Draw (DRAWS,) uniform numbers, one in each equal part of 0 to 1: as even as so few draws can be."""
     return (random.permutation(DRAWS) + random.random(DRAWS)) / DRAWS
 
 
 def ends(
     rates: Rates, nodes: BusyNodes, newcomers: Newcomers, *, watched: int, seed: int = 0
 ) -> np.ndarray:
-    """(s, watched) seconds from now to the end of each of the first members of the nodes; NaN for nobody, and
-    where a rate is not known. Who was only ever seen beside others, such as a service that runs on, stays.
-    Nodes are draws in turn, and the same draw of each has the same luck: what else is asked changes nothing.
-    """
+    """Simulate (s, watched) seconds from now to the end of each of the nodes' first members; NaN for an empty
+    place, and if a rate is unknown. A workload only ever seen beside others, such as a service that runs on,
+    stays. Nodes are draws in turn; the same draw of each has the same luck, so what else is asked changes
+    nothing."""
     platform, members, left = nodes.platform, nodes.members, nodes.left
     random = np.random.default_rng(seed)
     s, k = members.shape
@@ -232,6 +232,6 @@ def ends(
 
 
 def out_of(ends: np.ndarray, width: int) -> np.ndarray:
-    """With columns of NaN up to the width."""
+    """Pad with columns of NaN up to the width."""
     more = np.full((len(ends), width - ends.shape[1]), np.nan)
     return np.concatenate([ends, more], axis=1)

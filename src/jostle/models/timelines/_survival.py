@@ -54,7 +54,7 @@ def outlived_bound(model: Any, asked: Timelines, confidence: float) -> Bounds:
 
 
 def _begun(asked: Timelines) -> Timelines:
-    """The same as if none of it had run."""
+    """Reset the questions as if none of it had run."""
     return replace(asked, elapsed_seconds=np.zeros(len(asked)))
 
 
@@ -63,7 +63,7 @@ def _whole(model: Any, begun: Timelines, confidence: float) -> Bounds:
 
 
 def _integrated(asked: Timelines, each: Bounds) -> Bounds:
-    """Of runs that go at the bound of each company; of one company what that is."""
+    """Bound runs that go at the bound of each company; with one company that is its bound."""
     with np.errstate(divide="ignore", invalid="ignore"):
         seconds = asked.runtime(np.log(each.seconds))
     seconds = np.where(np.isnan(seconds) | asked.is_open, np.inf, seconds)

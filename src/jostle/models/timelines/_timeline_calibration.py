@@ -94,9 +94,8 @@ class TimelineCalibration(Serializable):
     def updated(
         cls, model: Any, now: Any, runs: Runs, seed: int, chosen: bool
     ) -> TimelineCalibration | None:
-        """Those of `now`, which is the model when it has learned these runs, too: its answers about them
-        before it had count beside those about earlier ones. Chosen runs and known
-        ones do not count."""
+        """Update with `now`, the model that has learned these runs, too: the old model's answers about them
+        count beside those about earlier ones. Chosen runs and known ones do not count."""
         new = model.kept.unknown(runs).ok()
         changed = new.is_stretched and not bool(new.is_steady.all())
         if model.acts is None and not changed:
@@ -123,7 +122,7 @@ class TimelineCalibration(Serializable):
 
     @classmethod
     def joined(cls, parts: Sequence[TimelineCalibration]) -> TimelineCalibration:
-        """One after the other, of the same names; newcomers are those of the first."""
+        """Concatenate, of the same names; newcomers are those of the first."""
         columns = (
             np.concatenate([getattr(one, name) for one in parts])
             for name in ("kind", "moment", "workload", "error")
@@ -222,7 +221,7 @@ class TimelineCalibration(Serializable):
         return counts
 
     def _scored(self, kind: int, moment: int) -> tuple[np.ndarray, np.ndarray]:
-        """(scores in their order, the width of each name; the last of those without any)."""
+        """Return (scores in their order, the width of each name; the last for names without any)."""
         if (kind, moment) not in self._scores:
             there = (self.kind == kind) & (self.moment == moment)
             error, name = self.error[there], self.workload[there]
@@ -239,8 +238,8 @@ class TimelineCalibration(Serializable):
 def _errors(
     age: Ages, rows: np.ndarray, moment: int, is_told: bool, newcomers: Newcomers, seed: int
 ) -> tuple[np.ndarray, ...]:
-    """(kinds, moments, workloads, errors) of runs of the log that are asked about at one of the moments of
-    their work, by the law or, is_told, by their own count."""
+    """Return (kinds, moments, workloads, errors) of runs of the log that are asked about at one of the
+    moments of their work, by the law or, is_told, by their own count."""
     share = MOMENTS[moment]
     elapsed = age.when_done(rows, share, is_told) if moment else np.zeros(len(rows))
     on = np.flatnonzero(elapsed < age.runs.runtime_seconds[rows])
@@ -267,8 +266,8 @@ def _errors(
 def told_by(
     rates: Rates, asked: Timelines, newcomers: Newcomers | None, seed: int = 0
 ) -> np.ndarray:
-    """(n,) seconds from start to end, the median of drawn futures where they are open. Raises UsageError for
-    such a question where nobody was seen to come."""
+    """Predict (n,) seconds from start to end, the median of drawn futures if the question is open. Raises
+    UsageError for such a question if no arrivals were seen."""
     log_times = np.log(rates.fitted.predict(asked.colocations))
     told = asked.runtime(log_times)
     rows = np.flatnonzero(asked.is_open)
@@ -341,7 +340,7 @@ class Ages:
         return cls(runs, rates, node, start, np.lexsort((start, node)))
 
     def _work(self, rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
-        """(stretches of these, lawful work of each stretch, its start)."""
+        """Return (stretches of the rows, work that the law gives each, seconds of a run throughout it)."""
         asked = past_and_future(self.runs, rows, np.zeros(len(rows)), is_open=False)
         seconds = self.rates.seconds(asked.colocations)
         end = np.append(asked.start_seconds[1:], 0)
@@ -349,8 +348,8 @@ class Ages:
         return asked, (end - asked.start_seconds) / seconds, seconds
 
     def when_done(self, rows: np.ndarray, share: float, of_own: bool = False) -> np.ndarray:
-        """(k,) seconds after their start when the law says that so much was done (of_own: of what it says of
-        the whole run); infinite where never."""
+        """Return (k,) seconds after the start when the law says that so much was done (of_own: of what it
+        says of the whole run); infinite if never."""
         asked, work, seconds = self._work(rows)
         done = share * (np.bincount(asked.row, work) if of_own else np.ones(len(rows)))[asked.row]
         total = np.concatenate([[0.0], np.cumsum(work)])
@@ -362,7 +361,7 @@ class Ages:
         return out
 
     def with_residents(self, asked: Timelines, rows: np.ndarray) -> Timelines:
-        """With what had been done as each stretch began by co-runners that are runs of the log themselves."""
+        """Add what co-runners that are runs of the log themselves had done as each stretch began."""
         runs, c = self.runs, asked.colocations
         done = np.full(len(c.corunner), np.nan)
         # A co-runner that changes the company begins or ends at that very moment.
@@ -400,6 +399,6 @@ class Ages:
 
 
 def asked_codes(rates: Rates, asked: Timelines) -> np.ndarray:
-    """(n,) of whom each question is, by the model's codes."""
+    """Code the workload of each question as the model does, (n,)."""
     workload, _, _ = asked.colocations.take(asked.last).recode(*rates.names)
     return workload

@@ -30,14 +30,14 @@ def over_time(model: Any, asked: Any, *, throughout: bool = False) -> Any:
 
 
 def told(model: Any, asked: Timelines) -> np.ndarray:
-    """(n,) seconds from start to end. Raises UnknownName, UsageError."""
+    """Predict (n,) seconds from start to end. Raises UnknownName, UsageError."""
     newcomers = None if model.acts is None else model.acts.newcomers
     return told_by(Rates(model), asked, newcomers)
 
 
 def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray, Bounds]:
-    """(told, bounds). On the act where the model learned from a log; else, of a known timeline, from the
-    bounds of each of its companies. Raises UnknownName, UsageError.
+    """Return (predictions, bounds). They are on the act if the model learned from a log; else, of a known
+    timeline, from the bounds of each of its companies. Raises UnknownName, UsageError.
 
     What is told of a run by the time is not wider than what the same model told before, unless it is behind:
     its end is now predicted later than before, or so many like it had ended by now that earlier bounds hold

@@ -37,16 +37,16 @@ class OverTime:
         return cls(before, law, data, changing)
 
     def of_longest(self, runs: Runs) -> Runs:
-        """The same, each run in the company of its longest stretch, by the plain law."""
+        """Take each run to the company of its longest stretch, by the plain law."""
         return self._law.of_longest(runs)
 
     def calibrated(self, held: HeldOut, fitted: Any) -> HeldOut:
-        """With calibration runs taken to one company by what was learned, which has not seen them: their
-        errors are then those of its answers for their whole timelines."""
+        """Take calibration runs to one company by what was learned, which has not seen them: their errors are
+        then those of its answers for their whole timelines."""
         return replace(held, calibration=self.taken_by(fitted, held.calibration))
 
     def taken_by(self, fitted: Any, runs: Runs) -> Runs:
-        """Runs that were not learned from, those of the data taken to one company by what was learned."""
+        """Take runs of the data that were not learned from to one company, by what was learned."""
         own, at = self._own(runs)
         before = self._before.take(at)
         if not len(own) or bool(before.is_steady.all()):
@@ -60,8 +60,7 @@ class OverTime:
     def acts(
         self, runs: Runs, without: Sequence[tuple[Any, np.ndarray]], seed: int
     ) -> TimelineCalibration:
-        """How what is told over time comes out. without: (what was learned without some of the runs, which
-        they are)."""
+        """Calibrate answers over time. without: (what was learned without some of the runs, these runs)."""
         parts, whole = [], sum(len(rows) for _, rows in without)
         for fitted, rows in without:
             at = self._own(runs.take(rows))[1]
@@ -70,15 +69,15 @@ class OverTime:
         return TimelineCalibration.joined(parts)
 
     def _own(self, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
-        """(which of the runs are of the data, where they are there)."""
+        """Return (which of the runs are of the data, where they are there)."""
         ids = self._before.table.column("run_id").combine_chunks()
         at = pc.index_in(runs.table.column("run_id"), value_set=ids)
         return np.flatnonzero(np.asarray(pc.is_valid(at))), pc.drop_null(at).to_numpy()
 
 
 def taken_by(fitted: Any, runs: Runs) -> Runs:
-    """The same runs, each in the company of its longest stretch, by what a method has learned (or a model);
-    one with a name that it does not know keeps its time."""
+    """Take each run to the company of its longest stretch, by what a method has learned (or a model); one
+    with an unknown name keeps its time."""
     if not runs.is_stretched:
         return runs
     seconds = Rates(fitted).seconds(runs.stretches.colocations, np.nan)

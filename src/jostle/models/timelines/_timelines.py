@@ -52,7 +52,7 @@ class Timelines:
 
     @classmethod
     def of_colocations(cls, colocations: Colocations) -> Timelines:
-        """Of runs that begin now, in this company throughout."""
+        """Make timelines of runs that begin now, in this company throughout."""
         n = len(colocations)
         zero, none = np.zeros(n), np.full(n, np.nan)
         return cls(np.arange(n), zero, colocations, zero, none, np.zeros(n, bool))
@@ -184,11 +184,11 @@ class Timelines:
         }
 
     def begun_part(self) -> Timelines:
-        """The same as far as stretches have begun: the one of now goes on."""
+        """Keep the stretches that have begun: the one of now goes on."""
         return self._with(np.flatnonzero(self.start_seconds <= self.elapsed_seconds[self.row]))
 
     def _with(self, stretches: np.ndarray) -> Timelines:
-        """The same with these of its stretches."""
+        """Keep these stretches."""
         return replace(
             self,
             row=self.row[stretches],
@@ -198,7 +198,7 @@ class Timelines:
         )
 
     def _beside_done(self, stretches: np.ndarray) -> np.ndarray | None:
-        """What the co-runners of these stretches had done."""
+        """Return what the co-runners of these stretches had done."""
         if self.beside_done is None:
             return None
         offsets = self.colocations.corunner_offsets
@@ -240,7 +240,7 @@ class Timelines:
         return replace(some._with(np.flatnonzero(begun)), is_open=is_open), rows
 
     def without(self, name: str) -> Timelines:
-        """The same, but for one co-runner of that name in each stretch that has it."""
+        """Remove one co-runner of that name from each stretch that has it."""
         columns = self.colocations.to_columns()
         for beside in columns["corunners"]:
             if name in beside:
@@ -249,7 +249,7 @@ class Timelines:
         return replace(self, colocations=rest, beside_done=None)
 
     def take(self, rows: Any) -> Timelines:
-        """(k,) of the questions, in this order. rows: int64."""
+        """Take (k,) of the questions, in this order. rows: int64."""
         rows = np.asarray(rows)
         counts = np.bincount(self.row, minlength=len(self))
         starts = np.cumsum(counts) - counts
@@ -265,12 +265,12 @@ class Timelines:
         )
 
     def progress(self, log_times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """((n,) the share of the work that is done by now, (n,) the pace: how many times faster than the law
-        says the run has been). log_times: (m,) natural log of the seconds of each company throughout."""
+        """Return ((n,) share of the work done by now, (n,) pace: how many times faster than the law says the
+        run has been). log_times: (m,) natural log of the seconds of each company throughout."""
         return done_and_pace(self.done_ratio, self.lawful(log_times))
 
     def lawful(self, log_times: np.ndarray) -> np.ndarray:
-        """(n,) the share of the work that should be done by now, over 1 of what is overdue. log_times: as of
+        """Compute the (n,) share of the work that should be done by now, over 1 if overdue. log_times: as of
         progress."""
         end = np.append(self.start_seconds[1:], np.inf)
         end[self.last] = np.inf
@@ -279,8 +279,8 @@ class Timelines:
         return np.bincount(self.row, past * np.exp(-log_times), len(self))
 
     def runtime(self, log_times: np.ndarray) -> np.ndarray:
-        """(n,) seconds from start to end, the last company staying to the end; NaN where a rate that counts
-        is not known."""
+        """Predict (n,) seconds from start to end, the last company staying to the end; NaN if a rate that
+        counts is not known."""
         n = len(self)
         done, pace = self.progress(log_times)
         end = np.append(self.start_seconds[1:], np.inf)
@@ -302,7 +302,7 @@ class Timelines:
 
 
 def done_and_pace(done_ratio: np.ndarray, lawful: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(share of the work done by now, how many times faster than the law says it went). done_ratio: by
+    """Return (share of the work done by now, how many times faster than the law says it went). done_ratio: by
     its own count, NaN where only the time tells. lawful: by the law."""
     known = np.isfinite(done_ratio)
     done = np.where(known, done_ratio, np.minimum(lawful, 1 - OVERDUE))
@@ -312,8 +312,8 @@ def done_and_pace(done_ratio: np.ndarray, lawful: np.ndarray) -> tuple[np.ndarra
 def past_and_future(
     runs: Runs, rows: np.ndarray, elapsed_seconds: np.ndarray, *, is_open: bool
 ) -> Timelines:
-    """What could be known of runs when they had run so long: is_open: only what had been by then, else all of
-    the timeline, up to the end."""
+    """Make the questions that could be asked when runs had run so long. is_open: only what had been by then
+    is known, else all of the timeline, up to the end."""
     parts = runs.stretches.take(rows)
     counts = parts.counts
     before = np.concatenate([[0.0], np.cumsum(parts.seconds)])

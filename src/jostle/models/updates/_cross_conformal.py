@@ -43,7 +43,7 @@ class CrossConformalFit:
     def model(
         self, of: Any, metadata: dict[str, Any], acts: TimelineCalibration | None = None
     ) -> Any:
-        """What a user holds, `of` the class Model. acts: as there."""
+        """Make what a user holds, `of` the class Model. acts: as there."""
         parts = None, self.kept, None, acts, self.campaign_calibration
         model = of(self.fitted, self.calibration, metadata, *parts)
         model.usual = ResidualBaseline.of(model, self.calibration_runs)
@@ -112,7 +112,7 @@ def fit_crossed(
 
 
 def _of_usual(fitted: Any) -> Any:
-    """The same, about runs scaled to the usual campaign."""
+    """Return the fit for questions about runs scaled to the usual campaign."""
     return fitted.for_usual_campaign()
 
 
@@ -123,8 +123,8 @@ def _calibrated(
     groups: Groups | None,
     most: int,
 ) -> tuple[Calibration | None, list[tuple[Any, np.ndarray]]]:
-    """(by errors of what was left out, None where there is too little; what was learned without sets, and the
-    numbers of the runs that it answered about). asked: the runs of each part."""
+    """Return (calibration by errors of left-out runs, None if too few; fits without sets, with the numbers of
+    the runs that each answered). asked: the runs of each part."""
     found, without = [], []
     for one, some in zip(parts, asked, strict=True):
         names = names_of(fitted, some)

@@ -30,8 +30,8 @@ class NameMoved:
 
     @classmethod
     def all_of(cls, model: Any, runs: Runs) -> list[NameMoved]:
-        """As a watch of the model tells it from runs in the order in which they were measured. Those that
-        were chosen tell nothing of what is usual. What goes up and down stays, and what is only wider."""
+        """Find moved names as a watch of the model does, from runs in the order of measurement. Chosen runs
+        do not count; what goes up and down stays, and what is only wider."""
         sample = np.flatnonzero(~runs.is_chosen)
         watch = DriftWatch(model, told=ONE_IN * max(len(runs), 1))
         drifts: dict[tuple[str, str], list[Drift]] = {}
@@ -57,7 +57,7 @@ class NameMoved:
         return moved
 
     def has(self, asked: Colocations) -> np.ndarray:
-        """(n,) bool: whether each co-location is of it."""
+        """Tell whether each co-location has the name, (n,) bool."""
         names, code = asked.platform_names, asked.platform
         if self.kind == FLEET:
             return np.ones(len(asked), bool)

@@ -66,7 +66,7 @@ def step_back(path: str | os.PathLike[str]) -> Model:
 
 
 def _finish(folder: Path) -> None:
-    """What a writer left that was killed: models of before are in one of three places."""
+    """Finish what a killed writer left: models of before are in one of three places."""
     fresh, previous, old = (folder / n for n in (".previous-new", PREVIOUS, ".previous-old"))
     for rest in (fresh, old / PREVIOUS):
         if rest.exists() and not previous.exists():

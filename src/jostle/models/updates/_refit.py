@@ -38,7 +38,7 @@ class Again:
         seed: int = 0,
         changed: np.ndarray | None = None,
     ) -> Fitted:
-        """The same as a fit to both, kept ones first. Raises what a fit raises."""
+        """Fit to both, kept ones first. Raises what a fit raises."""
         if not len(runs):
             return fitted
         return self.method.fit(self.prepared(kept.joined(runs)), seed=seed)
@@ -50,17 +50,17 @@ class Again:
         return ()
 
     def never_held(self, runs: KeptRuns, kept: KeptRuns) -> np.ndarray:
-        """(n,) bool: new runs that are inputs of the method, or that answers need."""
+        """Mark new runs that are inputs of the method, or that answers need, (n,) bool."""
         prepared = self.prepared(kept.joined(runs))
         return (prepared.inputs | prepared.required)[len(kept) :]
 
     def prepared(self, runs: KeptRuns) -> Prepared:
-        """All of them, as the method takes them."""
+        """Prepare all runs as the method takes them."""
         return self.method.prepare(Data(runs.as_runs()))
 
 
 def learner_of(metadata: Mapping[str, Any]) -> LearnsOnline | None:
-    """How a model of a method learns new runs, None where it does not. Raises UsageError where the package
+    """Find how a model of a method learns new runs, None if it does not. Raises UsageError if the package
     that brings the method is not installed."""
     kind = method_named(str(metadata["method"]))
     if isinstance(kind, LearnsOnline):

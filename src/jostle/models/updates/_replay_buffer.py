@@ -45,13 +45,13 @@ class ReplayBuffer(Serializable):
         return cls(KeptRuns.of(learned, unit), _plain(calibration, unit), is_whole=True, ids=ids)
 
     def unknown(self, runs: Runs) -> Runs:
-        """Those that have taught the model nothing yet."""
+        """Keep the runs that have taught the model nothing yet."""
         if self.ids is None:
             return runs
         return runs.take(np.flatnonzero(~np.isin(_hashed(runs), self.ids)))
 
     def knowing(self, runs: Runs) -> ReplayBuffer:
-        """The same, which knows these runs again, too."""
+        """Add these runs to the known ones."""
         before = np.zeros(0, np.int64) if self.ids is None else self.ids
         return replace(self, ids=np.append(before, _ids_of(runs))[-MOST_IDS:])
 
@@ -67,24 +67,24 @@ class ReplayBuffer(Serializable):
 
 
 def _hashed(runs: Runs) -> np.ndarray:
-    """(n,) int64, of each run_id."""
+    """Hash each run_id to (n,) int64."""
     ids = runs.table.column("run_id").to_pylist()
     digests = [hashlib.blake2b(one.encode(), digest_size=8).digest() for one in ids]
     return np.frombuffer(b"".join(digests), "<i8")
 
 
 def _ids_of(*parts: Runs) -> np.ndarray:
-    """Of runs that teach something: failed ones may come again with a time."""
+    """Hash the ids of runs that teach something: failed ones may come again with a time."""
     return np.concatenate([_hashed(runs.ok()) for runs in parts])[-MOST_IDS:]
 
 
 def _plain(runs: Runs, unit: str) -> KeptRuns:
-    """Without features, which are those of the runs learned from."""
+    """Drop the features, which are those of the runs learned from."""
     return KeptRuns.of(runs, unit).without_features()
 
 
 def _last(runs: KeptRuns, most: int) -> KeptRuns:
-    """At most so many of each number of co-runners, the last ones, and no part of a unit but the whole."""
+    """Keep at most so many of each number of co-runners, the last ones, and units only as a whole."""
     degree, unit = runs.colocations.number_of_corunners, runs.unit
     late = np.zeros(len(runs), bool)
     for d in np.unique(degree).tolist():

@@ -92,7 +92,7 @@ def usual_questions(
     beside: bool = False,
     seed: int = 0,
 ) -> Colocations:
-    """Each of the workloads on each of the platforms, alone and, if wanted, beside other workloads.
+    """Ask each of the workloads on each of the platforms, alone and, if wanted, beside other workloads.
 
     Where neither is named: the names with few runs, on all others; where all have enough, every workload on
     every platform. Of more than can be weighed at once some are drawn with the seed. Raises UnknownName.
@@ -130,7 +130,7 @@ def usual_questions(
 def _pairs(
     workloads: Sequence[str], platforms: Sequence[str], most: int, random: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Each with each, or so many of these, drawn."""
+    """Pair each with each, or draw so many of the pairs."""
     n = len(workloads) * len(platforms)
     at = np.arange(n) if n <= most else np.unique(random.integers(0, n, most))
     return [(workloads[k // len(platforms)], platforms[k % len(platforms)]) for k in at.tolist()]

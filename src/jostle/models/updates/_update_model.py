@@ -102,7 +102,7 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, An
 def _updated_crossed(
     model: Any, kept: ReplayBuffer, runs: Runs, new: KeptRuns, chosen: bool, stamp: dict[str, Any]
 ) -> Any:
-    """The same of a model whose bounds rest on fits that leave runs out: all of them are made again."""
+    """Update a model whose bounds rest on fits that leave runs out: all of them are made again."""
     again = learner_of(model.metadata)
     assert isinstance(again, Again)
     assert isinstance(again.method, LeavesOut)
@@ -131,8 +131,8 @@ def _updated_crossed(
 
 
 def _require_not_all_again(kept: ReplayBuffer, new: KeptRuns) -> None:
-    """Runs that count twice would make bounds too sure. That all that are kept come again, each to the last
-    digit, is no chance; of single ones rounded times do not tell."""
+    """Refuse new runs that repeat all kept ones, each to the last digit, which is no chance: runs that count
+    twice would make bounds too sure. Single repeats may be due to rounded times."""
     known = kept.learned.joined(kept.calibration)
     if not len(known) or len(new) < len(known):
         return
@@ -147,13 +147,13 @@ def _require_not_all_again(kept: ReplayBuffer, new: KeptRuns) -> None:
 
 
 def _changed(before: KeptRuns, now: KeptRuns) -> dict[str, Any]:
-    """What a method is told of kept runs of names that have drifted, if there are any."""
+    """Return what a method is told of kept runs of names that have drifted, if there are any."""
     changed = before.runtime_seconds != now.runtime_seconds
     return {"changed": changed} if changed.any() else {}
 
 
 def _once(runs: KeptRuns, unit: np.ndarray) -> KeptRuns:
-    """Without what stands there as part of another unit (n,), too: a run may have been asked about twice, of
+    """Drop runs that stand there as part of another unit (n,), too: a run may have been asked about twice, of
     its set and of its platform."""
     key = np.stack([runs.colocations.group, np.asarray(runs.runtime_seconds).view(np.int64)])
     _, first, at = np.unique(key, axis=1, return_index=True, return_inverse=True)
@@ -168,9 +168,9 @@ def _metadata(
     calibrated: int,
     stamp: dict[str, Any],
 ) -> dict[str, Any]:
-    """Those of a model that has learned so many runs more. added: how many were learned from, and how many
-    came to those calibrated on, of which there are so many now. joined: names that are new. stamp: what else
-    is remembered of the update."""
+    """Make the metadata of a model that has learned so many runs more. added: how many were learned from, and
+    how many came to those calibrated on. calibrated: how many are there now. joined: new names. stamp: what
+    else is remembered of the update."""
     before = model.metadata
     record = {"runs": runs, **added, **{f"new_{k}": len(v) for k, v in joined.items()}, **stamp}
     counts = dict(before.get("runs", {}))
@@ -184,8 +184,8 @@ def _metadata(
 
 
 def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
-    """(n,) bool: the runs on which bounds are calibrated, drawn by unit. A name's first runs are all learned
-    from: units come in random order, and one may be held out once all its names have had enough."""
+    """Mark the runs on which bounds are calibrated, drawn by unit, (n,) bool. A name's first runs are all
+    learned from: units come in random order, and one may be held out once all its names have had enough."""
     c, units = new.colocations, np.unique(new.unit)
     random = np.random.default_rng([seed, 41, len(model.metadata.get("updates", []))])
     drawn = dict(zip(units.tolist(), random.random(len(units)) < HELD_SHARE, strict=True))
@@ -214,14 +214,14 @@ def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
 
 
 def _runs_so_far(predictor: Any, c: Colocations) -> tuple[list[int], list[int]]:
-    """(runs that tell of each workload of these co-locations, of each platform), 0 for an unknown one."""
+    """Count runs of (each workload of these co-locations, each platform), 0 for an unknown one."""
     of_workload, of_platform = (counts_of(predictor, kind) for kind in NAMES)
     workloads = [of_workload.get(name, 0) for name in c.workload_names]
     return workloads, [of_platform.get(name, 0) for name in c.platform_names]
 
 
 def counts_of(predictor: Any, kind: str) -> dict[str, int]:
-    """Runs of each name of a kind that the predictor knows."""
+    """Count the runs of each name of a kind that the predictor knows."""
     names = getattr(predictor, f"{kind}_names")
     (other,) = (getattr(predictor, f"{one}_names")[:1] for one in NAMES if one != kind)
     if not len(names) or not len(other):
@@ -233,14 +233,14 @@ def counts_of(predictor: Any, kind: str) -> dict[str, int]:
 
 
 def _has_few_runs(predictor: Any) -> bool:
-    """Whether a known name has too few runs for calibration runs of its own."""
+    """Tell whether a known name has too few runs for calibration runs of its own."""
     return any(n < KNOWN_WELL for kind in NAMES for n in counts_of(predictor, kind).values())
 
 
 def _calibrated(
     before: Calibration, predictor: Any, kept: ReplayBuffer, unmet: dict[str, set[str]]
 ) -> Calibration:
-    """The bounds of the new predictor on the same runs and some more; what names left out showed stays."""
+    """Calibrate the new predictor on the same runs and some more; what names left out showed stays."""
     left = before.runs.take(np.flatnonzero(before.runs.held_out))
     names = before.scale.workload_names, before.scale.platform_names
     own = LeftOutRuns.of(
@@ -269,7 +269,7 @@ def _calibrated(
 def _with_names_taken_as_new(
     bounds: Calibration, again: Sequence[tuple[Any, KeptRuns]]
 ) -> Calibration:
-    """With what known names show when they are taken as new ones."""
+    """Add what known names show when they are taken as new ones."""
     if not again or bounds.groups is not None:
         return bounds
     names = bounds.scale.workload_names, bounds.scale.platform_names
