@@ -80,6 +80,10 @@ BEGIN_WITH_NOTHING_ELSE = (
     "conformal",
     "learn/contract",
     "learn/ensemble",
+    *(
+        f"learn/learners/{name}"
+        for name in ("bags", "latent_factors", "random_effects", "simulation", "stressors")
+    ),
     "learn/rules",
     "models",
 )  # those where prepositions do not come before the verb, either

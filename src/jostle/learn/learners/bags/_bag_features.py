@@ -70,7 +70,7 @@ class BagFeatures:
         return bool(np.isfinite(self.core_share[place]).any())
 
     def feature_names(self, platform_names: tuple[str, ...]) -> tuple[str, ...]:
-        """Names of the columns of `rows`."""
+        """List the names of the columns of `rows`."""
         own = ("solo_time", *(["core_share"] if self.has_core_share else []), *self.columns)
         pools = ("sum", "max") if self.pooled_twice else ("sum",)
         names = [*own, *(f"corunners_{pool}_{name}" for pool in pools for name in own)]
@@ -82,7 +82,7 @@ class BagFeatures:
         return tuple(names)
 
     def feature_groups(self) -> tuple[str, ...]:
-        """The group of each; `always` for what no choice of groups leaves out."""
+        """List the group of each column; `always` for one that no choice of groups leaves out."""
         own = ("solo", *(["solo"] if self.has_core_share else []), *self.groups)
         times = 3 if self.pooled_twice else 2
         rest = len(self.log_solo) if len(self.log_solo) > 1 else 0
@@ -90,7 +90,7 @@ class BagFeatures:
         return (*own * times, "always", *fairness, *("always",) * rest)
 
     def rows(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
-        """(n, features) float64, NaN where unknown. codes: (workload, platform, corunner) in the names
+        """Make (n, features) float64, NaN where unknown. codes: (workload, platform, corunner) in the names
         that `numbers` and `log_solo` are aligned with."""
         workload, platform, corunner = codes
         counts = colocations.number_of_corunners
@@ -120,7 +120,7 @@ class BagFeatures:
         return np.concatenate(parts, axis=1)
 
     def _fairness_of(self, colocations: Colocations, codes: tuple[np.ndarray, ...]) -> np.ndarray:
-        """(n,) fairness of the bag on the CPU platform: 1 alone, NaN where it never ran there."""
+        """Look up the fairness of each bag on the CPU platform, (n,): 1 alone, NaN if it never ran there."""
         members = self.fairness_codes.tolist()
         known = {
             tuple(members[a:b]): value
@@ -133,7 +133,7 @@ class BagFeatures:
 
 
 def bags_of(colocations: Colocations, codes: tuple[np.ndarray, ...]) -> list[tuple[int, ...]]:
-    """The sorted codes of all members of every row's bag."""
+    """List the sorted codes of all members of every row's bag."""
     workload, _, corunner = codes
     offsets = colocations.corunner_offsets.tolist()
     beside = corunner.tolist()
@@ -192,7 +192,7 @@ def _range(seconds: np.ndarray) -> float:
 def _numbers_of(
     runs: Runs, workload_names: tuple[str, ...], shown: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
-    """(columns, groups, (w, k) numbers) of the workload features."""
+    """Return (columns, groups, (w, k) numbers) of the workload features."""
     known, table = runs.features_of("workload")
     columns: dict[str, np.ndarray] = {}
     if table is not None:
@@ -224,7 +224,7 @@ def _group(column: str) -> str:
 
 
 def _with_mix(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns with counts of instructions replaced by the mix that they make."""
+    """Replace the columns with counts of instructions by the mix that they make."""
     mix = {} if any(name.startswith(MIX) for name in found) else instruction_mix(found)
     if not mix:
         return found
@@ -232,7 +232,7 @@ def _with_mix(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _distinct(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Without the columns that repeat another of their group, as a module's digest does its name."""
+    """Drop the columns that repeat another of their group, as a module's digest does its name."""
     distinct: dict[tuple[str, bytes], str] = {}
     for name, values in found.items():
         distinct.setdefault((_group(name), values.tobytes()), name)
@@ -242,9 +242,9 @@ def _distinct(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def fairness_of(
     runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], cpu: int, log_solo: np.ndarray
 ) -> dict[tuple[int, ...], float]:
-    """By sorted codes, min over ordered pairs (i, j) of slowdown_i / slowdown_j, of every bag that ran on the
-    CPU platform with each of its members measured: the ratio of the IPC shared to the IPC alone of one
-    program is that of its time alone to its time shared, because the instructions are the same.
+    """Compute the fairness of each bag that ran on the CPU platform with all members measured: min over
+    ordered pairs (i, j) of slowdown_i / slowdown_j, by sorted codes. A program's IPC shared over IPC alone is
+    its time alone over its time shared, because the instructions are the same.
 
     Members are told apart by window, where one holds them all. Elsewhere runs of a program are means; of
     copies, of which no run says which it was, as many means of the shortest, the next, and so on."""

@@ -29,7 +29,7 @@ LEAST_DEPTH, MOST_DEPTH, ROWS_IN_LEAF = 3, 5, 16
 def target_of(
     log_runtime: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
 ) -> np.ndarray:
-    """(n,) what the trees learn, from log seconds."""
+    """Convert log seconds to (n,) targets of the trees."""
     if target == "slowdown":
         return log_runtime - log_solo
     seconds = np.exp(log_runtime)
@@ -39,7 +39,7 @@ def target_of(
 def _log_runtime_of(
     answer: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
 ) -> np.ndarray:
-    """(n,) log seconds from what the trees answer; the inverse of target_of."""
+    """Convert the trees' answers to (n,) log seconds; the inverse of target_of."""
     if target == "slowdown":
         return log_solo + answer
     seconds = answer * time_scale
@@ -52,7 +52,7 @@ def _log_runtime_of(
 def log_slowdown_of(
     answer: np.ndarray, log_solo: np.ndarray, target: str, time_scale: float
 ) -> np.ndarray:
-    """(n,) log slowdowns over the log seconds alone from what the trees answer."""
+    """Convert the trees' answers to (n,) log slowdowns over the log seconds alone."""
     return _log_runtime_of(answer, log_solo, target, time_scale) - log_solo
 
 
@@ -123,7 +123,7 @@ class FittedTrees(Serializable):
         return tuple(member.label for member in self.members)
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(k, n)."""
+        """Predict (k, n) log slowdowns."""
         x, alone = self.features(rows), self.described.log_solo.ravel()[rows.target]
         turns = np.zeros(len(rows))
         if any(member.is_over for member in self.members):
@@ -139,7 +139,7 @@ class FittedTrees(Serializable):
         return out
 
     def features(self, rows: SlowdownRows) -> np.ndarray:
-        """(n, k)."""
+        """Make the (n, k) features of rows."""
         x = self.described.rows(*_asked(rows, *self.described.log_solo.shape))[:, self.columns]
         return np.where(np.isnan(x), self.unknown, x)
 
@@ -209,7 +209,7 @@ class TreesLearner(Restores):
 
 
 def _columns_of(x: np.ndarray, groups: tuple[str, ...], chosen: tuple[str, ...]) -> np.ndarray:
-    """(k,) int64: features of the chosen groups that differ between rows."""
+    """Select features of the chosen groups that differ between rows, (k,) int64."""
     is_chosen = np.array([group in (*chosen, "always") for group in groups])
     differs = np.array([len(np.unique(c[~np.isnan(c)])) > 1 for c in x.T], bool)
     differs |= np.isnan(x).any(0) & ~np.isnan(x).all(0)
@@ -219,15 +219,15 @@ def _columns_of(x: np.ndarray, groups: tuple[str, ...], chosen: tuple[str, ...])
 
 
 def _unknown_of(x: np.ndarray) -> np.ndarray:
-    """(k,) a number under all known ones of each feature."""
+    """Return a number under all known ones of each feature, (k,)."""
     low = np.nanmin(np.where(np.isnan(x), np.inf, x), axis=0, initial=np.inf)
     low = np.where(np.isfinite(low), low, 0.0)
     return low - 1.0 - np.abs(low)
 
 
 def _weight_of(log_runtime: np.ndarray, target: str) -> np.ndarray:
-    """(n,) of mean 1. What is reported is relative to the runtime, so errors of seconds weigh by its inverse
-    square; the paper's own target is learned as the paper does, unweighted."""
+    """Weigh rows (n,), of mean 1: errors of seconds by the inverse square of the runtime, since reported
+    errors are relative; the paper's own target unweighted, as in the paper."""
     weight = np.exp(-2 * log_runtime) if target == "extra" else np.ones(len(log_runtime))
     return weight / weight.mean() if len(weight) else weight
 
@@ -235,7 +235,7 @@ def _weight_of(log_runtime: np.ndarray, target: str) -> np.ndarray:
 def _asked(
     rows: SlowdownRows, platforms: int, workloads: int
 ) -> tuple[Colocations, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Rows in the campaign's codes as co-locations, with their codes."""
+    """Make co-locations of rows in the campaign's codes, with these codes."""
     order = np.argsort(rows.row, kind="stable")
     codes = rows.target % workloads, rows.target // workloads, rows.corunner[order] % workloads
     offsets = np.concatenate([[0], np.cumsum(rows.degree)])

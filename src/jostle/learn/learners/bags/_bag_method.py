@@ -38,14 +38,14 @@ class Bag(BagSettings, StackedMethod["FittedBag"]):
         return [SimpleRules(), trees] if self.has_rules else [trees]
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs of the data. Those on the CPU platform are inputs: features are made of them, bounds are
-        not. Answers are relative to the runtime alone, so one such run of each is required."""
+        """Prepare the runs. Those on the CPU platform are inputs: features are made of them, bounds are not.
+        Answers are relative to the runtime alone, so one such run of each is required."""
         runs = data.runs
         inputs, required = self._is_on_cpu(runs), first_solo_runs(runs)
         return Prepared.of(data, runs, inputs=inputs, required=required, calibrate_by="together")
 
     def _is_on_cpu(self, runs: Runs) -> np.ndarray:
-        """(n,) bool."""
+        """Mark runs on the CPU platform, (n,) bool."""
         c = runs.colocations
         return np.array([name == self.cpu_platform for name in c.platform_names], bool)[c.platform]
 

@@ -53,7 +53,7 @@ class BagExplanation:
 def path_of(
     trees: Trees, x: np.ndarray, unknown: np.ndarray, names: tuple[str, ...]
 ) -> tuple[Step, ...]:
-    """The questions of the first tree to a row x: (k,). unknown: (k,) what stands for an unknown number."""
+    """List the questions of the first tree to a row x: (k,). unknown: (k,) stands for an unknown number."""
     steps = []
     node = int(trees.root[0])
     while trees.left[node] >= 0:
@@ -67,7 +67,7 @@ def path_of(
 
 
 def report_of(found: BagExplanation, asked: Colocations, runs: Runs | None) -> Report:
-    """The explanation as it is printed; runs: to count those that stand behind it."""
+    """Write the explanation as it is printed; runs: to count those that stand behind it."""
     behind = None if runs is None else runs_behind(runs, asked)
     document = {
         "schema": "explain-bag/v1",

@@ -48,7 +48,7 @@ class FittedBag(FittedEnsemble):
         return tuple(every[at] for at in self.trees.columns)
 
     def features(self, asked: Colocations) -> np.ndarray:
-        """(n, k) float64: what the trees ask about; unknown numbers lie under all known ones.
+        """Make what the trees ask about, (n, k) float64; unknown numbers lie under all known ones.
 
         Raises UnknownName for a name that the model has never met.
         """
@@ -62,7 +62,7 @@ class FittedBag(FittedEnsemble):
         return alone, np.where(is_input, np.nan, slowdown), apart
 
     def notes_of(self, groups: tuple[str, ...]) -> tuple[str, ...]:
-        """Which groups were asked for and are not in the data, and who gives answers to whom."""
+        """List the groups asked for that are not in the data, and who gives answers to whom."""
         notes = []
         if self.trees is not None:
             described = self.trees.described
@@ -78,21 +78,21 @@ class FittedBag(FittedEnsemble):
         return (*notes, *on)
 
     def path_uses(self, asked: Colocations) -> np.ndarray:
-        """(n, k) how often each of `feature_names` is asked about on the way to each answer, by the trees of
-        the greatest weight in the first."""
+        """Count, (n, k), how often each of `feature_names` is asked about on the way to each answer, by the
+        trees of the greatest weight in the first."""
         spoke, trees = self._spoke(asked), self.trees
         if spoke is None or trees is None:
             return np.zeros((len(asked), len(self.feature_names)), np.int64)
         return Trees.as_nodes(spoke.trees).uses(self.features(asked), len(trees.columns))
 
     def _spoke(self, asked: Colocations) -> TreesMember | None:
-        """The trees of the greatest weight in the first answer, if any have one."""
+        """Return the trees of the greatest weight in the first answer, if any have one."""
         share = self.shares(asked.take(np.zeros(1, np.int64)))[0]
         members = [m for m in (self.trees.members if self.trees else ()) if m.label in share]
         return max(members, key=lambda member: share[member.label], default=None)
 
     def explained(self, asked: Colocations) -> BagExplanation:
-        """What `explain` reports, as numbers. Raises UsageError unless one co-location is asked."""
+        """Return what `explain` reports, as numbers. Raises UsageError unless one co-location is asked."""
         if len(asked) != 1:
             raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
         log_solo, slowdown, _ = (float(part[0]) for part in self._logs(asked))
@@ -114,7 +114,7 @@ class FittedBag(FittedEnsemble):
         return BagExplanation(*named, *seconds, learner, number, path, uses, weights)
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
-        """The questions on the way to the answer; runs: to count those that stand behind it.
+        """List the questions on the way to the answer; runs: to count those that stand behind it.
 
         Raises UsageError for more or fewer co-locations than one, UnknownName.
         """

@@ -55,7 +55,7 @@ _WEBASSEMBLY = {
 
 
 def group_of_opcode(name: str) -> str:
-    """The group of a WebAssembly instruction, `i32_add` or `i32.add`."""
+    """Return the group of a WebAssembly instruction, `i32_add` or `i32.add`."""
     plain = name.replace(".", "_")
     return next((g for g, fits in _WEBASSEMBLY.items() if re.fullmatch(fits, plain)), "other")
 

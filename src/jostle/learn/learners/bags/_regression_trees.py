@@ -53,7 +53,7 @@ class Trees:
 
     @classmethod
     def as_nodes(cls, grown: TreeEnsemble | Trees) -> Trees:
-        """The same questions. Where all of a full tree's rows go left, nothing is asked."""
+        """Convert to nodes with the same questions; none where all of a full tree's rows go left."""
         if isinstance(grown, Trees):
             return grown
         trees, inner = grown.feature.shape
@@ -76,21 +76,21 @@ class Trees:
         )
 
     def value(self, x: np.ndarray) -> np.ndarray:
-        """(n,) from (n, features)."""
+        """Predict (n,) values from (n, features)."""
         out = np.zeros(len(x))
         for tree in range(len(self.root)):
             out += self.leaf[self._leaves(x, tree)]
         return out / len(self.root)
 
     def uses(self, x: np.ndarray, features: int) -> np.ndarray:
-        """(n, features) how many questions about each feature a row meets, over all trees."""
+        """Count, (n, features), the questions about each feature that a row meets, over all trees."""
         out = np.zeros((len(x), features), np.int64)
         for tree in range(len(self.root)):
             self._leaves(x, tree, out)
         return out
 
     def _leaves(self, x: np.ndarray, tree: int, met: np.ndarray | None = None) -> np.ndarray:
-        """(n,) where each row ends in a tree. met: (n, features) counts the questions on the way."""
+        """Find where each row ends in a tree, (n,). met: (n, features) counts the questions on the way."""
         x = np.asarray(x, np.float32)
         node = np.full(len(x), self.root[tree], np.int32)
         rows = np.flatnonzero(self.left[node] >= 0)

@@ -39,7 +39,7 @@ class Sizes:
         }
 
     def mixed(self, part: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(S, G), each (cells, rank): own numbers and shared ones, weighted so that their size does not
+        """Mix own numbers and shared ones to (S, G), each (cells, rank), weighted so that their size does not
         depend on how alike the two are."""
         own, shared = np.sqrt(1 - self.alike), np.sqrt(self.alike)
         both = shared * part["both"] if self.alike else 0.0
@@ -94,7 +94,7 @@ class FormLoss:
             start += size
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """(loss, gradient (size of x,))."""
+        """Compute (loss, gradient (size of x,))."""
         sizes, rows, n = self.sizes, self.rows, len(self.rows)
         part = {name: x[at].reshape(self.shapes[name]) for name, at in self.slices.items()}
         shifted_s, shifted_g = (each - SHIFT for each in sizes.mixed(part))

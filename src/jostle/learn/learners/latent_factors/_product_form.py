@@ -55,9 +55,9 @@ def fit_forms(
     starts: int,
     steps: int,
 ) -> list[SlowdownForm]:
-    """One for each of the penalties, from weak to strong: of the ridge, in units of the variance of the rows'
-    log slowdown. The strongest starts at random, each weaker one where the one before has ended: it ends
-    sooner and higher up than from chance."""
+    """Fit one form for each ridge penalty, from weak to strong, in units of the variance of the rows' log
+    slowdown. The strongest starts at random, each weaker one where the one before has ended: it ends sooner
+    and higher up than from chance."""
     spread = spread_of(rows) if len(rows) else 1.0
     found: list[list[np.ndarray]] = [[] for _ in penalties]
     for number in range(starts):
@@ -98,7 +98,7 @@ def _random_start(sizes: Sizes, seed: int) -> np.ndarray:
 def _fitted(
     rows: SlowdownRows, sizes: Sizes, strength: float, start: np.ndarray, steps: int
 ) -> np.ndarray:
-    """The numbers of one fit."""
+    """Return the numbers of one fit."""
     from scipy.optimize import minimize
     from scipy.sparse import issparse
 

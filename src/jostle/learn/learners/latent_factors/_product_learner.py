@@ -46,11 +46,11 @@ class FormKind:
     penalties: tuple[float, ...]
 
     def labels(self) -> dict[str, float]:
-        """{label: penalty}"""
+        """Return {label: penalty}."""
         return {f"{self.text} {penalty:g}": penalty for penalty in self.penalties}
 
     def design(self, campaign: TrainingRuns) -> str | None:
-        """The name of its design."""
+        """Return the name of its design."""
         return next((name for name in self.designs if name in campaign.designs), None)
 
 
@@ -87,7 +87,7 @@ class FittedProduct(Serializable):
         return any(isinstance(part, Process) and not part.settings.by_effects for part in parts)
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(k, n)."""
+        """Predict (k, n) log slowdowns."""
         plain, timed = _rows_of(rows, False), _rows_of(rows, True)
         out = np.empty((len(self.members), len(rows)))
         for at, member in enumerate(self.members):
@@ -147,8 +147,8 @@ class ProductLearner(Restores):
 
 
 def _processes(campaign: TrainingRuns, names: list[str], seed: int) -> list[ProductMember]:
-    """With the settings that the first fit has found, and kernels between all rows of the campaign, which its
-    folds share."""
+    """Fit processes with the settings that the first fit has found, and kernels between all rows of the
+    campaign, which its folds share."""
     rows, cell_table = _rows_of(campaign.rows, False), campaign.cell_table
     effects, robust = fit_effects(rows, cell_table)
     whole: TrainingRuns = campaign.shared["whole"]
@@ -170,7 +170,7 @@ def _processes(campaign: TrainingRuns, names: list[str], seed: int) -> list[Prod
 
 
 def place_of(name: str, effects: RandomEffects) -> np.ndarray:
-    """(cells, 2) over their spread, or (0, 2) for the process that looks at the design."""
+    """Return (cells, 2) effects over their spread, or (0, 2) for the process that looks at the design."""
     both = np.stack([effects.target, effects.corunner], 1)
     return both / np.maximum(both.std(0), 1e-9) if name == BY_EFFECTS else both[:0]
 

@@ -128,7 +128,7 @@ class Kernels:
         self.by_corunner = _apart(place[one.corunner], place[other.corunner])
 
     def weighed(self, settings: Settings) -> np.ndarray:
-        """(n, n') without the noise."""
+        """Add up the weighted kernels (n, n'), without the noise."""
         total = self.of_names(settings)
         weight = np.exp(settings.weight[SAME:])
         for w, (kernel, _) in zip(weight, self.smooth(settings), strict=True):
@@ -136,14 +136,14 @@ class Kernels:
         return total
 
     def of_names(self, settings: Settings) -> np.ndarray:
-        """(n, n') the kernels that ask for the same names."""
+        """Add up the kernels (n, n') that ask for the same names."""
         total = np.zeros_like(self.fixed[0])
         for w, kernel in zip(np.exp(settings.weight[:SAME]), self.fixed, strict=True):
             total += w * kernel
         return total
 
     def smooth(self, settings: Settings) -> list[tuple[np.ndarray, dict[int, np.ndarray]]]:
-        """The squared exponential kernels, each with its slopes by the logarithms of the widths."""
+        """Return the squared exponential kernels, each with its slopes by the logarithms of the widths."""
         width = settings.width
         near, near_by = _near(self.by_target, width[0])
         pooled, pooled_by = self._pooled(_near(self.by_corunner, width[-1]))
@@ -221,14 +221,14 @@ def tuned(
 
 
 def _noise(whole: np.ndarray, settings: Settings, robust: np.ndarray) -> np.ndarray:
-    """(n,) of the diagonal, with as much as rounding needs for the matrix to stay definite."""
+    """Return the noise (n,) of the diagonal, at least what rounding needs for a definite matrix."""
     return np.exp(settings.noise) / np.maximum(robust, 0.01) + 1e-8 * float(np.trace(whole)) / len(
         whole
     )
 
 
 def _means(rows: SlowdownRows) -> np.ndarray:
-    """(most co-runners + 1,) mean value; where no row has so many, of those with the next fewer."""
+    """Compute the mean value by number of co-runners, (most + 1,); without rows, that of the next fewer."""
     degree = rows.degree
     total, count = np.bincount(degree, rows.value), np.bincount(degree)
     overall = float(rows.value.mean())
@@ -239,12 +239,12 @@ def _means(rows: SlowdownRows) -> np.ndarray:
 
 
 def _pooled(values: np.ndarray, one: Cells, other: Cells) -> np.ndarray:
-    """(n, n') means over both sides of values (m, m')."""
+    """Average values (m, m') over the co-runners of both sides, (n, n')."""
     return _rows_pooled(_rows_pooled(values, one).T, other).T
 
 
 def _rows_pooled(values: np.ndarray, cells: Cells) -> np.ndarray:
-    """(n, k) means over the co-runners of each row."""
+    """Average values over the co-runners of each row, (n, k)."""
     n, m = len(cells.target), len(cells.row)
     if m == n and (cells.row == np.arange(n)).all():
         return values
@@ -259,13 +259,13 @@ def _rows_pooled(values: np.ndarray, cells: Cells) -> np.ndarray:
 
 
 def _apart(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n, n') squared distances."""
+    """Compute (n, n') squared distances."""
     squared = (x**2).sum(1)[:, None] + (y**2).sum(1)[None] - 2 * x @ y.T
     return np.maximum(squared, 0.0)
 
 
 def _near(apart: np.ndarray, log_width: float) -> tuple[np.ndarray, np.ndarray]:
-    """(squared exponential kernel, its slope by the logarithm of the width)."""
+    """Return (squared exponential kernel, its slope by the logarithm of the width)."""
     over = apart / np.exp(2 * log_width)
     near = np.exp(-over / 2)
     return near, near * over

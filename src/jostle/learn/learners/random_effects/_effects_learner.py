@@ -36,7 +36,7 @@ class FittedEffects(Serializable):
     company: MixedEffects | None
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(k, n) log slowdowns."""
+        """Predict (k, n) log slowdowns."""
         # Whatever time alone the rows are over, the runtime is the same.
         log_solo = self.log_unit - np.log(rows.scale)
         out = self.log_runtime[:, rows.target] - log_solo
@@ -57,7 +57,7 @@ class NameEffects(Restores):
     fitted: ClassVar[str] = "jostle.learn.learners.random_effects._effects_learner:FittedEffects"
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        """Nothing where workloads were measured alone: their slowdowns tell more."""
+        """Name the answers; none if workloads were measured alone: their slowdowns tell more."""
         beside = campaign.ran_alone[campaign.cell[campaign.beside]]
         return () if not len(beside) or beside.mean() > 0.5 else (ALONE, TOGETHER)
 

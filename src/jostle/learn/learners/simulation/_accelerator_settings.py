@@ -38,8 +38,8 @@ class AcceleratorSettings:
     ] = None
 
     def hardware(self, profiles: Mapping[str, Profile]) -> tuple[dict[str, Application], Device]:
-        """({workload: its application}, sorted by name, the device). Raises BadData where the profiles are of
-        different hardware."""
+        """Return ({workload: its application}, sorted by name, the device). Raises BadData if the profiles
+        are of different hardware."""
         applications, device = applications_of(
             profiles, self.gpu, pinned=self.pinned, memory_need=self.memory_need
         )

@@ -54,7 +54,7 @@ class CoRuns:
             return code + (self.platform.astype(np.int64) + 1) * draw[-1]
 
     def cells(self, places: np.ndarray) -> tuple[CoRuns, np.ndarray]:
-        """(repeats of the same co-location as one, their median, the first's place)."""
+        """Merge repeats of a co-location. Returns (one row for each, its median; the place of the first)."""
         if not len(self):
             return self, places
         whole = np.column_stack([self.platform, self.target, self.beside])
@@ -65,7 +65,7 @@ class CoRuns:
         return replace(self.take(first), seconds=medians), places[first]
 
     def smaller(self, most: int) -> tuple[CoRuns, np.ndarray]:
-        """(each row beside every set of so many of its co-runners, in a circle by name; whose these are)."""
+        """Return (rows beside every set of so many of their co-runners, in a circle by name; whose)."""
         degree = self.degree
         of = np.repeat(np.arange(len(self)), degree)
         others = np.repeat(
@@ -80,8 +80,8 @@ class CoRuns:
 
     @classmethod
     def coded(cls, rows: SlowdownRows, code: np.ndarray, log_solo: np.ndarray) -> CoRuns:
-        """Rows of the campaign that are asked about. code: (workloads,) the place of each here. log_solo:
-        (cells,) log seconds."""
+        """Code rows of the campaign that are asked about. code: (workloads,) the place of each here.
+        log_solo: (cells,) log seconds."""
         n, workloads = len(rows), len(code)
         beside = np.zeros((n, int(code.max(initial=-1)) + 1))
         np.add.at(beside, (rows.row, code[rows.corunner % workloads]), 1)

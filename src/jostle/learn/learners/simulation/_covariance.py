@@ -51,7 +51,7 @@ class CoRunPlaces:
 
 
 def parts_in(places: CoRunPlaces) -> tuple[str, ...]:
-    """The named parts that can tell these apart."""
+    """Name the parts that can tell these places apart."""
     several = {
         "platform": len(np.unique(places.platform)) > 1,
         "delay": bool(np.ptp(places.delay) > 0) if len(places.delay) else False,
@@ -62,7 +62,7 @@ def parts_in(places: CoRunPlaces) -> tuple[str, ...]:
 
 
 def named_part(name: str, one: CoRunPlaces, other: CoRunPlaces) -> np.ndarray:
-    """(n, m) covariance of unit strength of one of NAMED."""
+    """Compute the (n, m) covariance of unit strength of one of NAMED."""
 
     def same(column: str) -> np.ndarray:
         mine, theirs = getattr(one, column), getattr(other, column)
@@ -87,7 +87,7 @@ def named_part(name: str, one: CoRunPlaces, other: CoRunPlaces) -> np.ndarray:
 
 
 def likeness(features: np.ndarray) -> np.ndarray:
-    """(w, w) of workloads. features: (w, f) over their lengths."""
+    """Compute the likeness (w, w) of workloads. features: (w, f) over their lengths."""
     apart = ((features[:, None] - features[None]) ** 2).sum(axis=2)
     return np.exp(-0.5 * apart)
 
@@ -99,8 +99,8 @@ def covariance_of(
     strengths: np.ndarray,
     features: np.ndarray | None,
 ) -> np.ndarray:
-    """(n, m). strengths: of the named parts, then LIKE of those by traces where features, (w, f) over their
-    lengths, are given."""
+    """Compute the (n, m) covariance. strengths: of the named parts, then LIKE of those by traces if features,
+    (w, f) over their lengths, are given."""
     total = np.zeros((len(one.target), len(other.target)))
     for name, strength in zip(names, strengths, strict=False):
         total += strength * named_part(name, one, other)

@@ -38,7 +38,7 @@ class Sharing:
 
 
 def ways_to_share(sharing: str | None, bus: str | None) -> list[Sharing]:
-    """All that are tried, those with what is given only."""
+    """List all ways to share that are tried, with what is given only."""
     kernels = SHARINGS if sharing is None else (sharing,)
     buses = BUSES if bus is None else (bus,)
     ways = list(product((REPEATING, SINCE_START), buses, kernels))
@@ -70,7 +70,7 @@ class Delays:
         return [application.with_idle(seconds) for application, seconds in every]
 
     def alone(self, way: Sharing) -> np.ndarray:
-        """(w,) s that each takes alone, as it is simulated."""
+        """Simulate the (w,) seconds that each takes alone."""
         return np.array([application.solo_seconds for application in self._as_in(way)])
 
     def _as_in(self, way: Sharing) -> Sequence[Application]:
@@ -83,7 +83,7 @@ class Delays:
         beside: np.ndarray,
         progress: Progress = no_progress,
     ) -> np.ndarray:
-        """(n,) s that each target takes longer than alone. target: (n,). beside: (n, w) counts."""
+        """Simulate (n,) seconds that targets take longer than alone. target: (n,). beside: (n, w) counts."""
         delays = np.empty(len(target))
         device = repr(sorted(vars(self.device).items(), key=lambda item: item[0]))
         for row, (one, counts) in enumerate(zip(target.tolist(), beside, strict=True)):
@@ -124,21 +124,21 @@ class Delays:
     def affordable(
         self, ways: Sequence[Sharing], target: np.ndarray, beside: np.ndarray
     ) -> Sequence[Sharing]:
-        """As many of the ways as there is time for, at least one."""
+        """Keep as many of the ways as there is time for, at least one."""
         number = int(MOST_TASKS / max(self.tasks(target, beside), 1.0))
         return ways[: max(1, number)]
 
     def tasks(self, target: np.ndarray, beside: np.ndarray) -> float:
-        """How many tasks one way of sharing takes to simulate, about."""
+        """Estimate how many tasks one way of sharing takes to simulate."""
         size = np.array([len(application) for application in self.applications], float)
         solo = np.array([application.solo_seconds for application in self.applications])
         return float((size[target] + (beside * (size / solo)).sum(axis=1) * solo[target]).sum())
 
 
 def trace_features(applications: Sequence[Application], log_solo: np.ndarray) -> np.ndarray:
-    """(w, 6) what traces say of the workloads: log time alone, first use of the device, and logs of the
-    trace's length, of what kernels and transfers take, and of the number of tasks. 1% of the typical length
-    counts as nothing. log_solo: (w,), NaN where unknown."""
+    """Make (w, 6) features from traces: log time alone, first use of the device, and logs of the trace's
+    length, of what kernels and transfers take, and of the number of tasks. 1% of the typical length counts as
+    nothing. log_solo: (w,), NaN where unknown."""
     length = np.array([application.solo_seconds for application in applications])
     least = 0.01 * float(np.median(length))
     columns = [application.columns for application in applications]
@@ -160,6 +160,6 @@ def trace_features(applications: Sequence[Application], log_solo: np.ndarray) ->
 
 
 def within_fences(values: np.ndarray) -> np.ndarray:
-    """(n,) the values with those far out moved to Tukey's fences, 1.5 times the interquartile range away."""
+    """Move values far out to Tukey's fences, 1.5 times the interquartile range away. Returns (n,)."""
     low, high = np.percentile(values, (25, 75))
     return np.clip(values, low - 1.5 * (high - low), high + 1.5 * (high - low))

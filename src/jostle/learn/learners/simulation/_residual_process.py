@@ -52,19 +52,19 @@ class CoRunProcess:
     inverse: np.ndarray | None = field(default=None, metadata=UNSAVED)
 
     def predict(self, asked: CoRunPlaces) -> np.ndarray:
-        """(k,) in the unit of what was learned."""
+        """Predict (k,) values in the unit of what was learned."""
         every = self.names, self.strengths, self.features
         return self.unit * (covariance_of(asked, self.places, *every) @ self.weights)
 
     def without(self, rows: np.ndarray) -> CoRunProcess:
-        """As learned without these rows, at the same strengths; they stay, of no weight."""
+        """Refit without these rows, at the same strengths; they stay, of no weight."""
         assert self.inverse is not None
         weights = self.weights - self.inverse[:, rows] @ (self.missed_without(rows) / self.unit)
         weights[rows] = 0.0
         return replace(self, weights=weights)
 
     def missed_without(self, rows: np.ndarray) -> np.ndarray:
-        """(k,) by which these rows are missed when they are left out."""
+        """Compute the errors (k,) on these rows when they are left out."""
         assert self.inverse is not None
         return self.unit * np.linalg.solve(self.inverse[np.ix_(rows, rows)], self.weights[rows])
 
@@ -113,7 +113,7 @@ def fit_corun_process(
 
 
 def drawn_sets(together: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """(k,) rows of whole sets, about so many."""
+    """Draw (k,) rows of whole sets, about so many."""
     if len(together) <= most:
         return np.arange(len(together))
     codes, place = np.unique(together, return_inverse=True)
@@ -156,12 +156,12 @@ class _CoRunPosterior:
         self.same_t, self.same_o = self.one_hot @ self.one_hot.T, self.share @ self.share.T
 
     def split(self, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(strengths, noises, lengths)."""
+        """Split the parameters into (strengths, noises, lengths)."""
         strengths, noise, lengths = np.split(np.exp(logs), (self.parts, self.parts + NOISES))
         return strengths, noise, lengths
 
     def cost(self, logs: np.ndarray) -> tuple[float, np.ndarray] | None:
-        """(minus the log likelihood, its slope); None where there is none."""
+        """Compute (minus the log likelihood, its slope); None if there is none."""
         s, noise, lengths = self.split(logs)
         covariance = (s[: self.fixed] @ self.flat).reshape(len(self.y), len(self.y))
         by_traces = None if self.z is None else _Likeness(self, s[-LIKE:], lengths)
@@ -191,7 +191,7 @@ class _Likeness:
         self.covariance += s[4] * self.like_t * self.like_o
 
     def slopes(self, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(of the logs of the strengths (LIKE,), of the logs of the lengths (f,)), times minus 2."""
+        """Compute slopes by logs of (the strengths (LIKE,), the lengths (f,)), times minus 2."""
         of, s = self.of, self.s
         told_t, told_o = inner * self.like_t, inner * self.like_o
         by_part = [

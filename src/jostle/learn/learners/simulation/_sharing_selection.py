@@ -30,8 +30,8 @@ EQUAL, ALIKE = 1e-5, 0.15
 def best_ways(
     rows: CoRuns, simulated: Simulated, ways: Sequence[Sharing], scale: str, seed: int
 ) -> list[Sharing]:
-    """The ways to share whose delays leave least to sets left out, by effects of fixed strengths; at least
-    one."""
+    """Choose the ways to share whose delays leave least to sets left out, by effects of fixed strengths; at
+    least one."""
     none = np.zeros((0, 0))
     effects = fit_member(CoRunRecipe(EFFECTS, scale), rows, simulated, none, seed).process
     sets = [np.flatnonzero(rows.together == code) for code in np.unique(rows.together)]

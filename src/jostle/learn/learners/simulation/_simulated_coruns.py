@@ -78,7 +78,7 @@ class CoRunCells:
 def hardware_of(
     settings: AcceleratorSettings, shared: dict[Any, Any]
 ) -> tuple[dict[str, Application], Device] | None:
-    """({workload: its application}, the device) of the data's profiles, read once; None where there are none
+    """Read ({workload: its application}, the device) from the data's profiles, once; None if there are none
     that can be used."""
     key = "hardware", settings
     if key not in shared:
@@ -91,7 +91,7 @@ def hardware_of(
 
 
 def cell_table_of(settings: AcceleratorSettings, campaign: TrainingRuns) -> CoRunCells | None:
-    """Of all of a campaign, made once; None without profiles of its workloads."""
+    """Make the cells of all of a campaign, once; None without profiles of its workloads."""
     shared = campaign.shared
     key = "co-runs", settings
     if key not in shared:
@@ -154,12 +154,12 @@ def _part_of(
 
 
 def log_seconds_alone(campaign: TrainingRuns) -> np.ndarray:
-    """(platforms, workloads)."""
+    """Return (platforms, workloads) log seconds alone."""
     return campaign.log_solo + np.log(campaign.shared["usual"])
 
 
 def _learned_from(campaign: TrainingRuns, code: np.ndarray) -> tuple[CoRuns, np.ndarray]:
-    """(one of each cell of the runs beside others whose members all have a profile, which runs they are)."""
+    """Return (one of each cell of the runs beside others whose members all have a profile, their rows)."""
     workloads, every = len(code), campaign.every_row
     is_known = campaign.is_training_row & (code[every.target % workloads] >= 0)
     is_known[every.row[code[every.corunner % workloads] < 0]] = False

@@ -71,11 +71,11 @@ class FittedCoRuns(Serializable):
     learned: tuple[CoRunPart, ...] = field(default=(), metadata=UNSAVED)
 
     def members_of(self, platform: int) -> dict[str, CoRunMember]:
-        """By label, there."""
+        """Return the platform's members by label."""
         return dict(zip(self.labels, self.parts[int(self.part_of[platform])], strict=True))
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(k, n); NaN of who has no profile."""
+        """Predict (k, n) log slowdowns; NaN for workloads without a profile."""
         w, out = cell_table.workloads, np.full((len(self.labels), len(rows)), np.nan)
         is_known = self.code[rows.target % w] >= 0
         is_known[rows.row[self.code[rows.corunner % w] < 0]] = False
@@ -90,7 +90,7 @@ class FittedCoRuns(Serializable):
         return out
 
     def _answers(self, members: tuple[CoRunMember, ...], rows: CoRuns, most: int) -> np.ndarray:
-        """(k, n). Of more co-runners than any run had, what smaller sets add, added up, as far as the
+        """Predict (k, n). For more co-runners than any run had, add up what smaller sets add, as far as the
         simulation adds up, but never less than one of them."""
         delays = Delays(self.applications, self.device, self.idle_seconds)
         simulated = Simulated.of(rows, delays, _ways_of(members))
@@ -114,7 +114,7 @@ class FittedCoRuns(Serializable):
         return np.stack(out)
 
     def without(self, part: TrainingRuns, wanted: Collection[str]) -> FittedCoRuns:
-        """The answers called so, as learned from this part of the campaign alone, at the same strengths."""
+        """Refit the wanted answers on this part of the campaign alone, at the same strengths."""
         kept = [at for at, label in enumerate(self.labels) if label in wanted]
         parts, most = [], []
         for own, members in zip(self.learned, self.parts, strict=True):
@@ -141,13 +141,13 @@ class _CoRunLearner(Restores, ABC):
     simulates: ClassVar[bool] = True  # and adds up what smaller sets of more co-runners cost
 
     def trace_seconds(self, shared: dict[Any, Any]) -> Mapping[str, float]:
-        """{workload: s} of the profiles, alone."""
+        """Return {workload: seconds alone} by the profiles."""
         hardware = hardware_of(self.settings, shared)
         return {} if hardware is None else {n: a.solo_seconds for n, a in hardware[0].items()}
 
     @abstractmethod
     def recipes(self, cell_table: CoRunCells, part: CoRunPart, seed: int) -> dict[str, CoRunRecipe]:
-        """What answers by each label there."""
+        """Return the recipe behind each label."""
 
     def fit(
         self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
@@ -227,7 +227,7 @@ _PROCESSES = {_label("process of traces", scale): CoRunRecipe(PROCESS, scale) fo
 
 
 def _of_ways(cell_table: CoRunCells, scale: str, ways: Sequence[Sharing]) -> dict[str, CoRunRecipe]:
-    """{label: recipe} on ways to share by rank, the best first; where a rank has none, on the last."""
+    """Return {label: recipe} on ways to share by rank, the best first; of a missing rank, the last."""
     few = cell_table.fewest_sets < CAN_TELL
     ranks = KEPT_OF_FEW if few and scale == SECONDS else KEPT_WAYS[scale]
     by_rank = [ways[min(rank, len(ways) - 1)] if ways else None for rank in range(ranks)]

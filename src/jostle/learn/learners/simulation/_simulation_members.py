@@ -63,7 +63,7 @@ class Simulated:
         return cls(len(rows), alone, simulated)
 
     def base(self, recipe: CoRunRecipe) -> np.ndarray:
-        """(n,) what the recipe takes from the simulation."""
+        """Return what the recipe takes from the simulation, (n,)."""
         if recipe.way is None:
             return np.zeros(self.number)
         delay = self.delay[recipe.way]
@@ -84,7 +84,7 @@ class CoRunMember:
     most: float
 
     def log_slowdown(self, rows: CoRuns, simulated: Simulated) -> np.ndarray:
-        """(n,) of the rows."""
+        """Predict (n,) log slowdowns of the rows."""
         degree = np.maximum(rows.degree, 1)
         base = np.minimum(simulated.base(self.recipe), BEYOND * self.most * degree)
         rest = 0.0
@@ -94,21 +94,21 @@ class CoRunMember:
         return as_log(base + rest, self.recipe.scale, rows.solo)
 
     def without(self, rows: np.ndarray) -> CoRunMember:
-        """As learned without these rows, at the same strengths."""
+        """Refit without these rows, at the same strengths."""
         if self.process is None or not len(rows):
             return self
         return replace(self, process=self.process.without(rows))
 
 
 def as_log(added: np.ndarray, scale: str, solo: np.ndarray) -> np.ndarray:
-    """(n,) log slowdowns of what is added to the time alone."""
+    """Convert what is added to the time alone to (n,) log slowdowns."""
     if scale == LOG:
         return np.maximum(added, np.log(LEAST))
     return np.log(np.maximum(1 + (added if scale == SHARES else added / solo), LEAST))
 
 
 def learned_of(rows: CoRuns, scale: str) -> np.ndarray:
-    """(n,) what was added to the time alone."""
+    """Return what was added to the time alone, (n,)."""
     if scale == LOG:
         return np.log(rows.seconds / rows.solo)
     extra = rows.seconds - rows.solo
@@ -116,8 +116,8 @@ def learned_of(rows: CoRuns, scale: str) -> np.ndarray:
 
 
 def noises_of(rows: CoRuns, scale: str) -> np.ndarray:
-    """(2, n) variances of unit strength: of the same error in seconds everywhere, and of the same relative
-    error, each of mean 1 in the middle."""
+    """Compute (2, n) variances of unit strength: of the same error in seconds everywhere, and of the same
+    relative error, each of mean 1 in the middle."""
     unit = rows.seconds / rows.solo if scale == SHARES else rows.seconds
     relative = unit / np.exp(np.mean(np.log(unit)))
     if scale == LOG:

@@ -45,7 +45,7 @@ class FittedMixtures(Serializable):
     notes: tuple[str, ...] = ()
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(k, n)."""
+        """Predict (k, n) log slowdowns."""
         mine, degree = self.sensitivity[rows.target], np.maximum(rows.degree, 1)
         mean = self.mean(rows)
         beside = self.mixture[rows.corunner] @ self.sensitivity.mean(axis=0)
@@ -59,26 +59,26 @@ class FittedMixtures(Serializable):
         return np.stack([answer[label] for label in self.labels])
 
     def mean(self, rows: SlowdownRows) -> np.ndarray:
-        """(n,) log slowdown by the mixtures, the mean over the co-runners."""
+        """Predict (n,) log slowdowns by the mixtures, the mean over the co-runners."""
         mine = self.sensitivity[rows.target][rows.row]
         return rows.mean((mine * self.mixture[rows.corunner]).sum(axis=1))
 
     def bases(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
-        """((n,) by the mixtures, (n,) by the products), added up with the power."""
+        """Return ((n,) log slowdowns by the mixtures, (n,) by the products), added up with the power."""
         power = np.maximum(rows.degree, 1) ** float(self.power)
         sensitivity, pressure = self.products(rows)
         coupled = np.einsum("nk,kl,nl->n", sensitivity, self.coupling, pressure)
         return power * self.mean(rows), coupled
 
     def products(self, rows: SlowdownRows) -> tuple[np.ndarray, np.ndarray]:
-        """((n, k) sensitivities, (n, k) pressures of all co-runners together)."""
+        """Return ((n, k) sensitivities, (n, k) pressures of all co-runners together)."""
         each = [rows.mean(one) for one in self.pressure[rows.corunner].T]
         power = np.maximum(rows.degree, 1) ** float(self.power)
         pressure = power * np.array(each).reshape(self.pressure.shape[1], len(rows))
         return self.sensitivity[rows.target], pressure.T
 
     def learned(self, rows: SlowdownRows, cell_table: CellTable) -> FittedMixtures:
-        """With what these rows say, of which there is one at least."""
+        """Learn from these rows, at least one, too."""
         several = rows.take(rows.degree > 1)
         out = self
         if len(several) >= FEWEST_SEVERAL:
@@ -105,14 +105,14 @@ class ProbesLearner(Restores):
     fitted: ClassVar[str] = "jostle.learn.learners.stressors._stressor_learner:FittedMixtures"
 
     def names(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        """Of the stressors that ran, as the campaign calls them."""
+        """Name the stressors that ran, as the campaign calls them."""
         real, ran = campaign.shared["names"][0], np.unique(campaign.shared["whole"].codes[0])
         return tuple(
             campaign.names[0][code] for code in ran.tolist() if fits(real[code], self.stressors)
         )
 
     def inputs(self, campaign: TrainingRuns) -> np.ndarray:
-        """(n,) bool: one program beside one stressor."""
+        """Mark runs of one program beside one stressor, (n,) bool."""
         return is_probing(campaign.runs, self.names(campaign))
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:

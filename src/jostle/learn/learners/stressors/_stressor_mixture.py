@@ -38,7 +38,7 @@ class Mixtures:
 
 
 def mixture_weights(beside: np.ndarray, pressed: np.ndarray) -> np.ndarray:
-    """(k,) weights, at least 0 and of sum 1 at most, of the stressors that press as a workload does.
+    """Find (k,) weights, at least 0 and of sum 1 at most, of the stressors that press as a workload does.
 
     beside: (r, k) log slowdown of reporting stressor r beside stressor k. pressed: (r,) of them beside the
     workload; those with NaN are left out.
@@ -60,7 +60,7 @@ def mixture_weights(beside: np.ndarray, pressed: np.ndarray) -> np.ndarray:
 
 
 def mixtures_of(tables: ProbeTables) -> Mixtures:
-    """Of all workloads on all platforms."""
+    """Fit the mixtures of all workloads on all platforms."""
     sensitivity, weights = np.zeros_like(tables.suffered), np.zeros_like(tables.pressed)
     pressure = np.zeros_like(tables.pressed)
     guessed = 0
@@ -144,8 +144,8 @@ def _from_elsewhere(values: np.ndarray, measured: np.ndarray) -> None:
 
 
 def _filled(suffered: np.ndarray) -> np.ndarray:
-    """(workloads, k) with what was not measured as it is typical of the stressor, in the workload's
-    measure: by how much it suffers beside the others."""
+    """Fill unmeasured cells (workloads, k) with what is typical of the stressor, scaled by how much the
+    workload suffers beside the others."""
     known = np.isfinite(suffered)
     typical = np.array(
         [
@@ -161,8 +161,8 @@ def _filled(suffered: np.ndarray) -> np.ndarray:
 
 
 def _between(filled: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """(k, k) of stressors beside each other; one beside itself, where that was not measured, loses what it
-    loses most."""
+    """Return log slowdowns (k, k) of stressors beside each other; unmeasured beside itself, a stressor loses
+    what it loses most."""
     out = filled.copy()
     itself = np.isnan(np.diag(measured))
     rest = np.where(np.isfinite(measured), measured, -np.inf)

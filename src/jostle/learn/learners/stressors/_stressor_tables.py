@@ -20,12 +20,12 @@ MOST_SUGGESTED = 4
 
 
 def fits(name: str, wanted: Sequence[str]) -> bool:
-    """Whether it is one of these names, or fits one of these patterns."""
+    """Tell whether the name is one of the wanted names, or fits one of the wanted patterns."""
     return any(fnmatchcase(name, one) for one in wanted)
 
 
 def stressors_among(runs: Runs, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Names of workloads that ran and fit a name or pattern, sorted. Raises NotEnoughRuns for none."""
+    """List workloads that ran and fit a name or pattern, sorted. Raises NotEnoughRuns for none."""
     colocations = runs.colocations
     ran = sorted({colocations.workload_names[code] for code in np.unique(colocations.workload)})
     stressors = tuple(name for name in ran if fits(name, wanted))
@@ -43,7 +43,7 @@ def stressors_among(runs: Runs, wanted: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_probing(runs: Runs, stressors: Sequence[str]) -> np.ndarray:
-    """(n,) bool: two ran, of which one or both are stressors."""
+    """Mark runs of two programs, of which one or both are stressors, (n,) bool."""
     c = runs.colocations
     known = dict.fromkeys(stressors, True)
     by_code = np.array([known.get(name, False) for name in c.workload_names], bool)
@@ -115,8 +115,8 @@ class ProbeTables:
         )
 
     def without_noise(self) -> ProbeTables:
-        """Each workload's row of both, drawn towards no interference by as much as noise makes of it (James
-        and Stein 1961, its positive part)."""
+        """Shrink each workload's row of both tables towards no interference by the share that is noise (James
+        and Stein 1961, positive part)."""
         drawn = [
             each * _kept(each, variance)
             for each, variance in zip((self.suffered, self.pressed), self.variance, strict=True)
@@ -132,7 +132,7 @@ def _of_quicker(slow: np.ndarray) -> float:
 
 
 def _kept(values: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """(platforms, workloads, 1) from 0 to 1."""
+    """Return the share of values to keep, (platforms, workloads, 1) from 0 to 1."""
     known = np.isfinite(values) & np.isfinite(variance)
     with np.errstate(invalid="ignore", divide="ignore"):
         size = np.where(known, values**2 / variance, 0.0).sum(axis=2, keepdims=True)
@@ -148,7 +148,7 @@ def _of_median(times: np.ndarray) -> np.ndarray:
 def _times(
     shape: tuple[int, int, int], at: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """How often each cell was measured."""
+    """Count how often each cell was measured."""
     out = np.zeros(shape, np.int64)
     keep = at[2] >= 0
     np.add.at(out, tuple(part[keep] for part in at), 1)
@@ -158,7 +158,7 @@ def _times(
 def _medians(
     shape: tuple[int, int, int], at: tuple[np.ndarray, np.ndarray, np.ndarray], value: np.ndarray
 ) -> np.ndarray:
-    """Of what falls on the same cell; rows with a cell of -1 or no value are left out."""
+    """Return the median of each cell's values; rows with a cell of -1 or no value are left out."""
     keep = (at[2] >= 0) & np.isfinite(value)
     cell = np.ravel_multi_index(tuple(part[keep] for part in at), shape)
     order = np.lexsort((value[keep], cell))
