@@ -82,7 +82,14 @@ BEGIN_WITH_NOTHING_ELSE = (
     "learn/ensemble",
     *(
         f"learn/learners/{name}"
-        for name in ("bags", "latent_factors", "random_effects", "simulation", "stressors")
+        for name in (
+            "bags",
+            "counters",
+            "latent_factors",
+            "random_effects",
+            "simulation",
+            "stressors",
+        )
     ),
     "learn/rules",
     "models",

@@ -27,8 +27,8 @@ class Alignment(AlignmentSettings, Restores):
     needs: ClassVar[frozenset[str]] = frozenset({"traces"})
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs traced beside others, or the runs that were given. Runs alone are inputs: their traces
-        become solo counters.
+        """Select the runs traced beside others, or the runs that were given. Runs alone are inputs: their
+        traces become solo counters.
 
         Raises NotEnoughRuns where none was traced beside others.
         """

@@ -43,7 +43,7 @@ class FittedTraceLearner(Serializable):
         return (self.label,)
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(1, n); NaN of who was not traced alone."""
+        """Predict (1, n) log slowdowns; NaN for workloads that were not traced alone."""
         out = np.full((1, len(rows)), np.nan)
         if self.fitted is None or not len(rows):
             return out
@@ -80,10 +80,10 @@ class _TraceLearner(Restores, ABC):
 
     @abstractmethod
     def counters(self, cell_table: TracedCells, rows: AlignedRows) -> tuple[str, ...]:
-        """Those that are learned from; none where there are not."""
+        """Name the counters that are learned from; none where there are not."""
 
     def trace_seconds(self, shared: dict[Any, Any]) -> Mapping[str, float]:
-        """{workload: s} of runs traced alone, where all of these are of one platform."""
+        """Return {workload: seconds} of runs traced alone, if all are of one platform."""
         try:
             traces = shared["data"].traces
         except JostleError:
@@ -107,7 +107,7 @@ class _TraceLearner(Restores, ABC):
     def fit(
         self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedTraceLearner:
-        """What it cannot learn from is no reason to go without the others."""
+        """Fit; data that this learner cannot use is no reason to go without the others."""
         cell_table, names = self._cell_table(campaign), campaign.shared["names"]
         none = FittedTraceLearner(self.name, names, None)
         if cell_table is None:

@@ -55,7 +55,7 @@ class _Traced(StackedMethod):
 
 
 def fit_one(settings: AlignmentSettings, prepared: Prepared, seed: int) -> FittedAlignment:
-    """The one learner that is named."""
+    """Fit the one learner that is named."""
     runs = prepared.together()
     cell_table = cell_table_of(settings, traces_of(settings, prepared.data), runs)
     counters = probe_counters(cell_table.offered)
@@ -75,7 +75,7 @@ def fit_one(settings: AlignmentSettings, prepared: Prepared, seed: int) -> Fitte
 def fit_all(
     settings: AlignmentSettings, prepared: Prepared, seed: int, progress: Progress | None
 ) -> tuple[FittedAlignment, list[FoldFit]]:
-    """Every base learner, weighed, and what was learned without some of the windows."""
+    """Fit every base learner, weighed, and without some of the windows in turn."""
     every = prepared.together()
     cell_table = cell_table_of(settings, traces_of(settings, prepared.data), every)
     whole = traces_of(settings, prepared.data, probes=False)

@@ -61,7 +61,7 @@ class FittedAlignment(FromCounts):
         runs: Runs,
         stressors: tuple[str, ...],
     ) -> FittedAlignment:
-        """What was learned from these counters of a ground, and from runs that stand on it."""
+        """Assemble what was learned from these counters of a cell table, and from the runs on it."""
         solos = Solos(tuple(solo.narrowed(counters) for solo in cell_table.solos.all))
         of_cells = cell_table.loop, cell_table.most, cell_table.notes
         return cls(solos, model, RunCounts.of(runs), *of_cells, stressors)
@@ -82,7 +82,7 @@ class FittedAlignment(FromCounts):
         return self.solos.all[0].counters
 
     def with_solo(self, traces: Traces) -> FittedAlignment:
-        """The same model that also knows the workloads traced alone in `traces`; those it knew stay.
+        """Add the workloads traced alone in `traces` to the known ones; those it knew stay.
 
         A note says which execute so much more or less than all others that they may be in another unit.
         Raises UnknownName for a trace without a counter it needs, BadData for one of another kind.
@@ -154,7 +154,7 @@ class FittedAlignment(FromCounts):
         return roll(solos, lambda i, *rates: slowdowns[i](*rates), loop=loop)
 
     def _slowdown(self, member: Member) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """What tells the slowdown of a workload from (n, d) rates."""
+        """Return the function from (n, d) rates to a workload's slowdown."""
         if not member[2]:
             return lambda own, others: np.ones(len(own))
         model = self.model

@@ -36,7 +36,7 @@ class Lane:
         self.idle = solo.idle if solo.idle.any() else None
 
     def ahead(self, place: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """(edges (s + 1,) from place on, sample (s,) between them), s at most `most`; to the end at most."""
+        """Return (edges (s + 1,) from place on, samples (s,) between them); s: `most`, less at the end."""
         tau = self.solo.period_seconds
         rounds = np.floor(place / self.duration * (1 + 1e-15)) if self.loop else 0.0
         inside = place - rounds * self.duration
@@ -63,7 +63,7 @@ def solve(
     speed: np.ndarray,
     length: int,
 ) -> tuple[float, list[np.ndarray], list[np.ndarray], int]:
-    """(until, edges of each on its own axis, times of those edges, rounds); final up to the time `until`."""
+    """Return (time up to which all is final, edges of each on its own axis, their times, rounds)."""
     tau = lanes[0].solo.period_seconds
     edges, samples, own, times = [], [], [], []
     for lane, at, v in zip(lanes, place, speed, strict=True):
@@ -123,7 +123,7 @@ def _again(
     slowdown: Slowdown,
     number: int,
 ) -> np.ndarray:
-    """(s,) slowdowns; those of samples beside which nothing changed since the last round are kept."""
+    """Predict (s,) slowdowns again, except for samples beside which nothing changed since the last round."""
     if latest is None:
         return slowdown(number, own, others)
     changed = (np.abs(others - latest[0]) > UNCHANGED * np.abs(others)).any(axis=1)
@@ -142,7 +142,7 @@ def _others(
     n: int,
     begin: int,
 ) -> np.ndarray:
-    """(s, d) the others' rates, added up, between the times of each sample of lane n from `begin` on."""
+    """Add up the others' rates (s, d) between the times of each sample of lane n from `begin` on."""
     total: np.ndarray | None = None
     for k, lane in enumerate(lanes):
         if k == n:

@@ -71,7 +71,7 @@ class TracedCells:
         return max(len(one) for one in self.windows.values())
 
     def rows_of(self, members: Collection[Member]) -> AlignedRows:
-        """Of these (platform, workload, sorted co-runners) alone."""
+        """Keep the rows of these (platform, workload, sorted co-runners)."""
         kept = [member_of(w, p, others) in members for p, w, others in self.rows.members]
         return self.rows.take(np.array(kept, bool)[self.rows.run])
 
@@ -79,8 +79,8 @@ class TracedCells:
 def cell_table_of(
     settings: AlignmentSettings, traces: Traces, runs: Runs, lay: Lay | None = None
 ) -> TracedCells:
-    """Of the windows of these runs; traces: with what probes showed. lay: as in `aligned_rows`. Raises
-    NotEnoughRuns where none was traced beside others."""
+    """Make the cells of the windows of these runs; traces: with what probes showed. lay: as in
+    `aligned_rows`. Raises NotEnoughRuns if none was traced beside others."""
     offered, notes = offered_counters(traces, settings.counters)
     solos = Solos.from_traces(traces, offered, settings.period_seconds)
     ids = set(traces.run_ids).intersection(runs.table.column("run_id").to_pylist())

@@ -14,7 +14,7 @@ Member = tuple[str, str, tuple[str, ...]]  # platform, workload, co-runners
 
 
 def member_of(workload: str, platform: str, corunners: Iterable[str]) -> Member:
-    """Of a run, its co-runners sorted."""
+    """Make the member of a run, its co-runners sorted."""
     return platform, workload, tuple(sorted(corunners))
 
 
@@ -53,8 +53,8 @@ class AlignedRows:
         return self.count / self.own[:, 0]
 
     def run_logs(self, log_slowdown: np.ndarray | None = None) -> np.ndarray:
-        """(runs,) log slowdown of each run that occurs, over all of its rows; of what was measured, or
-        of the (n,) predicted ones."""
+        """Compute the log slowdown of each whole run, (runs,), over all of its rows. log_slowdown: (n,)
+        predicted per row; None: the measured one."""
         took = (
             self.period_seconds
             if log_slowdown is None
@@ -69,7 +69,7 @@ class AlignedRows:
         return np.unique(self.run, return_inverse=True)[1].reshape(-1)
 
     def take(self, index: np.ndarray) -> AlignedRows:
-        """The rows at these places, or where a mask is true."""
+        """Take the rows at these places, or where a mask is true."""
         return replace(self, **{name: getattr(self, name)[index] for name in _by_row(self)})
 
     @property
@@ -80,23 +80,23 @@ class AlignedRows:
         return float(self.solo_seconds[self.inside].sum() / self.solo_seconds.sum())
 
     def inside_phases(self) -> AlignedRows:
-        """Only the periods that lie inside one phase of every member."""
+        """Keep the periods that lie inside one phase of every member."""
         return self if self.inside is None else self.take(self.inside)
 
     def thinned(self, most: int) -> AlignedRows:
-        """At most so many rows, evenly taken."""
+        """Keep at most `most` rows, evenly taken."""
         if len(self) <= most:
             return self
         return self.take(np.linspace(0, len(self) - 1, most).astype(np.int64))
 
     def with_counters(self, names: Sequence[str]) -> AlignedRows:
-        """The same rows with only these counters, in this order."""
+        """Keep only these counters, in this order."""
         at = [self.counters.index(name) for name in names]
         return replace(self, counters=tuple(names), own=self.own[:, at], others=self.others[:, at])
 
     @staticmethod
     def concatenate(parts: Sequence[AlignedRows]) -> AlignedRows:
-        """One after the other; what is not by row is that of the first."""
+        """Concatenate; what is not by row is that of the first."""
         first = parts[0]
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in _by_row(first)

@@ -29,7 +29,7 @@ SHORTEST_STRETCH = 0.5  # of a period alone that a period beside others is laid 
 def traced_windows(
     traces: Traces, run_ids: Collection[str] | None = None
 ) -> dict[str, list[Trace]]:
-    """{window_id: its runs, in the order of their slots}; only windows that hold one of run_ids.
+    """Group runs to {window_id: its runs, by slot}; only windows that hold one of run_ids.
 
     Raises BadData for a run beside others without a window, or whose window lacks a traced co-runner.
     """
@@ -94,14 +94,14 @@ def aligned_rows(
 
 
 def executed_and_took(runs: Sequence[Trace]) -> tuple[float, ...]:
-    """By what windows are put in order: what was measured, so that names do not matter."""
+    """Return the key that orders windows: what was measured, so that names do not matter."""
     executed = [float(np.nansum(run.counters.get(INSTRUCTIONS, 0.0))) for run in runs]
     return tuple(executed + [float(run.time_seconds.sum()) for run in runs])
 
 
 def is_looped(windows: Mapping[str, Sequence[Trace]], solos: Solos) -> bool:
-    """Whether members began anew: more of them executed more than they do alone than stopped at that much
-    while others went on. Those that did not get so far, and the last of a window, do not tell."""
+    """Tell whether members began anew: more of them executed more than they do alone than stopped at that
+    much while others went on. Those that did not get so far, and the last of a window, do not tell."""
     again = 0
     for runs in windows.values():
         last = max(float(run.time_seconds[-1]) for run in runs)
@@ -158,8 +158,8 @@ def _shared_times(tracks: Sequence[_MemberTrack], place: int) -> np.ndarray:
 
 
 def _joined(solo: SoloCounters, executed: np.ndarray) -> list[int]:
-    """Which edges are left when periods in which less was done than alone in half a period are joined to
-    those after them.
+    """Join periods in which less was done than alone in half a period to those after them. Returns the edges
+    left.
 
     Inside a sample of the run alone instructions are taken as even. Where it holds the end of a phase
     with few instructions, a period beside others may seem to pass next to none of it, and the next one
@@ -182,7 +182,7 @@ def _rows_of_one(
     group: int,
     number: int,
 ) -> AlignedRows:
-    """The rows of one member, between these times."""
+    """Make the rows of one member, between these times."""
     mine = tracks[place]
     count = np.diff(np.interp(times, mine.edges_seconds, mine.executed))
     clear = count > 0

@@ -10,7 +10,7 @@ LEARNED_QUANTILE, BEYOND = 0.002, 1.1  # what was learned from: all but so few, 
 
 
 def scale_of(own: np.ndarray) -> np.ndarray:
-    """(d,) a high value of each rate that is not an outlier; 1 for one that is always 0."""
+    """Return a high value of each rate that is not an outlier, (d,); 1 if it is always 0."""
     size = np.abs(own)
     high = np.quantile(size, 0.99, axis=0) if len(own) else np.zeros(own.shape[1])
     largest = size.max(axis=0, initial=0)
@@ -18,7 +18,7 @@ def scale_of(own: np.ndarray) -> np.ndarray:
 
 
 def limits_of(slowdown: np.ndarray) -> tuple[float, float]:
-    """The least and the largest slowdown that may be answered after learning from these."""
+    """Return the least and the largest slowdown that may be answered after learning from these."""
     low, high = np.quantile(slowdown, [LEARNED_QUANTILE, 1 - LEARNED_QUANTILE])
     return (
         float(np.clip(low / BEYOND, FASTEST, 1.0)),

@@ -40,8 +40,8 @@ class Blend:
         )
 
     def beside(self, member: Member) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """The slowdown (n,) of (n, d) rates of a workload beside its co-runners. A name that the ensemble has
-        not met is as those that it has, on the mean."""
+        """Return the function from (n, d) rates to slowdowns (n,) of a workload beside its co-runners. A name
+        that the ensemble has not met is as the known ones, on the mean."""
         (platform, workload, corunners), weighed = member, self.state
         place = dict(zip(weighed.workload_names, weighed.workload_code.tolist(), strict=True))
         names = (workload, *corunners)

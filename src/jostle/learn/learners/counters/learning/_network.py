@@ -41,7 +41,7 @@ class PhaseNetwork:
     limits: tuple[float, float]
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """(n,) of (n, d) rates."""
+        """Predict (n,) slowdowns from (n, d) rates."""
         z = (features_of(own, others, self.scale) - self.mean) / self.spread
         *_, u = _layers(z, self.weights, self.biases)
         extra = np.exp(np.clip(u, LOWEST, HIGHEST)).sum(axis=2)
@@ -50,13 +50,13 @@ class PhaseNetwork:
 
 
 def features_of(own: np.ndarray, others: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """(n, 3 d) of (n, d) rates, in units of their scale."""
+    """Make (n, 3 d) features of (n, d) rates, in units of their scale."""
     every = np.concatenate([own / scale, others / scale, (own + others) / scale], axis=1)
     return np.log(np.maximum(every, 0.0) + SMALLEST)
 
 
 def _layers(z: np.ndarray, w: Any, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Both hidden layers and (E, n, TERMS) the terms. z: (n, f), or (E, n, f)."""
+    """Compute both hidden layers and the terms (E, n, TERMS). z: (n, f), or (E, n, f)."""
     h1 = np.tanh(z @ w[0] + b[0][:, None])
     h2 = np.tanh(h1 @ w[1] + b[1][:, None])
     return h1, h2, z @ w[2] + h2 @ w[3] + b[2][:, None]
@@ -101,7 +101,7 @@ def train(
 def _beginning(
     random: np.random.Generator, features: int, slowdown: np.ndarray, options: TrainingOptions
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """(weights, biases) drawn at random, around the mean slowdown."""
+    """Draw (weights, biases) at random, around the mean slowdown."""
     first, second = options.hidden
 
     def drawn(rows: int, columns: int, size: float = 1.0) -> np.ndarray:
@@ -159,8 +159,8 @@ def _gradients(
     w: list[np.ndarray],
     b: list[np.ndarray],
 ) -> list[np.ndarray]:
-    """Of the mean over a batch, by the parameters in the order of w + b. z: (E, n, f), y and weight:
-    (E, n)."""
+    """Compute the gradients of a batch's mean, by the parameters in the order of w + b. z: (E, n, f), y and
+    weight: (E, n)."""
     h1, h2, u = _layers(z, w, b)
     inside = (u > LOWEST) & (u < HIGHEST)
     parts = np.exp(np.clip(u, LOWEST, HIGHEST))

@@ -37,8 +37,8 @@ def select_counters(rows: AlignedRows, most: int, cut: float = SAME) -> tuple[st
 
 
 def distances(values: np.ndarray) -> np.ndarray:
-    """(m, m) 1 - |Spearman's correlation| between the columns of (n, m); a constant column is far from
-    all."""
+    """Compute (m, m) 1 - |Spearman's correlation| between the columns of (n, m); a constant column is far
+    from all."""
     from scipy.stats import rankdata
 
     ranks = np.stack([rankdata(column) for column in values.T], axis=1)
@@ -51,7 +51,7 @@ def distances(values: np.ndarray) -> np.ndarray:
 
 
 def _clusters(distance: np.ndarray, cut: float) -> list[list[int]]:
-    """Which go together, by average linkage."""
+    """Group columns by average linkage."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
@@ -63,8 +63,8 @@ def _clusters(distance: np.ndarray, cut: float) -> list[list[int]]:
 
 
 def _importance(rows: AlignedRows) -> np.ndarray:
-    """(d,) of each counter, both its columns together, on the paper's plain features: by how much the mean
-    squared error of the slowdown rises, in the mean over all ways to shuffle a column."""
+    """Compute the importance (d,) of each counter, both its columns together, on the paper's plain features:
+    rise of the slowdown's mean squared error, over all ways to shuffle a column."""
     x = np.concatenate([rows.own, rows.others], axis=1)
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

@@ -24,7 +24,7 @@ MOST_TAKEN = 0.95  # of a stressor's time
 
 
 def probe_counters(names: Sequence[str]) -> tuple[str, ...]:
-    """Those that the mixture needs, instructions first; empty where there are none."""
+    """Name the counters that the mixture needs, instructions first; none if some are missing."""
     counters = [name for name in names if name.startswith((LOST, TAKEN))]
     both = all(any(name.startswith(prefix) for name in counters) for prefix in (LOST, TAKEN))
     return (INSTRUCTIONS, *counters) if both else ()
@@ -41,14 +41,14 @@ class ProbedMixture:
     limits: tuple[float, float]
 
     def slowdown(self, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """(n,) of (n, d) rates."""
+        """Predict (n,) slowdowns from (n, d) rates."""
         suffers, presses = _logs(own[:, self.lost], others[:, self.taken])
         ratio = np.exp(((suffers @ self.weights) * presses).sum(axis=1))
         return np.where((others > 0).any(axis=1), np.clip(ratio, *self.limits), 1.0)
 
 
 def _logs(lost: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log slowdowns of the stretch beside each stressor, and of each stressor beside the others."""
+    """Return log slowdowns of the stretch beside each stressor, and of each stressor beside the others."""
     return np.log1p(np.maximum(lost, 0.0)), -np.log1p(-np.clip(taken, 0.0, MOST_TAKEN))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def traced_runs(traces: Traces, leave_out: Collection[str] = ()) -> Runs:
-    """The traced runs that ended, without those of the run_ids left out.
+    """List the traced runs that ended, without those of the run_ids left out.
 
     Raises NotEnoughRuns where none is left.
     """
@@ -74,8 +74,8 @@ def _runs(rows: Sequence[tuple[dict, float]]) -> Runs:
 def runs_of_rows(
     rows: AlignedRows, solos: Solos, probing: Runs | None
 ) -> tuple[Runs, list[Member]]:
-    """(the workloads alone, the runs that have rows, as long as these say, and those beside stressors; who
-    ran in the first ones, in their order)."""
+    """Return (the workloads alone, the runs that have rows, as long as these say, and those beside stressors;
+    who ran in the first ones, in their order)."""
     from jostle.data import Runs
 
     alone: dict[tuple[str, str], float] = {}

@@ -52,8 +52,8 @@ def change_points(rates: np.ndarray, fewest: int = FEWEST_SAMPLES) -> np.ndarray
 
 
 def same_phase(rates: np.ndarray) -> np.ndarray:
-    """(n - 1,) whether neighbouring samples differ by no more than noise, so that no phase begins between
-    them. rates: (n, d) per second. Where nearly all neighbours differ there are no phases, and all are
+    """Tell whether neighbouring samples differ by no more than noise, (n - 1,), so that no phase begins
+    between them. rates: (n, d) per second. If nearly all neighbours differ there are no phases, and all are
     alike."""
     largest = np.abs(rates).max(axis=0, initial=0.0)
     scaled = rates[:, largest > 0] / largest[largest > 0]

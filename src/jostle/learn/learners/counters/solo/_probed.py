@@ -29,14 +29,14 @@ STRETCH_SAMPLES = 10  # that a loss is measured over at most; it is spread evenl
 
 
 def is_stressor(name: str, wanted: Sequence[str] = EVERY_STRESSOR) -> bool:
-    """Whether a workload is one of the stressors that come with Jostle, or called like them, or as one of
-    these names or patterns."""
+    """Tell whether a workload is one of the stressors that come with Jostle, or called like them, or as one
+    of these names or patterns."""
     return fits(name, (*EVERY_STRESSOR, *wanted))
 
 
 def only_stressors(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Traces:
-    """Without the stressors that no name or pattern fits, and without windows with them. As they are where
-    no stressor was traced. Raises UnknownName for a name or pattern that fits no workload traced."""
+    """Drop the stressors that no name or pattern fits, and windows with them; nothing if no stressor was
+    traced. Raises UnknownName for a name or pattern that fits no workload traced."""
     names = {trace.workload for trace in traces}
     stressors = sorted(name for name in names if is_stressor(name, wanted))
     if not stressors:
@@ -53,9 +53,9 @@ def only_stressors(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Tr
 
 
 def with_probes(traces: Traces, wanted: Sequence[str] = EVERY_STRESSOR) -> Traces:
-    """The traces of programs, those alone with what the windows beside one stressor say; traces of stressors,
-    and windows with them, are left out. As they are where there are none. wanted: names or patterns of the
-    stressors that count; windows with others are left out. Raises BadData, UnknownName."""
+    """Add to traces of programs alone what windows beside one stressor say; drop traces of stressors, and
+    windows with them. Nothing changes if there are none. wanted: names or patterns of the stressors that
+    count; windows with others are left out. Raises BadData, UnknownName."""
     every = list(only_stressors(traces, wanted))
     if not any(is_stressor(trace.workload, wanted) for trace in every):
         return traces
@@ -95,8 +95,8 @@ def _pairs(traces: Sequence[Trace]) -> Iterator[tuple[Trace, Trace]]:
 
 
 def _by_name(traces: Sequence[Trace]) -> dict[tuple[str, str], float]:
-    """{(platform, workload): instructions per second alone}, the median of repeats: windows beside them are
-    disturbed as often."""
+    """Return {(platform, workload): instructions per second alone}, the median of repeats: windows beside
+    them are disturbed as often."""
     by_name: dict[tuple[str, str], list[float]] = {}
     for trace in traces:
         rate = float(np.nansum(trace[INSTRUCTIONS])) / float(trace.time_seconds[-1])
@@ -109,7 +109,7 @@ def _with_losses(
     beside: Mapping[str, Sequence[tuple[Trace, Trace]]],
     alone: Mapping[tuple[str, str], float],
 ) -> Trace:
-    """The trace alone with two counters for each stressor it was traced beside, means over the windows."""
+    """Add two counters for each stressor to the trace alone, means over the windows beside it."""
     if not beside:
         return trace
     _, counted = track_of(trace, (INSTRUCTIONS,))
@@ -137,7 +137,7 @@ def _with_losses(
 
 
 def _stretches(trace: Trace) -> np.ndarray:
-    """(k + 1,) samples at which stretches begin: phases, the long ones in parts."""
+    """Find the (k + 1,) samples at which stretches begin: phases, the long ones in parts."""
     counted = [np.asarray(trace[name], np.float64) for name in sorted(trace.counters)]
     known = [values for values in counted if np.isfinite(values).all()]
     starts = change_points(np.stack(known, axis=1) / trace.interval_seconds[:, None])
@@ -146,13 +146,13 @@ def _stretches(trace: Trace) -> np.ndarray:
 
 
 def _running(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
-    """(times, instructions executed by then)."""
+    """Return (times, instructions executed by then)."""
     count = np.nan_to_num(np.asarray(trace[INSTRUCTIONS], np.float64))
     return np.append(0.0, trace.time_seconds), np.append(0.0, np.cumsum(count))
 
 
 def _times(trace: Trace, executed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """((m + 1,) when so much had been executed, (m,) whether the trace goes so far)."""
+    """Return ((m + 1,) times when so much had been executed, (m,) whether the trace goes so far)."""
     times, counted = _running(trace)
     whole = counted[-1] >= executed[-1] * 0.98
     wanted = executed * (min(1.0, counted[-1] / executed[-1]) if whole else 1.0)
@@ -162,7 +162,7 @@ def _times(trace: Trace, executed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mean(each: Sequence[np.ndarray]) -> np.ndarray:
-    """(m,) over windows, of those that have it; what none has is as the others on the mean."""
+    """Average (m,) over windows that have a value; without any it is as the others on the mean."""
     table = np.stack(each)
     known = np.isfinite(table)
     count = known.sum(axis=0)

@@ -55,8 +55,8 @@ class SoloCounters:
         return np.concatenate([[0], np.cumsum(~same_phase(rates))])
 
     def inside_phase(self, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """(s,) whether stretches, in seconds of the run alone, lie inside one phase: in samples all alike,
-        and where it is only one, in one that is like a neighbour."""
+        """Tell whether stretches (s,), in seconds of the run alone, lie inside one phase: in samples all
+        alike, or in a single sample that is like a neighbour."""
         rounds = np.floor_divide(begin, self.duration_seconds)
         low, high = (
             (x - rounds * self.duration_seconds) / self.period_seconds for x in (begin, end)
@@ -82,14 +82,14 @@ class SoloCounters:
         return float(self.at(self.cumulative[:, :1], np.array([self.duration_seconds]))[0, 0])
 
     def narrowed(self, counters: tuple[str, ...]) -> SoloCounters:
-        """Only these counters, in this order."""
+        """Keep only these counters, in this order."""
         at = [self.counters.index(name) for name in counters]
         table = np.ascontiguousarray(self.cumulative[:, at])
         return replace(self, counters=counters, cumulative=table)
 
     def at(self, table: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-        """(s, k) a table (T + 1, k) at these seconds of the run alone; runs that loop go on after their
-        end."""
+        """Look up a table (T + 1, k) at these seconds of the run alone, (s, k); runs that loop go on after
+        their end."""
         duration = self.duration_seconds
         rounds = np.floor_divide(seconds, duration)
         looped = bool(rounds.any())
@@ -104,13 +104,13 @@ class SoloCounters:
         return counts
 
     def section(self, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """(s, d) counts per second, the mean over exactly the stretches between these seconds."""
+        """Average counts per second (s, d) over exactly the stretches between these seconds."""
         length = np.maximum(end - begin, 1e-9 * self.period_seconds)
         at = (self.at(self.cumulative, seconds) for seconds in (end, end - length))
         return (next(at) - next(at)) / length[:, None]
 
     def seconds_at(self, instructions: np.ndarray) -> np.ndarray:
-        """(s,) the solo time by which so many instructions were executed; where it idles, the end of
+        """Find the solo time (s,) by which so many instructions were executed; if it idles then, the end of
         that. Runs that loop go on after their end."""
         rounds = np.maximum(np.ceil(instructions / self.instructions * (1 - 1e-12)) - 1, 0)
         instructions = instructions - rounds * self.instructions

@@ -24,7 +24,7 @@ Track = tuple[np.ndarray, np.ndarray]
 
 
 def track_of(trace: Trace, names: Sequence[str]) -> Track:
-    """Of a whole run, from 0 to its end. Raises BadData, UnknownName."""
+    """Make the track of a whole run, from 0 to its end. Raises BadData, UnknownName."""
     where = f"the trace of {trace.run_id}"
     times = edges_of(trace, where)
     duration = trace.runtime_seconds
@@ -62,7 +62,7 @@ def track_of(trace: Trace, names: Sequence[str]) -> Track:
 
 
 def place_of(wanted: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """((m,) the sample in which so much had been counted, (m,) how far in it, from 0 to 1); where nothing
+    """Find ((m,) the sample in which so much had been counted, (m,) how far in it, from 0 to 1); if nothing
     is counted meanwhile, the end of that. counted: (n + 1,) by the edges of n samples."""
     index = np.clip(np.searchsorted(counted, wanted, "right") - 1, 0, len(counted) - 2)
     step = counted[index + 1] - counted[index]
@@ -71,7 +71,7 @@ def place_of(wanted: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def edges_of(trace: Trace, where: str) -> np.ndarray:
-    """(n + 1,) seconds at which samples begin and end, small gaps closed. Raises BadData for large ones."""
+    """Find (n + 1,) seconds at which samples begin or end, small gaps closed. Raises BadData if large."""
     if not len(trace):
         raise BadData("it holds no samples", where=where)
     began = trace.time_seconds - trace.interval_seconds
@@ -88,7 +88,7 @@ def edges_of(trace: Trace, where: str) -> np.ndarray:
 
 
 def _rates(trace: Trace, name: str, where: str) -> np.ndarray:
-    """(n,) per second, nulls filled."""
+    """Compute (n,) rates per second, nulls filled."""
     rate = np.asarray(trace[name], np.float64) / trace.interval_seconds
     null = np.isnan(rate)
     if name == INSTRUCTIONS and null.any():
