@@ -111,7 +111,7 @@ def explained(
 
 
 def report_of(found: Explanation) -> Report:
-    """The explanation as it is printed."""
+    """Write the explanation as it is printed."""
     document = {
         "schema": "explain/v2",
         "workload": found.workload,
@@ -162,7 +162,7 @@ def report_of(found: Explanation) -> Report:
 
 
 def _corunner_shares(e: Embeddings, form: Form, i: int, j: int, corunner: np.ndarray) -> np.ndarray:
-    """(co-runners, types) parts of the log slowdown, by the equations of `_equation`."""
+    """Split the log slowdown into (co-runners, types) parts, by the equations of `_equation`."""
     shift = SHIFT[form.name]
     if not len(corunner):
         return np.zeros((0, len(e.type_weight)))
@@ -185,7 +185,7 @@ def _nearest(
     at: int,
     count: int,
 ) -> tuple[Neighbour, ...]:
-    """Names whose row of <own, other> is nearest to that of `at`, each row's mean taken off first.
+    """Find names whose row of <own, other> is nearest to that of `at`, each row's mean taken off first.
 
     own: (names, r), other: (m, r). Distances are in what the model answers alone, not between embeddings,
     whose axes mean nothing.

@@ -109,8 +109,8 @@ def fit(
 def _coded(
     method: FactorizationSettings, runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> tuple[Rows, tuple[Features, Features], Baseline, tuple[str, ...]]:
-    """(rows to train on, features of both kinds of names, the baseline beyond which the network learns,
-    notes)."""
+    """Return (rows to train on, features of both kinds of names, the baseline beyond which the network
+    learns, notes)."""
     workload, platform, corunner = runs.colocations.recode(*names)
     padded = pad(corunner, runs.colocations.corunner_offsets)
     log_runtime = np.log(runs.runtime_seconds)
@@ -130,9 +130,9 @@ def network_of(
     sizes: tuple[int, int],
     seed: int,
 ) -> FittedFactorization:
-    """One network of these runs, and nothing beside it. names: all that it is to know. sizes: how many runs
-    alone and beside others it trains on, by copies where there are fewer, so that folds of one campaign share
-    a compiled program."""
+    """Fit one network to these runs, and nothing beside it. names: all that it is to know. sizes: how many
+    runs alone and beside others it trains on, by copies if there are fewer, so that folds of one campaign
+    share a compiled program."""
     rows, features, baseline, notes = _coded(method, runs, names)
     alone, parts = _alone(rows.corunner), []
     for mine, size in zip((alone, ~alone), sizes, strict=True):
@@ -160,7 +160,7 @@ def _members_leave_out(method: FactorizationSettings, runs: Runs) -> bool:
 
 
 def _folds(method: FactorizationSettings, mine: Runs, seed: int) -> list[np.ndarray]:
-    """What each member does not train on, by window, of runs that are no prior's: its errors there tell how
+    """Draw the runs that each member does not train on, by window, none of a prior's: errors there tell how
     errors spread. A single member trains on everything; so do members of too few runs to do without any."""
     if not _members_leave_out(method, mine):
         return [np.zeros(0, np.int64)] * method.members
@@ -185,14 +185,14 @@ def fitted_of(
 
 
 def errors_of(fitted: FittedFactorization, runs: Runs) -> Errors:
-    """Of the runs that the model has an answer for."""
+    """Compute the errors of the runs that the model has an answer for."""
     rows = fitted.spread_rows(fitted.codes(runs.colocations))
     known = np.isfinite(rows.log_runtime)
     return rows.take(known), (np.log(runs.runtime_seconds) - rows.log_runtime)[known]
 
 
 def drawn_of(index: np.ndarray, seed: int) -> np.ndarray:
-    """At most SEEN_MOST of them, in order."""
+    """Draw at most SEEN_MOST of the indices, in order."""
     if len(index) <= SEEN_MOST:
         return index
     return np.sort(np.random.default_rng([seed, 3]).choice(index, SEEN_MOST, replace=False))
@@ -204,8 +204,8 @@ def with_spread_of(
     training: Errors,
     categories: tuple[np.ndarray, np.ndarray],
 ) -> FittedFactorization:
-    """The model with the spread of its errors learned from all held-out errors, with what the
-    training errors tell of it."""
+    """Add the spread of errors, learned from all held-out errors, with what the training errors tell of
+    it."""
     if not any(len(error) for _, error in held_out):
         return fitted
     spread = fit_spread(_together(held_out), training, *categories)
@@ -219,7 +219,7 @@ def _together(parts: list[Errors]) -> Errors:
 
 
 def pad(corunner: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """(n, most co-runners) codes, -1 where a row has fewer."""
+    """Pad codes to (n, most co-runners), -1 where a row has fewer."""
     counts = np.diff(offsets)
     padded = np.full((len(counts), int(counts.max(initial=0))), -1, np.int32)
     row = np.repeat(np.arange(len(counts)), counts)
@@ -228,7 +228,7 @@ def pad(corunner: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _names(runs: Runs, validation: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Every name that runs, validation or feature tables mention, sorted."""
+    """List every name that runs, validation or feature tables mention, sorted."""
     parts: list[Colocations] = [runs.colocations, validation.colocations]
     workloads = set().union(*(part.workload_names for part in parts))
     platforms = set().union(*(part.platform_names for part in parts))
@@ -254,12 +254,12 @@ def features_of_names(
 
 
 def _alone(padded: np.ndarray) -> np.ndarray:
-    """(n,) bool: rows without co-runners."""
+    """Mark rows without co-runners, (n,) bool."""
     return np.asarray((padded < 0).all(axis=1))
 
 
 def _parts(rows: Any, alone: np.ndarray) -> tuple[Any, Any]:
-    """(rows alone with no co-runner columns, rows with co-runners)."""
+    """Return (rows alone with no co-runner columns, rows with co-runners)."""
     solo = rows.take(np.flatnonzero(alone))
     return replace(solo, corunner=solo.corunner[:, :0]), rows.take(np.flatnonzero(~alone))
 
@@ -267,7 +267,7 @@ def _parts(rows: Any, alone: np.ndarray) -> tuple[Any, Any]:
 def score_on(
     runs: Runs, model_of: Callable[[Parts], FittedFactorization]
 ) -> Callable[[dict[str, np.ndarray]], float] | None:
-    """What a member's embeddings are worth: the mean relative error on these runs, alone and beside others
+    """Return a score of a member's embeddings: the mean relative error on these runs, alone and beside others
     added up; None without runs. model_of: makes the model of some members."""
     if len(runs) == 0:
         return None

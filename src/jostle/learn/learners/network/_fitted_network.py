@@ -67,15 +67,15 @@ class FittedFactorization(FromCounts):
         return self.reading.quantiles
 
     def predict(self, colocations: Colocations) -> np.ndarray:
-        """(n,) seconds; NaN where no chain of runs connects the workload with the platform.
+        """Predict (n,) seconds; NaN if no chain of runs connects the workload with the platform.
 
         Raises UnknownName for a workload, platform or co-runner that the model has never met.
         """
         return np.exp(self._answer(self.codes(colocations))[0])
 
     def uncertainty(self, colocations: Colocations) -> Uncertainty:
-        """The modelled spread of errors at low, high and very high confidences, the distance of a workload
-        without a run from known ones, and how far quantile heads lie above the prediction."""
+        """Return the modelled spread of errors at low, high and very high confidences, the distance of a
+        workload without a run from known ones, and how far quantile heads lie above the prediction."""
         codes = self.codes(colocations)
         rows = self.spread_rows(codes)
         spread = self.spread.log_scales(rows)
@@ -89,7 +89,7 @@ class FittedFactorization(FromCounts):
         return Uncertainty(rows.log_runtime, widths, np.array(slopes), np.exp(rows.log_runtime))
 
     def log_quantile(self, codes: Codes, head: int) -> np.ndarray:
-        """(n,) log seconds by a quantile head."""
+        """Predict (n,) log seconds by a quantile head."""
         return self._log_runtime(codes, head)
 
     @cached_property
@@ -100,34 +100,34 @@ class FittedFactorization(FromCounts):
         return np.sqrt(far_of(self.embeddings.workload_main, met))
 
     def spread_rows(self, codes: Codes) -> SpreadRows:
-        """What the spread of the errors depends on."""
+        """Make the rows that the spread of the errors depends on."""
         log_runtime, slowdown = self._answer(codes)
         return SpreadRows(
             codes.workload, codes.platform, codes.corunner, codes.row, log_runtime, slowdown
         )
 
     def predict_log(self, codes: Codes) -> np.ndarray:
-        """(n,) log seconds."""
+        """Predict (n,) log seconds."""
         return self._answer(codes)[0]
 
     def _answer(self, codes: Codes) -> tuple[np.ndarray, np.ndarray]:
-        """((n,) log seconds, (n,) log slowdown)."""
+        """Predict ((n,) log seconds, (n,) log slowdown)."""
         slowdown = self._slowdown(codes)
         return self._log_runtime(codes, slowdown=slowdown), slowdown
 
     def log_solo(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
-        """(n,) log seconds alone, of codes; NaN where runs connect nothing."""
+        """Predict (n,) log seconds alone, of codes; NaN if runs connect nothing."""
         none = np.zeros(0, np.int64)
         return self._log_runtime(Codes(workload, platform, none, none))
 
     def log_slowdown(self, rows: SlowdownRows) -> np.ndarray:
-        """(n,) log slowdown."""
+        """Predict (n,) log slowdowns."""
         w = len(self.workload_names)
         codes = Codes(rows.target % w, rows.target // w, rows.corunner % w, rows.row)
         return self._slowdown(codes)
 
     def silenced(self) -> FittedFactorization:
-        """The same with every slowdown 1."""
+        """Remove interference: every slowdown is 1."""
         e = self.embeddings
         e = replace(
             e,
@@ -138,7 +138,7 @@ class FittedFactorization(FromCounts):
         return replace(self, embeddings=e)
 
     def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
-        """The terms that multiply to the prediction, what is near, and the runs behind it."""
+        """Explain the terms that multiply to the prediction, what is near, and the runs behind it."""
         from jostle.learn.learners.network._explain_network import report_of
 
         return report_of(self.explained(asked, runs=runs))
@@ -146,7 +146,7 @@ class FittedFactorization(FromCounts):
     def explained(
         self, asked: Colocations, *, runs: Runs | None = None, neighbours: int = 3
     ) -> Explanation:
-        """What `explain` reports, as numbers. Raises UsageError unless one co-location is asked."""
+        """Return what `explain` reports, as numbers. Raises UsageError unless one co-location is asked."""
         from jostle.learn.learners.network._explain_network import explained
 
         names = (self.workload_names, self.platform_names)
@@ -155,7 +155,7 @@ class FittedFactorization(FromCounts):
         )
 
     def interference_norm(self) -> np.ndarray:
-        """(platforms,) spectral norm of F_j = sum_t v_s(j,t) v_g(j,t)^T (Pitot, Sec. 3.3), from the
+        """Compute (platforms,) spectral norms of F_j = sum_t v_s(j,t) v_g(j,t)^T (Pitot, Sec. 3.3), from the
         factors: ||A B^T|| is the norm of the product of the two small triangular factors."""
         e = self.embeddings
         norms = np.zeros(len(self.platform_names))
@@ -176,7 +176,7 @@ class FittedFactorization(FromCounts):
     def _log_runtime(
         self, codes: Codes, head: int | None = None, slowdown: np.ndarray | None = None
     ) -> np.ndarray:
-        """(n,) log seconds of the prediction, or of a quantile head; slowdown where it is known."""
+        """Predict (n,) log seconds, or a quantile head's; slowdown: given where it is known."""
         e = self.embeddings
         base = e.workload_base if head is None else e.head_base[head]
         out = (base[codes.workload] + e.platform_base[codes.platform]).astype(np.float64)
@@ -222,8 +222,8 @@ class FittedFactorization(FromCounts):
     def _product(
         self, which: str, head: int | None, workload: np.ndarray, platform: np.ndarray
     ) -> np.ndarray:
-        """(n, types) inner products: from the whole grid where it is small, so that the last digits of an
-        answer do not depend on what was asked before."""
+        """Compute (n, types) inner products: from the whole grid if it is small, so that the last digits of
+        an answer do not depend on what was asked before."""
         if len(self.workload_names) * len(self.platform_names) <= GRID_CELLS:
             if (which, head) not in self._grids:
                 w, p = self._factors(which, head, slice(None), slice(None))
@@ -239,7 +239,7 @@ class FittedFactorization(FromCounts):
     def _factors(
         self, which: str, head: int | None, workload: Any, platform: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(these workloads, types, k) and (these platforms, types, k)."""
+        """Return (these workloads, types, k) and (these platforms, types, k)."""
         e = self.embeddings
         if which in ("main", "corun"):
             main = e.workload_main if head is None else e.head_main[head]
@@ -256,8 +256,8 @@ class FittedFactorization(FromCounts):
 
 
 def far_of(place: np.ndarray, met: np.ndarray, nearest: int = 3) -> np.ndarray:
-    """(n,) mean distance of each point that is not met to the nearest that are, over the median of what that
-    is for those; 1 for those, and where fewer than twice as many are met."""
+    """Compute the mean distance (n,) of each unmet point to the nearest met ones, over the median of that
+    among the met; 1 for met points, and if fewer than twice as many are met."""
     far = np.ones(len(place))
     if met.sum() < 2 * nearest or met.all():
         return far

@@ -35,7 +35,7 @@ def softplus(x: Any, xp: Any) -> Any:
 
 
 def pressure_of(form: str, shifted_intensity: Any, xp: Any) -> Any:
-    """What one co-runner adds to the pressure of a type; same shape as its argument."""
+    """Compute what one co-runner adds to the pressure of a type; same shape as its argument."""
     return shifted_intensity if form == "paper" else softplus(shifted_intensity, xp)
 
 
@@ -47,7 +47,7 @@ def log_slowdown(
     xp: Any,
     leak: float = LEAK,
 ) -> Any:
-    """Both (..., types), the pressure summed over co-runners; type_weight (types,). Returns (...).
+    """Compute (...) log slowdowns from both (..., types), pressures summed up; type_weight (types,).
 
     leak: slope of the paper's activation below 0; 1 makes it the identity.
     """

@@ -35,7 +35,7 @@ class Factorization(FactorizationSettings, Restores):
         return bool(self.quantiles)
 
     def prepare(self, data: Data) -> Prepared:
-        """The runs of the data; one run of every name that was hardly measured is not held out."""
+        """Prepare the runs; one run of every name that was hardly measured is not held out."""
         return Prepared.of(data, required=first_runs_of_names(data.runs, FEW_UNITS))
 
     def fit(

@@ -57,7 +57,7 @@ class Spread:
 
     @classmethod
     def none(cls, workloads: int, platforms: int) -> Spread:
-        """The same spread everywhere."""
+        """Make the same spread everywhere."""
         edges = np.full(BINS - 1, np.inf)
         keys = Keys(edges, edges, *(np.zeros((n, 0), np.int64) for n in (workloads, platforms)))
         kinds = 2 * len(MOMENTS)
@@ -66,7 +66,7 @@ class Spread:
         return cls(Effects.none(keys, kinds), keys, shape, *even)
 
     def log_scales(self, rows: SpreadRows) -> np.ndarray:
-        """(levels, n) log of the width of a bound for each of LEVELS, relative to others of the same
+        """Predict (levels, n) logs of the width of a bound for each of LEVELS, relative to others of the same
         number of co-runners."""
         beside = (rows.degree > 0).astype(np.int64)
         sizes = self.log_sizes(rows)
@@ -75,7 +75,7 @@ class Spread:
         return np.stack([_shaped(sizes, shape[beside]) for shape in self.shape]) + even
 
     def log_sizes(self, rows: SpreadRows) -> np.ndarray:
-        """(moments, n) log of the relative size of the error."""
+        """Predict (moments, n) logs of the relative size of the error."""
         beside = (rows.degree > 0).astype(np.int64)
         kinds = beside + 2 * np.arange(len(MOMENTS))[:, None]
         return self.effects.of(self.keys, rows, kinds)
@@ -135,8 +135,8 @@ def _evened(
     is_seen: np.ndarray,
     platform_category: np.ndarray,
 ) -> Spread:
-    """The spread with what platforms and lengths of run lack. log_width: (levels, n) of errors (n,), of which
-    is_seen (n,) were trained on."""
+    """Add to the spread what platforms and lengths of run lack. log_width: (levels, n) of errors (n,), of
+    which is_seen (n,) were trained on."""
     weight = np.where(is_seen, WEIGHT_SEEN, 1.0)
     kind = 2 * is_seen + (rows.degree > 0)
     alike = finest(platform_category)
@@ -163,9 +163,9 @@ def _evened(
 
 
 def _stack(x: np.ndarray, error: np.ndarray, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(weights (moments, 1 + k) of a constant and the regressors x (n, k) for the log of an error's
-    size, 0 on average; the sizes (moments, n) by weights that other folds gave). All 0 where errors (n,)
-    are few."""
+    """Return (weights (moments, 1 + k) of a constant and the regressors x (n, k) for the log of an error's
+    size, 0 on average; the sizes (moments, n) by weights that other folds gave). All 0 if errors (n,) are
+    few."""
     if len(error) < FEWEST_TO_CHOOSE:
         return np.zeros((len(MOMENTS), 1 + x.shape[1])), np.zeros((len(MOMENTS), len(error)))
     centre, scale = x.mean(0), x.std(0)
@@ -183,14 +183,14 @@ def _stack(x: np.ndarray, error: np.ndarray, fold: np.ndarray) -> tuple[np.ndarr
 
 
 def _mean_log(x: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """(k,) ridge regression of log |error| on x (n, k), which is centred."""
+    """Regress log |error| on x (n, k), which is centred, by ridge. Returns (k,)."""
     target = np.log(np.abs(error) + FLOOR)
     penalty = PENALTY * np.eye(x.shape[1])
     return np.linalg.solve(x.T @ x + penalty, x.T @ (target - target.mean()))
 
 
 def _log_mean_square(x: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """(k,) for half the log of the mean of max(error, 0)^2: what minimises the sum of y exp(-z) + z, z the
+    """Regress half the log of the mean of max(error, 0)^2, (k,): minimise the sum of y exp(-z) + z, z the
     linear form (gamma regression), by Newton's method with steps halved until they help."""
     y = np.minimum(np.maximum(error, 0.0) + FLOOR, 1.0) ** 2
     y = y / y.mean()
@@ -225,9 +225,9 @@ def _shaped(log_sizes: np.ndarray, shape: np.ndarray) -> np.ndarray:
 
 
 def _choose(log_sizes: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """(levels, moments + 1) for each of LEVELS the shape with the least margin, of errors (n,) and their
-    log_sizes (moments, n). Levels with too few errors past them share the shape with the least margin in
-    geometric mean; with too few errors at all the width is the same everywhere."""
+    """Choose for each of LEVELS the shape (levels, moments + 1) with the least margin, of errors (n,) and
+    their log_sizes (moments, n). Levels with too few errors past them share the shape with the least margin
+    in geometric mean; with too few errors at all the width is the same everywhere."""
     plain = np.zeros(len(MOMENTS) + 1)
     if len(error) < FEWEST_TO_CHOOSE:
         return np.stack([plain] * len(LEVELS))

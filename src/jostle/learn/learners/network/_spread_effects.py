@@ -57,7 +57,7 @@ class Keys:
         platform_category: np.ndarray,
         errors: int,
     ) -> Keys:
-        """Of each side the categories with the fewest and the most levels; none of so many levels that
+        """Choose on each side the categories with the fewest and the most levels; none of so many levels that
         `errors` could not fill a table of them."""
         most = CELLS_PER_ERROR * errors
         return cls(
@@ -86,7 +86,7 @@ class Effects:
 
     @classmethod
     def none(cls, keys: Keys, kinds: int = 1) -> Effects:
-        """All 0."""
+        """Make effects that are all 0."""
         w, p = len(keys.workload_level), len(keys.platform_level)
         shapes = {
             "level": (),
@@ -103,7 +103,7 @@ class Effects:
 
     @classmethod
     def only(cls, keys: Keys, **given: np.ndarray) -> Effects:
-        """Those given, without the axis of kinds, and 0 else: effects of one kind."""
+        """Make effects of one kind: those given, without the axis of kinds, and 0 else."""
         return replace(cls.none(keys), **{name: value[None] for name, value in given.items()})
 
     @classmethod
@@ -117,7 +117,7 @@ class Effects:
         return cls(**total)
 
     def of(self, keys: Keys, rows: SpreadRows, kind: np.ndarray) -> np.ndarray:
-        """(m, n) their sums for rows as if of these kinds (m, n)."""
+        """Sum the effects (m, n) for rows as if of these kinds (m, n)."""
         w, p = rows.workload, rows.platform
         out = self.level[kind] + self.workload[kind, w].astype(np.float64)
         out += self.platform[kind, p]
@@ -139,15 +139,15 @@ class Effects:
         return out
 
     def of_one_kind(self, keys: Keys, rows: SpreadRows) -> np.ndarray:
-        """(n,) their sum where there is a single kind."""
+        """Sum the effects (n,) where there is a single kind."""
         return self.of(keys, rows, np.zeros((1, len(rows)), np.int64))[0]
 
 
 def columns_of(
     keys: Keys, rows: SpreadRows, error: np.ndarray, sizes: tuple[int, int]
 ) -> list[Effects]:
-    """One effect a name, and one a name and category of the other side, for both sizes: shrunken means of
-    errors (n,), of all rows and of those alone. sizes: how many workloads and platforms there are."""
+    """Estimate one effect a name, and one a name and category of the other side, for both sizes: shrunken
+    means of errors (n,), of all rows and of those alone. sizes: numbers of workloads and platforms."""
     size = np.minimum(np.abs(error) + FLOOR, 1.0)
     over = np.minimum(np.maximum(error, 0.0) + FLOOR, 1.0) ** 2
     log_size, degree = np.log(size), rows.degree
@@ -191,8 +191,8 @@ def backfitted(
     workload_category: np.ndarray,
     platform_category: np.ndarray,
 ) -> list[Effects]:
-    """One for each of MOMENTS: effects of names, categories and bins given each other, each shrunken
-    towards none."""
+    """Fit for each of MOMENTS effects of names, categories and bins given each other, each shrunken towards
+    none."""
     n_workloads, n_platforms = len(workload_category), len(platform_category)
     degree = rows.degree
     workload_class = finest(workload_category)
@@ -261,7 +261,7 @@ class _Group:
 def _backfit(
     error: np.ndarray, degree: np.ndarray, groups: Sequence[_Group], moment: int
 ) -> list[np.ndarray]:
-    """Each effect in turn, given the others, each as if SHRINKAGE more runs had none."""
+    """Fit each effect in turn, given the others, as if SHRINKAGE more runs had none."""
     size = np.abs(error) + FLOOR if moment == 0 else (np.maximum(error, 0.0) + FLOOR) ** moment
     size = np.minimum(size, 1.0)
     target = np.log(size)
@@ -286,19 +286,19 @@ def _backfit(
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """(BINS - 1,) quantiles; +inf without values, so that everything falls into the first bin."""
+    """Compute (BINS - 1,) quantiles; +inf without values, so that everything falls into the first bin."""
     if len(values) == 0:
         return np.full(BINS - 1, np.inf)
     return np.quantile(values, np.arange(1, BINS) / BINS)
 
 
 def _size(level: np.ndarray) -> int:
-    """How many levels all columns have together."""
+    """Count the levels of all columns together."""
     return int(level.max(initial=-1)) + 1
 
 
 def finest(category: np.ndarray) -> np.ndarray:
-    """The categorical column with the most levels; one class where there is none."""
+    """Return the categorical column with the most levels; one class if there is none."""
     if category.shape[1] == 0:
         return np.zeros(len(category), np.int64)
     levels = [len(np.unique(column)) for column in category.T]
@@ -306,7 +306,7 @@ def finest(category: np.ndarray) -> np.ndarray:
 
 
 def _levels(category: np.ndarray, most: float) -> np.ndarray:
-    """(names, at most 2) the columns with the fewest and the most levels, of those with 2 to `most`."""
+    """Select columns (names, at most 2) with the fewest and the most levels, of those with 2 to `most`."""
     sizes = category.max(axis=0, initial=0) + 1
     usable = [j for j in np.argsort(sizes, kind="stable") if 2 <= sizes[j] <= most]
     levels = sorted({*usable[:1], *usable[-1:]}, key=lambda j: (sizes[j], j))

@@ -25,7 +25,7 @@ def evened(
     sizes: tuple[int, int],
     level: float,
 ) -> np.ndarray:
-    """(members,) log of what widths are multiplied with.
+    """Compute (members,) logs of what widths are multiplied with.
 
     scaled: (n,) errors over their width, such that `level` of all lie under 1. weight: (n,). codes: (member
     (n,), group of each member (members,)). sizes: how many members and groups there are.
@@ -49,17 +49,17 @@ def evened(
 def _cumulative(
     code: np.ndarray, place: np.ndarray, weight: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
-    """(codes, grid) running weight."""
+    """Accumulate weights, (codes, grid)."""
     counts = np.bincount(code * shape[1] + place, weight, shape[0] * shape[1])
     return np.cumsum(counts.reshape(shape), axis=1)
 
 
 def _mixed(own: np.ndarray, wider: np.ndarray) -> np.ndarray:
-    """The distributions of both, the wider one's worth PRIOR errors."""
+    """Mix both distributions, the wider one's worth PRIOR errors."""
     return own + PRIOR * wider / wider[..., -1:]
 
 
 def _quantile(cumulative: np.ndarray, grid: np.ndarray, level: float) -> np.ndarray:
-    """(codes,) the least point of the grid up to which the share `level` lies."""
+    """Find the least point of the grid up to which the share `level` lies, (codes,)."""
     enough = cumulative >= level * cumulative[:, -1:]
     return grid[enough.argmax(axis=1)]
