@@ -64,7 +64,7 @@ def model(world: Any) -> Any:
 # Modules whose tests take more than five seconds together: `make test-fast` leaves them out.
 SLOW = {
     *("contracts/test_documents.py", "contracts/test_site.py", "contracts/test_structure.py"),
-    "journeys/test_snippets.py",
+    *("journeys/test_first_hours.py", "journeys/test_snippets.py"),
     "packages/cli/test_tour.py",
     *(f"packages/collect/test_{name}.py" for name in ("fleet", "hosts", "jobs", "measure")),
     "packages/collect/test_hostile_modules.py",
