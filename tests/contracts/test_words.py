@@ -91,6 +91,7 @@ BEGIN_WITH_NOTHING_ELSE = (
             "stressors",
         )
     ),
+    "learn/learners/network/training",
     "learn/rules",
     "models",
 )  # those where prepositions do not come before the verb, either

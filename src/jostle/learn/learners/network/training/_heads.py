@@ -54,11 +54,11 @@ def train_heads(
 
 @partial(jax.jit, static_argnames=("shape",))
 def _run(head: Any, e: Any, whole: Any, drawn: Any, xi: jax.Array, shape: Shape) -> Any:
-    """The heads after STEPS steps of pinball loss."""
+    """Train the heads for STEPS steps of pinball loss."""
     optimiser = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.05))
 
     def predict(head: Any, rows: Any) -> jax.Array:
-        """(h, n) log runtime minus baseline."""
+        """Predict (h, n) log runtimes minus the baseline."""
         workload, platform, corunner, _ = rows
 
         def main(side: str) -> jax.Array:

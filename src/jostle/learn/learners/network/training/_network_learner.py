@@ -27,11 +27,11 @@ class FittedNetwork(Serializable):
     labels: tuple[str, ...] = (LABEL,)
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-        """(1, n)."""
+        """Predict (1, n) log slowdowns."""
         return self.network.log_slowdown(rows)[None]
 
     def log_solo(self) -> np.ndarray:
-        """(platforms, workloads) log seconds alone, NaN where runs connect nothing."""
+        """Predict (platforms, workloads) log seconds alone, NaN where runs connect nothing."""
         p, w = len(self.network.platform_names), len(self.network.workload_names)
         workload, platform = np.tile(np.arange(w), p), np.repeat(np.arange(p), w)
         return self.network.log_solo(workload, platform).reshape(p, w)
@@ -48,7 +48,7 @@ class NetworkLearner(Restores):
     fitted: ClassVar[str] = "jostle.learn.learners.network.training._network_learner:FittedNetwork"
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        """Nothing of a log that is not large: random effects tell as much of its names, at once."""
+        """Name the answers; none of a log that is not large: random effects tell as much, at once."""
         is_small_log = campaign.time_block is not None and not is_large(campaign)
         return () if is_small_log else (LABEL,)
 

@@ -35,7 +35,7 @@ def shape_of(method: FactorizationSettings, size: int, cells: int) -> Shape:
 
 
 def schedule_of(method: FactorizationSettings, size: int, shape: Shape) -> TrainingSchedule:
-    """How long and how hard to train on `size` runs.
+    """Choose how long and how hard to train on `size` runs.
 
     Many runs over few enough names start in closed form, and need fewer steps, two in five of them of the
     towers' last layers alone, which cost less than half. Fewer runs take little time either way.
@@ -82,7 +82,7 @@ def train_member(
     seed: int,
     progress: Progress | None,
 ) -> dict[str, np.ndarray]:
-    """The embeddings of one member, with its quantile heads."""
+    """Train the embeddings of one member, with its quantile heads."""
     from jostle.learn.learners.network.training import _train
     from jostle.learn.learners.network.training._heads import train_heads
 
@@ -102,7 +102,7 @@ def train_member(
 
 
 def combine(members: list[dict[str, np.ndarray]], baseline: Baseline, shape: Any) -> Embeddings:
-    """The average of the members' log runtimes, as one model."""
+    """Average the members' log runtimes, as one model."""
     count = len(members)
     paper = shape.form == "paper"
     types = shape.types

@@ -33,7 +33,7 @@ def keep_programs() -> None:
 
 
 def _folder() -> Path:
-    """One for each kind of processor, for which programs are compiled."""
+    """Return the folder for each kind of processor, for which programs are compiled."""
     configured = os.environ.get(VARIABLE)
     cache = os.environ.get("XDG_CACHE_HOME")
     base = Path(cache) if cache else Path.home() / ".cache"

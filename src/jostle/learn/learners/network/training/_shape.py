@@ -57,7 +57,7 @@ class TrainingSchedule:
 
 
 def calls_of(steps: int) -> tuple[int, int]:
-    """(how many calls of equal length, after each of which a checkpoint may be kept, steps of each)."""
+    """Return (calls of equal length, after each of which a checkpoint may be kept; steps of each)."""
     calls = -(-steps // STEPS_PER_CALL)
     return calls, -(-steps // calls)
 

@@ -41,8 +41,8 @@ class Start:
 def start_of(
     solo: Rows, workload: Features, platform: Features, rank: int, seed: int
 ) -> Start | None:
-    """From rows without co-runners, at most MOST_ROWS of them; None where they are too few, the names too
-    many, or held-out cells better off without."""
+    """Start from rows without co-runners, at most MOST_ROWS; None if they are too few, the names too many, or
+    held-out cells better off without."""
     shape = (len(workload.numeric), len(platform.numeric))
     if len(solo) < FEWEST_CELLS or shape[0] * shape[1] * sum(shape) > MOST_WORK:
         return None
@@ -78,7 +78,7 @@ def start_of(
 
 
 def _kernel(features: Features) -> np.ndarray:
-    """(names, names)."""
+    """Compute the kernel (names, names)."""
     codes = [
         np.eye(size)[features.category[:, column]]
         for column, size in enumerate(features.category_sizes)

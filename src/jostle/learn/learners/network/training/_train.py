@@ -70,7 +70,7 @@ class Layout:
 
 
 def hidden_of(tower: Parameters, features: Any) -> jax.Array:
-    """(count, width) what the layers before the last make of the features."""
+    """Compute (count, width) what the layers before the last make of the features."""
     numeric, category = features
     parts = [numeric, tower["own"]]
     parts += [table[category[:, c]] for c, table in enumerate(tower["tables"])]
@@ -81,7 +81,7 @@ def hidden_of(tower: Parameters, features: Any) -> jax.Array:
 
 
 def run_tower(tower: Parameters, features: Any, outputs: tuple[int, ...]) -> list[jax.Array]:
-    """The outputs, (count, width) of each of these widths. One product for all: it compiles faster."""
+    """Compute the outputs, (count, width) of each of these widths. One product for all compiles faster."""
     x = hidden_of(tower, features)
     ends = np.cumsum(outputs)[:-1].tolist()
     out = jnp.split(x @ tower["head"]["w"] + tower["head"]["b"], ends, axis=1)
@@ -91,7 +91,7 @@ def run_tower(tower: Parameters, features: Any, outputs: tuple[int, ...]) -> lis
 
 @partial(jax.jit, static_argnames=("shape",))
 def embed(parameters: Parameters, features: Any, shape: Shape) -> dict[str, jax.Array]:
-    """All embeddings: what is saved and answered from. (count, rank), (count,), (count, types, k)."""
+    """Compute all embeddings: what is saved and answered from. (count, rank), (count,), (count, types, k)."""
     w = run_tower(parameters["workload"], features[0], shape.workload_outputs)
     p = run_tower(parameters["platform"], features[1], shape.platform_outputs)
     scale = shape.rank**-0.5
@@ -147,7 +147,7 @@ def residual(e: dict[str, jax.Array], rows: Any, shape: Shape) -> jax.Array:
 
 
 def objective_of(objective: str, error: jax.Array) -> jax.Array:
-    """What a log error costs, see Factorization.objective.
+    """Compute what a log error costs, see Factorization.objective.
 
     `relative` is |exp(error) - 1|, the metric itself, but quadratic under 0.02, where errors are noise,
     and linear past a factor e^1.5, so that it cannot explode.
@@ -186,7 +186,7 @@ def train(
     seed: int,
     progress: Progress | None = None,
 ) -> TrainedParameters:
-    """What the checkpoint with the least score has, the last one without scores.
+    """Train; return the checkpoint with the least score, the last one without scores.
 
     With `last_layer_steps`, training starts in closed form (`start_of`), and ends with so many steps of the
     towers' last layers and the names' offsets alone, over the other layers as they are by then.
@@ -226,7 +226,7 @@ class _Stages:
     def run(
         self, parameters: Parameters, features: Any, schedule: TrainingSchedule, steps: int
     ) -> tuple[Parameters, Parameters]:
-        """(the last parameters, the averaged ones of the best checkpoint) after so many steps of the
+        """Return (the last parameters, the averaged ones of the best checkpoint) after so many steps of the
         schedule, rounded up to calls of equal length, so that one compilation serves all."""
         calls, each = calls_of(steps)
         if schedule.steps == steps:
@@ -259,7 +259,7 @@ class _Stages:
 
 
 def _begun(parameters: Parameters, start: Start, rank: int) -> Parameters:
-    """The parameters with the names' offsets where their products are the start's."""
+    """Start the names' offsets where their products are the start's."""
     scale = rank**0.25  # see `embed`: the workloads' half is divided by the root of the rank
     begun = dict(parameters)
     for side, numbers in (("workload", start.workload), ("platform", start.platform)):
@@ -270,7 +270,7 @@ def _begun(parameters: Parameters, start: Start, rank: int) -> Parameters:
 
 
 def _last_layer(parameters: Parameters, features: Any) -> tuple[Parameters, Any]:
-    """The same model as towers of their last layer alone, over what the others make of the features."""
+    """Make towers of the last layer alone, over what the others make of the features: the same model."""
     outer, inner = {}, []
     for side, known in zip(("workload", "platform"), features, strict=True):
         tower = parameters[side]
@@ -315,13 +315,13 @@ def optimiser_of(schedule: TrainingSchedule, decays: Any) -> optax.GradientTrans
 
 
 def device_features(workload: Features, platform: Features) -> Any:
-    """((numeric, category) of the workloads, of the platforms) as JAX arrays."""
+    """Return ((numeric, category) of the workloads, of the platforms) as JAX arrays."""
     sides = ((workload.numeric, workload.category), (platform.numeric, platform.category))
     return jax.tree.map(jnp.asarray, sides)
 
 
 def embeddings_of(parameters: Parameters, features: Any, shape: Shape) -> dict[str, np.ndarray]:
-    """All embeddings as NumPy arrays, see `embed`."""
+    """Return all embeddings as NumPy arrays, see `embed`."""
     return {name: np.asarray(value) for name, value in embed(parameters, features, shape).items()}
 
 
@@ -333,7 +333,7 @@ def _decays(parameters: Parameters) -> Any:
 def concerned(
     parameters: Parameters, features: Any, batch: Any, shape: Shape
 ) -> tuple[Parameters, Any, Any]:
-    """(parameters, features, batch) of only those workloads that occur in the batch, numbered anew, where
+    """Select (parameters, features, batch) of only those workloads that occur in the batch, numbered anew, if
     that is fewer: a step then costs what its batch costs, however many workloads there are."""
     flat = [codes.reshape(-1) for rows in batch for codes in (rows[0], rows[2])]
     if shape.grid or sum(len(codes) for codes in flat) >= len(features[0][0]):
@@ -373,7 +373,7 @@ def run_steps(
     *,
     program: Program,
 ) -> Any:
-    """The program's steps from `carry` = (parameters as one vector, their average, optimiser state).
+    """Run the program's steps from `carry` = (parameters as one vector, their average, optimiser state).
 
     whole: rows given at every step, or None; drawn: rows (steps, batch, ...) of each, or None.
     Compiled once per shape of the data: members of an ensemble share it.

@@ -47,7 +47,7 @@ class TrainingData:
 
 
 def arrays_of(rows: Rows, pad: bool = True) -> tuple[np.ndarray, ...]:
-    """The columns of all rows. pad: a few of them repeated up to a round number, because members of an
+    """Return the columns of all rows. pad: a few rows repeated up to a round number, because members of an
     ensemble train on nearly as many rows, and equal shapes share one compilation."""
     if pad:
         n = len(rows)
@@ -79,7 +79,7 @@ class Feed:
         self.queue = np.zeros(0, np.int64)
 
     def draw(self, steps: int) -> tuple[np.ndarray, ...] | None:
-        """The rows of so many steps, (steps, batch, ...) each; None where all are given at every step."""
+        """Draw the rows of so many steps, (steps, batch, ...) each; None if all are given at every step."""
         if self.whole is not None:
             return None
         needed = steps * self.batch
