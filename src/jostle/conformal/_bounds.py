@@ -40,7 +40,7 @@ OUTCOMES = {
     ),
     "held_out_names": (
         "extrapolated",
-        "holds in about {share} such answers ({n} runs) if what was never measured is like what was left out",
+        "holds in about {share} such answers ({n} runs) if what is new is like what was left out",
     ),
     "larger_sets": (
         "extrapolated",
