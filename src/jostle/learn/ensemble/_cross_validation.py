@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,9 +22,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the solo learner in a time alone neve
 USUAL_SHARE = 0.5  # where that could not be tried
 FEWEST_CELLS = 6
 HARDLY_ANY = 0.05  # share of the runs, which a learner that is kept need not have learned from
-FIRST_ROWS = (
-    2_000  # beside others, from which learners that do not scale learn first where there are many
-)
+FIRST_ROWS = 2_000  # beside others, from which learners that do not scale learn first
 LEFT_AT_BEST = 0.5  # of that error: it halves at best with four times as many rows
 OTHER_DATA = frozenset({"profiles", "probes"})
 FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
@@ -44,14 +43,14 @@ class LearnerCache:
     def leaves_out(self, name: str) -> bool:
         return getattr(self.learners[name], "leaves_out", False)
 
-    @property
+    @cached_property
     def solo_learner(self) -> str | None:
         """The one that predicts how long what never ran on a platform takes alone, where such times are
         asked."""
         if not self.campaign.asks_elsewhere:
             return None
         for name, learner in self.learners.items():
-            if getattr(learner, "predicts_solo", False) and learner.labels(self.campaign):
+            if _predicts_solo(learner) and learner.labels(self.campaign):
                 return name
         return None
 
@@ -185,7 +184,6 @@ class CrossValidator:
             kind,
             rows.degree,
             np.flatnonzero(asked),
-            rows.target,
         )
 
     @property
@@ -193,8 +191,7 @@ class CrossValidator:
         """Solo learner of the first fold, used as it is if it learned from nearly all of very many runs."""
         for fold, mine, _ in self.fits[:1]:
             if is_large(self.campaign) and fold.left_out.mean() < HARDLY_ANY:
-                scales = {n for n, one in self.learners.items() if hasattr(one, "predicts_solo")}
-                return {name: one for name, one in mine.items() if name in scales}
+                return {n: one for n, one in mine.items() if _predicts_solo(self.learners[n])}
         return {}
 
     def trial(self) -> OutOfFoldPredictions:
@@ -205,9 +202,8 @@ class CrossValidator:
         ]
         if not parts:
             none, codes = np.zeros(0), np.zeros(0, np.int64)
-            return OutOfFoldPredictions(
-                np.zeros((len(self.labels), 0)), none, codes, codes, codes, codes, codes
-            )
+            answer = np.zeros((len(self.labels), 0))
+            return OutOfFoldPredictions(answer, none, codes, codes, codes, codes)
         return OutOfFoldPredictions.concatenate(parts)
 
     def share(self) -> float:
@@ -231,6 +227,10 @@ class CrossValidator:
                 blend = share * predicted[good] + (1 - share) * by_names[good]
                 cost[at] += relative_error(blend - y).sum()
         return SHARES[int(np.argmin(cost))] if count >= FEWEST_CELLS else USUAL_SHARE
+
+
+def _predicts_solo(learner: BaseLearner) -> bool:
+    return getattr(learner, "predicts_solo", False)
 
 
 def _drawn(mask: np.ndarray, most: int, seed: int) -> np.ndarray:

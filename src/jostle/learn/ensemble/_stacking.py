@@ -33,8 +33,7 @@ CLOSE, WORTH_TRYING = 1.03, 0.05
 @dataclass(frozen=True)
 class OutOfFoldPredictions:
     """Predictions of t rows left out. answer: (k, t) log slowdowns; log_slowdown: (t,) measured; unit: (t,)
-    codes, equal for rows left out together; kind, degree: (t,). place: (t,) row numbers in the campaign.
-    target: (t,) cells."""
+    codes, equal for rows left out together; kind, degree: (t,). place: (t,) row numbers in the campaign."""
 
     answer: np.ndarray
     log_slowdown: np.ndarray
@@ -42,7 +41,6 @@ class OutOfFoldPredictions:
     kind: np.ndarray
     degree: np.ndarray
     place: np.ndarray
-    target: np.ndarray
 
     def __len__(self) -> int:
         return len(self.place)

@@ -101,6 +101,8 @@ class Rates:
         self._predict = getattr(known, "quick_seconds", fitted.predict)
         self.names = tuple(known.workload_names), tuple(known.platform_names)
         self._seconds: dict[int, np.ndarray] = {}
+        self._code = mixed_bits(np.arange(len(self.names[0]) + 1, dtype=np.uint64))
+        self._code[-1] = 0  # of nobody
 
     def seconds(self, asked: Colocations, unknown: float = np.inf) -> np.ndarray:
         """Predict (n,) seconds of co-locations; `unknown` for one with a name that was not learned."""
@@ -112,9 +114,7 @@ class Rates:
 
     def of(self, platform: np.ndarray, members: np.ndarray) -> np.ndarray:
         """Predict (s, k) seconds, infinite for nobody. platform: (s,); members: (s, k) codes, -1 nobody."""
-        who = mixed_bits(np.arange(len(self.names[0]) + 1, dtype=np.uint64))
-        who[-1] = 0  # of nobody
-        key = who[members].sum(axis=1) + mixed_bits(~platform.astype(np.uint64))
+        key = self._code[members].sum(axis=1) + mixed_bits(~platform.astype(np.uint64))
         kinds, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         sets = np.sort(members[first], axis=1)
         keys = kinds.tolist()

@@ -72,7 +72,7 @@ class BoostedQuantiles:
 
     def __post_init__(self) -> None:
         if not find_spec("lightgbm") and not find_spec("sklearn"):
-            raise MissingExtra("sklearn", "evaluate")
+            raise MissingExtra("scikit-learn", "fit")
         if (learned := int((~self.held).sum())) < 2:
             raise NotEnoughRuns(f"{learned} runs are too few for trees", fix="Measure more.")
 

@@ -78,7 +78,7 @@ def trial_of(
     answer: np.ndarray, truth: np.ndarray, kind: np.ndarray, **more: Any
 ) -> OutOfFoldPredictions:
     each = np.arange(len(truth))
-    usual = {"unit": each, "degree": np.ones(len(truth), int), "place": each, "target": each}
+    usual = {"unit": each, "degree": np.ones(len(truth), int), "place": each}
     return OutOfFoldPredictions(answer=answer, log_slowdown=truth, kind=kind, **usual | more)
 
 

@@ -169,7 +169,6 @@ def test_what_few_sets_cannot_tell_sets_with_new_names_do() -> None:
         kind=kind,
         degree=np.ones(units, np.int64),
         place=np.arange(units),
-        target=np.arange(units),
     )
     weight = weights_of(("right", "wrong"), trial, most=1, seed=0)
     assert weight[NEW_SET, 1, 0] > 0.9
