@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import jostle as library
+from jostle.conformal import OUTCOMES
+from jostle.placement import GOALS
 from tests.command_line import jostle
 
 COLUMNS = ["--workload", "job", "--platform", "host", "--corunners", "beside", "--separator", "+"]
+CODES = ["ensemble", "corun", *(code for code in OUTCOMES if "_" in code), *GOALS]
 QUESTION = ["-w", "job3", "-p", "south", "-b", "job5"]
 
 
@@ -27,9 +31,10 @@ def rows(seed: int, count: int) -> Iterator[tuple[str, str, list[str], float]]:
 
 
 def printed(*words: object, code: int = 0) -> str:
-    """Ask the command line. Returns what a person reads, with single blanks."""
+    """Ask the command line. Returns what a person reads, with single blanks and no word of the code."""
     done = jostle(*words)
     assert done.exit_code == code, done.output
+    assert not [one for one in CODES if re.search(rf"\b{one}\b", done.output)], done.output
     return " ".join(done.output.split())
 
 
@@ -127,6 +132,27 @@ def test_may_they_share(home: Path) -> None:
     assert "What would help: wider limits: job3 at most " in no
 
 
+def test_where_may_they_go(home: Path) -> None:
+    (home / "nodes.csv").write_text("node,platform,slots\nn1,north,3\nn2,south,2\n")
+    (home / "tenants.csv").write_text("node,name,workload,deadline\nn1,t1,job5,12s\n")
+    (home / "requests.csv").write_text("name,workload,deadline\nr1,job3,20s\nr2,job1,6s\n")
+    place = [home / "model", "--fleet", home / "nodes.csv", "--tenants", home / "tenants.csv"]
+    told = {
+        verb: printed("place", verb, *place, "--requests", home / "requests.csv")
+        for verb in ("rank", "assign", "walltime", "safe")
+    }
+    assert "At most 10% of the requests that are placed are expected" in told["assign"]
+    assert "the best there is for as many as can be placed" in told["assign"]
+    at = printed("place", "at", *place)
+    assert "t1 begins" in at
+    assert "calibrated" in at
+    (home / "requests.csv").write_text("name,worklaod,deadline\nr1,job3,20s\n")
+    typed = printed("place", "rank", *place, "--requests", home / "requests.csv", code=4)
+    assert "unknown column 'worklaod'. Did you mean workload?" in typed
+    wrong = printed("predict", home / "fleet", "-w", "job3", "-p", "south", code=4)
+    assert "no model here. It is a dataset: jostle fit" in wrong
+
+
 def test_a_table_of_pandas(home: Path) -> None:
     pandas = pytest.importorskip("pandas")
     model = library.load(home / "model")
@@ -143,9 +169,10 @@ def test_a_table_of_pandas(home: Path) -> None:
 
 def test_what_is_it_worth(home: Path) -> None:
     told = printed("evaluate", home / "fleet")
-    assert "mean error median error covers margin no bound" in told
+    assert "all runs mean error median error covers margin no bound" in told
+    assert "Jostle, by default" in told
     assert "the time alone times a constant" in told
-    assert " runs were left out by row; bounds at 0.9." in told
+    assert " runs were asked about: 25% of the windows of runs, which no fit saw." in told
 
 
 def test_a_log(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class Model(Glance):
     def for_mix(
         self,
         mix: Mapping[str, float] | Colocations,
-        by: str = "platform",
+        mix_by: str = "platform",
         *,
         measured: Mapping[str, float] | None = None,
     ) -> Model:
@@ -135,24 +135,23 @@ class Model(Glance):
 
         mix: share of each platform (or workload) in what will be asked, of any sum, or co-locations that have
         the mix. A name without a share has no bound (outcome `outside_mix`).
-        by: `platform` or `workload`.
-        measured: share of each name among the measured runs, if known; it makes bounds narrower.
-        Raises UsageError, UnknownName.
+        mix_by: `platform` or `workload`.
+        measured: share of each name among measured runs; bounds are narrower. Raises UsageError, UnknownName.
         """
         if isinstance(mix, Mapping):
-            name_mix = NameMix.of(by, mix, getattr(self.predictor, f"{by}_names", ()), measured)
+            names = getattr(self.predictor, f"{mix_by}_names", ())
+            name_mix = NameMix.of(mix_by, mix, names, measured)
         else:
             require_colocations(mix)
             category = self.calibration.categories(self.predictor, mix)
-            name_mix = NameMix.like(by, mix, category)
+            name_mix = NameMix.like(mix_by, mix, category)
         model = copy(self)
         model.calibration, model.acts = self.calibration.over(name_mix), None
         return model
 
     def for_campaign(self, name: str) -> Model:
         """Return the same model, about one of the campaigns (`campaign_names`) that it learned from. Such a
-        model is not saved. Raises UsageError, UnknownName.
-        """
+        model is not saved. Raises UsageError, UnknownName."""
         if not self.campaign_names:
             raise UsageError(
                 "the model knows no campaigns",
@@ -445,7 +444,9 @@ def load(path: str | os.PathLike[str]) -> Model:
     try:
         document, tensors = read_document(path, "model", SCHEMA, fix=AGAIN)
     except BadData as error:
-        raise type(error)(error.what, where=error.where, fix=AGAIN) from None
+        is_data = os.path.isdir(os.path.join(path, "runs"))
+        fix = f"It is a dataset: jostle fit {path} -o MODEL learns one." if is_data else AGAIN
+        raise type(error)(error.what, where=error.where, fix=fix) from None
     from jostle.models._residual_baseline import ResidualBaseline
     from jostle.models.updates._replay_buffer import ReplayBuffer
 

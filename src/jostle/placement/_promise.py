@@ -25,20 +25,20 @@ Promise = Literal["chosen", "each", "joint", "predicted"]
 PROMISES = (CHOSEN, EACH, JOINT, PREDICTED)
 
 ASKED = (
-    "Of all co-locations asked about, at most {miss} are expected to be both accepted and late, for "
-    "limits set without looking at the bounds. Among those accepted the share can be {miss} divided by "
-    "the share accepted. Among those ranked or optimised nothing is promised."
+    "At most {miss} of all co-locations asked about are expected to be accepted and then late, if limits "
+    "were set without looking at the bounds. If only a part is accepted, up to {miss} divided by that part "
+    "may be late in it. For the best of several nothing is promised."
 )
 ASKED_EACH = (
-    "Of all workloads asked about, at most {miss} are expected to be both accepted and late, each counted "
-    "by itself, for limits set without looking at the bounds. Among those accepted the share can be {miss} "
-    "divided by the share accepted. Among those ranked or optimised nothing is promised."
+    "At most {miss} of all workloads asked about, each counted by itself, are expected to be accepted and "
+    "then late, if limits were set without looking at the bounds. If only a part is accepted, up to {miss} "
+    "divided by that part may be late in it. For the best of several nothing is promised."
 )
 OF_CHOSEN = (
-    "Of the {which}, at most {miss} are expected to take longer than their bound (each is at {level:.4g}): "
-    "the choice was replayed on calibration runs, over requests whose workloads are drawn like those and "
-    "whose limits are set without looking at the bounds. Bounds are of this company throughout: a tenant "
-    "whose bound is its deadline from then on has it kept by later placements."
+    "At most {miss} of the {which} are expected to take longer than their bound (each is at {level:.4g}). "
+    "This choice was replayed on calibration runs, for workloads drawn like those and limits set without "
+    "looking at the bounds. Bounds are for these co-runners to the end: make the bound of what you place "
+    "its deadline, and later placements keep it."
 )
 RANKED = (
     "Each bound holds over what was asked about. For the best of them, chosen because its bound is small, "

@@ -145,7 +145,12 @@ def test_command_for_people(saved: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "through type 1" not in printed
     assert run(*asked, "--full") == 0
     printed = capsys.readouterr().out
-    for phrase in ("w00 on p1 beside w02", "through type 1", "nearest", "pool '1 co-runner'"):
+    for phrase in (
+        "w00 on p1 beside w02",
+        "through type 1",
+        "nearest",
+        "of the kind '1 co-runner'",
+    ):
         assert phrase in printed
 
 

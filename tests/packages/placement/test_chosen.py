@@ -212,8 +212,8 @@ def test_answers_say_what_holds_of_the_chosen(model: Model) -> None:
     assert best
     assert all("10%" in one.promise and "replayed" in one.promise for one in best)
     assert all("nothing is promised" in one.promise for one in plain.rank(asked) if len(one))
-    assert "placed, at most 10%" in (promise := placed.assign(asked).promise)
-    assert "this company throughout" in promise  # it is not one about whoever may come
+    assert "10% of the requests that are placed" in (promise := placed.assign(asked).promise)
+    assert "for these co-runners to the end" in promise  # it is not one about whoever may come
     assert "nothing is promised:" in plain.assign(asked).promise
     many = [Node(f"n{i}", f"p{i % 6}", tenants=(Request(f"w{i % 14:02d}"),)) for i in range(500)]
     assert "too few" in place(model, many, confidence=0.99).rank(asked[2])[0].promise

@@ -59,7 +59,10 @@ def test_where_no_bound_is_valid_a_job_is_placed_and_nothing_promised(
     seconds = [one["runtime_seconds"] for one in expected]
     assert all(more >= fewer * 0.9999 for fewer, more in pairwise(seconds))
     assert known["expected_seconds"] >= seconds[-1] * 0.9999
-    assert "are expected and nothing is promised on busy (unseen_group)" in known["comment"]
+    assert (
+        "are expected and nothing is promised on busy (no run had this number of co-runners"
+        in known["comment"]
+    )
     new = service.post("/v1/slurm/submit", {"workload": "never-met"})
     assert (new["node"], new["outcome"], new["expected_seconds"]) == (
         "busy",

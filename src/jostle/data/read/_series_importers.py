@@ -105,7 +105,7 @@ class PrometheusImport(_Service):
     step: Annotated[str, "Of a server: between readings."] = "15s"
     token: Annotated[Path | None, "Of a server: a file with its bearer token."] = None
     metric: Annotated[tuple[str, ...], "Only this metric; may be repeated."] = ()
-    by: Annotated[
+    instance: Annotated[
         tuple[str, ...] | None,
         "A label that tells instances apart, each a run of its own; others are added up.  [default: pod or "
         "instance, where all series have it]",
@@ -127,7 +127,7 @@ class PrometheusImport(_Service):
         where = ", ".join(self.source[:3])
         metrics = (*self.metric, *(text.rpartition("=")[2] for text in self.covariate))
         kinds = _kinds(self.total, self.gauge, ())
-        reading = Reading(self.by, self.per, kinds, metrics if self.metric else ())
+        reading = Reading(self.instance, self.per, kinds, metrics if self.metric else ())
         with understood(where):
             if any(one.startswith(_HTTP) for one in self.source):
                 matrices = list(self._answers(zone, now_seconds))

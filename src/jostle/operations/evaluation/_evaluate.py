@@ -41,6 +41,11 @@ HEADS = {
     "margin": "margin",
     "no_bound": "no bound",
 }
+LEFT_OUT = {
+    "row": "windows of runs",
+    "set": "sets of workloads",
+    "name": "names of workloads, beside others",
+}
 
 
 @dataclass(frozen=True)
@@ -129,16 +134,24 @@ class Evaluation(VerbAnswer):
         return tuple(
             Table.of(
                 self.of(group),
-                {group: "name", **{HEADS[name]: _cell(name) for name in MEASURES}},
+                {group_in_words(group): self._called, **{HEADS[n]: _cell(n) for n in MEASURES}},
             )
             for group in groups
         )
 
+    def _called(self, one: Evaluated) -> str:
+        """Name a rule as it is, and the method that is evaluated as Jostle's."""
+        if one.name != self.method:
+            return one.name
+        return "Jostle, by default" if self.method == "ensemble" else f"Jostle, {self.method}"
+
     @property
     def sentence(self) -> str:
-        """How many runs were asked about, and how many have no answer."""
+        """Say how many runs were asked about, how many have no answer, and what the columns hold."""
         text = (
-            f"{self.asked} runs were left out by {self.leave_out}; bounds at {self.confidence:g}."
+            f"{self.asked} runs were asked about: {self.share:.0%} of the {LEFT_OUT[self.leave_out]}, which "
+            f"no fit saw. covers: the share of them under their bound at {self.confidence:g}; margin: how "
+            "far bounds lie above the time."
         )
         if self.unknown:
             text += f" Of {self.unknown} a name stands nowhere else: they are unknown."
@@ -314,6 +327,12 @@ class _Tally:
                     means = (_mean([getattr(one, m) for one in mine]) for m in ("runs", *MEASURES))
                     out.append(Evaluated(name, group, *means))
         return tuple(out)
+
+
+def group_in_words(group: str) -> str:
+    """Write the name of a group of runs for people."""
+    plain = {"all": "all runs", "solo": "alone", "corun": "beside others"}
+    return plain.get(group) or f"beside {group.removeprefix('corun_')}"
 
 
 def _mean(values: Sequence[float]) -> float:

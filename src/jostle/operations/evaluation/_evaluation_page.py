@@ -33,7 +33,7 @@ def evaluation_page(evaluation: Evaluation, runs: Runs) -> str:
     title = f"Jostle on {evaluation.of_data or 'runs'}"
     about = (
         f"Method {evaluation.method}, {evaluation.draws} draw(s) from seed {evaluation.seed}; a share of "
-        f"{evaluation.share:g} left out by {evaluation.leave_out}; data version {evaluation.data_version}."
+        f"{evaluation.share:g} left out; data version {evaluation.data_version}."
     )
     asides = "".join(f'<p class="bad">{escape(text)}</p>' for text in evaluation.left_aside)
     tables = "".join(table.to_html() for table in evaluation.tables)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jostle._base.report import duration
+from jostle.conformal import OUTCOMES
 
 if TYPE_CHECKING:
     from jostle.data import Profile
-    from jostle.gpu import Device, LearnedRest
+    from jostle.gpu import Device, LearnedRest, MemberTime
     from jostle.learn import Data
     from jostle.models import Model
 
@@ -25,6 +26,14 @@ NO_MODEL = "none"
 NOTHING_MEASURED = (
     "the raw simulation, nothing learned, which was off by 7 to 31% in the median on recorded GPUs"
 )
+
+
+def no_bounds(times: Iterable[MemberTime]) -> list[str]:
+    """Say, once for each reason, why measured co-runs bound some of these times by nothing."""
+    codes = {one.outcome for one in times if one.outcome and one.bound_seconds == float("inf")}
+    simulated = "no co-run like it was measured: only the simulation speaks of it"
+    whys = {OUTCOMES[code][1] if code in OUTCOMES else simulated for code in sorted(codes)}
+    return [f"No bound: {why}." for why in sorted(whys)]
 
 
 @dataclass(frozen=True)

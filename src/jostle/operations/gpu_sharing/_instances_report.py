@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jostle._base.report import Report, Table, duration, finite
-from jostle.operations.gpu_sharing._gpu_simulation import MeasuredRest, time_text
+from jostle.operations.gpu_sharing._gpu_simulation import MeasuredRest, no_bounds, time_text
 
 if TYPE_CHECKING:
     from jostle.gpu import Cause, Fit, TenantSet
@@ -56,6 +56,7 @@ def one_answer(
         parts.append(
             "No run was measured at that rate: bounds are simulated as if each query took its own."
         )
+    parts += no_bounds(time for one in fit.sets for time in one.times[:1])
     remarks = [f"Note: {note}." for note in notes]
     return Report(document, parts, notes=remarks, exit_code=_code(is_safe, rows))
 
@@ -209,5 +210,4 @@ def _facts(fit: Fit, is_safe: bool) -> dict[str, Any]:
 
 def _bound(one: TenantSet) -> str:
     mine = one.times[0]
-    none = mine.bound_seconds == float("inf")
-    return f"none ({mine.outcome})" if none else duration(mine.bound_seconds)
+    return "none" if mine.bound_seconds == float("inf") else duration(mine.bound_seconds)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle._base.report import Report, Table, duration, finite
-from jostle.operations.gpu_sharing._gpu_simulation import time_text
+from jostle.operations.gpu_sharing._gpu_simulation import no_bounds, time_text
 
 if TYPE_CHECKING:
     from jostle.gpu import Application, MemberTime, SharingSets, TenantSet, Wish
@@ -81,7 +81,7 @@ def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Re
         for time in one.times
         if time.remark
     )
-    parts += list(queues)
+    parts += [*queues, *no_bounds(time for one in found for time in one.times)]
     document = {
         "schema": "safe_sets/v2",
         "safe": safe,
@@ -118,9 +118,7 @@ def _line(one: MemberTime) -> list[str]:
     limit = "–" if one.limit_seconds == float("inf") else duration(one.limit_seconds)
     mark = "" if one.verdict == "within" else f" ({_WORDS[one.verdict]})"
     value = f"{one.statistic} {time_text(one.seconds)}"
-    bound = (
-        duration(one.bound_seconds) if one.bound_seconds < float("inf") else f"none ({one.outcome})"
-    )
+    bound = duration(one.bound_seconds) if one.bound_seconds < float("inf") else "none"
     return [one.name + mark, value, between, limit, bound]
 
 

@@ -78,9 +78,9 @@ class ExplainedBound(Record):
     def lines(self) -> list[str]:
         """For people."""
         at_most = "no bound" if self.seconds is None else f"at most {duration(self.seconds)}"
-        pool = f"no pool {self.pool!r}"
+        pool = f"no calibration run of the kind {self.pool!r}"
         if self.calibration_runs:
-            pool = f"pool {self.pool!r}, score {self.rank} of {self.calibration_runs}"
+            pool = f"error {self.rank} of {self.calibration_runs}, smallest first, of the kind {self.pool!r}"
         return [
             f"{at_most} with confidence {self.confidence:g} ({pool})",
             f"{self.status}: {self.reason}",

@@ -38,7 +38,7 @@ class PredictQuestion(CampaignQuestion):
     tail: Annotated[
         bool,
         "Beyond what calibration runs can promise, read a bound from the law of their largest errors "
-        "(model_based: no guarantee); of these co-runners throughout.",
+        "(extrapolated: no guarantee); of these co-runners throughout.",
         Local(),
     ] = False
     mix_by: Annotated[

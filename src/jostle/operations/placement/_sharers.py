@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jostle._base.documents import Record
+from jostle.conformal import OUTCOMES
+
+
+def status_of(outcome: str) -> str:
+    """Return the status of a bound that has this outcome; none of what only a simulation speaks of."""
+    return OUTCOMES.get(outcome, ("none",))[0]
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,12 @@ class Sharer(Record):
     outcome: str
     confidence: float
 
-    also: ClassVar[tuple[str, ...]] = ("keeps", "over_seconds")
+    also: ClassVar[tuple[str, ...]] = ("bound_status", "keeps", "over_seconds")
+
+    @property
+    def bound_status(self) -> str:
+        """One of the five statuses of a bound."""
+        return status_of(self.outcome)
 
     @property
     def keeps(self) -> bool | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from jostle._base.documents import Record, Unanswered, VerbAnswer
 from jostle._base.report import Report, Table, duration
 from jostle.operations._operation import verb
+from jostle.operations.placement._sharers import status_of
 from jostle.placement import Standard
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ class End(Record):
     limit_seconds: float | None
     status: Literal["ok"] = "ok"
 
-    also: ClassVar[tuple[str, ...]] = ("is_kept",)
+    also: ClassVar[tuple[str, ...]] = ("bound_status", "is_kept")
+
+    @property
+    def bound_status(self) -> str:
+        """One of the five statuses of a bound."""
+        return status_of(self.outcome)
 
     @property
     def is_kept(self) -> bool:
@@ -98,6 +104,7 @@ class Ends(VerbAnswer):
             "ends in": "end_seconds",
             "takes in all": "runtime_seconds",
             "at most": "bound_seconds",
+            "bound is": "bound_status",
             "limit": "limit_seconds",
             "kept": "is_kept",
         }

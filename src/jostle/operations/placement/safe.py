@@ -132,7 +132,7 @@ def _in_detail(answer: SafeAnswer) -> list[Table | str]:
         "limit": "limit_seconds",
         "keeps it": lambda one: {True: "yes", False: "no", None: "no limit"}[one.keeps],
         "over by": "over_seconds",
-        "bound is": "outcome",
+        "bound is": "bound_status",
     }
     if answer.members:
         parts.append(Table.of(answer.members, cells))

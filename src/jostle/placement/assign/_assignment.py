@@ -14,6 +14,10 @@ from jostle.placement.queries._fleet import Fleet
 from jostle.placement.queries._requests import Request, Requests
 
 MOST_NAMED = 20
+_GOALS = {
+    "most_accepted": "for as many as can be placed, on the fewest nodes that were empty",
+    "least_cost": "for as many as can be placed, at the least cost",
+}
 
 
 @dataclass(frozen=True)
@@ -129,10 +133,10 @@ class Assignment(VerbAnswer):
         n = len(self.placed) + len(self.unplaced)
         text = f"{len(self.placed)} of {n} requests placed on {self.nodes_used} nodes"
         if self.is_optimal:
-            parts.append(f"{text}: the best there is for {self.goal}.")
+            parts.append(f"{text}: the best there is {_GOALS[self.goal]}.")
         else:
             most = f"{self.worth:g} of a worth of at most {self.worth_at_most:.6g}"
-            gap = f"a gap of {percent(self.gap_ratio)}, for {self.goal}"
+            gap = f"a gap of {percent(self.gap_ratio)}, {_GOALS[self.goal]}"
             parts.append(f"{text}: {most}, {gap}.")
         for reason in dict.fromkeys(one.reason for one in self.unplaced):
             names = [one.request for one in self.unplaced if one.reason == reason]

@@ -14,6 +14,7 @@ import numpy as np
 from jostle._base.confidence import exact_confidence
 from jostle._base.option_fields import Limits
 from jostle._base.report import duration, finite
+from jostle.conformal import OUTCOMES
 from jostle.errors import UsageError
 from jostle.placement import (
     REASONS,
@@ -141,7 +142,7 @@ def place_job(
             places.put(WantedPlacement(id, node, wish, stay, require), served, standard)
         except NoPlace:  # another replica was faster
             continue
-        text = f"jostle: {about} on {node} ({outcome}), placement={id}"
+        text = f"jostle: {about} on {node} ({_behind(outcome)}), placement={id}"
         text += _remarks(job, answer.time_limit_minutes, wish)
         return replace(answer, comment=text, outcome=outcome, placement=id)
     whys = sorted({why for why in reasons.values() if why != "ok"}) or ["not_allowed"]
@@ -156,6 +157,12 @@ def place_job(
     wish, length = {"workload": job.workload}, stay + 60.0 * minutes
     places.put(WantedPlacement(id, node, wish, length, "nothing"), served, standard)
     return JobAnswer(False, told, node, placement=id, begins_in_minutes=minutes)
+
+
+def _behind(outcome: str) -> str:
+    """Write what stands behind a bound: its status, or why there is none."""
+    status, why = OUTCOMES.get(outcome, ("none", REASONS.get(outcome, outcome)))
+    return why if status == "none" else status
 
 
 def _later(

@@ -38,7 +38,7 @@ def service(tmp_path: Path) -> Path:
 def imported(tmp_path: Path, *words: str) -> Path:
     out = tmp_path / "web"
     base = ["import", str(service(tmp_path)), "--kind", "prometheus", "--workload", "web"]
-    rest = ["--platform", "p", "--cut", "hour", "--by", "pod", "-o", str(out)]
+    rest = ["--platform", "p", "--cut", "hour", "--instance", "pod", "-o", str(out)]
     load = ["--covariate", "requests_per_second=http_requests_total"]
     assert exit_code([*base, *rest, *load, *words]) == 0
     return out
