@@ -9,6 +9,7 @@ import asyncio
 import json
 import resource
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -137,6 +138,36 @@ def test_who_comes_is_heard_before_those_who_had_an_answer() -> None:
     for take in later:
         take()
     assert heard[0] == "new"
+
+
+@pytest.mark.parametrize(
+    ("sent", "act", "has_left"),
+    [
+        (b"", None, False),
+        (b"", "shutdown", True),
+        (b"", "reset", True),
+        (b"GET", None, False),
+        (b"GET", "shutdown", False),
+    ],
+)
+def test_who_leaves_before_it_is_taken_costs_nothing(
+    sent: bytes, act: str | None, has_left: bool
+) -> None:
+    pytest.importorskip("uvicorn")
+    from jostle.server.http import _accept
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        client.sendall(sent)
+        if act == "shutdown":
+            client.shutdown(socket.SHUT_WR)
+        elif act == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+        taken, _ = listening.accept()
+        with client, taken:
+            assert _accept.has_left(taken) == has_left
+            assert not sent or taken.recv(3) == sent
 
 
 def test_answers_that_nobody_reads(address: str) -> None:

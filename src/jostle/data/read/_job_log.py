@@ -387,11 +387,10 @@ class ImportedLog:
         since, until = self._since, self._until
         if since is None:
             since = int(end[~is_open].min()) if (~is_open).any() else int(start.max()) + 1
-            if (start < since).any():
-                notes.append(
-                    "what ran before the first end in the log is not known: if it holds all from the "
-                    "beginning, say `since`"
-                )
+            notes.append(
+                "what ran before the first end in the log is not known: if it holds all from the "
+                "beginning, say `since`"
+            )
         if until is None:
             until = np.iinfo(np.int64).max if is_open.any() else int(start.max())
             if (end > until).any():

@@ -25,6 +25,16 @@ _TURNS = 2  # of the loop between two parts
 _HEARD_SECONDS = 0.05  # that a connection has to ask before others of its client take its place
 
 
+def has_left(taken: socket.socket) -> bool:
+    """Return whether the other side is gone already and has sent nothing."""
+    try:
+        return not taken.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 class Connection:
     """One that was taken. protocol: once TLS is agreed on."""
 
@@ -115,8 +125,14 @@ class PatientServer(Server):
                 await asyncio.sleep(0.01)
                 continue
             with suppress(OSError):
-                while len(came) < self._each // _PARTS:
-                    came.append(self._listening.accept())
+                for _ in range(_MOST):
+                    if len(came) >= self._each // _PARTS:
+                        break
+                    taken, peer = self._listening.accept()
+                    if has_left(taken):
+                        taken.close()
+                    else:
+                        came.append((taken, peer))
             # Those taken before are heard first, however many wait: for so long, and so many turns.
             for _ in range(_TURNS if self._is_full else 1):
                 await asyncio.sleep(_HEARD_SECONDS / _PARTS / _TURNS if self._is_full else 0)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.data import JobsImport, KubernetesImport, Runs, SacctImport, kind_of, read_runs
-from jostle.errors import BadData, UnreadableFile, UsageError
+from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from tests.command_line import assert_fails
 from tests.command_line import jostle as run
 from tests.packages.data.runs.log_sources_samples import (
@@ -81,6 +81,13 @@ def test_columns_are_named_and_days_are_read_as_the_column_tells(
     jobs = made_jobs(5)
     expected = told(read(tmp_path, sacct(jobs)))
     assert told(read(tmp_path, plain(form, separator)(jobs), column=COLUMNS)) == expected
+
+
+@pytest.mark.parametrize("role", [text.partition("=")[0] for text in COLUMNS])
+def test_a_column_that_is_named_and_not_there_is_told(role: str, tmp_path: Path) -> None:
+    named = {text.partition("=")[0]: text for text in COLUMNS} | {role: f"{role}=nowhere"}
+    with pytest.raises(UnknownName, match="nowhere"):
+        read(tmp_path, plain("%Y/%m/%d %H:%M:%S", ",")(made_jobs(5)), column=tuple(named.values()))
 
 
 def test_a_day_that_may_be_two_is_asked_about(tmp_path: Path) -> None:

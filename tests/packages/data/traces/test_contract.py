@@ -92,6 +92,7 @@ READERS = {
             "column missing": (('"ts": 1000.5, ', ""), "no readable ts"),
             "other": (("traceEvents", "events"), "no traceEvents"),
             "text after it": ((KINETO, f"{KINETO} and more"), "follows the end"),
+            "text after a list": ((KINETO, f"[{json.dumps(KERNEL)}] and more"), "follows the end"),
             "no array": (("[8, 16, 5]", "[{]"), "broken|cut off"),
             "nothing in it": ((KINETO, json.dumps(kineto(HOST))), "no kernel or transfer"),
         },
@@ -167,6 +168,8 @@ READERS = {
             {
                 "NaN": ((end, "nan"), "line 2"),
                 "no number": ((end, "soon"), "line 2"),
+                "no end": ((end, ""), "line 2.* has no times"),
+                "no start": ((start, ""), "line 2.* has no times"),
                 "negative": ((end, "-1"), "takes -"),
                 "negative shape": ((blocks, f"-{blocks}"), "-"),
                 "huge": ((end, HUGE), "impossible time"),
@@ -178,9 +181,9 @@ READERS = {
             again(text, 2),
             ends=True,
         )
-        for name, text, end, blocks, unused in (
-            ("rocprof", ROCPROF, "1413827795628973", "1048576", "Accum_VGPR"),
-            ("rocprofv3", KERNELS, "3000000", "65536", "Correlation_Id"),
+        for name, text, start, end, blocks, unused in (
+            ("rocprof", ROCPROF, "1413827795608813", "1413827795628973", "1048576", "Accum_VGPR"),
+            ("rocprofv3", KERNELS, "1000000", "3000000", "65536", "Correlation_Id"),
         )
     },
     "perf": Reader(

@@ -111,6 +111,13 @@ def test_memory_bandwidth_from_counters(tmp_path: Path, text: str) -> None:
     needs = [row["bandwidth_per_pe"] for row in found.tasks.to_pylist()]
     assert needs == [pytest.approx(10e9), None, None]
     assert "memory bandwidth of 1 of 2 kernels (by name) is from counters.csv" in found.notes
+    assert len(found.notes) == 1
+    quick = text.replace('"4,000"', '"2,500"').replace('"4"', '"2.5"')  # 640 of 900 GB/s
+    path.write_text(quick)
+    assert (
+        "1 of them come close to the memory's peak"
+        in with_memory_counters(profile(), path).notes[1]
+    )
 
 
 def test_counters_that_say_nothing_are_refused(tmp_path: Path) -> None:

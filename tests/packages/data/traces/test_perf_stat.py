@@ -146,7 +146,9 @@ def test_what_only_the_kernel_did_is_never_the_program(tmp_path: Path) -> None:
 
 
 def test_lines_of_metrics_alone_are_passed_over(tmp_path: Path) -> None:
-    metric = "0.010068,,,,,,2.31,insn per cycle\n0.010068,CPU1,,,,,,0.4,stalled cycles per insn\n"
+    metric = "".join(
+        f"0.010068,{core},,,,,2.31,insn per cycle\n" for core in ("", "CPU1,", "S0,24,", "a-17,")
+    )
     assert len(read(tmp_path, LINES + metric).of("run", 0)) == 2
     counted = {"interval": 0.5, "counter-value": "5", "unit": "", "event": "cycles"}
     alone = {"interval": 0.5, "metric-value": "0.8", "metric-unit": "insn per cycle"}

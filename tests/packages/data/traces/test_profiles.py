@@ -181,13 +181,21 @@ def test_an_api_trace_of_nvprof_is_no_trace_of_the_gpu(tmp_path: Path) -> None:
 def test_rocprof_counts_work_items(tmp_path: Path) -> None:
     path = tmp_path / "timestamps.csv"
     path.write_text(ROCPROF)
-    (tmp_path / "sysinfo.csv").write_text("gpu_model,cu_per_gpu,hbm_bw\nMI200,104,1638.4\n")
+    (tmp_path / "sysinfo.csv").write_text("gpu_model\nMI200\n")
     found = read_profile(path)
     row = found.tasks.to_pylist()[0]
     assert (row["blocks"], row["threads_per_block"], row["occupancy_ratio"]) == (4096, 256, 1.0)
     assert row["duration_seconds"] == pytest.approx(20.16e-6)
-    assert found.gpus[0] is not None
-    assert found.gpus[0].pes == 104
+    for text, pes in (
+        ("gpu_model,cu_per_gpu,hbm_bw\nMI200,100,1638.4\n", 100),
+        ("gpu_model,cu_per_gpu,hbm_bw\nMI200,,\n", 104),
+        ("gpu_model,gpu_arch,cu_per_gpu\n,gfx90a,many\n", 104),
+        ("gpu_model,gpu_arch,cu_per_gpu\nMI999,gfx90a,\n", 104),
+    ):
+        (tmp_path / "sysinfo.csv").write_text(text)
+        gpu = read_profile(path).gpus[0]
+        assert gpu is not None
+        assert (gpu.pes, gpu.l2_bytes) == (pes, GPUS["MI250"].l2_bytes)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +228,47 @@ def test_rocprof_counts_work_items(tmp_path: Path) -> None:
 )
 def test_theoretical_occupancy(gpu, threads, registers, shared, occupancy) -> None:
     assert gpu_named(gpu).occupancy(threads, registers, shared) == pytest.approx(occupancy)
+
+
+def test_what_sheets_of_devices_say() -> None:
+    """GB/s of memory, MiB of L2 and KiB of shared memory on each SM or CU."""
+    sheets = {
+        "K40": (288, 1.5, 48), "V100": (900, 6, 96), "A100": (1555, 40, 164), "H100": (3350, 50, 228),
+        "T4": (320, 4, 64), "MI250": (1638.4, 8, 64), "MI355X": (8000, 32, 160),
+    }  # fmt: skip
+    for name, (gigabytes, l2, shared) in sheets.items():
+        gpu, kib = GPUS[name], 1024
+        assert gpu.memory_bandwidth_bytes_per_second == gigabytes * 1e9, name
+        assert (gpu.l2_bytes, gpu.shared_bytes_per_pe) == (l2 * kib**2, shared * kib), name
+
+
+@pytest.mark.parametrize("block", [(0, 0, 0), (-1, 0, 0), (32, -1, 0), (32, 0, -1)])
+def test_blocks_that_cannot_be_are_refused(block: tuple[int, int, int]) -> None:
+    with pytest.raises(BadData, match="does not exist"):
+        GPUS["T4"].occupancy(*block)
+
+
+@pytest.mark.parametrize(
+    ("label", "kind", "pinned"),
+    [
+        ("Memcpy HtoD (Pageable -> Device)", "htod", False),
+        ("Memcpy HtoD (Pinned -> Device)", "htod", True),
+        ("Memcpy DtoH (Device -> Pageable)", "dtoh", False),
+        ("Memcpy DtoH (Device -> Pinned)", "dtoh", True),
+        ("Memcpy DtoD (Device -> Device)", "dtod", None),
+        ("Memcpy HtoD", "htod", None),
+    ],
+)
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":"), (" ,\n\t", "  :\n")])
+def test_copies_of_kineto_however_it_is_laid_out(
+    tmp_path: Path, label: str, kind: str, pinned: bool | None, separators: tuple[str, str]
+) -> None:
+    path = tmp_path / "a.json"
+    document = kineto(COPY | {"name": label}, KERNEL, deviceProperties=PROPERTIES)
+    path.write_text(json.dumps(document, separators=separators))
+    copy, kernel = read_profile(path).tasks.to_pylist()
+    assert (copy["kind"], copy["pinned"], copy["bytes"]) == (kind, pinned, 1024)
+    assert (kernel["name"], kernel["blocks"]) == ("gemm", 640)
 
 
 def test_devices_by_the_names_that_drivers_give() -> None:
@@ -286,6 +335,9 @@ def test_bandwidth_needs_are_added_by_name() -> None:
     assert profile.with_bandwidth({"k": 3.0}).column("bandwidth_per_pe").tolist() == [3.0]
     with pytest.raises(BadData, match="bandwidth need"):
         profile.with_bandwidth({"k": -1.0})
+    for odd, why in (({"colour": 1}, "'colour' is no column"), ({"kind": "x"}, "kind 'x' is none")):
+        with pytest.raises(BadData, match=why):
+            tasks_from_rows([rows[0] | odd], run_id="a", gpu=GPUS["T4"])
     with pytest.raises(BadRows):
         tasks_from_rows(
             [{"kind": "kernel", "start_seconds": 0.0, "duration_seconds": float("inf")}],

@@ -58,6 +58,10 @@ def test_steps_by_gaps_and_by_other_marks(tmp_path: Path) -> None:
     one = tmp_path / "one.json"
     kernel = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1.0, "dur": 5.0, "args": {}}
     one.write_text(json.dumps([kernel]))
+    two = [{**kernel, "ts": at} for at in (1.0, 6.0, 900.0)]  # of two tasks, and of one
+    (tmp_path / "two.json").write_text(json.dumps(two))
+    (task,) = read_profile(tmp_path / "two.json", gpu="A100", queries="gaps").tasks.to_pylist()
+    assert task["start_seconds"] == pytest.approx(900e-6)
     with pytest.raises(BadData, match="gaps"):
         read_profile(one, gpu="A100", queries="gaps")
 

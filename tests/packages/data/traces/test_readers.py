@@ -18,6 +18,11 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         read_any(path, format="nonsense")
     with pytest.raises(UnreadableFile, match="not a profile of a known format"):
         read_any(path)
+    for name in ("a.nsys-rep", "a.qdrep", "a.other"):
+        path.rename(path := tmp_path / name)
+        fix = "Known formats" if name == "a.other" else "nsys export"
+        with pytest.raises(UnreadableFile, match=f"not a profile of a known format.*{fix}"):
+            read_any(path)
 
 
 @pytest.mark.parametrize(

@@ -37,13 +37,30 @@ def test_totals_begin_anew_and_levels_are_taken_as_they_are(tmp_path: Path) -> N
     answer = matrix(
         ({"__name__": "requests_total"}, every(15, [100, 130, 160, 30, 90])),
         ({"__name__": "memory_bytes"}, every(15, [5, 6, "NaN", 8, -2])),
+        ({"__name__": "seen_total"}, every(15, ["NaN", "NaN", 8, "NaN", "NaN"])),
     )
     found = prometheus(tmp_path, answer)
     (one,) = found
+    assert np.isnan(one["seen_total"]).all()  # one reading tells of no time between two
     np.testing.assert_allclose(one["requests_total"], [30, 30, 30, 60])
     np.testing.assert_allclose(one["memory_bytes_level"], [6, np.nan, 8, -2])
     np.testing.assert_allclose(one.time_seconds, [15, 30, 45, 60])
-    assert any("began anew 1 times" in note for note in found.notes)
+    assert found.notes == (
+        "counted, so rates per second: requests_total, seen_total",
+        "levels, taken as they are: memory_bytes_level",
+        "running totals began anew 1 times: counted on from 0 there",
+    )
+
+
+def test_a_level_holds_until_the_next_reading_as_long_as_it_is_fresh(tmp_path: Path) -> None:
+    """Read every 4 s, but not for 20 s, beside a total that is read every 10 s."""
+    readings: list[tuple[float, object]] = [(DAY + t, t) for t in (0, 4, 8, 12, 32, 36, 40)]
+    answer = matrix(
+        ({"__name__": "x_level"}, readings), ({"__name__": "y_total"}, every(10, [0, 1, 2, 3, 4]))
+    )
+    (one,) = prometheus(tmp_path, answer)
+    np.testing.assert_allclose(one["x_level"], [8, 12, np.nan, 40])
+    np.testing.assert_allclose(one["y_total"], 1)
 
 
 def test_what_is_missing_for_long_is_not_known(tmp_path: Path) -> None:
@@ -65,6 +82,7 @@ def test_series_are_added_up_but_not_instances_and_buckets(tmp_path: Path) -> No
     answer = matrix(one("a", "200", 30), one("a", "500", 3), one("b", "200", 50), *buckets)
     found = prometheus(tmp_path, answer)
     assert found.run_ids == ("api-a", "api-b")
+    assert found.notes[0] == "2 instances are runs of their own"
     np.testing.assert_allclose(found.of("api-a")["requests_total"], [33, 33, 33])
     np.testing.assert_allclose(found.of("api-a")["t_bucket_+Inf"], [0, 4, 4])
     np.testing.assert_allclose(found.of("api-b")["requests_total"], [50, 50, 50])
@@ -166,6 +184,16 @@ def test_a_column_of_runs(tmp_path: Path) -> None:
     assert found.of("api-b").runtime_seconds == 1
 
 
+def test_files_are_instances_by_their_names_or_paths(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one/a.csv", "two/a.csv", "two/b.csv")]
+    for number, file in enumerate(files):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"time,x_total\n0,0\n1,{number}\n")
+    found = SeriesImport(tuple(files), "api", "prod").read()
+    counted = {one.run_id: one["x_total"].tolist() for one in found}
+    assert counted == {f"api-{files[0]}": [0], f"api-{files[1]}": [1], "api-b": [2]}
+
+
 @pytest.mark.parametrize(
     ("document", "told"),
     [
@@ -232,7 +260,9 @@ class _Answers(BaseHTTPRequestHandler):
         body = json.dumps(matrix(({}, [(t, t - DAY) for t in times.tolist()]))).encode()
         if words["query"] == "broken":
             body = json.dumps({"status": "error", "error": "parse error"}).encode()
-        self.send_response(400 if words["query"] == "broken" else 200)
+        if words["query"] in ("page", "refused"):
+            body = b"<html>"
+        self.send_response({"broken": 400, "refused": 401}.get(words["query"], 200))
         self.end_headers()
         self.wfile.write(body)
 
@@ -263,8 +293,14 @@ def test_a_server_is_asked_in_parts(server: str) -> None:
     assert {words["query"] for words in _Answers.asked} == {"sum(x_total)"}
     np.testing.assert_allclose(one["work"], 4)
     assert len(one) == 10800
-    with pytest.raises(BadData, match="parse error"):
-        PrometheusImport((server,), "api", "prod", query=("broken",)).read()
+    for query, why in {
+        "broken": "parse error", "page": "not JSON", "refused": "it answers 401 Unauthorized"
+    }.items():  # fmt: skip
+        with pytest.raises(JostleError, match=why):
+            PrometheusImport((server,), "api", "prod", query=(query,)).read()
+    for start, end in (("now", "now"), ("-1h", "-2h")):
+        with pytest.raises(UsageError, match="is empty"):
+            PrometheusImport((server,), "api", "prod", query=("x",), start=start, end=end).read()
     with pytest.raises(UsageError, match="nothing is asked"):
         PrometheusImport((server,), "api", "prod").read()
     with pytest.raises(NotPermitted, match="does not answer"):

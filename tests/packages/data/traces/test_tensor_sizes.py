@@ -49,6 +49,7 @@ def test_sizes_of_tensors_say_what_kernels_need(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
+        {"Input Dims": [[]], "Input type": ["float"]},
         {"Input Dims": [[-3]], "Input type": ["float"]},
         {"Input Dims": [[True]], "Input type": ["float"]},
         {"Input Dims": [["a"]], "Input type": ["float"]},
