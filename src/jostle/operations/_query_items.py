@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,15 @@ MOST_SUGGESTED = 20  # sentences in one answer that look for names that are mean
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What a model answers about: codes by name; `platforms` without those that are inputs alone."""
+    """What a model answers about: codes by name; `platforms` without those that are inputs alone.
+    answers_new: whether it answers about other names, too."""
 
     workload_names: tuple[str, ...]
     platform_names: tuple[str, ...]
     workloads: dict[str, int]
     platforms: dict[str, int]
     covariates: tuple[str, ...] = ()
+    answers_new: bool = False
 
     @classmethod
     def of(cls, predictor: Any) -> KnownNames:
@@ -42,7 +44,10 @@ class KnownNames:
         inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
         codes = {name: code for code, name in enumerate(platforms) if name not in inputs}
         of_runs = tuple(getattr(predictor, "covariate_names", ()))
-        return cls(workloads, platforms, {n: c for c, n in enumerate(workloads)}, codes, of_runs)
+        new = bool(getattr(predictor, "answers_new_names", False))
+        return cls(
+            workloads, platforms, {n: c for c, n in enumerate(workloads)}, codes, of_runs, new
+        )
 
     def of_kind(self, kind: str) -> dict[str, int]:
         """{name: code}."""
@@ -52,45 +57,83 @@ class KnownNames:
         """The sentence for a name that the model has never met."""
         return _unknown(kind, name[:_LONGEST_NAME], tuple(self.of_kind(kind)))
 
+    def new_names(self, item: dict[str, Any], *, suggest: bool = True) -> str:
+        """Say which names of a good item the model has never met; empty where it knows all."""
+        parts = [item, *(item.get("stretches") or ())]
+        beside = sorted({name for part in parts for name in part.get("corunners") or ()})
+        named = [("workload", item["workload"]), ("platform", item.get("platform"))]
+        return " ".join(
+            self.unknown(kind, name) if suggest else f"unknown {kind} {name[:_LONGEST_NAME]!r}"
+            for kind, name in [*named, *(("co-runner", name) for name in beside)]
+            if name is not None and name not in self.of_kind(kind)
+        )
+
 
 @lru_cache(maxsize=1024)
 def _unknown(kind: str, name: str, known: tuple[str, ...]) -> str:
     return str(UnknownName(kind, name, known))
 
 
+class _Codes(dict[str, int]):
+    """Codes by name, which grow with names that were never met. first: the code of the first of them."""
+
+    def __init__(self, known: dict[str, int], first: int) -> None:
+        super().__init__(known)
+        self.first, self.new = first, list[str]()
+
+    def __missing__(self, name: Any) -> int:
+        if not isinstance(name, str) or not name.strip():
+            raise KeyError(name)
+        self[name] = self.first + len(self.new)
+        self.new.append(name)
+        return self[name]
+
+
 @dataclass(frozen=True)
 class ReadItems:
     """n items. colocations: of the m good ones. keys: m, the same for the same question. at: (m,) where each
-    stands. errors: {place: why not}."""
+    stands. errors: {place: why not}. new: {place: which names were never met}."""
 
     colocations: Colocations
     keys: list[tuple[Any, ...]]
     at: list[int]
     errors: dict[int, str]
     n: int
+    new: dict[int, str]
 
     def listed(self, good: Sequence[Any]) -> tuple[Any, ...]:
         """n answers in the order of the items; good: the m of the good ones."""
         answers: list[Any] = [None] * self.n
         for place, one in zip(self.at, good, strict=True):
-            answers[place] = one
+            answers[place] = with_new_names(one, self.new.get(place, ""))
         for place, why in self.errors.items():
             answers[place] = Unanswered(why, place)
         return tuple(answers)
 
 
+def with_new_names(answer: Any, new: str) -> Any:
+    """new: what new_names says."""
+    return replace(answer, reason=f"{answer.reason}; {new}") if new else answer
+
+
 def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
-    """In the model's own codes."""
+    """In the model's own codes; names that it has never met have codes after those."""
     import numpy as np
 
     from jostle.data import Colocations, covariate_of
 
-    workloads, platforms = known.workloads, known.platforms
-    only = next(iter(platforms.values())) if len(platforms) == 1 else None
+    workloads, platforms = (
+        _Codes(codes, len(names)) if known.answers_new else codes
+        for codes, names in (
+            (known.workloads, known.workload_names), (known.platforms, known.platform_names),
+        )
+    )  # fmt: skip
+    met = len(known.workload_names), len(known.platform_names)
+    only = next(iter(platforms.values())) if len(known.platforms) == 1 else None
     workload: list[int] = []
     platform: list[int] = []
     corunner: list[int] = []
-    offsets, keys, at, errors = [0], [], [], {}
+    offsets, keys, at, errors, new = [0], [], [], {}, {}
     told: list[dict[str, float | str]] = []
     for place, item in enumerate(items):
         try:
@@ -111,20 +154,24 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
         workload.append(w)
         platform.append(p)
         corunner += others
-        keys.append((w, p, tuple(others), *sorted(more.items())))
+        about: tuple[Any, ...] = (w, p, tuple(others))
+        if p >= met[1] or max(w, *others, 0) >= met[0]:  # codes of this request alone
+            about = (item["workload"], item.get("platform"), tuple(sorted(beside)))
+            new[place] = known.new_names(item, suggest=len(new) < MOST_SUGGESTED)
+        keys.append((*about, *sorted(more.items())))
         told.append(more)
         offsets.append(len(corunner))
         at.append(place)
     colocations = Colocations(
-        known.workload_names,
-        known.platform_names,
+        (*known.workload_names, *getattr(workloads, "new", ())),
+        (*known.platform_names, *getattr(platforms, "new", ())),
         np.array(workload, np.int32),
         np.array(platform, np.int32),
         np.array(offsets, np.int64),
         np.array(corunner, np.int32),
         {name: covariate_of([one.get(name) for one in told]) for name in known.covariates},
     )
-    return ReadItems(colocations, keys, at, errors, len(items))
+    return ReadItems(colocations, keys, at, errors, len(items), new)
 
 
 def _covariates(given: Any, known: KnownNames) -> dict[str, float | str]:
@@ -214,7 +261,7 @@ def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str
     for kind, name in [*named, *(("co-runner", name) for name in beside or ())]:
         if not isinstance(name, str) or not name.strip():
             return f"{kind} is {shortened(repr(name), 80)}, not a name"
-        if known is not None and name not in known.of_kind(kind):
+        if known is not None and not known.answers_new and name not in known.of_kind(kind):
             return known.unknown(kind, name) if suggest else f"unknown {kind} {name!r}"
     return "the item cannot be read"
 

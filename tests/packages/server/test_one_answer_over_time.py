@@ -11,7 +11,7 @@ import pytest
 
 import jostle
 from jostle.cli import exit_code
-from jostle.learn import method_named
+from jostle.learn import Ensemble, method_named
 from tests.packages.models.timelines_samples import node_log
 from tests.packages.server.conftest import Start
 
@@ -102,6 +102,49 @@ def test_a_command_that_asks_again_tells_no_wider_bound_or_that_the_job_is_behin
         before = now["bound_seconds"]
     half = printed("--elapsed", f"{begun['runtime_seconds'] / 2:.6f}s", "--done", "0.5")
     assert half["bound_seconds"] < begun["bound_seconds"]
+
+
+def test_a_name_that_was_never_met_is_answered_the_same_by_all(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a bad item beside it has its own reason."""
+    folder = tmp_path / "typical"
+    jostle.fit(node_log(160, seed=2), Ensemble(learners=("rules",)), seed=0).save(folder)
+    rows: list[dict[str, Any]] = [
+        {"workload": "w9", "platform": "p", "corunners": ["w2", "x"]},
+        {"workload": "w1", "platform": "p", "corunners": ["y", "x"]},
+        {"workload": "w1", "platform": "q", "corunners": []},
+        {"workload": "w1", "platform": "p", "corunners": ["w2"]},
+    ]
+    (tmp_path / "asked.json").write_text(json.dumps(rows))
+    exit_code(
+        ["predict", str(folder), "-i", str(tmp_path / "asked.json"), "-c", str(LEVEL), "--json"]
+    )
+    told = json.loads(capsys.readouterr().out)["items"]
+    service = start(model=folder, fleet=None, confidence=LEVEL)
+    bad = [
+        {"workload": "new", "platform": "p", "corunners": [""]},
+        {"workload": 3, "platform": "p"},
+    ]
+    for some in (rows, rows[::-1], rows):  # codes of new names are those of one request
+        found = service.post("/v1/predict", {"items": [*some, *bad]})["items"]
+        expected = told if some is rows else told[::-1]
+        for name in ("status", "reason", "outcome", "bound_seconds", "runtime_seconds"):
+            assert [one[name] for one in found[:4]] == [
+                pytest.approx(one[name]) if isinstance(one[name], float) else one[name]
+                for one in expected
+            ]
+        assert found[4]["error"] == "co-runner is '', not a name"
+        assert found[5]["error"] == "workload is 3, not a name"
+    assert [one["status"] for one in told[:3]] == ["extrapolated"] * 3
+    assert "; unknown workload 'w9'. Known: " in told[0]["reason"]
+    timed = {
+        "workload": "w9",
+        "platform": "p",
+        "stretches": [{"start_seconds": 0, "corunners": []}],
+    }
+    (one,) = service.post("/v1/predict", {"items": [timed]})["items"]
+    assert "unknown workload 'w9'" in one["reason"]
 
 
 def test_of_names_that_drift_the_bound_follows_over_time_too(folder: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from jostle.data.read._runs_table import ParquetImport
+from jostle.data.read._runs_table import ParquetImport, unit_told
 from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import features_table
 from jostle.data.runs._schema import ARROW_ERRORS
-from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in, unit_in_name
 from jostle.errors import BadData, UsageError
 
 
@@ -29,7 +28,7 @@ def from_table(
 ) -> Runs:
     """Make runs from a pandas, polars or Arrow table, or a mapping of columns, with a run in each row.
 
-    runtime: the column of the measured time. unit: s, ms, us, ns, min or ratio; it may be left out if the
+    runtime: the column of the measured time. unit: s, ms, us, ns, min, h or ratio; it may be left out if the
     name of the column ends in it (runtime_seconds, ms) or its cells say it (durations, "20 ms"). options:
     those of ParquetImport: workload, platform and corunners say what columns are called (by default so),
     platform_name stands instead of a column, separator parts co-runners in a cell, and window, run_id,
@@ -41,13 +40,15 @@ def from_table(
     options = {"workload": "workload"} | options
     if "platform_name" not in options:
         options = {"platform": "platform"} | options
-    others = options.get("corunners", [n for n in ("corunners",) if n in arrow.column_names])
+    others = options.get("corunners", ())
     options["corunners"] = (others,) if isinstance(others, str) else tuple(others)
     at = arrow.schema.get_field_index(runtime)
     if at >= 0 and pa.types.is_duration(arrow.schema.types[at]):  # which knows its own unit
         nanoseconds = arrow.column(at).cast(pa.duration("ns")).cast(pa.int64())
         arrow, unit = arrow.set_column(at, runtime, nanoseconds), "ns"
-    unit = unit or _unit_of(runtime, arrow.column(at) if at >= 0 else None)
+    if unit is None and at >= 0 and unit_told(runtime, arrow.column(at)) is None:
+        what = f"the unit of column {runtime!r} is not known"
+        raise UsageError(what, fix='Give it, such as unit="ms".')
     sink = io.BytesIO()
     # Plain types: pandas and polars have kinds of text that Arrow cannot take rows of.
     pyarrow.parquet.write_table(arrow, sink, store_schema=False)
@@ -64,18 +65,6 @@ def from_table(
     if workload is None and platform is None:
         return runs
     return Runs(runs.table, workload, platform, where="the table")
-
-
-def _unit_of(name: str, column: Any) -> str:
-    """Return the unit that a column's name ends in, or that its cells say. Raises UsageError."""
-    unit = unit_in_name(name)
-    if unit is not None or column is None:
-        return unit or "s"
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        read = numbers_in(column.to_pylist())
-        if isinstance(read, ColumnOfNumbers) and read.unit:
-            return "s"
-    raise UsageError(f"the unit of column {name!r} is not known", fix='Give it, such as unit="ms".')
 
 
 def arrow_of(table: Any) -> pa.Table:

@@ -19,7 +19,7 @@ from jostle.data.read._importer import importer_named, importer_names
 from jostle.data.read._job_presets import PRESETS
 from jostle.data.runs._schema import ARROW_ERRORS
 from jostle.data.tables.lines import encoding_of, require_text
-from jostle.data.tables.quantities import unit_in_name
+from jostle.data.tables.quantities import ColumnOfNumbers, numbers_in, unit_in_name
 from jostle.errors import JostleError, UnreadableFile, UsageError
 
 # The first name that fits, in this order; what no column fits is left for the user to say.
@@ -27,7 +27,7 @@ _LIKE = {
     "workload": r"workload|job|program|task|app|benchmark|function|name",
     "platform": r"platform|host|node|machine|device|server|cluster|where",
     "corunners": r"co[-_ ]?run|beside|neighbou?r|other|with|interfer|background",
-    "runtime": r"runtime|wall|elapsed|duration|latency|seconds|time|_m?s$",
+    "runtime": r"runtime|wall|elapsed|took|duration|latency|seconds|time|_m?s$|\([mun]?s\)$|\((min|h)\)$",
 }
 _HEADER = 65_536
 _OF_JOBS = {"start", "end", "node", "job", "hostname", "complete", "state"}
@@ -156,7 +156,7 @@ def _head(path: str) -> bytes:
 
 def import_command(path: Path) -> str:
     """For a table of runs, or a scheduler's log; capitals stand for what its header does not tell."""
-    names, delimiter = _header(path)
+    names, delimiter, row = _header(path)
     file = shlex.quote(str(path))
     folder = shlex.quote(path.stem)
     if {"JobID", "NodeList"} <= set(names):
@@ -168,10 +168,12 @@ def import_command(path: Path) -> str:
         if ordered := sorted(left, key=lambda name: bool(re.search(moments, name, re.I))):
             fits[key] = ordered[0]
     runtime = fits.get("runtime", "")
-    unit = unit_in_name(runtime) or "UNIT"
+    read = numbers_in([dict(zip(names, row, strict=False)).get(runtime)])
+    is_told = isinstance(read, ColumnOfNumbers) and read.unit == "seconds"
+    unit = "" if is_told else unit_in_name(runtime) or "UNIT"
     words = ["jostle import", file, "--kind", "parquet" if delimiter is None else "csv"]
     words += [f"--{key} {shlex.quote(fits.get(key, 'COLUMN'))}" for key in ("workload", "runtime")]
-    words += [f"--unit {unit}"]
+    words += [f"--unit {unit}"] if unit else []
     place = f"--platform {shlex.quote(fits['platform'])}" if "platform" in fits else ""
     words += [place or "--platform-name NAME"]
     words += [f"--corunners {shlex.quote(fits['corunners'])}"] if "corunners" in fits else []
@@ -179,18 +181,21 @@ def import_command(path: Path) -> str:
     return " ".join([*words, f"-o {folder}"])
 
 
-def _header(path: Path) -> tuple[list[str], str | None]:
-    """Return (the names of the columns, what parts them; None of a Parquet file)."""
+def _header(path: Path) -> tuple[list[str], str | None, list[str]]:
+    """Return (names of columns, what parts them, None of a Parquet file, cells of the first row)."""
     try:
         with path.open("rb") as file:
             start = file.read(_HEADER)
         if start.startswith(b"PAR1"):
-            return list(pyarrow.parquet.read_schema(path).names), None
+            return list(pyarrow.parquet.read_schema(path).names), None, []
         if start.lstrip(b"\xef\xbb\xbf \r\n[").startswith(b"{"):
             text = start.decode("utf-8", "replace").lstrip("\ufeff \r\n[")
-            return list(json.JSONDecoder().raw_decode(text)[0]), ","
+            row = json.JSONDecoder().raw_decode(text)[0]
+            return list(row), ",", [str(cell) for cell in row.values()]
     except (OSError, ValueError, RecursionError, *ARROW_ERRORS, JostleError):
-        return [], ","
-    line, _, delimiter = header_of(start, None)
-    cells = line.decode("utf-8", "replace").split(delimiter)
-    return [name.strip(' "') for name in cells], delimiter
+        return [], ",", []
+    line, above, delimiter = header_of(start, None)
+    lines = [line, *start.splitlines()[above + 1 : above + 2]]
+    names, *rows = (one.decode("utf-8", "replace").split(delimiter) for one in lines)
+    cells = [[cell.strip(' "') for cell in one] for one in (names, *rows, [])]
+    return cells[0], delimiter, cells[1]

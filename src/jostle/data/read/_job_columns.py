@@ -68,6 +68,9 @@ class JobColumns:
         named = self.rules["took"].columns[0].lower() if "took" in self.rules else ""
         words = [SECONDS[word] for word in re.split(r"[^a-z]+", named) if word in SECONDS and word]
         self._took = words[-1] if words else self.preset.took
+        self._rows = 0  # of the parts before
+        self._bad: dict[str, np.ndarray] = {}  # of this part, by role: cells that cannot be read
+        self._unread: dict[str, tuple[int, str]] = {}  # of all parts: how many, and the first
 
     def _require(self, names: list[str]) -> None:
         lacks = [role for role in ("job", "node") if role not in self.rules]
@@ -108,19 +111,30 @@ class JobColumns:
 
     def _require_read(self, key: str, column: Any, bad: np.ndarray, what: str, fix: str) -> None:
         """Raises BadData for a column most cells of which cannot be read."""
+        self._bad[key] = bad
         if bad.sum() > 0.5 * max(len(bad), 1):
-            at = int(np.flatnonzero(bad)[0])
-            cell = printable(column[at].as_py())[:60]
             raise BadData(
-                f"row {at + 1} of jobs: the {key} {cell!r} is not a valid {what}",
+                f"{self._place(column, int(np.argmax(bad)), key)} is not a valid {what}",
                 where=self.where, fix=fix,
             )  # fmt: skip
 
-    def unread(self, named: dict[str, Any], zone: str, passed: np.ndarray) -> np.ndarray:
-        bad = np.zeros(len(passed), bool)
-        for key in {"start", "end"} & set(named):
-            bad |= times_of(named[key], zone)[2]
-        return bad & ~passed
+    def _place(self, column: Any, at: int, key: str) -> str:
+        cell = printable(column[at].as_py())[:60]
+        return f"row {self._rows + at + 1} of jobs: the {key} {cell!r}"
+
+    def unread(self, named: dict[str, Any], steps: np.ndarray, heads: np.ndarray) -> np.ndarray:
+        """Count cells of this part that cannot be read. Returns (n,) which jobs have a time that cannot."""
+        bad = np.zeros(len(steps), bool)
+        for key, cells in self._bad.items():
+            is_time = key in ("start", "end")
+            cells = cells & ~heads & ~(steps & is_time)
+            bad |= cells & is_time
+            if cells.any():
+                first = self._place(named[key], int(np.argmax(cells)), key)
+                many, first = self._unread.get(key, (0, first))
+                self._unread[key] = many + int(cells.sum()), first
+        self._rows, self._bad = self._rows + len(bad), {}
+        return bad
 
     def spans(self, column: Any, starts: Any, ends: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return ((n,) microseconds, which cannot be read). The unit of plain numbers is the source's, or
@@ -201,8 +215,10 @@ class JobColumns:
         unit = self.preset.peak if key == "peak" else self.preset.requested
         many = {name.lower(): name for name in cells}
 
-        def read(cell: str | None) -> tuple[float, str]:
+        def read(cell: str | None) -> tuple[float, str, bool]:
             text = (cell or "").strip()
+            if is_nothing(text):
+                return np.nan, "", False
             is_each = self.source == "sacct" and text[-1:] in "nc" and text[:1].isdigit()
             each = text[-1:] if is_each else ""
             text = text.removesuffix(each)
@@ -210,12 +226,13 @@ class JobColumns:
                 plain = text[-1:].isdigit() or text[-1:] == "."
                 value = float(text) * unit if plain else size_of(text, base=self.preset.base)
             except ValueError:
-                return np.nan, ""
-            return (value if 0 < value < np.inf else np.nan), each
+                return np.nan, "", True
+            return (value if 0 < value < np.inf else np.nan), each, not 0 <= value < np.inf
 
-        pairs = by_value(column, read)
-        values = np.array([value for value, _ in pairs], np.float64)
-        of_cpu = np.array([each == "c" for _, each in pairs], bool)
+        read_cells = by_value(column, read)
+        values = np.array([value for value, *_ in read_cells], np.float64)
+        of_cpu = np.array([each == "c" for _, each, _ in read_cells], bool)
+        self._bad[key] = np.array([bad for *_, bad in read_cells], bool)
         counts = {"peak": ("ntasks",), "requested": ("alloccpus", "reqcpus", "ncpus")}[key]
         times = next((cells[many[name]] for name in counts if name in many), None)
         if self.source == "sacct" and times is not None:
@@ -244,6 +261,10 @@ class JobColumns:
             log.notes.append(
                 f"{self.workload.not_matched} cells do not match the rule of workloads, and count whole"
             )
+        log.notes += [
+            f"{many} cells of {key} cannot be read and count as unknown, the first in {first}"
+            for key, (many, first) in self._unread.items()
+        ]
         is_own = self.preset.is_own and "user" not in self.rules
         if (log.users == 1 or is_own) and not options.all_jobs:
             log.is_partial = True

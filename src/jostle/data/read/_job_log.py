@@ -27,9 +27,8 @@ from jostle.data.tables.quantities import (
     OUT_OF_MEMORY,
     PENDING,
     RUNNING,
-    ColumnOfNumbers,
+    covariate_in,
     is_nothing,
-    numbers_in,
 )
 from jostle.errors import BadData, UnreadableFile
 
@@ -374,11 +373,11 @@ class ImportedLog:
             texts = pa.chunked_array(
                 [_plain(part[name]) for part in self._texts], pa.string()
             ).to_pylist()
-            numbers = numbers_in(texts, base=1024)
-            read[name] = pa.array(numbers.values) if isinstance(numbers, ColumnOfNumbers) else pa.array(
-                [None if is_nothing(text) else text for text in texts], pa.string())  # fmt: skip
-            rule = numbers.rule if isinstance(numbers, ColumnOfNumbers) else "labels"
-            made.understood.append(f"covariate {name}: {rule}")
+            numbers, how = covariate_in(texts, base=1024)
+            read[name] = pa.array(
+                [None if is_nothing(text) else text for text in texts], pa.string()
+            ) if numbers is None else pa.array(numbers.values)  # fmt: skip
+            made.understood.append(f"covariate {name}: {how}")
         return read
 
     def _edges(

@@ -37,10 +37,12 @@ from jostle.data.tables.quantities import (
     OUTCOMES,
     STATUS_OF,
     ColumnOfNumbers,
+    covariate_in,
     is_nobody,
     numbers_in,
     outcome_of,
     require_numbers,
+    unit_in_name,
 )
 from jostle.errors import BadData, UsageError, require_choice
 
@@ -51,6 +53,7 @@ UNITS = {
     "us": (1, 1e6),
     "ns": (1, 1e9),
     "min": (60, 1),
+    "h": (3600, 1),
     "ratio": (1, 1),
 }
 _OF_TIMES = ("numbers", GROUPED, "numbers with a decimal comma", "durations")
@@ -72,7 +75,10 @@ class _Table(ABC):
     file: Annotated[str | os.PathLike[str] | BinaryIO, "The file.", Positional()]
     workload: Annotated[str | None, "Column of the workload's name."] = None
     runtime: Annotated[str | None, "Column of the measured runtime."] = None
-    unit: Annotated[str | None, "Unit of the runtime: s, ms, us, ns or min."] = None
+    unit: Annotated[
+        str | None,
+        "Unit of the runtime: s, ms, us, ns, min or h.  [default: as cells or the column's name say]",
+    ] = None
     platform: Annotated[str | None, "Column of the platform's name."] = None
     platform_name: Annotated[str | None, "The platform of all rows, instead of a column."] = None
     corunners: Annotated[
@@ -130,20 +136,38 @@ class _Table(ABC):
         drop_bad sets them aside."""
         content, where = file_bytes(self.file)
         foreign = self._read(content, where)
+        named, understood = self, []
         if is_benchmark(foreign.table) and not self.corunners:
             foreign, usual = as_runs(foreign)
             if self.platform is not None:
                 del usual["platform_name"]
             usual = {name: value for name, value in usual.items() if not getattr(self, name)}
-            found = replace(self, **usual)._imported(foreign, content)
-            return replace(found, understood=(UNDERSTOOD,))
-        return self._imported(foreign, content)
+            named, understood = replace(self, **usual), [UNDERSTOOD]
+        told = named._told(foreign)
+        if named.unit is None:
+            understood = [f"{told.runtime} is in {told.unit}, as it says"]
+        foreign, of_covariates = _numeric_covariates(foreign, told._covariates)
+        found = told._imported(foreign, content)
+        return replace(found, understood=(*understood, *of_covariates))
 
-    def _require_told(self, where: str) -> None:
-        """Raises UsageError that says how to go on."""
-        told = {name: getattr(self, name) for name in ("workload", "runtime", "unit")}
-        lacks = [name for name, value in told.items() if value is None]
-        if self.platform is None and self.platform_name is None:
+    def _told(self, foreign: ForeignTable) -> _Table:
+        """Return the import with what columns called as Jostle's hold, and the unit that the table says.
+
+        Raises UnknownName for a missing column, UsageError that says how to go on."""
+        where, table = foreign.where, foreign.table
+        foreign.require([*self._columns, *self._covariates.values()])
+        usual = {role: role for role in ("workload", "platform") if not getattr(self, role)}
+        usual |= {} if self.runtime else {"runtime": "runtime_seconds"}
+        if self.platform_name is not None:
+            usual.pop("platform", None)
+        named: dict[str, Any] = {r: name for r, name in usual.items() if name in table.column_names}
+        if not self.corunners and "corunners" in table.column_names:
+            named["corunners"] = ("corunners",)
+        told = replace(self, **named)
+        if told.unit is None and told.runtime in table.column_names:
+            told = replace(told, unit=unit_told(str(told.runtime), table.column(told.runtime)))
+        lacks = [name for name in ("workload", "runtime", "unit") if getattr(told, name) is None]
+        if told.platform is None and told.platform_name is None:
             lacks.append("platform` or `platform_name")
         if lacks:
             is_file = isinstance(self.file, (str, os.PathLike)) and str(self.file) != "-"
@@ -154,12 +178,10 @@ class _Table(ABC):
                 where=where,
                 fix=f"Say by `{names}`.{such}",
             )
+        return told
 
     def _imported(self, foreign: ForeignTable, content: bytes) -> Imported:
         where = foreign.where
-        self._require_told(where)
-        assert self.workload is not None
-        foreign.require([*self._columns, *self._covariates.values()])
         features = (
             _features(self.workload_features, "workload", self.workload),
             _features(self.platform_features, "platform", self.platform),
@@ -251,7 +273,7 @@ class CsvImport(_Table):
 
     def _read(self, content: bytes, where: str) -> ForeignTable:
         # Names are text, also 007; so is the runtime, for a bad cell to be a bad row and no more.
-        texts = [*self._columns, *_TEXTS]
+        texts = [*self._columns, *_TEXTS, "corunners", "runtime_seconds"]
         return read_table(content, where, texts, self.delimiter, self._columns)
 
 
@@ -269,6 +291,23 @@ class ParquetImport(_Table):
 
     def _read(self, content: bytes, where: str) -> ForeignTable:
         return read_parquet(content, where)
+
+
+def _numeric_covariates(
+    foreign: ForeignTable, covariates: dict[str, str]
+) -> tuple[ForeignTable, list[str]]:
+    """Return the table with numbers in place of texts such as `3 GB`, and how each was read."""
+    table, understood = foreign.table, []
+    for name, column in covariates.items():
+        at = table.schema.get_field_index(column)
+        if not pa.types.is_string(table.schema.types[at]):
+            continue
+        numbers, how = covariate_in(table.column(at).to_pylist())
+        is_typed = foreign.unit == "row"  # then texts of digits are meant as labels
+        if numbers is not None and (numbers.unit or not is_typed):
+            table = table.set_column(at, column, pa.array(numbers.values))
+            understood.append(f"covariate {name}: {how}")
+    return replace(foreign, table=table), understood
 
 
 def _features(file: Path | None, key: str, column: str | None) -> pa.Table | None:
@@ -342,11 +381,24 @@ def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> p
     return pa.array([sorted(row) for row in rows], pa.list_(pa.string()))
 
 
+def unit_told(name: str, column: Any) -> str | None:
+    """Return the unit that a column's cells say, or that its name ends in; None where nothing does."""
+    if pa.types.is_duration(column.type):
+        return "s"
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        read = numbers_in(column.to_pylist())
+        if isinstance(read, ColumnOfNumbers) and read.unit == "seconds":
+            return "s"
+    return unit_in_name(name)
+
+
 def _seconds(
     column: Any, multiplier: float, divisor: float
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
     """Return ((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells).
     Durations say their unit themselves."""
+    if pa.types.is_duration(column.type):
+        column, multiplier, divisor = column.cast(pa.duration("ns")).cast(pa.int64()), 1, 1e9
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return pc.divide(pc.multiply(column.cast(pa.float64()), multiplier), divisor), []
     cells = [None if cell is None else str(cell) for cell in column.to_pylist()]

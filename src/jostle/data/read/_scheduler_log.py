@@ -190,7 +190,7 @@ class JobsImport:
         ]
         is_head = filled(pc.equal(job, columns.name_of_job), False).astype(bool)
         is_none = is_step | is_head
-        unread = columns.unread(named, self.timezone, is_none) | (is_bad & ~is_none)
+        unread = columns.unread(named, is_step, is_head) | (is_bad & ~is_none)
         is_turned = (end < start) & (end != NO_TIME) & (start != NO_TIME)
         return JobBatch(
             job,

@@ -21,7 +21,7 @@ _SPELLINGS = {
     86400.0: "d day days",
 }
 SECONDS = {name: factor for factor, names in _SPELLINGS.items() for name in names.split()}
-_UNITS_BY_FACTOR = {SECONDS[name]: name for name in ("s", "ms", "us", "ns", "min")}
+_UNITS_BY_FACTOR = {SECONDS[name]: name for name in ("s", "ms", "us", "ns", "min", "h")}
 _POWERS = {letter: power for power, letter in enumerate("kmgtpe", 1)}
 NOTHING = {""} | set(
     "- -- n/a #n/a n.a. na nan nat none <none> null (null) nil undefined unknown".split()  # noqa: SIM905
@@ -152,24 +152,26 @@ KINDS = {"durations": "seconds", "sizes": "bytes", "percentages": "ratio", "fact
 @dataclass(frozen=True)
 class ColumnOfNumbers:
     """values: (n,) float64 in SI base units, NaN where nothing is known. rule: by which they were read.
-    unit: seconds, bytes or ratio where the cells say it, else empty."""
+    unit: seconds, bytes or ratio where the cells say it, else empty. odd: cells that did not fit the rule."""
 
     values: np.ndarray
     rule: str
     unit: str = ""
+    odd: tuple[str, ...] = ()
 
 
 def numbers_in(
-    cells: Sequence[str | None], *, base: int = 1000, only: Sequence[str] = ()
+    cells: Sequence[str | None], *, base: int = 1000, only: Sequence[str] = (), share: float = 1.0
 ) -> ColumnOfNumbers | tuple[int, str, float]:
     """Read a column by the one rule that fits all its cells; of two quantities (`1.9GiB / 12GiB`) the first.
 
-    base: of KB and its like. only: rules that may be. Where no rule fits all, gives (row, why, share): the
-    first cell that does not fit the rule of most of them, and which share of the different cells does.
+    base: of KB and its like. only: rules that may be. share: of the different cells, which has to fit: what
+    does not is NaN. Where no rule fits so many, gives (row, why, share): the first cell that does not fit the
+    rule of most of them, and which share of the different cells does.
     """
     texts = [(cell or "").strip() for cell in cells]
     known = [text for text in dict.fromkeys(texts) if not is_nothing(text)]
-    best: tuple[int, str, str] | None = None
+    best: tuple[dict[str, float], str, str] | None = None
     for rule, read in _RULES:
         if only and rule not in only:
             continue
@@ -192,11 +194,33 @@ def numbers_in(
                 row = texts.index(next(t for t in known if "," in t))
                 return row, "1,234 may be 1.234 or 1234", 1.0
             return ColumnOfNumbers(array, rule, KINDS.get(rule, ""))
-        if best is None or len(values) > best[0]:
-            best = len(values), wrong, rule
-    number, wrong, rule = best or (0, texts[0] if texts else "", "numbers")
+        if best is None or len(values) > len(best[0]):
+            best = values, wrong, rule
+    fits, wrong, rule = best or ({}, texts[0] if texts else "", "numbers")
+    if fits and len(fits) >= share * len(known):
+        array = np.array([fits.get(text, math.nan) for text in texts], np.float64)
+        odd = tuple(text for text in known if text not in fits)
+        return ColumnOfNumbers(array, rule, KINDS.get(rule, ""), odd)
     row = texts.index(wrong) if wrong in texts else 0
-    return row, f"{wrong[:60]!r} is not one of {rule}, as {number} are", number / len(known or [""])
+    return (
+        row,
+        f"{wrong[:60]!r} is not one of {rule}, as {len(fits)} are",
+        len(fits) / len(known or [""]),
+    )
+
+
+MOST = 0.8  # of different cells: where so many are numbers, the others are none that are known
+
+
+def covariate_in(
+    cells: Sequence[str | None], *, base: int = 1000
+) -> tuple[ColumnOfNumbers | None, str]:
+    """Read what is known of runs before they start. Returns (numbers, None for labels; how it was read)."""
+    read = numbers_in(cells, base=base, share=MOST)
+    if not isinstance(read, ColumnOfNumbers) or np.isnan(read.values).all():
+        return None, "labels"
+    odd = f"; not known where it is {', '.join(map(repr, read.odd[:3]))}" if read.odd else ""
+    return read, read.rule + odd
 
 
 def require_numbers(

@@ -14,7 +14,13 @@ from jostle.errors import JostleError, UsageError
 from jostle.models import CampaignQuestion
 from jostle.operations._operation import verb
 from jostle.operations._query_fields import Local
-from jostle.operations._query_items import KnownNames, is_timed, read_items, read_timeline
+from jostle.operations._query_items import (
+    KnownNames,
+    is_timed,
+    read_items,
+    read_timeline,
+    with_new_names,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -285,7 +291,8 @@ def with_timelines(
     for place in timed:
         try:
             asked = read_timeline(model, items[place], known, throughout)
-            (answers[place],) = timed_predictions(model, asked, confidence)
+            (one,) = timed_predictions(model, asked, confidence)
+            answers[place] = with_new_names(one, known.new_names(items[place]))
         except JostleError as error:
             answers[place] = Unanswered(str(error), place)
     return tuple(answers[place] for place in range(len(items)))

@@ -75,6 +75,47 @@ def test_units(unit: str, seconds: float) -> None:
     assert imported(GOOD, unit="min").runs.runtime_seconds[0] == 750
 
 
+@pytest.mark.parametrize(
+    ("head", "cells", "seconds"),
+    [
+        ("wall (ms)", ("12.5", "20"), [0.0125, 0.02]),
+        ("took", ("12.3 s", "20 ms"), [12.3, 0.02]),
+        ("took", ("1-02:03:04", "2h 3m"), [93784.0, 7380.0]),
+        ("runtime_h", ("2", "0.5"), [7200.0, 1800.0]),
+        ("wall (ms)", ("2 s", "3 s"), [2.0, 3.0]),  # what cells say is nearer
+    ],
+)
+def test_a_unit_that_the_table_says_is_not_asked_about(
+    head: str, cells: tuple[str, str], seconds: list[float]
+) -> None:
+    text = f"name,host,with,{head}\nfft,pi,,{cells[0]}\nlu,pi,fft,{cells[1]}\n"
+    found = imported(text, runtime=head, unit=None)
+    assert found.runs.runtime_seconds.tolist() == pytest.approx(seconds)
+    assert len(found.understood) == 1
+    with pytest.raises(UsageError, match="Say by `unit`"):
+        imported("name,host,with,it\nfft,pi,,1\nlu,pi,fft,2\n", runtime="it", unit=None)
+    with pytest.raises(UnknownName, match="'nowhere'"):
+        imported(text, runtime="nowhere", unit=None)
+
+
+def test_columns_called_as_those_of_runs_need_no_options() -> None:
+    text = "workload,platform,corunners,runtime_seconds\n007,pi,,12\nlu,pi,007;007,20\n"
+    nothing: dict[str, Any] = dict.fromkeys(("workload", "platform", "runtime", "unit"))
+    runs = imported(text, **nothing, corunners=()).runs
+    assert runs.colocations.row(1) == ("lu", "pi", ("007", "007"))
+    assert runs.runtime_seconds.tolist() == [12.0, 20.0]
+
+
+def test_covariates_are_read_as_their_cells_say() -> None:
+    sizes = ("1 GB", "2 GB", "3 GB", "4 GB", "a lot")
+    text = "name,host,with,ms,size,part\n" + "".join(f"a,pi,,1,{size},p{size}\n" for size in sizes)
+    found = imported(text, covariate=("size", "part"))
+    assert found.runs.covariates["size"].tolist()[:4] == [1e9, 2e9, 3e9, 4e9]
+    assert found.runs.table.column("size").null_count == 1
+    assert found.runs.table.column("part").to_pylist()[-1] == "pa lot"
+    assert found.understood == ("covariate size: sizes; not known where it is 'a lot'",)
+
+
 def test_all_bad_rows_are_named_with_their_lines() -> None:
     with pytest.raises(BadRows) as raised:
         imported(BAD)

@@ -198,6 +198,33 @@ def test_durations_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         log.read()
 
 
+def test_cells_that_cannot_be_read_are_unknown_and_named_by_row_and_column(tmp_path: Path) -> None:
+    head = "job,node,start,end,workload,peak_rss,reqmem,input\n"
+    times = "2026-01-27T08:00:00,2026-01-27T09:00:00"
+    cells = ["2 GB,4G,1 MB", "2..1 GB,4G,3 MB", ",4X,2 MB", "-5 GB,4G,4 MB", "0,,5 MB", "1 GB,4G,?"]
+    text = head + "".join(f"{n},n{n},{times},a{n},{one}\n" for n, one in enumerate(cells))
+    (tmp_path / "log.txt").write_text(text)
+    log = JobsImport(tmp_path / "log.txt", **EDGES, covariate=("input",)).read()
+    made, _ = log.write(tmp_path / "runs")
+    rows = sorted(read_runs(tmp_path / "runs").table.to_pylist(), key=lambda row: row["workload"])
+    peaks = [2 * 2**30, None, None, None, None, 2**30]
+    assert [row["peak_memory_bytes"] for row in rows] == peaks
+    limits = [4 * 2**30, 4 * 2**30, None, 4 * 2**30, None, 4 * 2**30]
+    assert [row["requested_memory_bytes"] for row in rows] == limits
+    assert [row["input"] for row in rows] == [
+        2**20,
+        3 * 2**20,
+        2 * 2**20,
+        4 * 2**20,
+        5 * 2**20,
+        None,
+    ]
+    told = "cells of {0} cannot be read and count as unknown, the first in row {1} of jobs: the {0} {2!r}"
+    assert f"2 {told.format('peak', 2, '2..1 GB')}" in log.notes
+    assert f"1 {told.format('requested', 3, '4X')}" in log.notes
+    assert "covariate input: sizes; not known where it is '?'" in made.understood
+
+
 def test_states_that_are_numbers_are_asked_about(tmp_path: Path) -> None:
     text = "job,node,start,end,workload,state\n" + "".join(
         f"{n},n,2026-01-27T08:00:00,2026-01-27T09:00:00,a{n},{state}\n"
