@@ -1,6 +1,7 @@
 """Limits on the peaks of runs, beside what people do, on eight made processes.
 
-    python -m studies.live.limits [--processes bursts,leaks] [--runs 5,20] [--draws 400] [-c 0.95] [--node]
+    python -m studies.live.limits [--processes bursts,leaks] [--runs 5,20] [--draws 400] [-c 0.95]
+        [--node] [--order]
 
 Of each process some runs are recorded, a limit is asked for, and 200 new runs say how often it is exceeded.
 Printed are the shares of runs that stay at or below each limit, over all draws, and in brackets its median
@@ -11,7 +12,9 @@ peak seen, and 1.2 times it. vpa: the target of Kubernetes' vertical pod autosca
 peaks, its 90th percentile and 15%; weights halve every 24 runs). New runs of `cut` have no limit; recorded
 ones that their limit ended are open for `limit`, and what they seem for the others. --node: of three such
 residents, each of a workload of its own runs, the sum at any time: `node` is `jostle.usage.Residents`,
-`drawn` the quantile of sums of recorded runs, and the others are sums of what they say of each.
+`drawn` the quantile of sums of recorded runs, and the others are sums of what they say of each. --order: of
+eight processes whose peaks turn on their order, or may; each draw has one new run, and where `limit` gives
+none, others are counted without it.
 """
 
 from __future__ import annotations
@@ -26,31 +29,36 @@ import numpy as np
 from jostle._base.confidence import exact_confidence
 from jostle.usage import Peaks, Residents
 from studies.data import one_core
-from studies.worlds.usage_processes import LAWS, a_run, whole_runs
+from studies.worlds.usage_processes import LAWS, ORDERED, a_run, peaks_in_order, whole_runs
 
 NEW, TRUTH, MOMENT = 200, 20_000, 20
 RULES: tuple[str, ...] = ("limit", "rest", "max", "max*1.2", "vpa")
 NODE_RULES: tuple[str, ...] = ("node", "drawn", "max", "vpa")
+ORDER_RULES: tuple[str, ...] = ("limit", "max", "max*1.2", "vpa")
 NODE_TRUTH = 5000
 FIRST_BUCKET, GROWTH, SAFETY, HALF_LIFE, PERCENTILE = 1e7, 1.05, 1.15, 24.0, 0.9
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--processes", default=",".join(LAWS), help="separated by commas")
+    parser.add_argument("--processes", help="separated by commas, all by default")
     parser.add_argument("--runs", default="5,20,100")
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--node", action="store_true", help="the sum of three residents")
+    parser.add_argument("--order", action="store_true", help="peaks that turn on their order")
     parser.add_argument("-c", "--confidence", type=float, default=0.95)
     options = parser.parse_args()
     one_core()
     exact_confidence(options.confidence)
     rules, act = (NODE_RULES, node_scores) if options.node else (RULES, scores)
+    if options.order:
+        rules, act = ORDER_RULES, order_scores
+    laws = list(ORDERED if options.order else LAWS)
     print("process", "runs", *rules, sep=" | ", flush=True)
-    for name in options.processes.split(","):
-        if name not in LAWS:
-            parser.error(f"{name} is none of {', '.join(LAWS)}")
+    for name in options.processes.split(",") if options.processes else laws:
+        if name not in laws:
+            parser.error(f"{name} is none of {', '.join(laws)}")
         for count in map(int, options.runs.split(",")):
             began = time.process_time()
             cells = act(name, count, options.draws, options.confidence, options.seed)
@@ -136,6 +144,24 @@ def node_scores(name: str, count: int, draws: int, confidence: float, seed: int)
             inside[rule].append(float((sums <= value).mean()))
             ratios[rule].append(value / truth)
     return [_cell(inside[rule], ratios[rule], draws) for rule in NODE_RULES]
+
+
+def order_scores(name: str, count: int, draws: int, confidence: float, seed: int) -> list[str]:
+    """A cell for each rule, of one new run a draw; ratios are over that run."""
+    random = np.random.default_rng([seed, list(ORDERED).index(name), count, 2])
+    inside: dict[str, list[float]] = {rule: [] for rule in ORDER_RULES}
+    ratios: dict[str, list[float]] = {rule: [] for rule in ORDER_RULES}
+    for _ in range(draws):
+        *seen, new = peaks_in_order(name, count + 1, random)
+        top = np.array(seen)
+        peaks = Peaks.from_items([{"values": [peak]} for peak in seen])
+        limits = {"limit": peaks.ranked(confidence).value, "vpa": vpa_target(top)}
+        limits |= {"max": top.max(), "max*1.2": 1.2 * top.max()}
+        for rule, value in limits.items():
+            if np.isfinite(value):
+                inside[rule].append(float(new <= value))
+                ratios[rule].append(value / new)
+    return [_cell(inside[rule], ratios[rule], draws) for rule in ORDER_RULES]
 
 
 def _sums(

@@ -5,6 +5,8 @@ height is the run's own. regimes: runs change between two levels. ramps: growth 
 then flat. leaks: growth at a rate of the run's own until it ends. shared: a level times a load that comes and
 goes, with noise. lengths: independent steps in runs of very different lengths, so that long ones reach
 higher. cut: ramps of which each run has a limit of its own, and ends where it reaches it.
+
+Eight more say how peaks of one run after the other turn on their order: ORDERED.
 """
 
 from __future__ import annotations
@@ -83,3 +85,36 @@ def a_run(name: str, random: np.random.Generator) -> Run:
 def whole_runs(name: str, count: int, random: np.random.Generator) -> list[np.ndarray]:
     """Of each all that it uses where no limit ends it."""
     return [MIB * LAWS[name](random) for _ in range(count)]
+
+
+def _one_load(n: int, random: np.random.Generator) -> np.ndarray:
+    """A load that comes and goes over several runs: autoregressive, .9 from one run to the next."""
+    load = random.standard_normal(n)
+    for i in range(1, n):
+        load[i] = 0.9 * load[i - 1] + np.sqrt(1 - 0.81) * load[i]
+    return load
+
+
+def _stepped(n: int, random: np.random.Generator, low: float, high: float) -> np.ndarray:
+    return (np.arange(n) >= random.integers(int(low * n), int(high * n))).astype(float)
+
+
+# Log peaks of n runs, noise of a tenth aside.
+ORDERED: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "steady": lambda n, random: np.zeros(n),
+    "grows by 1%": lambda n, random: 0.01 * np.arange(n),
+    "grows by as much": lambda n, random: np.log1p(0.02 * np.arange(n)),
+    "grows faster": lambda n, random: 0.5 * (np.arange(n) / n) ** 2,
+    "steps up": lambda n, random: 0.4 * _stepped(n, random, 0.2, 0.95),
+    "steps twice": lambda n, random: (
+        0.4 * _stepped(n, random, 0.1, 0.4) - 0.2 * _stepped(n, random, 0.4, 0.8)
+    ),
+    "walks": lambda n, random: 0.05 * np.cumsum(random.standard_normal(n)),
+    "shared load": lambda n, random: 0.2 * _one_load(n, random),
+}
+
+
+def peaks_in_order(name: str, n: int, random: np.random.Generator) -> np.ndarray:
+    """(n,) peaks of runs, the oldest first."""
+    noise = 0.1 * random.standard_normal(n)
+    return 400 * MIB * np.exp(ORDERED[name](n, random) + noise)

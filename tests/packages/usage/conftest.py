@@ -35,6 +35,11 @@ def phases() -> Traces:
     return Traces.from_traces(made)
 
 
+def nobody(n: int) -> np.ndarray:
+    """Return (n,) of which run it is not known how high it came: of none."""
+    return np.zeros(n, bool)
+
+
 def together(lives: list[np.ndarray]) -> float:
     """Add up lives that begin together. Returns the highest total."""
     total = np.zeros(max(map(len, lives)))

@@ -54,10 +54,11 @@ class LimitAnswer(VerbAnswer):
     """limit: what it does not exceed, infinite where there is none. outcome: `guaranteed`; `censored`, which
     holds where what ended runs early did not depend on what they would have used; `estimated`, of several
     residents, which are in words in `residents`; `follows_trend`, where peaks turn on their order;
-    `unsteady`, where they do as no line does; or `too_few_runs`. best_limit: that at confidence_now, where
-    runs are too few. any_limit: of several residents, a limit that holds however they go together, with
-    any_confidence. raised_ratio: how far the order of peaks raised a guaranteed one. runs: behind it, of
-    several workloads the fewest, and open_runs of them that may have used more than was seen. runs_needed: of
+    `unsteady`, where they do as no line and no step does; or `too_few_runs`. best_limit: that at
+    confidence_now, where runs are too few. any_limit: of several residents, a limit that holds however they
+    go together, with any_confidence. raised_ratio: how far the order of peaks raised a guaranteed one.
+    runs_before: how many runs are left out, since peaks stepped after them. runs: behind it, of several
+    workloads the fewest, and open_runs of them that may have used more than was seen. runs_needed: of
     which so many may be open. confidence_now: the highest with a guaranteed limit from these runs.
     now_seconds, highest_so_far: of a run that goes on, of which the rest is for what is left. over_ratio:
     P(more than `over`), between over_low_ratio and over_high_ratio. fits: how many more there is room for
@@ -85,6 +86,7 @@ class LimitAnswer(VerbAnswer):
     any_limit: float | None = None
     any_confidence: float | None = None
     raised_ratio: float = 1.0
+    runs_before: int = 0
     model: dict[str, Any] | None = None
 
     schema: ClassVar[str] = "limit/v1"
@@ -106,6 +108,8 @@ class LimitAnswer(VerbAnswer):
         what = "a run" if self.now_seconds is None else "what is left of this run"
         behind = f"{self.runs} {'run' if self.runs == 1 else 'runs'}"
         behind += "" if self.residents is None else " of each, or more"
+        if self.runs_before:
+            behind += f" since peaks stepped (the {self.runs_before} before are left out)"
         if self.open_runs:
             behind += f", {self.open_runs} of which may have used more than was seen"
         if self.outcome == "guaranteed":
@@ -200,4 +204,5 @@ def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress)
         any_limit=whole[0],
         any_confidence=whole[1],
         raised_ratio=ranked.raised_ratio,
+        runs_before=ranked.runs_before,
     )

@@ -1,31 +1,36 @@
-"""Whether peaks turn on their order; and a limit that follows them where they trend.
+"""Whether peaks turn on their order; and a limit that follows them where they trend or step.
 
 Ranks hold for runs in any order. Tests ask whether this order is like any other: Spearman's correlation of
 peaks with it and with its square; that of their distance from the middle, for spreads that grow; the rank
 version of von Neumann's ratio, which sees steps and slow walks (Bartels, Journal of the American Statistical
 Association 77, 1982); and the mean ranks of the latest runs. Where a straight line of peaks, or of their
 logs, leaves residuals that pass all, by a stricter level since a line was fitted to them, the limit is the
-next value of the line that fits best and the rank of those residuals; else there is none. Few runs make no
-trend plain: where a test nearly fails, the limit is no lower than that of a form with what it looks for.
+next value of the line that fits best and the rank of those residuals. Where no line does, but up to two steps
+do (binary segmentation of ranks: Fryzlewicz, Annals of Statistics 42, 2014), it is that of the runs since the
+last step. Else there is none. Few runs make no trend plain: where a test nearly fails, the limit is no lower
+than that of a form with what it looks for.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
 
 from jostle.conformal import conformal_rank
-from jostle.usage.limits._rank_limits import RankedLimit, limit_of
+from jostle.usage.limits._rank_limits import RankedLimit, limit_of, over_limits
 
 _NORMAL = NormalDist()
 _RARE, _NEARLY = 0.01, 0.1  # of all orders, by each test
 # Of residuals: a line fits a walk, or a curve, well enough to hide it from less.
-_RARE_ON_LINE, _NEARLY_ON_LINE = 0.05, 0.15
+_RARE_ON_LINE, _NEARLY_ON_LINE = 0.05, 0.3
 _LATEST = (2, 3, 5, 10)  # runs whose mean rank is tested
+_MOST_STEPS, _LEAST_LEVEL = 2, 3  # steps that are looked for, runs of a level
 _LEAST = 8  # runs from which on the tests are asked
 _LINE = ("level", "trend")
 
@@ -67,7 +72,8 @@ def turns_on_order(values: np.ndarray) -> bool:
 
 def limit_in_order(peaks: np.ndarray, is_open: np.ndarray, confidence: float) -> RankedLimit:
     """Limit a new run's peak as `limit_of` does, or higher, where peaks do not turn on their order; else by
-    the trend (`follows_trend`) or not at all (`unsteady`). peaks: (n,) the oldest first."""
+    the trend (`follows_trend`), from the runs since they stepped (`runs_before`), or not at all (`unsteady`).
+    peaks: (n,) the oldest first."""
     plain = limit_of(peaks, is_open, confidence)
     chances, rank = chances_of_order(peaks), conformal_rank(len(peaks), confidence)
     is_steady = min(chances.values(), default=1.0) >= _RARE
@@ -75,14 +81,46 @@ def limit_in_order(peaks: np.ndarray, is_open: np.ndarray, confidence: float) ->
     if is_open.any() or (peaks <= 0).any() or (is_steady and rank > len(peaks)):
         return plain if is_steady else none
     if is_steady:
-        wider = _limit(np.log(peaks), _LINE[:1], rank, _doubts(chances, _NEARLY) - {"series"})
-        raised = math.exp(min(wider, 700.0)) / plain.value
-        if raised <= 1 + 1e-9:
-            return plain
-        return replace(plain, value=plain.value * raised, raised_ratio=raised)
+        return _raised(plain, peaks, rank, _doubts(chances, _NEARLY))
+    return _on_line(plain, peaks, rank) or _since_step(peaks, confidence) or none
+
+
+def over_in_order(peaks: np.ndarray, is_open: np.ndarray, limit: float) -> tuple[float, float]:
+    """Return (low, high): what is left open of P(a new run's peak > limit), by exchangeability, or where
+    peaks turn on their order by the confidences whose limit is below; (0, 1) where there is none."""
+    if not turns_on_order(peaks):
+        return over_limits(peaks, is_open, limit)
+    n = len(peaks)
+
+    def at(rank: int) -> float:
+        return limit_in_order(peaks, is_open, rank / (n + 1)).value
+
+    below = bisect_left(range(1, n + 1), True, key=lambda rank: at(rank) > limit)
+    is_told = below < n and at(below + 1) < np.inf  # else it may be above all that runs can say
+    return (n - below) / (n + 1) if is_told else 0.0, (n + 1 - below) / (n + 1)
+
+
+def _raised(
+    plain: RankedLimit, peaks: np.ndarray, rank: int, doubts: set[str | int]
+) -> RankedLimit:
+    """Return the limit, or a higher one where the order of peaks is in doubt."""
+    doubts = doubts - {"series"}
+    if not doubts:
+        return plain
+    wider = _limit(np.log(peaks), _LINE[:1], rank, doubts)
+    raised = math.exp(min(wider, 700.0)) / plain.value
+    return (
+        plain
+        if raised <= 1 + 1e-9
+        else replace(plain, value=plain.value * raised, raised_ratio=raised)
+    )
+
+
+def _on_line(plain: RankedLimit, peaks: np.ndarray, rank: int) -> RankedLimit | None:
+    """Return the limit by the line that fits peaks best; None where none does."""
     straight = np.polynomial.Polynomial.fit(np.arange(len(peaks)), peaks, 1)
     one = np.ones(len(peaks) + 1)
-    best, found = 0.0, none
+    best, found = 0.0, None
     # Growth by a factor, or by a number: noise goes with the level, or is the same all along.
     for line, is_log in (
         (one, True),
@@ -106,6 +144,49 @@ def limit_in_order(peaks: np.ndarray, is_open: np.ndarray, confidence: float) ->
             found = replace(plain, value=value * (1 + 1e-9), outcome="follows_trend")
             best = fit
     return found
+
+
+def _since_step(peaks: np.ndarray, confidence: float) -> RankedLimit | None:
+    """Return the limit from the runs since peaks stepped; None where steps are not all that they do."""
+    start = last_step(np.log(peaks))
+    since = peaks[start:]
+    chances, rank = chances_of_order(since), conformal_rank(len(since), confidence)
+    if not start or min(chances.values(), default=1.0) < _RARE_ON_LINE:
+        return None
+    plain = limit_of(since, np.zeros(len(since), bool), confidence)
+    plain = replace(plain, runs_before=start)
+    if rank > len(since):
+        return plain
+    return _raised(plain, since, rank, _doubts(chances, _NEARLY_ON_LINE))
+
+
+def last_step(values: np.ndarray) -> int:
+    """Return the first run of the last level of values that do nothing but step, 0 where they do more: about
+    the medians of levels their order is like any other."""
+    ranks = np.argsort(np.argsort(values)).astype(float)
+    cuts = [0, len(values)]
+    for _ in range(_MOST_STEPS):
+        size, place = max(_step(ranks[a:b], a) for a, b in pairwise(cuts))
+        if not size:
+            return 0
+        cuts = sorted([*cuts, place])
+        left = np.concatenate([values[a:b] - np.median(values[a:b]) for a, b in pairwise(cuts)])
+        # Differences of rounding are none.
+        if min(chances_of_order(np.round(left, 9)).values(), default=1.0) >= _RARE_ON_LINE:
+            return cuts[-2]
+    return 0
+
+
+def _step(ranks: np.ndarray, start: int) -> tuple[float, int]:
+    """Find where means of ranks before and after differ most. Returns (by how many standard errors, up to a
+    factor; the place, counted from where `start` is that of the first), (0, 0) of few."""
+    n = len(ranks)
+    places = np.arange(_LEAST_LEVEL, n - _LEAST_LEVEL + 1)
+    if not len(places):
+        return 0.0, 0
+    before = np.cumsum(ranks - ranks.mean())[places - 1]
+    size = np.abs(before) / np.sqrt(places * (n - places) / n)
+    return float(size.max()), start + int(places[size.argmax()])
 
 
 def _doubts(chances: dict[str | int, float], nearly: float) -> set[str | int]:

@@ -13,11 +13,10 @@ from jostle.errors import BadData, NotEnoughRuns, UnknownName, UsageError, requi
 from jostle.learn import Data
 from jostle.usage.limits._likeness import Unlikeness, unlikeness
 from jostle.usage.limits._limit_verbs import LimitVerbs
-from jostle.usage.limits._peak_order import limit_in_order, turns_on_order
+from jostle.usage.limits._peak_order import limit_in_order, over_in_order, turns_on_order
 from jostle.usage.limits._rank_limits import (
     RankedLimit,
     limit_of_rest,
-    over_limits,
     over_of_rest,
 )
 
@@ -207,9 +206,9 @@ class Peaks(LimitVerbs):
         return replace(plain, value=float("inf"), outcome="unsteady", confidence_now=0.0)
 
     def over(self, limit: float, confidence: float) -> tuple[float, float]:
-        """Return (low, high): what exchangeability leaves open of P(it uses more than that, from now on)."""
+        """Return (low, high): what runs leave open of P(it uses more than that, from now on)."""
         if self.live is None:
-            return over_limits(*self._peaks(), limit)
+            return over_in_order(*self._peaks(), limit)
         return over_of_rest(*self._left(self.live), confidence, limit)
 
     def unlikeness(self) -> Unlikeness | None:

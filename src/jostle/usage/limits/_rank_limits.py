@@ -38,7 +38,8 @@ class RankedLimit:
     value: the limit, infinite where there is none. runs: behind it, `open_runs` of them with a peak that is
     only known to be at least so high. needed: how many runs a limit takes with as many open ones.
     confidence_now: the highest of four digits with a guaranteed limit from these runs; 0 where none has.
-    raised_ratio: how far their order raised it above what ranks say, 1 for not at all.
+    raised_ratio: how far their order raised it above what ranks say, 1 for not at all. runs_before: how many
+    older ones are left out, since peaks stepped after them.
     """
 
     value: float
@@ -48,6 +49,7 @@ class RankedLimit:
     needed: int
     confidence_now: float
     raised_ratio: float = 1.0
+    runs_before: int = 0
 
 
 def runs_needed(confidence: float, open_runs: int = 0) -> int:
