@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -329,6 +330,21 @@ def test_who_is_cancelled_as_the_answer_comes_is_cancelled() -> None:
         queue.close()
 
     asyncio.run(asked())
+
+
+def policies() -> set[int]:
+    return {os.sched_getscheduler(int(thread)) for thread in os.listdir("/proc/self/task")}
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="no such policy here")
+@pytest.mark.parametrize("gives_way", [True, False])
+def test_who_learns_gives_way_with_every_thread(gives_way: bool) -> None:
+    worker = Worker(gives_way=gives_way)
+    try:
+        found = asyncio.run(worker.do(60.0, policies))
+    finally:
+        worker.close()
+    assert found == {os.SCHED_IDLE if gives_way else os.SCHED_OTHER}
 
 
 def test_who_is_cancelled_as_a_long_search_ends_is_cancelled() -> None:

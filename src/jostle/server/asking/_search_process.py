@@ -40,17 +40,18 @@ class ApartQuery:
 
 
 class Worker:
-    """A process of its own, made when first needed and ended by its parent, or with it. niceness: of it."""
+    """A process of its own, made when first needed and ended by its parent, or with it. gives_way: whether it
+    runs only where nothing else of the service wants the processor."""
 
-    def __init__(self, niceness: int = 0) -> None:
-        self.niceness = niceness
+    def __init__(self, *, gives_way: bool = False) -> None:
+        self.gives_way = gives_way
         self._pool: ProcessPoolExecutor | None = None
 
     async def do(self, seconds: float | None, act: Callable[..., Any], *given: Any) -> Any:
         """What `act` gives there. Raises what it raises, TimeoutError, BrokenProcessPool."""
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            more: dict[str, Any] = {"initializer": _begin, "initargs": (self.niceness,)}
+            more: dict[str, Any] = {"initializer": _begin, "initargs": (self.gives_way,)}
             self._pool = ProcessPoolExecutor(1, mp_context=spawn, **more)
         # Python 3.11's wait_for takes no notice of being cancelled as the answer comes.
         async with asyncio.timeout(seconds):
@@ -105,11 +106,13 @@ class Apart:
         self._worker.close()
 
 
-def _begin(niceness: int) -> None:
+def _begin(gives_way: bool) -> None:
     """It is ended by its parent, or with it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    os.nice(niceness)
+    if gives_way and hasattr(os, "SCHED_IDLE"):
+        for thread in os.listdir("/proc/self/task"):  # BLAS has begun some
+            os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=lambda: (parent.join(), os._exit(0)), daemon=True).start()
 

@@ -155,7 +155,7 @@ class Serving:
 
     async def learn(self, seconds: float = 1.0) -> None:
         """Learn observed runs as they come, in a process of its own; what hinders it is logged once."""
-        settings, worker = self.settings, Worker(niceness=5)
+        settings, worker = self.settings, Worker(gives_way=True)
         state = settings.state_file()
         try:
             while True:
