@@ -166,6 +166,7 @@ def test_company_that_does_not_change_is_one_stretch(model: jostle.Model) -> Non
     assert many.over == few.over == ["throughout"]
     for one, other in zip(model.predict_and_bound(many), model.predict_and_bound(few), strict=True):
         assert str(one) == str(other)
+    assert model.bound(many).outcome.tolist() != [ON_THE_ACT]  # but of calibration runs
     changing = Timelines.from_columns(workload=["w1"], platform=["p"], stretches=[parts])
     assert changing.start_seconds.tolist() == [0.0, 4.0]
 
@@ -382,6 +383,10 @@ def test_newcomers_are_counted_one_by_one_in_the_last_runs(
     k = len(found.rate_per_second)
     assert found.rate_per_second == pytest.approx(joins[:k] / np.maximum(seconds[:k], 1e-300))
     assert found.share[0] == pytest.approx([who[name] / who.total() for name in NAMES])
+    # Who is not known does not come, and to a platform that nobody came to come those of the others.
+    some = type(no_newcomers()).of(log, tuple(NAMES[1:4]), ("p", "q")).share
+    counts = np.array([who[name] for name in NAMES[1:4]])
+    assert some == pytest.approx(np.tile(counts / counts.sum(), (2, 1)))
 
 
 def test_who_has_no_rate_stays_until_there_is_one() -> None:
