@@ -99,7 +99,12 @@ def test_filter_reserves_nothing_and_prioritize_holds_one(service: Running) -> N
     (held,) = service.http.get("/v1/placements").json()["items"]
     assert (held["node"], held["held"]) == (best, True)
     assert scores(service, pod("a")) == found  # its own place is not in its way
-    service.clock.now += 11
+    rest = [name for name in NODES if name != best]  # elsewhere it is held elsewhere
+    assert 10 in scores(service, pod("a"), rest).values()
+    service.clock.now += 9.5
+    (held,) = service.http.get("/v1/placements").json()["items"]
+    assert held["node"] in rest
+    service.clock.now += 1
     assert not service.http.get("/v1/placements").json()["items"]
 
 
@@ -124,6 +129,10 @@ def test_why_is_told_under_the_pods_name(service: Running) -> None:
     found = service.http.get("/v1/kubernetes/pods/default/a").json()
     assert found["nodes_by_reason"] == {"newcomer_late": 3}
     assert all(one["bound_seconds"] > one["limit_seconds"] for one in found["nodes"])
+    filtered(service, pod("a"), [*NODES, *(f"moon-{n}" for n in range(200))])
+    found = service.http.get("/v1/kubernetes/pods/default/a").json()  # the last of its decisions
+    assert (found["request"]["deadline"], len(found["nodes"])) == ("9x", 200)
+    assert sum(found["nodes_by_reason"].values()) == 203
     assert service.http.get("/v1/kubernetes/pods/default/nobody").status_code == 404
 
 
@@ -359,6 +368,8 @@ def test_bodies_that_are_no_calls_of_a_scheduler_are_problems(service: Running) 
             {"Pod": 1},
             {"Pod": {"metadata": {}}, "NodeNames": "a"},
             {"Pod": {"metadata": {"labels": 3}}},
+            {"Pod": {"metadata": {"uid": "a\0b"}}, "NodeNames": NODES},
+            {"Pod": {"metadata": {"uid": "a" * 1000}}, "NodeNames": NODES},
             {"Pod": {"metadata": {"ownerReferences": 3}}},
             {"Pod": {"metadata": {}, "status": {"containerStatuses": [3]}}},
         ):

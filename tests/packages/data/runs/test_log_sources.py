@@ -314,6 +314,52 @@ def test_pods_beside_one_whose_times_are_not_told_have_unknown_co_runners(
         assert unknown == {"a/a": True, "b/b": False}
 
 
+@pytest.mark.parametrize(
+    ("conditions", "deleted", "unknown"),
+    [
+        ([("Ready", "False", "08:05")], None, set()),
+        ([("Ready", "False", "08:05"), ("ContainersReady", "False", "08:15")], None, {"a/a"}),
+        ([("Ready", "False", "08:05"), ("Ready", "True", "08:40")], None, set()),
+        ([("Ready", "False", "08:05"), ("PodScheduled", "False", "08:40")], None, set()),
+        ([("Ready", "False", "08:05")], "08:20", {"a/a"}),
+    ],
+)
+def test_a_lost_pod_was_there_until_it_is_last_told_of(
+    conditions: list[tuple[str, str, str]], deleted: str | None, unknown: set[str], tmp_path: Path
+) -> None:
+    day = "2026-01-27T"
+    lost = pod("lost", None, None, code=137, reason="ContainerStatusUnknown", phase="Failed")
+    lost["status"]["conditions"] = [
+        {"type": kind, "status": status, "lastTransitionTime": f"{day}{time}:00Z"}
+        for kind, status, time in conditions
+    ]
+    if deleted is not None:
+        lost["metadata"]["deletionTimestamp"] = f"{day}{deleted}:00Z"
+    pods = [
+        pod("a", f"{day}08:10:00Z", f"{day}08:30:00Z"),
+        pod("b", f"{day}08:35:00Z", f"{day}08:50:00Z"),
+        lost,
+    ]
+    runs = read(tmp_path, json.dumps({"items": pods}), KubernetesImport)
+    names = runs.table.column("workload").to_pylist()
+    assert {n for n, one in zip(names, runs.unknown_corunners, strict=True) if one} == unknown
+
+
+def test_whose_end_is_lost_was_there_for_twice_the_longest_of_its_name(tmp_path: Path) -> None:
+    day = "2026-01-27T"
+    rows = [
+        f"1|ada|x|c02|{day}06:00:00|{day}06:05:00|COMPLETED|300",
+        f"2|ada|x|c02|{day}07:00:00|{day}07:10:00|COMPLETED|600",
+        f"3|ada|x|c01|{day}08:00:00|Unknown|COMPLETED|",
+        f"4|bo|y|c01|{day}08:15:00|{day}08:25:00|COMPLETED|600",
+        f"5|bo|y|c01|{day}08:25:00|{day}08:35:00|COMPLETED|600",
+        f"6|bo|y|c02|{day}08:15:00|{day}08:25:00|COMPLETED|600",
+    ]
+    runs = read(tmp_path, "\n".join([HEAD, *rows]) + "\n", SacctImport)
+    ids = [name.split(":")[1] for name in runs.table.column("run_id").to_pylist()]
+    assert {n for n, one in zip(ids, runs.unknown_corunners, strict=True) if one} == {"4"}
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_one_command_takes_every_log(shape: str, tmp_path: Path) -> None:
     made, options, _ = SHAPES[shape]

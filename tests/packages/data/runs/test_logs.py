@@ -221,6 +221,21 @@ def test_an_hour_that_the_clock_has_twice(tmp_path: Path) -> None:
     assert made.runs == 1
 
 
+def test_edges_in_an_hour_that_the_clock_has_twice_hold_either_way(tmp_path: Path) -> None:
+    """02:30 comes at 00:30 and 01:30 UTC; a job between them is after the one and before the other."""
+    path = tmp_path / "log.csv"
+    times = [("22:00", "22:30"), ("00:40", "00:50"), ("02:00", "02:30")]
+    path.write_text("job,node,start,end,workload\n" + "".join(
+        f"{n},n1,2026-10-{24 + (n > 0)}T{start}:00Z,2026-10-{24 + (n > 0)}T{end}:00Z,a\n"
+        for n, (start, end) in enumerate(times)
+    ))  # fmt: skip
+    wide = {"since": "2026-10-24T00:00:00", "until": "2026-10-26T00:00:00"}
+    for edge, there in (("since", {"2"}), ("until", {"0"})):
+        options: dict[str, Any] = wide | {edge: "2026-10-25T02:30:00"}
+        runs = JobsImport(path, timezone="Europe/Berlin", **options).read().runs()
+        assert {one.split(":")[1] for one in runs.table.column("run_id").to_pylist()} == there
+
+
 def test_an_hour_that_the_clock_has_twice_is_never_guessed_in_silence(tmp_path: Path) -> None:
     """Against all readings that a clock allows: what one alone allows is read so, the rest is told."""
     night = datetime(2026, 10, 24, 23, tzinfo=UTC)  # 01:00 in Berlin; it is 02:00 to 03:00 twice
