@@ -13,7 +13,7 @@ from jostle.conformal import conformal_rank
 from jostle.data import Colocations, Runs
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
 from jostle.models.timelines._arrival_simulation import DRAWS, Newcomers
-from jostle.models.timelines._timeline_calibration import Ages, TimelineCalibration
+from jostle.models.timelines._timeline_calibration import Ages, TimelineCalibration, told_by
 from tests.packages.models.over_time_samples import NAMES, times
 from tests.packages.models.timelines_samples import Known, node_log
 
@@ -84,6 +84,15 @@ def test_errors_are_those_of_a_plain_walk_through_every_run(runs: Runs) -> None:
     # Whoever may come, the same are asked about.
     open_ones = Counter((kind - 1, moment, code) for kind, moment, code, _ in found if kind % 2)
     assert open_ones == Counter(one[:3] for one in mine)
+    # Of an open question residents count by what they had done.
+    rows, rates = np.arange(len(runs)), Rates(Known())
+    age, newcomers = Ages.of(runs, rates), Newcomers.of(runs, *rates.names)
+    elapsed = age.when_done(rows, 0.4)
+    rows = rows[elapsed < runs.runtime_seconds]
+    asked = past_and_future(runs, rows, elapsed[rows], is_open=True)
+    told = told_by(rates, age.with_residents(asked, rows), newcomers, 0)
+    found_open = acts.error[(acts.kind == 1) & (acts.moment == 1)]
+    assert np.sort(found_open) == pytest.approx(np.sort(np.log(runs.runtime_seconds[rows] / told)))
     few = TimelineCalibration.of(Known(), runs, np.arange(40), seed=0, most=20)
     assert Counter(few.moment[few.kind == 0].tolist())[0] == 20
     assert max(Counter(few.moment[few.kind == 2].tolist()).values()) <= 5

@@ -317,6 +317,13 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert kept is not None
     assert kept.newcomers.rate_per_second.tolist() == model.acts.newcomers.rate_per_second.tolist()
     assert kept.newcomers.share.sum() == pytest.approx(1)
+    # A model of runs of one company knows of nobody who comes until it learns a log.
+    plain = jostle.fit(old.with_one_company(old.runtime_seconds), method, seed=1)
+    assert plain.acts is None
+    assert plain.update(steady).acts is None
+    first = plain.update(new).acts
+    assert first is not None
+    assert first.error.tolist() == type(first).of(plain, new, np.arange(len(new)), 0).error.tolist()
 
 
 def _beginning(names: list[str], **columns: Any) -> Timelines:

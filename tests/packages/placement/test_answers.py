@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -18,6 +19,7 @@ from jostle.conformal import GUARANTEED
 from jostle.data import Colocations, Runs
 from jostle.errors import UnknownName, UsageError
 from jostle.models import Model
+from jostle.operations.placement.safe import SafeQuestion
 from jostle.placement import Fleet, FleetBounds, Node, Request, Requests, place
 from tests.packages.placement.conftest import PLATFORMS, WORKLOADS
 
@@ -270,6 +272,23 @@ def test_explaining_takes_few_calls_of_the_model_and_of_python(
     assert sorted(set(confidences[2:])) == sorted(confidences[2:])
     assert {len(answer.helps) > 1 for answer in answers} == {True, False}
     assert calls_of(lambda: placed.safe(asked)) <= 1000
+
+
+@pytest.mark.parametrize(
+    ("question", "is_taken"),
+    [
+        ({"explain": True}, False),
+        ({"explain": True, "together": True}, True),
+        ({"explain": False}, True),
+        ({}, True),
+    ],
+)
+def test_a_service_explains_no_more_than_it_has_time_for(
+    question: dict[str, Any], is_taken: bool
+) -> None:
+    SafeQuestion(**question).served(8, 8)
+    with nullcontext() if is_taken else pytest.raises(UsageError, match="65 requests on 1 nodes"):
+        SafeQuestion(**question).served(65, 1)
 
 
 def test_how_far_a_bound_grows_that_there_was_not_is_not_known(

@@ -142,10 +142,10 @@ def test_a_limit_that_is_kept_beside_who_is_there_bounds_who_has_it() -> None:
     assert {one.over for one in here.values()} == {"future"}
     node = Node("n", "p")
     for throughout, over in ((False, "future"), (True, "throughout")):
-        (row,) = (
-            place(model, node, confidence=0.8).walltime(Request("w1"), throughout=throughout).rows
-        )
-        assert row.over == over
+        placed = place(model, node, confidence=0.8)
+        answer = placed.walltime(Request("w1"), throughout=throughout)
+        assert [row.over for row in answer.rows] == [over]
+        assert ("whoever comes" in str(answer.report().tables)) == (over == "future")
     for name, one in open_.items():
         assert here[name].runtime_seconds == one.runtime_seconds
         # Whatever came in the log, later ones are let in for as long as the limit is kept.
