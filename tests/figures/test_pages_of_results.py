@@ -90,6 +90,29 @@ def test_what_papers_buy_is_what_their_tables_say() -> None:
         f"({mean['simulator']}, a constant {mean['constant']}), and learning from co-runs halves "
         f"it ({mean['default']})" in page(RESULTS)
     )
+    ablated = {tuple(row[:2]): row[2] for row in TABLES.printed("papers-ablations", "figure")}
+    without, with_all = ablated["4b, features", "none"], ablated["as it is", "nothing"]
+    assert (
+        f"({without} without, {with_all} with them), and several types of interference buy "
+        f"nothing ({ablated['10, types s', '1']} with one)" in page(RESULTS)
+    )
+    aligned = {row[0]: row[1] for row in TABLES.printed("papers-alignment", "run time")}
+    assert (
+        f"counters buy nothing: the paper's ridge regression errs by {aligned['mended, ridge']}, "
+        f"Jostle's method by {aligned['alignment']}, a constant by {aligned['median slowdown']}"
+        in page(RESULTS)
+    )
+    _, *body = TABLES.printed("papers-bridge", "inside a cycle")
+    w2 = {(row[0], row[1]): row[2:] for row in body}
+    told = [(cycle, at) for cycle in "01234" for at in range(5) if w2[cycle, "default"][at] != "="]
+    transport, default = (
+        sum(float(w2[c, by][at]) < float(w2[c, "as printed"][at]) for c, at in told)
+        for by in ("transport", "default")
+    )
+    assert (
+        f"buys nothing: of {len(told)} times inside a control cycle, exact transport is closer to "
+        f"what was measured at {transport}, the default at {default}" in page(RESULTS)
+    )
 
 
 def test_alignment_on_the_simulator() -> None:
