@@ -98,6 +98,22 @@ def test_errors_are_those_of_a_plain_walk_through_every_run(runs: Runs) -> None:
     assert max(Counter(few.moment[few.kind == 2].tolist()).values()) <= 5
 
 
+def test_earlier_moments_are_where_a_plain_walk_comes_to_them(runs: Runs) -> None:
+    rows, shares = np.arange(0, len(runs), 5), (0.25, 0.7)
+    elapsed = 0.8 * runs.runtime_seconds[rows]
+    asked = past_and_future(runs, rows, elapsed, is_open=False)
+    found, of = asked.earlier(np.log(times(asked.colocations)), shares)
+    all_parts = parts_of(runs)
+    for number, row in enumerate(rows.tolist()):
+        changes = [begin for begin, _, _ in all_parts[row]]
+        moments = changes + [until(all_parts[row], share) for share in shares]
+        expected = [
+            one for one in moments if one <= elapsed[number] and one < all_parts[row][-1][1]
+        ]
+        mine = sorted(found.elapsed_seconds[of == number].tolist())
+        assert mine == pytest.approx(sorted(expected), abs=1e-5)
+
+
 def test_what_residents_had_done_is_that_of_their_own_runs(runs: Runs) -> None:
     rows, parts, table = np.arange(0, len(runs), 3), parts_of(runs), runs.table.to_pylist()
     age = Ages.of(runs, Rates(Known()))

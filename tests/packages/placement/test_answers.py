@@ -101,7 +101,11 @@ def test_never_yes_without_calibration_unless_predictions_are_accepted(model: Mo
     assert found.is_safe
     assert found.answers[0].used_predictions
     assert "nothing is promised" in found.promise
-    assert place(model, crowd, promise="predicted").rank(request)[0].row(0).used_prediction
+    (ranked,) = place(model, crowd, promise="predicted").rank(request)
+    assert ranked.row(0).used_prediction
+    assert "rests on the prediction" in ranked.promise
+    (valid,) = place(model, Node("a", "p0"), promise="predicted").rank(request)
+    assert "rests on the prediction" not in valid.promise
     tight = Request("w04", deadline_seconds=1e-9)
     assert not place(model, crowd, promise="predicted").safe(tight).is_safe
 
