@@ -112,6 +112,8 @@ def test_memory_that_a_run_takes(tmp_path: Path) -> None:
         {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": n, "args": args}
         for n, args in enumerate(moments)
     ]
+    more = held | {"Total Reserved": 9 * 2**30}
+    events += [events[1] | {"args": more} | odd for odd in ({"name": "other"}, {"cat": "cpu_op"})]
     path = tmp_path / "a.json"
     path.write_text(json.dumps(kineto(KERNEL, *events, deviceProperties=PROPERTIES)))
     found = read_profile(path)

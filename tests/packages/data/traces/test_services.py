@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
@@ -61,6 +62,58 @@ def test_a_level_holds_until_the_next_reading_as_long_as_it_is_fresh(tmp_path: P
     (one,) = prometheus(tmp_path, answer)
     np.testing.assert_allclose(one["x_level"], [8, 12, np.nan, 40])
     np.testing.assert_allclose(one["y_total"], 1)
+
+
+@pytest.mark.parametrize("cut", [None, "30s", "minute"])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_read_is_what_a_walk_second_by_second_finds(
+    tmp_path: Path, seed: int, cut: str | None
+) -> None:
+    """A total that begins anew once, counts and a level, read at odd times and not always."""
+    draw = np.random.default_rng(seed)
+    at = 7 + np.cumsum(draw.choice([10, 10, 10, 14, 20, 40], 40)).astype(int)
+    count = draw.integers(0, 50, len(at))
+    total = np.cumsum(count)
+    total[20:] -= total[19]
+    columns = {"x_total": total, "z": count, "y": draw.integers(1, 9, len(at))}
+    cells = {
+        name: [str(v) if draw.random() < 0.85 else "" for v in c] for name, c in columns.items()
+    }
+    rows = zip(*cells.values(), strict=True)
+    lines = [f"{DAY + t},{','.join(row)}" for t, row in zip(at.tolist(), rows, strict=True)]
+    text = "\n".join(["time,x_total,z,y", *lines]) + "\n"
+    found = table(tmp_path, text, count=("z",), cut=cut)
+
+    usual, last = float(np.median(np.diff(at))), int(at[-1])
+    rates = {name: np.full(last, np.nan) for name in ("x_total", "z")}
+    lines_of_total = [n for n, cell in enumerate(cells["x_total"]) if cell]
+    for name, pairs in (("x_total", lines_of_total), ("z", range(len(at)))):
+        for before, now in pairwise(pairs):
+            begin, end, step = int(at[before]), int(at[now]), columns[name][now]
+            if name == "x_total" and step >= total[before]:
+                step = step - total[before]
+            if cells[name][now] and end - begin <= 2.5 * usual:
+                rates[name][begin:end] = step / (end - begin)
+    length = {None: 10**9, "30s": 30, "minute": 60}[cut]
+    edges = sorted({*at.tolist(), *(e for e in range(0, last, length) if at[0] < e)})
+    expected = list[tuple[Any, ...]]()
+    for begin, end in pairwise(edges):
+        reading = max(t for t in at.tolist() if t <= end)
+        level = float(cells["y"][at.tolist().index(reading)] or "nan")
+        if end - reading > 1.25 * usual and reading <= begin:
+            level = np.nan
+        values = (rates["x_total"][begin:end].sum(), rates["z"][begin:end].sum(), level)
+        if not np.isnan(values).all():
+            since = at[0] if cut is None else begin // length * length
+            expected.append((begin // length, end - since, end - begin, *values))
+    mine = []
+    for run, one in enumerate(found):
+        own = (one["x_total"], one["z"], one["y_level"])
+        rows = zip(one.time_seconds, one.interval_seconds, *own, strict=True)
+        mine += [(run, *row) for row in rows]
+    order = {piece: n for n, piece in enumerate(sorted({row[0] for row in expected}))}
+    expected = [(order[row[0]], *row[1:]) for row in expected]
+    np.testing.assert_allclose(mine, expected, atol=1e-6)
 
 
 def test_what_is_missing_for_long_is_not_known(tmp_path: Path) -> None:
@@ -129,11 +182,11 @@ def test_days_and_hours_of_a_zone(tmp_path: Path) -> None:
 def test_requests_are_runs_that_end(tmp_path: Path) -> None:
     requests = tmp_path / "requests.csv"
     requests.write_text(
-        "begin,end\n2026-01-01T00:00:20Z,2026-01-01T00:01:10Z\n1767225640,1767225700\n"
+        "begin,end\n2026-01-01T00:00:23Z,2026-01-01T00:01:10Z\n1767225640,1767225700\n"
     )
     answer = matrix(({"__name__": "x_total"}, every(10, [10 * k for k in range(20)])))
     found = prometheus(tmp_path, answer, requests=requests)
-    assert [one.runtime_seconds for one in found] == [50, 60]
+    assert [one.runtime_seconds for one in found] == [47, 60]
     for one in found:
         assert one["x_total"].sum() == pytest.approx(one.runtime_seconds)
     requests.write_text("begin,end\n5,4\n")
@@ -293,6 +346,10 @@ def test_a_server_is_asked_in_parts(server: str) -> None:
     assert {words["query"] for words in _Answers.asked} == {"sum(x_total)"}
     np.testing.assert_allclose(one["work"], 4)
     assert len(one) == 10800
+    (one,) = PrometheusImport(
+        (server,), "api", "prod", query=("x",), start="-40000s", step="4s"
+    ).read(now_seconds=DAY + 40000.0)
+    assert len(one) == 10_000  # the last reading is asked for alone
     for query, why in {
         "broken": "parse error", "page": "not JSON", "refused": "it answers 401 Unauthorized"
     }.items():  # fmt: skip
