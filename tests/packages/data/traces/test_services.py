@@ -139,7 +139,9 @@ def test_series_are_added_up_but_not_instances_and_buckets(tmp_path: Path) -> No
     np.testing.assert_allclose(found.of("api-a")["requests_total"], [33, 33, 33])
     np.testing.assert_allclose(found.of("api-a")["t_bucket_+Inf"], [0, 4, 4])
     np.testing.assert_allclose(found.of("api-b")["requests_total"], [50, 50, 50])
-    (all_in_one,) = prometheus(tmp_path, answer, by=(), per=("code",), metric=("requests_total",))
+    (all_in_one,) = prometheus(
+        tmp_path, answer, instance=(), per=("code",), metric=("requests_total",)
+    )
     assert set(all_in_one.counters) == {"requests_total_200", "requests_total_500"}
     np.testing.assert_allclose(all_in_one["requests_total_200"], [80, 80, 80])
 
@@ -149,7 +151,7 @@ def test_an_instance_that_comes_later_adds_from_then_on(tmp_path: Path) -> None:
         ({"__name__": "x_total", "job": "1"}, every(10, [0, 5, 10, 15, 20])),
         ({"__name__": "x_total", "job": "2"}, every(10, [0, 1, 2], DAY + 20)),
     )
-    (one,) = prometheus(tmp_path, answer, by=())
+    (one,) = prometheus(tmp_path, answer, instance=())
     np.testing.assert_allclose(one["x_total"], [5, 5, 6, 6])
 
 
@@ -293,7 +295,7 @@ def test_odd_options_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             prometheus(tmp_path, answer, **options)
     with pytest.raises(BadData, match="no series has the label"):
-        prometheus(tmp_path, answer, by=("pod",))
+        prometheus(tmp_path, answer, instance=("pod",))
     twice = tmp_path / "twice.csv"
     twice.write_text("time,x\n1,2\n2,3\n")
     with pytest.raises(UsageError, match="given twice"):

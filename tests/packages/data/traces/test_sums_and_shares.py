@@ -49,7 +49,7 @@ def test_what_is_told_twice_or_is_a_sum_is_not_added(
     labels = {key: value for key, value in (POD | other).items() if value is not None}
     name = "container_memory_working_set_bytes"
     file = answer(tmp_path / "a.json", (name, POD, values), (name, labels, values))
-    found = PrometheusImport((str(file),), "w", "p", by=()).read()
+    found = PrometheusImport((str(file),), "w", "p", instance=()).read()
     (trace,) = found
     added = 1 if is_left_out else 2
     np.testing.assert_allclose(trace.counters[f"{name}_level"], added * np.array(values[1:]))
