@@ -74,7 +74,7 @@ def _asked(importer: Importer, command: ImportCommand, imported: Imported) -> Im
     there are questions and nobody who answers."""
     from jostle.data import CsvImport, ParquetImport
 
-    if not isinstance(importer, CsvImport | ParquetImport):
+    if not isinstance(importer, CsvImport | ParquetImport) or imported.is_made:
         return imported
     if command.fix:
         return imported.mended(

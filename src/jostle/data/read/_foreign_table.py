@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ _HEAD, _ABOVE = 1 << 16, 20  # bytes and lines in which the names of columns are
 class ForeignTable:
     """table: n rows. numbers: (n,) int64, where each row stands: line of a CSV file counting from
     1 at the header, or row of a Parquet file counting from 0; `unit` says which. ragged: (line,
-    reason) of lines with the wrong number of cells, which are not in the table.
+    reason) of lines with the wrong number of cells, which are not in the table. comma: whether it is parted
+    by semicolons, so that a comma in a number is a decimal one.
     """
 
     table: pa.Table
@@ -39,6 +40,7 @@ class ForeignTable:
     where: str
     unit: str
     ragged: list[tuple[int, str]] = field(default_factory=list)
+    comma: bool = False
 
     def require(self, names: Sequence[str]) -> None:
         """Raises UnknownName for the first of these columns that is not there."""
@@ -94,8 +96,10 @@ def read_table(
     table, wrong = _arrow_table(body, where, plain, delimiter)
     lines = body.count(b"\n") + (not body.endswith(b"\n"))
     if lines == table.num_rows + 1 and not wrong:
-        return ForeignTable(table, np.arange(table.num_rows) + 2 + above, where, "line")
-    return _located(table, body, where, delimiter, above)
+        found = ForeignTable(table, np.arange(table.num_rows) + 2 + above, where, "line")
+    else:
+        found = _located(table, body, where, delimiter, above)
+    return replace(found, comma=delimiter == ";")
 
 
 def plain_text(content: bytes, where: str) -> str:

@@ -91,9 +91,11 @@ _SIGNS = (
     ("jobs", rb"(?m)^={20,}\r?\n|^ClusterId = |\A[^\n]*\bClusterId +ProcId|^JobI[dD][=:] ?\d|^Job Id: "
         rb'|\A0\d\d \(\d|"(task_instances|ClusterId|Jobs|dag_id|JOBID)"'
         rb"|\A<[^\n]*\n?[^\n]*<?(classads|Data)\b"),
-    ("jobs", rb"(?im)^(?=[^\n]*\b(start|end))(?=[^\n]*(\bend|\bfinish|complete|runtime|elapsed|duration))"
-        rb"(?=[^\n]*(node|host|machine))"),
-    ("pairs-csv", rb"(?i)\A[^\n]*(target[^\n]*corunner|workload_a[^\n]*workload_b)"
+    ("jobs", rb"(?im)^(?=[^\n]*\b(start|end|beg[iau]n))(?=[^\n]*(node|host|machine|worker))"
+        rb"(?=[^\n]*(\b(end|finish|stop)|complete|runtime|elapsed|duration))"),
+    ("pairs-csv", rb"(?i)\A[^\n]*((target|victim|foreground)\b[^\n]*\b(corunner|aggressor|background)"
+        rb"|(?P<w>workload|job|model|app|program|name|target)"
+        rb"(_a[^\n]*\W(?P=w)_b|_?1[^\n]*\W(?P=w)_?2|_x[^\n]*\W(?P=w)_y|_left[^\n]*\W(?P=w)_right)\W)"
         rb'|\A"?\w+ ?\\ ?\w+"?[,;\t]|\A"?(fg|foreground|victim|target)[/|]\w+"?[,;\t]'),
     ("series", rb'(?i)\A"?series"?[,;]"?time'),
     ("series", rb"(?i)\A\W*(time|timestamp|date|epoch)\b|\A# Elapsed time|\ALinux \d|\A\W*Dstat"),
@@ -112,6 +114,8 @@ def kind_of(path: str, options: Collection[str] = ()) -> str:
         names = {name.lower() for name in _header(Path(path))[0]}
         return "jobs" if len(names & _OF_JOBS) > 2 else "parquet"
     kind = next((kind for kind, pattern in _SIGNS if re.search(pattern, head)), "")
+    if kind == "csv" and _is_matrix(head):
+        kind = "pairs-csv"
     if kind in ("", "csv", "series"):
         for pattern, what, command in _INSTEAD:
             if re.search(pattern, head):
@@ -126,6 +130,13 @@ def kind_of(path: str, options: Collection[str] = ()) -> str:
         return len(set(options) - {field.name for field in fields(importer_named(one))})
 
     return min((kind, *_OTHERWISE.get(kind, ())), key=lacks)
+
+
+def _is_matrix(head: bytes) -> bool:
+    """Tell by rows that are called as columns are."""
+    (_, *names), *rows = (re.split(rb"[,;\t|]", line) for line in head.splitlines())
+    plain = {name.strip(b' "\r') for name in names}
+    return 2 * len(plain & {row[0].strip(b' "\r') for row in rows}) > len(plain)
 
 
 def _head(path: str) -> bytes:

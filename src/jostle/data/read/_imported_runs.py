@@ -28,7 +28,8 @@ class Imported:
     rows as a table with columns `row` and `reason` first, or None. skipped: rows that hold no
     measurement (a zero where a rate should be, a pair that did not fit into memory). aside:
     run_ids that are set aside as soon as they are in the dataset. remedies: what was done to names and
-    units. understood: what columns, labels and units were taken for. traces: of the same runs.
+    units. understood: what columns, labels and units were taken for. traces: of the same runs. is_made:
+    whether a tool wrote the table, whose names and units are as they are.
     """
 
     runs: Runs
@@ -40,6 +41,7 @@ class Imported:
     remedies: tuple[str, ...] = ()
     understood: tuple[str, ...] = ()
     traces: Traces | None = None
+    is_made: bool = False
 
     def mended(
         self, path: str | os.PathLike[str], answer: Callable[[TableQuestion], bool]

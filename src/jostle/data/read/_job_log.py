@@ -170,7 +170,8 @@ class ImportedLog:
         wanted = np.flatnonzero(steps & (np.isfinite(peak) | (outcome == OUT_OF_MEMORY)))
         if not len(wanted):
             return peak, outcome
-        owner = np.maximum.accumulate(np.where(steps, -1, np.arange(n)))[wanted]
+        others = steps | batch.bad.get("they are headings", np.zeros(n, bool))
+        owner = np.maximum.accumulate(np.where(others, -1, np.arange(n)))[wanted]
         names = batch.id.take(pa.array(wanted))
         base = pc.list_element(pc.split_pattern(names, ".", max_splits=1), 0)
         above = batch.id.take(pa.array(np.maximum(owner, 0)))

@@ -165,11 +165,14 @@ PRESETS: dict[str, JobPreset] = {
         cutting="{namespace}/{owner:^[a-z]+}",
     ),
     "jobs": _preset(
-        "job: job job_id jobid id task_id, node: node host hostname nodelist machine, "
-        "start: start start_time started started_at begin, end: end end_time ended ended_at finish finished "
-        "complete, state: state status exit_code exit_status exit, took: elapsed elapsedraw duration "
-        "runtime, user: user owner username, peak: peak_memory_bytes peak_rss maxrss "
-        "max_rss, requested: requested_memory_bytes reqmem",
+        "job: job job_id jobid id task_id, node: node host hostname nodelist machine server worker, "
+        "start: start start_time started started_at start_date begin begin_time began, "
+        "end: end end_time ended ended_at end_date finish finish_time finished finished_at complete "
+        "completed completed_at stop stop_time stopped_at, "
+        "state: state status exit_code exit_status exit, took: elapsed elapsedraw duration runtime run_time "
+        "wall_time walltime, user: user owner username user_name, peak: peak_memory_bytes peak_rss maxrss "
+        "max_rss peak_memory max_memory, requested: requested_memory_bytes reqmem requested_memory "
+        "memory_limit",
         "workload", "", "",
     ),
 }  # fmt: skip

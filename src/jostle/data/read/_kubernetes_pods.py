@@ -77,7 +77,8 @@ class KubernetesImport(JobsImport):
 
     def _cells(self, log: ImportedLog, where: str) -> Iterator[dict[str, Any]]:
         content, where = file_bytes(self.file)
-        found = documents(text_of(content, where), where) if content.lstrip()[:1] in b"{[" else None
+        text = text_of(content, where)
+        found = documents(text, where) if text.lstrip()[:1] in ("{", "[") else None
         if not found:
             raise UnreadableFile("it is no JSON", where=where, fix=_PRINT)
         try:

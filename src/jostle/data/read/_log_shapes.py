@@ -17,6 +17,10 @@ from jostle.errors import BadData, UnreadableFile
 Columns = dict[str, list[str]]
 _PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Z]);([^;]*);(.*)")
 _PAIR = re.compile(r"(\S+?)=(\"[^\"]*\"|\([^)]*\)|\S*)")
+_LSF_FIRST = (
+    "event", "version", "eventtime", "jobid", "userid", "options", "tasks", "submittime", "begintime",
+    "termtime", "starttime",
+)  # fmt: skip
 _LSF_AFTER = ("jstatus", "hostfactor", "jobname", "command")
 _EVENT = re.compile(r"(0\d\d) \((\d+)\.(\d+)\.\d+\) (\S+ [\d:.]+|\d{4}\S+)")
 _OF_EVENTS = {  # of HTCondor: what they say of a job
@@ -33,7 +37,8 @@ def shaped(text: str, where: str) -> tuple[str, Columns] | None:
 
     Raises UnreadableFile, BadData.
     """
-    start = text[:4096].lstrip("\ufeff \t\r\n")
+    text = text.lstrip("\ufeff")
+    start = text[:4096].lstrip()
     lines = [line for line in start.splitlines() if line.strip() and not line.startswith("#")][:4]
     if start[:1] in ("{", "["):
         return "JSON", _columns(_flat(row) for row in _rows(documents(text, where), where))
@@ -107,7 +112,7 @@ def _xml_rows(text: str, where: str) -> Iterator[dict[str, Any]]:
     try:
         if "<!ENTITY" in text:
             raise ValueError("it declares entities")
-        root = ElementTree.fromstring(text.lstrip("\ufeff \t\r\n"))
+        root = ElementTree.fromstring(text.lstrip())
         yield from ({"id": row.findtext("Job_Id"), **_xml_cells(row)} for row in root)
     except (ElementTree.ParseError, ValueError, RecursionError) as error:
         raise _unreadable(f"XML: {error}", where) from None
@@ -184,10 +189,13 @@ def _pbs(text: str) -> Iterator[dict[str, str]]:
 def _sge(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         cells = line.split(":")
-        if line.startswith("#") or len(cells) < 36:
+        if line.startswith("#") or not line.strip():
             continue
-        row = dict(zip(SGE_LAST, cells[-len(SGE_LAST) :], strict=True))
-        row |= dict(zip(SGE_FIRST, cells, strict=False))
+        row = dict(zip(SGE_FIRST, cells, strict=False))
+        if len(cells) < 36:  # cut off: who ran beside others is lost with it
+            yield row | {"end_time": ""}
+            continue
+        row = dict(zip(SGE_LAST, cells[-len(SGE_LAST) :], strict=True)) | row
         yield row | {"exit_status": row["exit_status"] if row["failed"] in ("", "0") else "failed"}
 
 
@@ -242,7 +250,10 @@ def _events(text: str) -> Iterator[dict[str, str]]:
 def _lsf(text: str, where: str) -> Iterator[dict[str, str]]:
     try:
         for cells in csv.reader(io.StringIO(text), delimiter=" "):
-            if len(cells) < 30 or cells[0] != "JOB_FINISH":
+            if cells[:1] != ["JOB_FINISH"]:
+                continue
+            if len(cells) < 30:  # cut off
+                yield dict(zip(_LSF_FIRST, (*cells, *[""] * 11), strict=False))
                 continue
             asked = int(cells[22])
             hosts = int(cells[23 + asked])

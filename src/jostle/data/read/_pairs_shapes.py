@@ -60,16 +60,20 @@ def in_rows(content: bytes, where: str, options: Any) -> ForeignTable:
     for name, value in (given | {"unit": options.unit}).items():
         if value and name not in table.column_names:
             table = table.append_column(name, pa.array([value] * n, pa.string()))
-    return ForeignTable(_plain(table), numbers, where, foreign.unit, foreign.ragged)
+    table = _plain(table, foreign.comma)
+    return ForeignTable(table, numbers, where, foreign.unit, foreign.ragged)
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def _plain(table: pa.Table, comma: bool) -> pa.Table:
     """Values as plain numbers where a whole column has decimal commas, or says its unit."""
     for name in {"solo", "corun", "slowdown"} & set(table.column_names):
-        read = numbers_in(table.column(name).to_pylist())
-        if not isinstance(read, ColumnOfNumbers) or read.rule in _AS_THEY_ARE:
+        read = numbers_in(table.column(name).to_pylist(), comma=comma)
+        if not isinstance(read, ColumnOfNumbers) or (read.rule in _AS_THEY_ARE and not comma):
             continue
-        texts = ["" if np.isnan(value) else repr(float(value)) for value in read.values]
+        if read.rule in _AS_THEY_ARE:
+            texts = [(cell or "").replace(",", ".") for cell in table.column(name).to_pylist()]
+        else:
+            texts = ["" if np.isnan(value) else repr(float(value)) for value in read.values]
         told = {name: pa.array(texts, pa.string())}
         if read.unit == "seconds":
             told["unit"] = pa.array(["s"] * table.num_rows, pa.string())

@@ -148,7 +148,8 @@ class _Table(ABC):
             understood = [f"{told.runtime} is in {told.unit}, as it says"]
         foreign, of_covariates = _numeric_covariates(foreign, told._covariates)
         found = told._imported(foreign, content)
-        return replace(found, understood=(*understood, *of_covariates))
+        is_made = UNDERSTOOD in understood
+        return replace(found, understood=(*understood, *of_covariates), is_made=is_made)
 
     def _told(self, foreign: ForeignTable) -> _Table:
         """Return the import with what columns called as Jostle's hold, and the unit that the table says.
@@ -165,7 +166,9 @@ class _Table(ABC):
             named["corunners"] = ("corunners",)
         told = replace(self, **named)
         if told.unit is None and told.runtime in table.column_names:
-            told = replace(told, unit=unit_told(str(told.runtime), table.column(told.runtime)))
+            told = replace(
+                told, unit=unit_told(str(told.runtime), table.column(told.runtime), foreign.comma)
+            )
         lacks = [name for name in ("workload", "runtime", "unit") if getattr(told, name) is None]
         if told.platform is None and told.platform_name is None:
             lacks.append("platform` or `platform_name")
@@ -214,7 +217,7 @@ class _Table(ABC):
         assert self.workload is not None
         assert self.runtime is not None
         assert self.unit is not None
-        seconds, bad = _seconds(table.column(self.runtime), *UNITS[self.unit])
+        seconds, bad = _seconds(table.column(self.runtime), *UNITS[self.unit], comma=foreign.comma)
         workloads = _names(table.column(self.workload))
         beside = [table.column(name) for name in self.corunners]
         columns: dict[str, Any] = {
@@ -381,19 +384,19 @@ def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> p
     return pa.array([sorted(row) for row in rows], pa.list_(pa.string()))
 
 
-def unit_told(name: str, column: Any) -> str | None:
+def unit_told(name: str, column: Any, comma: bool = False) -> str | None:
     """Return the unit that a column's cells say, or that its name ends in; None where nothing does."""
     if pa.types.is_duration(column.type):
         return "s"
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        read = numbers_in(column.to_pylist())
+        read = numbers_in(column.to_pylist(), comma=comma)
         if isinstance(read, ColumnOfNumbers) and read.unit == "seconds":
             return "s"
     return unit_in_name(name)
 
 
 def _seconds(
-    column: Any, multiplier: float, divisor: float
+    column: Any, multiplier: float, divisor: float, *, comma: bool
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
     """Return ((n,) float64 seconds, null where the cell is empty; (row, reason) of unreadable cells).
     Durations say their unit themselves."""
@@ -402,7 +405,7 @@ def _seconds(
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return pc.divide(pc.multiply(column.cast(pa.float64()), multiplier), divisor), []
     cells = [None if cell is None else str(cell) for cell in column.to_pylist()]
-    read = numbers_in(cells, only=_OF_TIMES)
+    read = numbers_in(cells, only=_OF_TIMES, comma=comma)
     if isinstance(read, ColumnOfNumbers):
         factor = (1, 1) if read.unit else (multiplier, divisor)
         return pa.array(read.values * factor[0] / factor[1], from_pandas=True), []

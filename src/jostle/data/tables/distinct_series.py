@@ -87,7 +87,7 @@ def _parts(matrix: Matrix) -> Matrix:
         if (
             not is_container
             and _place(name, labels) in named
-            and {"id", *_CONTAINER} & labels.keys()
+            and ({"id", *_CONTAINER} & labels.keys() or name.startswith("container_"))
         ):
             return True
         own = labels.get("id", "")

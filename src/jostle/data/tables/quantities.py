@@ -42,6 +42,7 @@ _ISO = re.compile(  # PT1H2M3.5S
 _IN_THREES = re.compile("(?<=[0-9])[ '\u2019\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 # Of `1,5 GiB` or `26,1s`; `1,234 MB` may be either number.
 _DECIMAL = re.compile(r"(?<![0-9.,])([0-9]+),([0-9]{1,2}|[0-9]{4,})(?![0-9.,])")
+_COMMA_UNIT = re.compile(r"(?<![0-9.,])([0-9]+),([0-9]+)(?=\s*[a-zA-Z%×])")
 _PART = re.compile(rf"({_NUMBER})\s*([a-zA-Zµμ]+)")
 _SIZE = re.compile(rf"({_NUMBER})\s*([kmgtpe]?)(i?)(b|bytes?)?", re.IGNORECASE)
 _RATE = re.compile(
@@ -161,13 +162,19 @@ class ColumnOfNumbers:
 
 
 def numbers_in(
-    cells: Sequence[str | None], *, base: int = 1000, only: Sequence[str] = (), share: float = 1.0
+    cells: Sequence[str | None],
+    *,
+    base: int = 1000,
+    only: Sequence[str] = (),
+    share: float = 1.0,
+    comma: bool = False,
 ) -> ColumnOfNumbers | tuple[int, str, float]:
     """Read a column by the one rule that fits all its cells; of two quantities (`1.9GiB / 12GiB`) the first.
 
     base: of KB and its like. only: rules that may be. share: of the different cells, which has to fit: what
-    does not is NaN. Where no rule fits so many, gives (row, why, share): the first cell that does not fit the
-    rule of most of them, and which share of the different cells does.
+    does not is NaN. comma: whether 1,234 has a decimal one, as in tables parted by semicolons. Where no rule
+    fits so many, gives (row, why, share): the first cell that does not fit the rule of most of them, and
+    which share of the different cells does.
     """
     texts = [(cell or "").strip() for cell in cells]
     known = [text for text in dict.fromkeys(texts) if not is_nothing(text)]
@@ -179,6 +186,7 @@ def numbers_in(
         wrong = ""
         for text in known:
             first = _IN_THREES.sub("", text.partition(" / ")[0].strip())
+            first = _COMMA_UNIT.sub(r"\1.\2", first) if comma else first
             try:
                 value = size_of(first, base=base) if read is size_of else read(first)
                 values[text] = value if math.isfinite(value) else math.nan
@@ -191,6 +199,8 @@ def numbers_in(
             array = np.array([values.get(text, math.nan) for text in texts], np.float64)
             is_ambiguous = all(text.count(",") <= 1 for text in known)  # each may be a decimal one
             if rule == GROUPED and "." not in "".join(known) and is_ambiguous:
+                if comma:
+                    continue
                 row = texts.index(next(t for t in known if "," in t))
                 return row, "1,234 may be 1.234 or 1234", 1.0
             return ColumnOfNumbers(array, rule, KINDS.get(rule, ""))

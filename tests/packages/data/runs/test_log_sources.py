@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,24 @@ from tests.packages.data.runs.log_sources_samples import (
     sge,
 )
 
+PACKED: dict[str, Callable[[str], bytes]] = {
+    "utf-8": str.encode,
+    "a mark": lambda text: text.encode("utf-8-sig"),
+    "crlf": lambda text: text.replace("\n", "\r\n").encode(),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "gzip": lambda text: gzip.compress(text.encode()),
+}
 
-def read(folder: Path, text: str, kind: type[JobsImport] = JobsImport, **options: Any) -> Runs:
+
+def read(
+    folder: Path,
+    text: str,
+    kind: type[JobsImport] = JobsImport,
+    packed: str = "utf-8",
+    **options: Any,
+) -> Runs:
     file = folder / "log.txt"
-    file.write_text(text, "utf-8")
+    file.write_bytes(PACKED[packed](text))
     return kind(file, **EDGES | options).read().runs()
 
 
@@ -55,15 +71,15 @@ def told(runs: Runs) -> list[Any]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 10**6))
+@given(seed=st.integers(0, 10**6), packed=st.sampled_from([*PACKED]))
 def test_a_log_is_the_same_in_every_shape(
-    shape: str, seed: int, tmp_path_factory: pytest.TempPathFactory
+    shape: str, seed: int, packed: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     made, options, has_memory = SHAPES[shape]
     jobs = made_jobs(seed)
     folder = tmp_path_factory.mktemp("logs")
     expected = read(folder, sacct(jobs), SacctImport)
-    runs = read(folder, made(jobs), **options)
+    runs = read(folder, made(jobs), packed=packed, **options)
     assert told(runs) == told(expected)
     if has_memory:
         assert sorted(runs.peak_memory_bytes) == sorted(float(job[-1]) for job in jobs)
@@ -181,6 +197,29 @@ def test_memory_of_steps_is_that_of_their_job_and_too_little_is_not_ok(tmp_path:
     assert [rows[n]["peak_memory_bytes"] for n in sorted(rows)] == [4000 * 1024, 3900 * 2**20, None]
     requested = [rows[name]["requested_memory_bytes"] for name in sorted(rows)]
     assert requested == [8 * 2**30, 4000 * 2**20, 2**30]
+
+
+def test_a_heading_between_a_job_and_its_steps_parts_nothing(tmp_path: Path) -> None:
+    head = HEAD + "|MaxRSS\n"
+    times = "c01|2026-01-27T08:00:00|2026-01-27T08:30:00|COMPLETED|1800"
+    text = head + f"1|ada|a|{times}|\n" + head + f"1.batch||batch|{times}|3M\n2|bo|b|{times}|\n"
+    runs = read(tmp_path, text, SacctImport)
+    assert np.nanmax(runs.peak_memory_bytes) == 3 * 2**20
+
+
+@pytest.mark.parametrize("shape", [sge, lsf])
+def test_a_record_that_is_cut_off_is_counted_and_leaves_others_unknown(
+    shape: Callable[[list[Any]], str], tmp_path: Path
+) -> None:
+    jobs = made_jobs(0, 3)
+    text = shape([(*job[:3], "c01", 0, 600, job[6]) for job in jobs])
+    at = text.rstrip("\n").rindex("\n")
+    (tmp_path / "log.txt").write_text(text[: at + 70])
+    made, _ = JobsImport(tmp_path / "log.txt", **EDGES).read().write(tmp_path / "runs")
+    runs = read_runs(tmp_path / "runs")
+    assert (len(runs), sum(made.left_aside.values())) == (2, 1)
+    # Grid Engine names the node first, LSF after the times.
+    assert runs.unknown_corunners.all() == (shape is sge)
 
 
 def test_durations_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -326,7 +326,9 @@ def test_benchmark_files_of_snakemake(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.runs.peak_memory_bytes, [412.5 * 2**20, np.nan])
     assert read.runs.unknown_corunners.all()
     assert "who ran beside is not known" in read.understood[0]
-    (tmp_path / "all.tsv").write_text(f"rule\t{head}map\t60.5\t0:01:00\t412.5\t1\n")
+    (tmp_path / "all.tsv").write_text(
+        f"rule\t{head}map\t60.5\t0:01:00\t412.5\t1\nmap\t0.01\t0:00:00\t-\t1\n"
+    )
     result = run("import", tmp_path / "all.tsv", "-o", tmp_path / "d", "--platform-name", "p8")
     assert "1 workloads" in result.stdout
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.data import CsvImport, PairsImport, Runs
+from jostle.data import CsvImport, PairsImport, Runs, kind_of
 from jostle.data.tables.moments import seconds_of
 from jostle.data.tables.quantities import ColumnOfNumbers, duration_of, numbers_in, size_of
 from jostle.errors import BadData
@@ -128,6 +128,9 @@ def test_a_matrix_is_a_row_for_each_cell(form: str, tmp_path: Path) -> None:
     [
         "fg\\bg;a;b;mean\na;-;1,5;1,5\nb;1,25;n/a;1,25\ngeomean;1,25;1,5;1,3\n",
         "benchmark,a,b\na,,1.5x\nb,1.25x,\n",
+        "target;a;b\na;-;1,500\nb;1,250;-\n",
+        "fg\\bg;a;b\na;-;1,500x\nb;1,250x;-\n",
+        "workload;a;b\na;-;150,000%\nb;125,000%;-\n",
         ",alone,a,b\na,1,,1.5\nb,1,1.25,\n",
         "app_a,app_b,solo_a,solo_b,co_a,co_b\na,b,1,1,1.5,1.25\n",
         "foreground,background,Normalized runtime\na,b,1.5\nb,a,1.25\n",
@@ -135,6 +138,8 @@ def test_a_matrix_is_a_row_for_each_cell(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_pairs_stand_in_many_shapes(text: str, tmp_path: Path) -> None:
+    (tmp_path / "any.csv").write_text(text)
+    assert kind_of(str(tmp_path / "any.csv")) == "pairs-csv"
     expected = {("a", (), 1.0), ("b", (), 1.0), ("a", ("b",), 1.5), ("b", ("a",), 1.25)}
     runs = pairs(tmp_path, text, group="^.")
     assert told(runs) == expected

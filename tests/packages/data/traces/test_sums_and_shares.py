@@ -35,6 +35,7 @@ def answer(path: Path, *series: tuple[str, dict[str, str], Any]) -> Path:
         ({"container": "POD", "id": "/kubepods/p/a"}, True),
         ({"container": "", "id": "/kubepods/p"}, True),
         ({"container": None, "id": "/kubepods/p"}, True),
+        ({"container": None, "id": None}, True),
         ({"container": None, "pod": None, "id": "/kubepods"}, True),
         ({"container": None, "pod": None, "id": "/"}, True),
         ({"service": "another-kubelet"}, True),
