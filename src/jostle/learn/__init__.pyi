@@ -65,6 +65,7 @@ from .ensemble._stacked_model import EnsembleState as EnsembleState
 from .ensemble._stacked_model import FittedEnsemble as FittedEnsemble
 from .ensemble._stacking import OutOfFoldPredictions as OutOfFoldPredictions
 from .ensemble._stacking import weights_of as weights_of
+from .ensemble._training_data import Common as Common
 from .ensemble._training_data import TrainingRuns as TrainingRuns
 from .rules._additive_effects import RandomEffects as RandomEffects
 from .rules._additive_effects import fit_effects as fit_effects

@@ -34,16 +34,27 @@ class FittedBaseLearner(Protocol):
 class BaseLearner(Protocol):
     """Frozen settings of one idea. needs: of `runs`, `traces`, `profiles` and `probes`, those that it reads.
 
-    It may have `inputs(campaign)`: (n,) bool, runs that it reads as features of workloads. Nobody is asked
-    about these, and others do not learn from them; where there are some, it is asked though no other run is
-    beside others. It may be one that `simulates` how members share what they run on: it is believed about
-    larger sets than any that ran, and asked where nothing ran beside others. It may have
-    `trace_seconds(shared)`: {workload: s alone} of traces, so that workloads are known that never ran; shared
-    has the `data`. It may be one that `leaves_out` in closed form: what it has learned from all has
-    `without(part, wanted)`, the answers called so as learned from that part of the campaign. It may be one
-    that `predicts_solo`: what is learned has `log_solo()`, (platforms, workloads) log seconds alone, of cells
-    that never ran alone, too; one such learner is asked. It may be one that `learns_from_all` of very many
-    runs, or costs little; others learn from some first. What is learned may have `notes`."""
+    It may have or be, besides:
+
+    inputs(campaign)
+        (n,) bool, runs that it reads as features of workloads. Nobody is asked about these, and others do not
+        learn from them; where there are some, it is asked though no other run is beside others.
+    trace_seconds(data, learned)
+        {workload: s alone} of traces, so that workloads are known that never ran. learned: what it may keep.
+    simulates : bool
+        How members share what they run on: it is believed about larger sets than any that ran, and asked
+        where nothing ran beside others.
+    leaves_out : bool
+        In closed form: what it has learned from all has `without(part, wanted)`, the answers called so as
+        learned from that part of the campaign.
+    predicts_solo : bool
+        What is learned has `log_solo()`, (platforms, workloads) log seconds alone, of cells that never ran
+        alone, too; one such learner is asked.
+    learns_from_all : bool
+        Of very many runs, or it costs little; others learn from some first.
+
+    What is learned may have `notes`.
+    """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]]

@@ -67,12 +67,12 @@ def fit(
 ) -> tuple[FittedEnsemble, list[FoldFit]]:
     """Fit on all runs, and on all but some in turn. Returns (the fit to all, the fits without some).
     is_alone: whether there is one answer, which needs no trial. Raises NotEnoughRuns."""
-    shared: dict[str, Any] = {"data": data}
+    learned: dict[Any, Any] = {}
     readers: list[Any] = [learner for learner in learners if hasattr(learner, "trace_seconds")]
-    traced = {name: s for one in readers for name, s in one.trace_seconds(shared).items()}
+    traced = {name: s for one in readers for name, s in one.trace_seconds(data, learned).items()}
     prior, certain, source = _known(runs.ok(), seed)
     runs = source if prior is None else prior.taken_off(source)
-    campaign, names, usual = campaign_of(runs, traced)
+    campaign = campaign_of(data, runs, traced, learned)
     if not len(campaign):
         raise NotEnoughRuns(
             "there is no run with status ok and known co-runners to learn from",
@@ -80,19 +80,16 @@ def fit(
         )
     campaign_effects = fit_campaign_effects(campaign, seed)
     if campaign_effects is not None and campaign_effects.tell:
-        place = {name: at for at, name in enumerate(names[1])}
-        known = np.array([place[name] for name in runs.colocations.platform_names])
-        runs = campaign_effects.removed(runs, known[runs.colocations.platform])
+        runs = campaign_effects.removed(runs, runs.colocations.recode(*campaign.names)[1])
         campaign = replace(
             campaign, runs=campaign_effects.removed(campaign.runs, campaign.codes[1])
         )
-        campaign.shared["whole"] = campaign
-    shared |= {"data": data.with_runs(runs), "source": runs, "names": names, "usual": usual}
-    campaign.shared.update(shared)
+        campaign.common.whole = campaign
+    campaign.common.source, campaign.common.data = runs, data.with_runs(runs)
     every = {learner.name: learner for learner in learners}
     with_inputs: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
     inputs = {name: one.inputs(campaign) for name, one in with_inputs.items()}
-    campaign.shared["inputs"] = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
+    campaign.common.inputs = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
     has_rows = bool(campaign.is_training_row.any())
     asked = {
         name
@@ -128,7 +125,7 @@ def fit(
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     is_nothing = is_of_nothing(used)
-    about = weight, share, names, usual, tried.ready
+    about = weight, share, tried.ready
     whole = EnsembleBuilder(campaign, every, tried.cache, used, *about)
     fitted = whole.ensemble(whole.learners(campaign, best=True), campaign)
     tick()
@@ -238,8 +235,7 @@ def _never_met(
 @dataclass(frozen=True)
 class EnsembleBuilder:
     """What all fits of one campaign share. labels, weight: the answers with a weight. share: weight of the
-    solo learner's times alone. names: given names of the campaign's codes. usual: seconds that its times
-    are multiples of. ready: fitted base learners to use as they are."""
+    solo learner's times alone. ready: fitted base learners to use as they are."""
 
     campaign: TrainingRuns
     known: BaseLearners
@@ -247,8 +243,6 @@ class EnsembleBuilder:
     labels: tuple[str, ...]
     weight: np.ndarray
     share: float
-    names: tuple[tuple[str, ...], tuple[str, ...]]
-    usual: float
     ready: dict[str, FittedBaseLearner]
 
     def learners(self, part: TrainingRuns, best: bool) -> dict[str, FittedBaseLearner]:
@@ -273,16 +267,16 @@ class EnsembleBuilder:
         self, learners: dict[str, FittedBaseLearner], part: TrainingRuns
     ) -> FittedEnsemble:
         """Assemble the stacked model without memory and larger sets."""
-        order = [np.argsort(np.array(each, object), kind="stable") for each in self.names]
+        order = [np.argsort(np.array(each, object), kind="stable") for each in part.names]
         workload, platform = (
-            [each[at] for at in one] for each, one in zip(self.names, order, strict=True)
+            [each[at] for at in one] for each, one in zip(part.names, order, strict=True)
         )
-        beside, campaign, cell_table = part.beside, self.campaign, part.cell_table
+        beside, cell_table = part.beside, part.cell_table
         if not any(getattr(learner, "needs_design", False) for learner in learners.values()):
             cell_table = replace(cell_table, design=np.zeros((cell_table.cells, 0)))
         state = EnsembleState(
             *(tuple(workload), tuple(platform), order[0], order[1]),
-            np.array(self.usual),
+            np.array(part.common.usual_seconds),
             np.array(part.unit_seconds),
             self.log_solo(learners, part),
             cell_table,
@@ -290,10 +284,7 @@ class EnsembleBuilder:
             part.sets_of_names,
             self.labels,
             self.weight,
-            # Under the names that the runs came with.
-            RunCounts.of_coded(
-                campaign.shared["source"].take(part.origin[~part.is_input]).colocations
-            ),
+            RunCounts.of_coded(part.runs.colocations.take(np.flatnonzero(~part.is_input))),
         )
         fitted = FittedEnsemble(state, learners)
         return fitted.with_state(log_solo=_with_levels(fitted, part))

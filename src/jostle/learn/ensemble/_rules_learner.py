@@ -85,7 +85,7 @@ class SimpleRules(Restores):
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         many = campaign.cell_table.cells > MOST_CELLS_OF_REST
-        takes_turns = campaign.shared["whole"].cell_table.takes_turns
+        takes_turns = campaign.whole.cell_table.takes_turns
         own = [
             label_of(way, name)
             for way, names in WAYS.items()
@@ -103,7 +103,7 @@ class SimpleRules(Restores):
             [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
         )
         # How effects grow with the number of co-runners is found once for all folds.
-        powers = {} if best else campaign.shared.setdefault("powers", {})
+        powers = {} if best else campaign.common.learned.setdefault("powers", {})
         return fit_rules(rows, campaign.cell_table, wanted, limits, seed, powers)
 
 

@@ -8,13 +8,14 @@ of time and the spelling of names change nothing, all of these are settled by wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from jostle.data import Runs
+from jostle.learn.contract._data import Data
 from jostle.learn.contract._linear_baseline import fit_baseline, rest_of
 from jostle.learn.contract._run_counts import mixed_bits
 from jostle.learn.rules._cpu_sharing import with_cores
@@ -31,18 +32,46 @@ TIME_BLOCKS = 24  # of a log, that are left out as one
 DIGITS = 9  # to which means are told apart, so that the order of a sum does not matter
 
 
+@dataclass(eq=False)
+class Common:
+    """What all parts of a campaign share.
+
+    Parameters
+    ----------
+    data : Data
+        What was measured beside runs: traces, profiles.
+    source : Runs
+        Those that the campaign's are of, in seconds.
+    usual_seconds : float
+        What the campaign's times are multiples of.
+    log_traces : (workloads,) ndarray
+        Log seconds alone of traces, over the usual; NaN without one.
+    inputs : (n,) ndarray of bool, optional
+        What base learners read as features of workloads, and nobody is asked about.
+    learned : dict
+        What base learners keep between folds, under keys of their own.
+    """
+
+    data: Data
+    source: Runs
+    usual_seconds: float
+    log_traces: np.ndarray
+    learned: dict[Any, Any]
+    inputs: np.ndarray | None = None
+    whole: TrainingRuns | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingRuns:
-    """runs: n with status ok, under canonical names and over the usual time. names: (workloads, platforms),
+    """runs: n with status ok, over the usual time. names: (workloads, platforms) in the order of their codes,
     those of features and of traces alone included. origin: (n,) which of the runs as they came these
-    are. place: (n,) ascending, which of the whole campaign. shared: what base learners keep between its
-    folds."""
+    are. place: (n,) ascending, which of the whole campaign."""
 
     runs: Runs
     names: tuple[tuple[str, ...], tuple[str, ...]]
     origin: np.ndarray
     place: np.ndarray
-    shared: dict[Any, Any] = field(default_factory=dict)
+    common: Common
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -50,8 +79,13 @@ class TrainingRuns:
     def take(self, keep: np.ndarray) -> TrainingRuns:
         """Keep the runs where the mask (n,) is true; names stay."""
         return TrainingRuns(
-            self.runs.take(keep), self.names, self.origin[keep], self.place[keep], self.shared
+            self.runs.take(keep), self.names, self.origin[keep], self.place[keep], self.common
         )
+
+    @property
+    def whole(self) -> TrainingRuns:
+        """The campaign that these runs are a part of."""
+        return self.common.whole or self
 
     @property
     def size(self) -> tuple[int, int]:
@@ -62,7 +96,9 @@ class TrainingRuns:
     def codes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(workload (n,), platform (n,), co-runners (m,))."""
         workload, platform, corunner = self.runs.colocations.recode(*self.names)
-        return workload.astype(np.int64), platform.astype(np.int64), corunner.astype(np.int64)
+        row = np.repeat(np.arange(len(self)), self.degree)
+        corunner = corunner[np.lexsort((corunner, row))].astype(np.int64)
+        return workload.astype(np.int64), platform.astype(np.int64), corunner
 
     @cached_property
     def degree(self) -> np.ndarray:
@@ -72,7 +108,7 @@ class TrainingRuns:
     @property
     def is_input(self) -> np.ndarray:
         """(n,) bool: what base learners read as features of workloads, and nobody is asked about."""
-        inputs = self.shared.get("inputs")
+        inputs = self.common.inputs
         return np.zeros(len(self), bool) if inputs is None else inputs[self.place]
 
     @property
@@ -107,7 +143,7 @@ class TrainingRuns:
         if not is_traced.any():
             return told
         measured = np.where(self.ran_alone.reshape(self.size), told, np.nan)
-        filled = fill_solo_from_traces(measured, self.shared["log_traces"])
+        filled = fill_solo_from_traces(measured, self.common.log_traces)
         return np.where(is_traced, filled, told)
 
     @cached_property
@@ -118,10 +154,9 @@ class TrainingRuns:
     def is_traced(self) -> np.ndarray:
         """(cells,) bool: a trace tells how long the workload takes alone, and no run does. Where nobody ran
         alone on a platform, how traces relate to times is unknown, and what runs suggest goes first."""
-        traces = self.shared.get("log_traces", np.full(self.size[1], np.nan))
         ran_alone = self.ran_alone.reshape(self.size)
         related = ran_alone.any(axis=1, keepdims=True) | np.isnan(self._told_by_runs)
-        return (np.isfinite(traces) & ~ran_alone & related).ravel()
+        return (np.isfinite(self.common.log_traces) & ~ran_alone & related).ravel()
 
     @cached_property
     def ran_alone(self) -> np.ndarray:
@@ -154,9 +189,8 @@ class TrainingRuns:
     def uses_estimated_solo(self) -> bool:
         """Whether what ran beside others where it never ran alone tells more of slowdowns than what did both,
         by how much each counts: one for all parts of a campaign."""
-        whole: TrainingRuns = self.shared.get("whole", self)
-        if whole is not self:
-            return whole.uses_estimated_solo
+        if self.whole is not self:
+            return self.whole.uses_estimated_solo
         measured = self.ran_alone[self.cell[self.beside]]
         if self.time_block is not None:
             return True  # what ran alone in a log did so by chance
@@ -219,9 +253,8 @@ class TrainingRuns:
     def designs(self) -> dict[str, Any]:
         """Each of DESIGNS (cells, d), of one platform "here" alone, as there they say the same: one for all
         parts of a campaign."""
-        whole: TrainingRuns = self.shared.get("whole", self)
-        if whole is not self:
-            return whole.designs
+        if self.whole is not self:
+            return self.whole.designs
         about = self.names, self.log_solo, self.runs.workload_features
         return {
             name: design_of(*about, *weights)
@@ -243,34 +276,32 @@ class TrainingRuns:
 
 
 def campaign_of(
-    runs: Runs, trace_seconds: Mapping[str, float] | None = None
-) -> tuple[TrainingRuns, tuple[tuple[str, ...], tuple[str, ...]], float]:
-    """Return (the campaign of the runs with status ok, the given names of its codes, its usual seconds). Rows
-    that all repeat equally often are taken once. trace_seconds: {workload: s} of a trace alone, also of
-    workloads that never ran."""
-    from jostle.data import all_names  # brings Arrow, which answering does without
+    data: Data, runs: Runs, trace_seconds: Mapping[str, float], learned: dict[Any, Any]
+) -> TrainingRuns:
+    """Make a campaign of the runs with status ok. Rows that all repeat equally often are taken once.
+    trace_seconds: {workload: s} of a trace alone, also of workloads that never ran. learned: see Common."""
+    import pyarrow as pa  # which answering does without
 
-    traced = trace_seconds or {}
-    names, runs = all_names(runs), runs.ok()
-    names = tuple(sorted({*names[0], *traced})), names[1]
+    from jostle.data import all_names
+
+    runs = runs.ok()
+    workloads, platforms = all_names(runs)
+    names = tuple(sorted({*workloads, *trace_seconds})), platforms
     kept = _distinct(runs)
     part = runs.take(kept)
     usual = float(np.median(part.runtime_seconds)) if len(part) else 1.0
-    order = _order_of_names(part, names, usual)
-    real = tuple(
-        tuple(all_of[at] for at in place) for all_of, place in zip(names, order, strict=True)
-    )
-    renamed = _renamed(part, names, order, usual)
-    at = _order_of_rows(renamed)
-    canonical = tuple(tuple(_label(n, len(each)) for n in range(len(each))) for each in real)
-    campaign = TrainingRuns(
-        renamed.take(at), (canonical[0], canonical[1]), kept[at], np.arange(len(at))
-    )
-    campaign.shared["whole"] = campaign
-    if traced:
-        seconds = np.array([traced.get(name, np.nan) for name in real[0]])
-        campaign.shared["log_traces"] = np.log(seconds / usual)
-    return campaign, (real[0], real[1]), usual
+    # Rounded: a division by another unit differs in the last bits, which a fit may make much of.
+    time = np.exp(np.round(np.log(part.runtime_seconds / usual), DIGITS))
+    place = part.table.column_names.index("runtime_seconds")
+    table = part.table.set_column(place, "runtime_seconds", pa.array(time))
+    part = Runs(table, part.workload_features, part.platform_features, checked=True)
+    names = _ordered_names(part, names)
+    order = _order_of_rows(part, names)
+    seconds = np.array([trace_seconds.get(name, np.nan) for name in names[0]])
+    common = Common(data, runs, usual, np.log(seconds / usual), learned)
+    whole = TrainingRuns(part.take(order), names, kept[order], np.arange(len(order)), common)
+    common.whole = whole
+    return whole
 
 
 def _distinct(runs: Runs) -> np.ndarray:
@@ -289,89 +320,36 @@ def _distinct(runs: Runs) -> np.ndarray:
     return np.sort(order[turn < (count // np.gcd.reduce(count))[at[order]]])
 
 
-def _order_of_names(
-    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]], usual: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Order names by what was measured of them. Returns the order of (workloads, platforms)."""
+def _ordered_names(
+    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Order names (workloads, platforms) by what was measured of them."""
     c = runs.colocations
     workload, platform, corunner = c.recode(*names)
-    y = np.log(runs.runtime_seconds / usual)
+    y = np.log(runs.runtime_seconds)
     row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
 
-    def ordered(size: int, *parts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    def ordered(own: tuple[str, ...], *parts: tuple[np.ndarray, np.ndarray]) -> tuple[str, ...]:
         columns = []
         for code, value in parts:
-            count = np.bincount(code, minlength=size)
-            total = np.bincount(code, value, size)
-            square = np.bincount(code, value**2, size)
+            count = np.bincount(code, minlength=len(own))
+            total = np.bincount(code, value, len(own))
+            square = np.bincount(code, value**2, len(own))
             columns += [count, np.round(total, DIGITS), np.round(square, DIGITS)]
-        return np.lexsort(columns[::-1])
+        return tuple(own[at] for at in np.lexsort(columns[::-1]))
 
     return (
-        ordered(len(names[0]), (workload, y), (corunner, y[row])),
-        ordered(len(names[1]), (platform, y)),
+        ordered(names[0], (workload, y), (corunner, y[row])),
+        ordered(names[1], (platform, y)),
     )
 
 
-def _label(number: int, count: int) -> str:
-    return f"{number:0{len(str(count))}d}"
-
-
-def _renamed(
-    runs: Runs,
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-    order: tuple[np.ndarray, np.ndarray],
-    usual: float,
-) -> Runs:
-    """Replace names by numbers, and seconds by multiples of the usual time."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    pc: Any = pyarrow.compute  # whose functions are made at run time
-
-    workload, platform, corunner = runs.colocations.recode(*names)
-    label = []
-    for place in order:
-        mine = np.empty(len(place), object)
-        mine[place] = [_label(number, len(place)) for number in range(len(place))]
-        label.append(mine)
-    offsets = pa.array(runs.colocations.corunner_offsets.astype(np.int32))
-    place = np.empty(len(order[0]), np.int64)
-    place[order[0]] = np.arange(len(order[0]))
-    row = np.repeat(np.arange(len(runs)), runs.colocations.number_of_corunners)
-    corunner = corunner[np.lexsort((place[corunner], row))]
-    values = pa.array(label[0][corunner].tolist(), pa.string())
-    columns = {
-        "workload": pa.array(label[0][workload].tolist(), pa.string()),
-        "platform": pa.array(label[1][platform].tolist(), pa.string()),
-        "corunners": pa.ListArray.from_arrays(offsets, values),
-        # Rounded: a division by another unit differs in the last bits, which a fit may make much of.
-        "runtime_seconds": pa.array(np.exp(np.round(np.log(runs.runtime_seconds / usual), DIGITS))),
-    }
-    table = runs.table
-    for name, column in columns.items():
-        table = table.set_column(table.column_names.index(name), name, column)
-    for name in ("cpu_seconds", "window_seconds"):
-        if name in table.column_names and pa.types.is_floating(table.column(name).type):
-            scaled = pc.divide(table.column(name), usual)
-            table = table.set_column(table.column_names.index(name), name, scaled)
-    features = []
-    for key, mine, known in zip(("workload", "platform"), label, names, strict=True):
-        own = getattr(runs, f"{key}_features")
-        if own is not None:
-            of = dict(zip(known, mine.tolist(), strict=True))
-            column = pa.array([of[name] for name in own.column(key).to_pylist()], pa.string())
-            own = own.set_column(own.column_names.index(key), key, column)
-            own = own.sort_by(key)
-        features.append(own)
-    return Runs(table, *features, checked=True)
-
-
-def _order_of_rows(runs: Runs) -> np.ndarray:
+def _order_of_rows(runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]) -> np.ndarray:
     """Order rows by platform, workload and co-runners, then by runtime."""
     c = runs.colocations
+    workload, platform, corunner = c.recode(*names)
     beside = np.zeros(len(runs), np.uint64)
     row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
-    np.add.at(beside, row, mixed_bits(c.corunner.astype(np.uint64)))
-    keys = (runs.runtime_seconds, beside, c.number_of_corunners, c.workload, c.platform)
+    np.add.at(beside, row, mixed_bits(corunner.astype(np.uint64)))
+    keys = (runs.runtime_seconds, beside, c.number_of_corunners, workload, platform)
     return np.lexsort(keys)

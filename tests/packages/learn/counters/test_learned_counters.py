@@ -207,8 +207,8 @@ def test_a_program_traced_alone_is_as_long_as_its_trace(traces: Traces) -> None:
     assert (found > 5 * once.runtime_seconds).all()
     assert (found < 40 * once.runtime_seconds).all()
     elsewhere = replace(once, platform="q", run_id="q")
-    shared: dict[str, Any] = {"data": Data(traces=Traces.from_traces([*traces, elsewhere]))}
-    assert PhasesLearner().trace_seconds(shared) == {}
+    data = Data(traces=Traces.from_traces([*traces, elsewhere]))
+    assert PhasesLearner().trace_seconds(data, {}) == {}
 
 
 def test_a_trace_alone_tells_the_time_alone_where_no_run_does(traces: Traces) -> None:

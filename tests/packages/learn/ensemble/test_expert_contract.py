@@ -18,6 +18,7 @@ import pytest
 from jostle.data import Runs, Traces
 from jostle.learn import (
     BaseLearner,
+    Common,
     Data,
     FittedBaseLearner,
     SlowdownRows,
@@ -95,9 +96,9 @@ class OutOfFoldPredictions:
         return campaign_for(WORLDS[self.name]())
 
     @cached_property
-    def given(self) -> dict[Any, Any]:
+    def given(self) -> Common:
         """What the campaign came with, without what a base learner has kept there."""
-        return dict(campaign_for(WORLDS[self.name]()).shared)
+        return campaign_for(WORLDS[self.name]()).common
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -142,11 +143,11 @@ def rows_at(rows: SlowdownRows, order: np.ndarray) -> SlowdownRows:
     )
 
 
-def whole_of(campaign: TrainingRuns, shared: dict[Any, Any]) -> TrainingRuns:
-    """The same runs as a whole campaign, of which nothing is known but what is shared."""
-    whole = replace(campaign, shared=dict(shared))
-    whole.shared["whole"] = whole
-    return whole
+def whole_of(campaign: TrainingRuns, given: Common, **changes: Any) -> TrainingRuns:
+    """The same runs as a whole campaign, of which nothing is known but what was given."""
+    common = replace(given, learned=dict(given.learned), **changes)
+    common.whole = replace(campaign, common=common)
+    return common.whole
 
 
 def test_every_installed_expert_is_here() -> None:
@@ -232,9 +233,9 @@ def test_what_was_left_out_was_never_learned(name: str) -> None:
     for times in (1.0, 7.0):
         seconds = one.campaign.runs.runtime_seconds * np.where(one.is_left_out, times, 1.0)
         runs = with_seconds(one.campaign.runs, seconds)
-        gone = one.given["source"].take(one.campaign.origin[one.is_left_out])
-        data = with_slower(one.given["data"], gone.table.column("run_id").to_pylist(), times)
-        whole = whole_of(replace(one.campaign, runs=runs), one.given | {"data": data})
+        gone = one.given.source.take(one.campaign.origin[one.is_left_out])
+        data = with_slower(one.given.data, gone.table.column("run_id").to_pylist(), times)
+        whole = whole_of(replace(one.campaign, runs=runs), one.given, data=data)
         part = whole.take(~one.is_left_out)
         found.append(one.answers(one.learner.fit(part, one.learner.labels(part), seed=0)))
     np.testing.assert_array_equal(*found)
@@ -276,9 +277,7 @@ def test_few_runs_are_learned_from(name: str, size: int) -> None:
     keep = ~one.campaign.beside
     keep[np.flatnonzero(one.campaign.beside)[:size]] = True
     part = one.campaign.take(keep)
-    part = whole_of(
-        replace(part, place=np.arange(len(part))), one.given | {"inputs": part.is_input}
-    )
+    part = whole_of(replace(part, place=np.arange(len(part))), one.given, inputs=part.is_input)
     labels = one.learner.labels(part)
     fitted = one.learner.fit(part, labels, seed=0)
     found = one.answers(fitted)
@@ -314,7 +313,7 @@ def test_who_has_no_trace_or_profile_is_not_answered_whoever_asks(name: str) -> 
     campaign = campaign_for(less)
     fitted = learner.fit(campaign, learner.labels(campaign), seed=0)
     asked = campaign.every_row.take(campaign.degree > 0)
-    code, workloads = campaign.shared["names"][0].index(last), campaign.size[1]
+    code, workloads = campaign.names[0].index(last), campaign.size[1]
     unknown = asked.target % workloads == code
     unknown[asked.row[asked.corunner % workloads == code]] = True
     found = fitted.log_slowdowns(asked, campaign.cell_table)

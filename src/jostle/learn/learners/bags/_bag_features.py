@@ -149,13 +149,12 @@ def describe(
     log_solo: np.ndarray,
     groups: tuple[str, ...] = GROUPS,
     *,
-    shown: tuple[str, ...] | None = None,
     cpu: int = -1,
     fairness: dict[tuple[int, ...], float] | None = None,
 ) -> BagFeatures:
-    """log_solo: (platforms, workloads). Only what `groups` name is kept. shown: the workloads' names for who
-    reads, by default those of the runs. cpu, fairness: of the CPU side, by sorted codes of members."""
-    columns, kinds, numbers = _numbers_of(runs, names[0], shown or names[0])
+    """log_solo: (platforms, workloads). Only what `groups` name is kept. cpu, fairness: of the CPU side, by
+    sorted codes of members."""
+    columns, kinds, numbers = _numbers_of(runs, names[0])
     time_scale = _range(np.exp(log_solo if cpu < 0 else log_solo[cpu]))
     if cpu >= 0:
         columns, kinds = ("cpu_time", *columns), ("cpu", *kinds)
@@ -190,7 +189,7 @@ def _range(seconds: np.ndarray) -> float:
 
 
 def _numbers_of(
-    runs: Runs, workload_names: tuple[str, ...], shown: tuple[str, ...]
+    runs: Runs, workload_names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
     """Return (columns, groups, (w, k) numbers) of the workload features."""
     known, table = runs.features_of("workload")
@@ -213,7 +212,7 @@ def _numbers_of(
     columns = _distinct(_with_mix(columns))
     if not columns and len(workload_names) <= MOST_NAMES:
         every = np.eye(len(workload_names))
-        columns = {f"{NAME}{name}": every[at] for at, name in enumerate(shown)}
+        columns = {f"{NAME}{name}": every[at] for at, name in enumerate(workload_names)}
     matrix = np.stack(list(columns.values()), axis=1) if columns else None
     groups = tuple(_group(name) for name in columns)
     return tuple(columns), groups, np.zeros((len(workload_names), 0)) if matrix is None else matrix

@@ -167,21 +167,21 @@ class TreesLearner(Restores):
         own = [TARGETS[target] for target in ("slowdown", "extra")]
         if how.target == "runtime":
             own.append(TARGETS["runtime"])
-        return (*own, *([OVER_TURNS] if campaign.shared["whole"].cell_table.takes_turns else []))
+        return (*own, *([OVER_TURNS] if campaign.whole.cell_table.takes_turns else []))
 
     @property
     def _how(self) -> BagSettings:
         return self.settings or BagSettings()
 
     def _described(self, campaign: TrainingRuns) -> BagFeatures:
-        names, alone, cpu, fairness = campaign.shared["names"], campaign.log_solo, -1, {}
+        names, alone, cpu, fairness = campaign.names, campaign.log_solo, -1, {}
         if self._how.cpu_platform is not None:
             cpu = names[1].index(self._how.cpu_platform)
         if self.company is not None:
-            seconds = alone[cpu] + np.log(campaign.shared["usual"])
+            seconds = alone[cpu] + np.log(campaign.common.usual_seconds)
             fairness = fairness_of(self.company, names, cpu, seconds)
         groups, side = self._how.groups, {"cpu": cpu, "fairness": fairness}
-        return describe(campaign.runs, campaign.names, alone, groups, shown=names[0], **side)
+        return describe(campaign.runs, names, alone, groups, **side)
 
     def fit(
         self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False

@@ -23,6 +23,7 @@ from jostle.learn.learners.counters.learning._traced_mixture import probe_counte
 from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
+    from jostle.learn.contract._data import Data
     from jostle.learn.ensemble._training_data import TrainingRuns
     from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows
 
@@ -82,10 +83,10 @@ class _TraceLearner(Restores, ABC):
     def counters(self, cell_table: TracedCells, rows: AlignedRows) -> tuple[str, ...]:
         """Name the counters that are learned from; none where there are not."""
 
-    def trace_seconds(self, shared: dict[Any, Any]) -> Mapping[str, float]:
+    def trace_seconds(self, data: Data, learned: dict[Any, Any]) -> Mapping[str, float]:
         """Return {workload: seconds} of runs traced alone, if all are of one platform."""
         try:
-            traces = shared["data"].traces
+            traces = data.traces
         except JostleError:
             return {}
         alone = [one for one in traces if one.solo and np.isfinite(one.runtime_seconds)]
@@ -108,11 +109,11 @@ class _TraceLearner(Restores, ABC):
         self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
     ) -> FittedTraceLearner:
         """Fit; data that this learner cannot use is no reason to go without the others."""
-        cell_table, names = self._cell_table(campaign), campaign.shared["names"]
+        cell_table, names = self._cell_table(campaign), campaign.names
         none = FittedTraceLearner(self.name, names, None)
         if cell_table is None:
             return none
-        runs = campaign.shared["source"].take(campaign.origin[campaign.is_training_row])
+        runs = campaign.common.source.take(campaign.origin[campaign.is_training_row])
         rows = cell_table.rows_of({member_of(*runs.colocations.row(n)) for n in range(len(runs))})
         counters = self.counters(cell_table, rows) if len(rows) > 1 else ()
         if not counters:
@@ -128,14 +129,14 @@ class _TraceLearner(Restores, ABC):
         """None where the data have no traces that can be learned from."""
         if self.cell_table is not None:
             return self.cell_table
-        shared, key = campaign.shared, ("traced", self.settings)
-        if key not in shared:
+        about, key = campaign.common, ("traced", self.settings)
+        if key not in about.learned:
             try:
-                traces = traces_of(self.settings, shared["data"])
-                shared[key] = cell_table_of(self.settings, traces, shared["source"])
+                traces = traces_of(self.settings, about.data)
+                about.learned[key] = cell_table_of(self.settings, traces, about.source)
             except (JostleError, ModuleNotFoundError):
-                shared[key] = None
-        return shared[key]
+                about.learned[key] = None
+        return about.learned[key]
 
 
 class PhasesLearner(_TraceLearner):

@@ -151,18 +151,18 @@ def _processes(campaign: TrainingRuns, names: list[str], seed: int) -> list[Prod
     campaign, which its folds share."""
     rows, cell_table = _rows_of(campaign.rows, False), campaign.cell_table
     effects, robust = fit_effects(rows, cell_table)
-    whole: TrainingRuns = campaign.shared["whole"]
+    whole, learned = campaign.whole, campaign.common.learned
     mine, known = campaign.place[campaign.is_training_row], whole.place[whole.is_training_row]
     members = []
     for name in names:
         place = place_of(name, effects)
-        if ("process", name) not in campaign.shared:
+        if ("process", name) not in learned:
             settings = tuned(rows, cell_table, place, robust, seed)
             cells = Cells.of(whole.rows)
             kernels = Kernels(cells, cells, whole.cell_table, place)
             kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
-            campaign.shared["process", name] = (settings, kernel)
-        settings, kernel = campaign.shared["process", name]
+            learned["process", name] = (settings, kernel)
+        settings, kernel = learned["process", name]
         at = np.searchsorted(known, mine)
         part = fit_process(rows, place, robust, settings, kernel[np.ix_(at, at)])
         members.append(ProductMember(name, False, part))

@@ -23,6 +23,7 @@ from jostle.learn.learners.simulation._simulation_members import (
 )
 
 if TYPE_CHECKING:
+    from jostle.learn.contract._data import Data
     from jostle.learn.ensemble._training_data import TrainingRuns
 
 FEWEST_SETS = 12  # of workloads on a platform, from which it has members of its own
@@ -76,36 +77,36 @@ class CoRunCells:
 
 
 def hardware_of(
-    settings: AcceleratorSettings, shared: dict[Any, Any]
+    settings: AcceleratorSettings, data: Data, learned: dict[Any, Any]
 ) -> tuple[dict[str, Application], Device] | None:
     """Read ({workload: its application}, the device) from the data's profiles, once; None if there are none
     that can be used."""
     key = "hardware", settings
-    if key not in shared:
+    if key not in learned:
         try:
-            profiles = shared["data"].profiles
-            shared[key] = settings.hardware(profiles) if profiles else None
+            profiles = data.profiles
+            learned[key] = settings.hardware(profiles) if profiles else None
         except (JostleError, ModuleNotFoundError):
-            shared[key] = None
-    return shared[key]
+            learned[key] = None
+    return learned[key]
 
 
 def cell_table_of(settings: AcceleratorSettings, campaign: TrainingRuns) -> CoRunCells | None:
     """Make the cells of all of a campaign, once; None without profiles of its workloads."""
-    shared = campaign.shared
+    learned = campaign.common.learned
     key = "co-runs", settings
-    if key not in shared:
-        hardware = hardware_of(settings, shared)
-        shared[key] = None if hardware is None else _ground_of(settings, shared["whole"], hardware)
-    return shared[key]
+    if key not in learned:
+        hardware = hardware_of(settings, campaign.common.data, learned)
+        learned[key] = None if hardware is None else _cells_of(settings, campaign.whole, hardware)
+    return learned[key]
 
 
-def _ground_of(
+def _cells_of(
     settings: AcceleratorSettings,
     campaign: TrainingRuns,
     hardware: tuple[dict[str, Application], Device],
 ) -> CoRunCells | None:
-    workloads, platforms = campaign.shared["names"]
+    workloads, platforms = campaign.names
     profiled = [at for at, name in enumerate(workloads) if name in hardware[0]]
     if not profiled:
         return None
@@ -155,7 +156,7 @@ def _part_of(
 
 def log_seconds_alone(campaign: TrainingRuns) -> np.ndarray:
     """Return (platforms, workloads) log seconds alone."""
-    return campaign.log_solo + np.log(campaign.shared["usual"])
+    return campaign.log_solo + np.log(campaign.common.usual_seconds)
 
 
 def _learned_from(campaign: TrainingRuns, code: np.ndarray) -> tuple[CoRuns, np.ndarray]:

@@ -42,6 +42,7 @@ from jostle.learn.learners.simulation._simulation_members import (
 from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
+    from jostle.learn.contract._data import Data
     from jostle.learn.ensemble._training_data import TrainingRuns
 
 ROWS_AT_ONCE = 4_000
@@ -140,9 +141,9 @@ class _CoRunLearner(Restores, ABC):
     leaves_out: ClassVar[bool] = True
     simulates: ClassVar[bool] = True  # and adds up what smaller sets of more co-runners cost
 
-    def trace_seconds(self, shared: dict[Any, Any]) -> Mapping[str, float]:
+    def trace_seconds(self, data: Data, learned: dict[Any, Any]) -> Mapping[str, float]:
         """Return {workload: seconds alone} by the profiles."""
-        hardware = hardware_of(self.settings, shared)
+        hardware = hardware_of(self.settings, data, learned)
         return {} if hardware is None else {n: a.solo_seconds for n, a in hardware[0].items()}
 
     @abstractmethod

@@ -105,18 +105,16 @@ class ProbesLearner(Restores):
     fitted: ClassVar[str] = "jostle.learn.learners.stressors._stressor_learner:FittedMixtures"
 
     def names(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        """Name the stressors that ran, as the campaign calls them."""
-        real, ran = campaign.shared["names"][0], np.unique(campaign.shared["whole"].codes[0])
-        return tuple(
-            campaign.names[0][code] for code in ran.tolist() if fits(real[code], self.stressors)
-        )
+        """Name the stressors that ran."""
+        ran = [campaign.names[0][code] for code in np.unique(campaign.whole.codes[0]).tolist()]
+        return tuple(name for name in ran if fits(name, self.stressors))
 
     def inputs(self, campaign: TrainingRuns) -> np.ndarray:
         """Mark runs of one program beside one stressor, (n,) bool."""
         return is_probing(campaign.runs, self.names(campaign))
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        if not self.inputs(campaign.shared["whole"]).any():
+        if not self.inputs(campaign.whole).any():
             return ()
         if not self.learns:
             return (USUAL,)

@@ -58,7 +58,7 @@ class NetworkLearner(Restores):
         from jostle.learn.learners.network._fit_network import network_of
 
         # As many as the whole campaign has, so that its folds share a compiled program.
-        whole = campaign.shared["whole"]
+        whole = campaign.whole
         beside = (whole if 2 * len(campaign) > len(whole) else campaign).degree > 0
         sizes = int((~beside).sum()), int(beside.sum())
         return FittedNetwork(
