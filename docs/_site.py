@@ -14,7 +14,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
 # What packages share among themselves, and is no page for a reader.
-NOT_SHOWN = ("data.tables", "collect.kernels", "learn.rules", "learn.ensemble")
+NOT_SHOWN = ("data.tables", "collect.kernels", "learn.training", "learn.ensemble")
 PACKAGES = (
     ("jostle", "The library"),
     ("jostle.data", "Runs, traces and profiles"),

@@ -72,8 +72,10 @@ def _mechanisms() -> dict[str, Mechanism]:
     return {
         FULL: Mechanism((), list),
         "medians of a platform": Mechanism((), _without("level")),
-        "trees on features": Mechanism(("rules/_boosted_trees.py",), _without("trees")),
-        "low-rank residuals": Mechanism(("rules/_bilinear_form.py",), _without("effects and rest")),
+        "trees on features": Mechanism(("learners/bags/_boosted_trees.py",), _without("trees")),
+        "low-rank residuals": Mechanism(
+            ("learners/simple_rules/_bilinear_form.py",), _without("effects and rest")
+        ),
         "Gaussian processes": Mechanism(
             ("learners/latent_factors/_slowdown_process.py",), _without("process")
         ),
@@ -85,13 +87,14 @@ def _mechanisms() -> dict[str, Mechanism]:
         "effects of seconds": Mechanism((), _without("effects of seconds", "level of seconds")),
         "network": Mechanism((), _without("network")),
         "weights by selection": Mechanism(
-            (), _in("rules._shrunk_weights", shrunk_weights=by_error)
+            (), _in("ensemble._shrunk_weights", shrunk_weights=by_error)
         ),
         "residuals of sets": Mechanism(
-            ("rules/_set_residuals.py",), _in("ensemble._fit_ensemble", fit_set_residuals=forgotten)
+            ("ensemble/_set_residuals.py",),
+            _in("ensemble._fit_ensemble", fit_set_residuals=forgotten),
         ),
         "turns of pairs": Mechanism(
-            (), _in("rules._degree_extrapolation", _gain=lambda _, on: np.ones(on.platforms))
+            (), _in("ensemble._degree_extrapolation", _gain=lambda _, on: np.ones(on.platforms))
         ),
     }
 

@@ -87,12 +87,13 @@ BEGIN_WITH_NOTHING_ELSE = (
             "counters",
             "latent_factors",
             "random_effects",
+            "simple_rules",
             "simulation",
             "stressors",
         )
     ),
     "learn/learners/network/training",
-    "learn/rules",
+    "learn/training",
     "models",
 )  # those where prepositions do not come before the verb, either
 NOT_FUNCTIONS = ("property", "cached_property", "contextmanager", "setter")

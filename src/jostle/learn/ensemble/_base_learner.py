@@ -10,10 +10,12 @@ from jostle._base.plugins import load, names_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from jostle.learn.ensemble._training_data import TrainingRuns
-    from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+    from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
+    from jostle.learn.training._training_data import TrainingRuns
 
 GROUP = "jostle.learners"
+# Answers that were learned from no run beside others, whoever gives them.
+NO_SLOWDOWN, TURNS_ALONE = "none", "turns"
 
 
 class FittedBaseLearner(Protocol):
@@ -50,6 +52,10 @@ class BaseLearner(Protocol):
     predicts_solo : bool
         What is learned has `log_solo()`, (platforms, workloads) log seconds alone, of cells that never ran
         alone, too; one such learner is asked.
+    usual : dict of str to int
+        Answers that apply where nothing can be tried, with a rank: those of the least rank that are there.
+    adds_up(label) : bool
+        Whether this answer may be believed about larger sets than any that ran, though nothing tested it.
     learns_from_all : bool
         Of very many runs, or it costs little; others learn from some first.
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from jostle._base.mixed_effects import Block, fit_mixed_effects
 from jostle._base.tensors import Serializable
-from jostle.learn.rules._shrunk_weights import gain_is_insignificant, relative_error
+from jostle.learn.training._relative_error import gain_is_insignificant, relative_error
 
 if TYPE_CHECKING:
     from jostle.data import Runs
-    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.training._training_data import TrainingRuns
 
 MAX_ROWS = 20_000  # that campaigns are told by
 LEAST_EFFECT = 0.003  # mean relative error of who takes all campaigns for one, under which they are

@@ -8,16 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from jostle.learn.ensemble._base_learner import BaseLearner, FittedBaseLearner
+from jostle.learn.ensemble._base_learner import NO_SLOWDOWN, BaseLearner, FittedBaseLearner
 from jostle.learn.ensemble._display_names import in_words
 from jostle.learn.ensemble._folds import ELSEWHERE, KINDS, NEW_CELL, TrialFold, is_large, kinds_of
+from jostle.learn.ensemble._shrunk_weights import OF_OTHER_DATA
 from jostle.learn.ensemble._stacked_model import answers_of
 from jostle.learn.ensemble._stacking import KNOWN_NAMES, OutOfFoldPredictions, surviving_learners
-from jostle.learn.ensemble._training_data import TrainingRuns
-from jostle.learn.rules._shrunk_weights import OF_OTHER_DATA, relative_error
-from jostle.learn.rules._simple_rules import NO_SLOWDOWN
+from jostle.learn.training._relative_error import relative_error
+from jostle.learn.training._training_data import TrainingRuns
 
-PLAIN = frozenset({NO_SLOWDOWN, "level", "effects"})
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the solo learner in a time alone never measured
 USUAL_SHARE = 0.5  # where that could not be tried
 FEWEST_CELLS = 6
@@ -90,6 +89,20 @@ class CrossValidator:
     def labels(self) -> tuple[str, ...]:
         return tuple(label for labels in self.wanted.values() for label in labels)
 
+    @cached_property
+    def rank(self) -> dict[str, int]:
+        """Ranks of the answers that apply where nothing can be tried."""
+        return {
+            label: rank
+            for learner in self.learners.values()
+            for label, rank in getattr(learner, "usual", {}).items()
+        }
+
+    @property
+    def plain(self) -> set[str]:
+        """Answers that are tried on all folds."""
+        return {NO_SLOWDOWN, *self.rank}
+
     @property
     def prior(self) -> np.ndarray:
         """(k,) weight of each label before any set was left out; those of a base learner of other data share
@@ -122,7 +135,7 @@ class CrossValidator:
         tried = self.trial()
         if not self.is_narrowed and tried.of(*KNOWN_NAMES).units >= FEWEST_TO_NARROW:
             self.is_narrowed = True
-            kept = surviving_learners(labels, tried, self.seed, PLAIN)
+            kept = surviving_learners(labels, tried, self.seed, self.plain)
             ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
             if not ran_alone.all():
                 # Of what ran beside others alone other platforms tell in every fold.
@@ -154,7 +167,9 @@ class CrossValidator:
         answer = np.concatenate([trial.answer for trial in trials])
         left = np.repeat([1.0, LEFT_AT_BEST], [len(trial.answer) for trial in trials])
         every = (*labels[0], *labels[1])
-        kept = surviving_learners(every, replace(trials[0], answer=answer), self.seed, PLAIN, left)
+        kept = surviving_learners(
+            every, replace(trials[0], answer=answer), self.seed, self.plain, left
+        )
         self._keep(kept.union(labels[0]))
         still = {in_words(label) for label in self.labels}
         gone = dict.fromkeys(in_words(label) for label in every)

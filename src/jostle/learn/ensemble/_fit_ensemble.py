@@ -15,13 +15,18 @@ from jostle.learn.contract._coded_runs import turns_of
 from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._run_counts import RunCounts
-from jostle.learn.ensemble._base_learner import BaseLearner, FittedBaseLearner
+from jostle.learn.ensemble._base_learner import TURNS_ALONE, BaseLearner, FittedBaseLearner
 from jostle.learn.ensemble._campaign_effects import CampaignEffects, fit_campaign_effects
 from jostle.learn.ensemble._cross_validation import (
     FIRST_ROWS,
     BaseLearners,
     CrossValidator,
     LearnerCache,
+)
+from jostle.learn.ensemble._degree_extrapolation import (
+    Answer,
+    DegreeExtrapolation,
+    fit_extrapolation,
 )
 from jostle.learn.ensemble._display_names import weights_in_words
 from jostle.learn.ensemble._folds import (
@@ -36,8 +41,8 @@ from jostle.learn.ensemble._folds import (
     folds_of,
     is_large,
 )
-from jostle.learn.ensemble._rules_learner import TURNS_ALONE
 from jostle.learn.ensemble._run_prior import RunPrior, fit_prior
+from jostle.learn.ensemble._set_residuals import fit_set_residuals
 from jostle.learn.ensemble._stacked_model import (
     ROWS_AT_ONCE,
     EnsembleState,
@@ -51,10 +56,8 @@ from jostle.learn.ensemble._stacking import (
     usual_weights,
     weights_of,
 )
-from jostle.learn.ensemble._training_data import TrainingRuns, campaign_of
-from jostle.learn.rules._degree_extrapolation import Answer, DegreeExtrapolation, fit_extrapolation
-from jostle.learn.rules._set_residuals import fit_set_residuals
-from jostle.learn.rules._solo_baseline import relative_medians
+from jostle.learn.training._solo_baseline import relative_medians
+from jostle.learn.training._training_data import TrainingRuns, campaign_of
 
 
 def fit(
@@ -119,9 +122,10 @@ def fit(
         tick()
     labels, trial, share = tried.labels, tried.trial(), tried.share()
     most = int(campaign.degree.max(initial=0))
-    weight = np.tile(usual_weights(labels), (len(KINDS), most + 1, 1))
+    usual = usual_weights(labels, tried.rank)
+    weight = np.tile(usual, (len(KINDS), most + 1, 1))
     if has_rows:
-        weight = weights_of(labels, trial, most, seed, tried.prior)
+        weight = weights_of(usual, trial, most, seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
     weight = weight[..., [labels.index(label) for label in used]]
     is_nothing = is_of_nothing(used)
@@ -289,14 +293,17 @@ class EnsembleBuilder:
         fitted = FittedEnsemble(state, learners)
         return fitted.with_state(log_solo=_with_levels(fitted, part))
 
-    def simulated(self, learners: Mapping[str, FittedBaseLearner]) -> set[str]:
-        """Return the labels of base learners that simulate."""
-        return {
-            label
-            for name, learner in learners.items()
-            if getattr(self.known.get(name), "simulates", False)
-            for label in learner.labels
-        }
+    def adding_up(self, learners: Mapping[str, FittedBaseLearner], of_pairs: bool) -> set[str]:
+        """Return the labels that may answer larger sets though nothing tested it: where only pairs ran, those
+        of learners that simulate, else those that add up."""
+        out = set()
+        for name, learner in learners.items():
+            one: Any = self.known.get(name)
+            if of_pairs:
+                out |= set(learner.labels) if getattr(one, "simulates", False) else set()
+            elif hasattr(one, "adds_up"):
+                out |= {label for label in learner.labels if one.adds_up(label)}
+        return out
 
     def log_solo(self, learners: dict[str, FittedBaseLearner], part: TrainingRuns) -> np.ndarray:
         """Return (platforms, workloads) log seconds alone: measured, or by names and the solo learner."""
@@ -340,11 +347,8 @@ class EnsembleBuilder:
             without.append(some)
             return (lambda query: some.known(query)[0]), some.answers
 
-        simulate = self.simulated(fitted.learners)
-        of_pairs = rows.degree.max() == 1
-        untried = [
-            label in simulate if of_pairs else label.startswith("effects") for label in self.labels
-        ]
+        add_up = self.adding_up(fitted.learners, of_pairs=rows.degree.max() == 1)
+        untried = [label in add_up for label in self.labels]
         half = halves_of(campaign)
         more, tried = fit_extrapolation(
             *(rows, cell_table, lambda query: fitted.known(query)[0], fewer),

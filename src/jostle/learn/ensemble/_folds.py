@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.learn.rules._shrunk_weights import folds_of as shared_folds
-from jostle.learn.rules._slowdown_rows import SlowdownRows
+from jostle.learn.training._slowdown_rows import SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.training._training_data import TrainingRuns
 
 # Kinds of questions. ELSEWHERE: about a set measured on other platforms only. NEW_SET: never measured.
 # FEW_SETS: with a name in at most MOST_OF_FEW sets (set by kinds_of, never by a fold). NEW_NAME: in none.
@@ -109,7 +108,7 @@ def _of_sets(campaign: TrainingRuns, random: np.random.Generator) -> list[TrialF
     # Folds share the sets of runs beside others alike, whatever ran alone.
     part = np.full(len(campaign), -1)
     own = np.unique(everywhere[beside], return_inverse=True)[1].reshape(-1)
-    part[beside] = shared_folds(own, SET_FOLDS, random)
+    part[beside] = random.permutation(int(own.max(initial=-1)) + 1)[own] % SET_FOLDS
     if campaign.time_block is not None:
         part[beside] = campaign.time_block[beside] % SET_FOLDS
     again = _turn_of_repeats(campaign, random)

@@ -19,7 +19,7 @@ import numpy as np
 from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
 from jostle._base.tensors import Serializable
 from jostle.data import group_names
-from jostle.learn.rules._shrunk_weights import gain_is_insignificant, relative_error
+from jostle.learn.training._relative_error import gain_is_insignificant, relative_error
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs

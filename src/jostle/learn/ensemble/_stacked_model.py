@@ -15,11 +15,12 @@ from jostle.errors import UnknownName
 from jostle.learn.contract._run_counts import Evidence, RunCounts, mixed_bits
 from jostle.learn.ensemble._base_learner import FittedBaseLearner, learner_named
 from jostle.learn.ensemble._campaign_effects import CampaignEffects
+from jostle.learn.ensemble._degree_extrapolation import DegreeExtrapolation
 from jostle.learn.ensemble._folds import NEW_NAME, kinds_of
 from jostle.learn.ensemble._run_prior import RunPrior
-from jostle.learn.rules._degree_extrapolation import DegreeExtrapolation
-from jostle.learn.rules._set_residuals import SetResiduals, members_key
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.ensemble._set_residuals import SetResiduals
+from jostle.learn.training._set_keys import members_key
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._base.report import Report

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.learn.ensemble._base_learner import NO_SLOWDOWN, TURNS_ALONE
 from jostle.learn.ensemble._folds import FEW_SETS, KINDS, NEW_NAME, NEW_SET
-from jostle.learn.ensemble._rules_learner import TURNS_ALONE
-from jostle.learn.rules._shrunk_weights import (
+from jostle.learn.ensemble._shrunk_weights import (
     FEWEST_TO_WEIGH,
     greedy_weights,
     prune_small_weights,
-    relative_error,
     shrinkage_weight,
     stacking_weights,
 )
-from jostle.learn.rules._simple_rules import NO_SLOWDOWN
+from jostle.learn.training._relative_error import relative_error
 
 KNOWN_NAMES = (NEW_SET, FEW_SETS)
-# Where too few sets are there to weigh anything by: the first of these of which any is there.
-USUAL = (
-    ("simulation",),
-    ("mixture 1",),
-    ("level of turns", "effects of turns"),
-    ("level", "effects"),
-)
 # Times the least error, up to which an answer goes on, and the weight from which it does.
 CLOSE, WORTH_TRYING = 1.03, 0.05
 
@@ -90,26 +83,26 @@ def is_of_nothing(labels: tuple[str, ...]) -> bool:
     return labels in ((NO_SLOWDOWN,), (TURNS_ALONE,))
 
 
-def usual_weights(labels: tuple[str, ...]) -> np.ndarray:
-    """Return the (k,) weights that apply if nothing can be tried."""
-    named = next((names for names in USUAL if set(names) & set(labels)), ())
-    usual = np.array([float(label in named) for label in labels])
+def usual_weights(labels: tuple[str, ...], rank: Mapping[str, int]) -> np.ndarray:
+    """Return the (k,) weights that apply if nothing can be tried. rank: of answers, the least first."""
+    least = min((rank[label] for label in labels if label in rank), default=-1)
+    usual = np.array([float(rank.get(label) == least) for label in labels])
     return usual / usual.sum() if usual.any() else np.full(len(labels), 1 / max(len(labels), 1))
 
 
 def weights_of(
-    labels: tuple[str, ...],
+    usual: np.ndarray,
     trial: OutOfFoldPredictions,
     most: int,
     seed: int,
     prior: np.ndarray | float = 1.0,
 ) -> np.ndarray:
-    """Learn (kinds, most + 1, k) weights, of sum 1 over k. prior: (k,) weight of each answer before any set
-    was left out."""
+    """Learn (kinds, most + 1, k) weights, of sum 1 over k. usual: (k,) those that apply if nothing can be
+    tried. prior: (k,) weight of each answer before any set was left out."""
     known, every = trial.of(*KNOWN_NAMES), trial.of(*KNOWN_NAMES, NEW_NAME)
     # Of few runs, most of what is left out leaves a name as new: what few sets cannot tell, that does.
     how = seed, prior
-    pooled = every.shrink_towards(usual_weights(labels), 1.0, *how)
+    pooled = every.shrink_towards(usual, 1.0, *how)
     if known.units >= FEWEST_TO_WEIGH:
         pooled = known.trust * known.weighed(*how) + (1 - known.trust) * pooled
     out = np.tile(pooled, (len(KINDS), most + 1, 1))
@@ -128,7 +121,7 @@ def surviving_learners(
     labels: tuple[str, ...],
     trial: OutOfFoldPredictions,
     seed: int,
-    plain: frozenset[str],
+    plain: Collection[str],
     left: np.ndarray | float = 1.0,
 ) -> set[str]:
     """Keep the labels that may still matter after some folds: with weight, or hardly worse than the best;

@@ -170,7 +170,7 @@ def test_what_few_sets_cannot_tell_sets_with_new_names_do() -> None:
         degree=np.ones(units, np.int64),
         place=np.arange(units),
     )
-    weight = weights_of(("right", "wrong"), trial, most=1, seed=0)
+    weight = weights_of(np.full(2, 0.5), trial, most=1, seed=0)
     assert weight[NEW_SET, 1, 0] > 0.9
     assert weight[NEW_NAME, 1, 0] > 0.9
 
@@ -427,7 +427,7 @@ def test_many_names_on_several_platforms_are_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Past so many cells what tells them apart is sparse, and is not kept."""
-    monkeypatch.setattr("jostle.learn.rules._design.MANY_CELLS", 150)
+    monkeypatch.setattr("jostle.learn.training._design.MANY_CELLS", 150)
     random = np.random.default_rng(0)
     rows = [(w, p, None) for w in range(52) for p in range(3) if random.random() < 0.5]
     rows += [tuple(random.integers((52, 3, 52)).tolist()) for _ in range(80)]

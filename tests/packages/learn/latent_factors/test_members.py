@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.tree import DecisionTreeRegressor
 
 from jostle.learn import Boosting, CellTable, SlowdownRows, boost_trees, fit_effects
+from jostle.learn.learners.bags import _boosted_trees as _trees
 from jostle.learn.learners.latent_factors import _slowdown_process as _process
 from jostle.learn.learners.latent_factors._slowdown_process import (
     Cells,
@@ -18,7 +19,6 @@ from jostle.learn.learners.latent_factors._slowdown_process import (
     Settings,
     fit_process,
 )
-from jostle.learn.rules import _boosted_trees as _trees
 
 
 def cell_table_of(platforms: int, workloads: int, seed: int = 0) -> CellTable:

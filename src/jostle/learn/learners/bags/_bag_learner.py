@@ -12,13 +12,13 @@ from jostle._base.tensors import Serializable
 from jostle.data import Colocations, Runs
 from jostle.errors import MissingExtra
 from jostle.learn.contract._method_registry import Restores
-from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.learners.bags._bag_features import BagFeatures, describe, fairness_of
 from jostle.learn.learners.bags._bag_settings import BagSettings
+from jostle.learn.learners.bags._boosted_trees import Boosting, TreeEnsemble, boost_trees
 from jostle.learn.learners.bags._regression_trees import Trees
-from jostle.learn.rules._boosted_trees import Boosting, TreeEnsemble, boost_trees
-from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._cpu_sharing import cpu_sharing_log_slowdown
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._training_data import TrainingRuns
 
 LEAST = 0.05  # of the solo runtime: no answer is shorter
 FEWEST_IN_LEAF = {"tree": 1, "forest": 2, "boosting": 3}  # of CART: the paper's

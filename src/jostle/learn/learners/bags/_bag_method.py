@@ -31,8 +31,8 @@ class Bag(BagSettings, StackedMethod["FittedBag"]):
     fitted: ClassVar[str] = "jostle.learn.learners.bags._fitted_bag:FittedBag"
 
     def chosen_learners(self, company: Runs | None = None) -> list[BaseLearner]:
-        from jostle.learn.ensemble._rules_learner import SimpleRules
         from jostle.learn.learners.bags._bag_learner import TreesLearner
+        from jostle.learn.learners.simple_rules._rules_learner import SimpleRules
 
         trees = TreesLearner(self, company)
         return [SimpleRules(), trees] if self.has_rules else [trees]

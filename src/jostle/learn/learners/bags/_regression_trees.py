@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.learn.rules._boosted_trees import TreeEnsemble
+from jostle.learn.learners.bags._boosted_trees import TreeEnsemble
 
 
 @dataclass(frozen=True)

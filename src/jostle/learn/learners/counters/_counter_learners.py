@@ -20,12 +20,12 @@ from jostle.learn.learners.counters.learning._aligned_rows import member_of
 from jostle.learn.learners.counters.learning._fit_learner import MOST_ROWS_TO_CHOOSE, fit_learner
 from jostle.learn.learners.counters.learning._select_counters import select_counters
 from jostle.learn.learners.counters.learning._traced_mixture import probe_counters
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.learn.contract._data import Data
-    from jostle.learn.ensemble._training_data import TrainingRuns
     from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows
+    from jostle.learn.training._training_data import TrainingRuns
 
 LEAST_INSIDE = 0.5  # of the time alone, in periods inside one phase, for these to be learned from
 

@@ -11,7 +11,6 @@ from jostle.errors import UsageError
 from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._prepared import Prepared
 from jostle.learn.ensemble._ensemble_method import StackedMethod
-from jostle.learn.ensemble._rules_learner import SimpleRules
 from jostle.learn.learners.counters._alignment_settings import AlignmentSettings
 from jostle.learn.learners.counters._counter_learners import PhasesLearner, StretchesLearner
 from jostle.learn.learners.counters._fitted_alignment import FittedAlignment
@@ -23,6 +22,7 @@ from jostle.learn.learners.counters.learning._select_counters import select_coun
 from jostle.learn.learners.counters.learning._traced_mixture import probe_counters
 from jostle.learn.learners.counters.learning._traced_runs import probe_runs, runs_of_rows
 from jostle.learn.learners.counters.solo._probed import EVERY_STRESSOR
+from jostle.learn.learners.simple_rules._rules_learner import SimpleRules
 from jostle.learn.learners.stressors._stressor_learner import ProbesLearner
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.learn.rules._slowdown_rows import SlowdownRows
+from jostle.learn.training._slowdown_rows import SlowdownRows
 
 GAIN_PENALTY = 0.05
 SHIFT = 1.0  # starts the slowdown near none

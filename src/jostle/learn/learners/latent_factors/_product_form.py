@@ -15,7 +15,7 @@ from jostle.learn.learners.latent_factors._product_equation import (
     positive,
     softplus,
 )
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 START = 0.1  # spread of the starting numbers
 ENOUGH = 1e-7  # share of the loss, under which a step gains nothing that other rows would know of

@@ -11,7 +11,6 @@ import numpy as np
 
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
-from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.learners.latent_factors._product_equation import Sizes
 from jostle.learn.learners.latent_factors._product_form import SlowdownForm, fit_forms
 from jostle.learn.learners.latent_factors._slowdown_process import (
@@ -22,8 +21,9 @@ from jostle.learn.learners.latent_factors._slowdown_process import (
     fit_process,
     tuned,
 )
-from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._additive_effects import RandomEffects, fit_effects
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._training_data import TrainingRuns
 
 PENALTIES = (0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 # How far S and G share their numbers: jobs that take turns wait alike for each other.

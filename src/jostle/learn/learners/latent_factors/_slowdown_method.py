@@ -42,7 +42,7 @@ class Slowdown(StackedMethod):
         check_settings(self)
 
     def chosen_learners(self) -> list[BaseLearner]:
-        from jostle.learn.ensemble._rules_learner import SimpleRules
         from jostle.learn.learners.latent_factors._product_learner import ProductLearner
+        from jostle.learn.learners.simple_rules._rules_learner import SimpleRules
 
         return [SimpleRules(), ProductLearner(self.rank, self.members, self.steps, self.process)]

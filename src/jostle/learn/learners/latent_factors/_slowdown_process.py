@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.learn.contract._gaussian_process import greatest_posterior, likelihood
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 MOST_ROWS = 3_000  # a fit takes the cube of the rows in time
 MOST_TO_TUNE = 300  # rows by whose likelihood the widths and weights are found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.rules._slowdown_rows import RaggedRows
+from jostle.learn.training._slowdown_rows import RaggedRows
 
 
 @dataclass(frozen=True)

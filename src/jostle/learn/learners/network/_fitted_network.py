@@ -26,7 +26,7 @@ from jostle.learn.learners.network._network_equation import (
 from jostle.learn.learners.network._spread import Spread
 from jostle.learn.learners.network._spread_effects import SpreadRows
 from jostle.learn.learners.network.online._prior import Groundwork
-from jostle.learn.rules._slowdown_rows import SlowdownRows
+from jostle.learn.training._slowdown_rows import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._base.report import Report

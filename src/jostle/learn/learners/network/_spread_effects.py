@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.learn.rules._slowdown_rows import RaggedRows
+from jostle.learn.training._slowdown_rows import RaggedRows
 
 FLOOR = 0.003  # log units: below this, differences between errors are chance
 SHRINKAGE = 10.0

@@ -16,10 +16,10 @@ from jostle._base.mixed_effects import MixedEffects, fit_mixed_effects
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.ensemble._run_prior import FIXED, company_design, names_design
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.training._training_data import TrainingRuns
 
 ALONE, TOGETHER = "names", "names and co-runners"
 MOST_ROWS = 20_000  # that are learned from

@@ -12,8 +12,8 @@ from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._prepared import Prepared
 from jostle.learn.ensemble._base_learner import BaseLearner
 from jostle.learn.ensemble._ensemble_method import StackedMethod
-from jostle.learn.ensemble._rules_learner import SimpleRules
 from jostle.learn.ensemble._stacked_model import FittedEnsemble
+from jostle.learn.learners.simple_rules._rules_learner import SimpleRules
 from jostle.learn.learners.simulation._accelerator_settings import AcceleratorSettings
 from jostle.learn.learners.simulation._fitted_accelerator import FittedAccelerator
 from jostle.learn.learners.simulation._simulation_learners import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from jostle.learn.rules._slowdown_rows import SlowdownRows
+from jostle.learn.training._slowdown_rows import SlowdownRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from jostle.learn.learners.simulation._simulation_members import (
 
 if TYPE_CHECKING:
     from jostle.learn.contract._data import Data
-    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.training._training_data import TrainingRuns
 
 FEWEST_SETS = 12  # of workloads on a platform, from which it has members of its own
 MOST_ROWS = 2_000  # cells, past which some of the sets are learned from

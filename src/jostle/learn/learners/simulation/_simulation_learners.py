@@ -39,11 +39,11 @@ from jostle.learn.learners.simulation._simulation_members import (
     CoRunRecipe,
     Simulated,
 )
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.learn.contract._data import Data
-    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.training._training_data import TrainingRuns
 
 ROWS_AT_ONCE = 4_000
 LEAST_DELAY = 0.05  # of the time alone, for each set that is simulated, besides its delay
@@ -199,6 +199,7 @@ class SimulationLearner(_CoRunLearner):
     """Solo profiles simulated side by side, in the ways to share that fit best, and what these leave over."""
 
     name: ClassVar[str] = "simulation"
+    usual: ClassVar[dict[str, int]] = {SIMULATION: 0}
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         cell_table = cell_table_of(self.settings, campaign)

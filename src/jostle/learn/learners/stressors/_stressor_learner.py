@@ -12,12 +12,12 @@ from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.learners.stressors._stressor_mixture import coupling_of, mixtures_of
 from jostle.learn.learners.stressors._stressor_tables import ProbeTables, fits, is_probing
-from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
-from jostle.learn.rules._shrunk_weights import relative_error
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._additive_effects import RandomEffects, fit_effects
+from jostle.learn.training._relative_error import relative_error
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.training._training_data import TrainingRuns
 
 POWERS = (1.0, 0.5, 0.0)  # how pressures of n co-runners add: n^power times their mean
 MIXTURES = tuple(f"mixture {power:g}" for power in POWERS)
@@ -102,6 +102,7 @@ class ProbesLearner(Restores):
     learns: bool = True
     name: ClassVar[str] = "probes"
     needs: ClassVar[frozenset[str]] = frozenset({"runs", "probes"})
+    usual: ClassVar[dict[str, int]] = {MIXTURES[0]: 1}
     fitted: ClassVar[str] = "jostle.learn.learners.stressors._stressor_learner:FittedMixtures"
 
     def names(self, campaign: TrainingRuns) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class Probes(StackedMethod):
             raise UsageError("no stressors", fix="Name them, or a pattern such as 'probe-*'.")
 
     def chosen_learners(self) -> list[BaseLearner]:
-        from jostle.learn.ensemble._rules_learner import SimpleRules
+        from jostle.learn.learners.simple_rules._rules_learner import SimpleRules
         from jostle.learn.learners.stressors._stressor_learner import ProbesLearner
 
         mixtures = ProbesLearner(self.stressors, self.learn_weights)

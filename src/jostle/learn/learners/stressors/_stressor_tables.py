@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.errors import NotEnoughRuns
-from jostle.learn.rules._set_residuals import variance_of_repeats
+from jostle.learn.training._set_keys import variance_of_repeats
 
 if TYPE_CHECKING:
     from jostle.data import Runs

@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from jostle.data import Colocations
-from jostle.learn.ensemble._rules_learner import FittedRules
 from jostle.learn.ensemble._stacked_model import EnsembleState, FittedEnsemble
 from jostle.learn.learners.counters.learning._aligned_rows import Member
 from jostle.learn.learners.counters.learning._fit_learner import Learner
+from jostle.learn.learners.simple_rules._rules_learner import FittedRules
 from jostle.learn.learners.stressors._stressor_learner import FittedMixtures
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.ensemble._folds import is_large
-from jostle.learn.ensemble._training_data import TrainingRuns
 from jostle.learn.learners.network._fitted_network import FittedFactorization
 from jostle.learn.learners.network._network_method import Factorization
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._training_data import TrainingRuns
 
 LABEL = "network"
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jostle.learn.contract._encoded_features import encode_features
-from jostle.learn.rules._slowdown_rows import CellTable, design_of_names, level_here
+from jostle.learn.training._slowdown_rows import CellTable, design_of_names, level_here
 
 SOLO, CATEGORY, NUMBER = 0.3, 1.0, 0.5  # weights of the parts that are not names
 MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out

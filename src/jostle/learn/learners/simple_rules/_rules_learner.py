@@ -11,14 +11,19 @@ import numpy as np
 
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
-from jostle.learn.rules._additive_effects import RandomEffects
-from jostle.learn.rules._bilinear_form import Strength
-from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
-from jostle.learn.rules._simple_rules import NO_SLOWDOWN, SimpleRule, fit_simple_rules, value_of
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.ensemble._base_learner import NO_SLOWDOWN, TURNS_ALONE
+from jostle.learn.learners.simple_rules._bilinear_form import Strength
+from jostle.learn.learners.simple_rules._simple_rules import (
+    SimpleRule,
+    fit_simple_rules,
+    value_of,
+)
+from jostle.learn.training._additive_effects import RandomEffects
+from jostle.learn.training._cpu_sharing import cpu_sharing_log_slowdown
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
-    from jostle.learn.ensemble._training_data import TrainingRuns
+    from jostle.learn.training._training_data import TrainingRuns
 
 RESTS = {
     f"effects and rest {number}": strength
@@ -32,7 +37,6 @@ WAYS = {
     SECONDS: OF_SECONDS,
     TURNS: ("level", "effects"),
 }
-TURNS_ALONE = "turns"
 MOST_CELLS_OF_REST = 10_000  # each has a row of factors
 MOST_ROWS = 4_000  # that rules are learned from
 BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads
@@ -81,7 +85,15 @@ class SimpleRules(Restores):
     name: ClassVar[str] = "rules"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     learns_from_all: ClassVar[bool] = True
-    fitted: ClassVar[str] = "jostle.learn.ensemble._rules_learner:FittedRules"
+    usual: ClassVar[dict[str, int]] = {
+        **dict.fromkeys(("level of turns", "effects of turns"), 2),
+        **dict.fromkeys(("level", "effects"), 3),
+    }
+    fitted: ClassVar[str] = "jostle.learn.learners.simple_rules._rules_learner:FittedRules"
+
+    @staticmethod
+    def adds_up(label: str) -> bool:
+        return label.startswith("effects")
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         many = campaign.cell_table.cells > MOST_CELLS_OF_REST

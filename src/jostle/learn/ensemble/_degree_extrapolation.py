@@ -28,9 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jostle.learn.rules._cpu_sharing import cpu_sharing_log_slowdown
-from jostle.learn.rules._shrunk_weights import gain_is_insignificant, greedy_weights, relative_error
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows, looked_up
+from jostle.learn.ensemble._shrunk_weights import greedy_weights
+from jostle.learn.training._cpu_sharing import cpu_sharing_log_slowdown
+from jostle.learn.training._relative_error import gain_is_insignificant, relative_error
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows, looked_up
 
 MOST_HELD = 10_000  # rows that larger sets are tried on
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from jostle.learn.training._relative_error import relative_error
+
 PICKS, BOOTSTRAPS = 20, 20
-EVIDENCE = 1.0  # standard errors by which answers must be closer than no slowdown
 # Units left out, at which what they say decides half; else members count by their error to minus this power:
 # few units tell which member is far off, not how much of each is best.
 HALF_TRUSTED, SHARPNESS = 24, 8.0
@@ -18,23 +19,6 @@ LEAST_WEIGHT = 0.02  # under which an answer is not asked for
 # How far what other data say, such as profiles or runs beside stressors, is believed over answers from runs
 # alone before any unit was left out: it was not learned from the few units that are known.
 OF_OTHER_DATA = 5.0
-
-
-def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return the value of (n,) from which on half of the weight (n,) is reached."""
-    order = np.argsort(values, kind="stable")
-    share = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(share, share[-1] / 2)])
-
-
-def relative_error(log_ratio: np.ndarray) -> np.ndarray:
-    """|answer / measured - 1| from the log of their ratio, one that is far too long at most exp(30)."""
-    return np.abs(np.expm1(np.minimum(log_ratio, 30.0)))
-
-
-def folds_of(sets: np.ndarray, folds: int, random: np.random.Generator) -> np.ndarray:
-    """Draw a fold for each row, (n,), whole sets in one. sets: (n,) codes from 0 up."""
-    return random.permutation(int(sets.max(initial=-1)) + 1)[sets] % folds
 
 
 def greedy_weights(
@@ -105,15 +89,3 @@ def shrunk_weights(
     weight = weight * prior ** (1 - trust)
     weight = weight / weight.sum()
     return trust * weight + (1 - trust) * by_error / by_error.sum()
-
-
-def gain_is_insignificant(gain: np.ndarray, sets: np.ndarray, evidence: float = EVIDENCE) -> bool:
-    """Tell whether answers are closer by no more than chance. gain: (n,) decrease of the error, where weights
-    have not seen the row; NaN where they always have. evidence: in standard errors."""
-    known = np.isfinite(gain)
-    if not known.any():
-        return False
-    _, at = np.unique(sets[known], return_inverse=True)
-    by_set = np.bincount(at, gain[known]) / np.bincount(at)
-    error = by_set.std() / np.sqrt(max(len(by_set) - 1, 1))
-    return bool(by_set.mean() <= evidence * error)

@@ -16,8 +16,8 @@ from jostle.learn import (
     fit_set_residuals,
     learn,
 )
+from jostle.learn.ensemble._degree_extrapolation import GROW, POOL
 from jostle.learn.learners.latent_factors import Slowdown
-from jostle.learn.rules._degree_extrapolation import GROW, POOL
 from jostle.operations import RULES, SimpleRule
 from tests.made_pairs import MadeCampaign
 

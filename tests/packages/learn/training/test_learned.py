@@ -23,8 +23,8 @@ from jostle.learn import (
     fit_group_median,
     relative_medians,
 )
-from jostle.learn.rules._bilinear_form import _loss_and_slope
-from jostle.learn.rules._design import _inside
+from jostle.learn.learners.simple_rules._bilinear_form import _loss_and_slope
+from jostle.learn.training._design import _inside
 
 P, W = 2, 5
 

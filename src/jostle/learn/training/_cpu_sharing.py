@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.learn.rules._shrunk_weights import gain_is_insignificant, relative_error
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._relative_error import gain_is_insignificant, relative_error
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
     from jostle.data import Runs

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.rules._additive_effects import RandomEffects, fit_effects
-from jostle.learn.rules._bilinear_form import Bilinear, Strength, fit_bilinear
-from jostle.learn.rules._shrunk_weights import weighted_median
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.ensemble._base_learner import NO_SLOWDOWN
+from jostle.learn.learners.simple_rules._bilinear_form import Bilinear, Strength, fit_bilinear
+from jostle.learn.training._additive_effects import RandomEffects, fit_effects
+from jostle.learn.training._relative_error import weighted_median
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 FEWEST = 3  # rows of a platform and degree under which the platform's or everyone's median stands
 
@@ -46,7 +47,6 @@ def fit_group_median(rows: SlowdownRows, cell_table: CellTable) -> GroupMedian:
 
 SimpleRule = GroupMedian | RandomEffects | Bilinear  # what adds to a value
 Rules = tuple[SimpleRule, ...]  # whose values are added up
-NO_SLOWDOWN = "none"
 
 
 def fit_simple_rules(

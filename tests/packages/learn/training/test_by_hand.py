@@ -24,7 +24,7 @@ from jostle.learn import (
     solo_runtimes,
     value_of,
 )
-from jostle.learn.rules._degree_extrapolation import PART
+from jostle.learn.ensemble._degree_extrapolation import PART
 
 P, W = 2, 5
 PRESS = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.6, 0.4, 0.3, 0.2, 0.1])

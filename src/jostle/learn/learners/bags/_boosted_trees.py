@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jostle.learn.rules._shrunk_weights import weighted_median
+from jostle.learn.training._relative_error import weighted_median
 
 MOST_BINS, ROWS_IN_BIN = 32, 8
 QUANTILE = 0.9  # of the residuals' sizes, where the loss turns linear

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.learn import Boosting, TreeEnsemble, boost_trees
-from jostle.learn.rules._boosted_trees import ROWS_AT_ONCE
+from jostle.learn.learners.bags._boosted_trees import ROWS_AT_ONCE
 
 
 def walked(forest: TreeEnsemble, row: np.ndarray) -> float:

@@ -18,11 +18,11 @@ from jostle.data import Runs
 from jostle.learn.contract._data import Data
 from jostle.learn.contract._linear_baseline import fit_baseline, rest_of
 from jostle.learn.contract._run_counts import mixed_bits
-from jostle.learn.rules._cpu_sharing import with_cores
-from jostle.learn.rules._design import cell_table_of, design_of
-from jostle.learn.rules._set_residuals import members_key
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows, error_weight
-from jostle.learn.rules._solo_baseline import fill_solo_from_traces, solo_runtimes
+from jostle.learn.training._cpu_sharing import with_cores
+from jostle.learn.training._design import cell_table_of, design_of
+from jostle.learn.training._set_keys import members_key
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows, error_weight
+from jostle.learn.training._solo_baseline import fill_solo_from_traces, solo_runtimes
 
 USUAL_REST = 0.1  # variance of a log time alone that is guessed, where the data cannot say
 # Weights in a design of what a workload has on all platforms, and of what it has on one: which of them counts

@@ -6,7 +6,7 @@ import numpy as np
 
 from jostle.data import Runs
 from jostle.learn.contract._linear_baseline import fit_baseline
-from jostle.learn.rules._slowdown_rows import error_weight
+from jostle.learn.training._slowdown_rows import error_weight
 
 SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known
 HELPED = 0.3  # log factor by which company may make work faster

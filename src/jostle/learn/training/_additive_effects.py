@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
-from jostle.learn.rules._set_residuals import keys_of
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._set_keys import keys_of
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 # How co-runners' effects grow with their number, tried where several are seen; and only the strongest counts.
 POWERS, STRONGEST = (0.0, 0.5, 1.0), np.inf

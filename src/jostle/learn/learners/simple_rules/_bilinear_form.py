@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.rules._slowdown_rows import CellTable, SlowdownRows
+from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 STEPS = 80
 START = 0.3

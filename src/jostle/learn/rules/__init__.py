@@ -1,1 +1,0 @@
-"""Holds the simple rules for slowdowns: random effects, latent factors, trees, larger sets."""
