@@ -14,7 +14,13 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
 # What packages share among themselves, and is no page for a reader.
-NOT_SHOWN = ("data.tables", "collect.kernels", "learn.training", "learn.ensemble")
+NOT_SHOWN = (
+    "data.tables",
+    "collect.kernels",
+    "learn.training",
+    "learn.ensemble",
+    "learn.learners.simple_rules",
+)
 PACKAGES = (
     ("jostle", "The library"),
     ("jostle.data", "Runs, traces and profiles"),

@@ -84,15 +84,15 @@ def fit(
     campaign_effects = fit_campaign_effects(campaign, seed)
     if campaign_effects is not None and campaign_effects.tell:
         runs = campaign_effects.removed(runs, runs.colocations.recode(*campaign.names)[1])
-        campaign = replace(
-            campaign, runs=campaign_effects.removed(campaign.runs, campaign.codes[1])
-        )
-        campaign.common.whole = campaign
-    campaign.common.source, campaign.common.data = runs, data.with_runs(runs)
+        usual = campaign_effects.removed(campaign.runs, campaign.codes[1])
+        campaign = replace(campaign, runs=usual)
+    common = replace(campaign.common, source=runs, data=data.with_runs(runs))
+    campaign = replace(campaign, common=common)
     every = {learner.name: learner for learner in learners}
     with_inputs: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
     inputs = {name: one.inputs(campaign) for name, one in with_inputs.items()}
-    campaign.common.inputs = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
+    is_input = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
+    campaign = replace(campaign, common=replace(common, inputs=is_input))
     has_rows = bool(campaign.is_training_row.any())
     asked = {
         name

@@ -32,7 +32,7 @@ TIME_BLOCKS = 24  # of a log, that are left out as one
 DIGITS = 9  # to which means are told apart, so that the order of a sum does not matter
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Common:
     """What all parts of a campaign share.
 
@@ -58,34 +58,33 @@ class Common:
     log_traces: np.ndarray
     learned: dict[Any, Any]
     inputs: np.ndarray | None = None
-    whole: TrainingRuns | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingRuns:
     """runs: n with status ok, over the usual time. names: (workloads, platforms) in the order of their codes,
     those of features and of traces alone included. origin: (n,) which of the runs as they came these
-    are. place: (n,) ascending, which of the whole campaign."""
+    are. place: (n,) ascending, which of the whole campaign. of: the whole; None for itself."""
 
     runs: Runs
     names: tuple[tuple[str, ...], tuple[str, ...]]
     origin: np.ndarray
     place: np.ndarray
     common: Common
+    of: TrainingRuns | None = None
 
     def __len__(self) -> int:
         return len(self.runs)
 
     def take(self, keep: np.ndarray) -> TrainingRuns:
         """Keep the runs where the mask (n,) is true; names stay."""
-        return TrainingRuns(
-            self.runs.take(keep), self.names, self.origin[keep], self.place[keep], self.common
-        )
+        parts = self.runs.take(keep), self.names, self.origin[keep], self.place[keep]
+        return TrainingRuns(*parts, self.common, self.whole)
 
     @property
     def whole(self) -> TrainingRuns:
         """The campaign that these runs are a part of."""
-        return self.common.whole or self
+        return self.of or self
 
     @property
     def size(self) -> tuple[int, int]:
@@ -299,9 +298,7 @@ def campaign_of(
     order = _order_of_rows(part, names)
     seconds = np.array([trace_seconds.get(name, np.nan) for name in names[0]])
     common = Common(data, runs, usual, np.log(seconds / usual), learned)
-    whole = TrainingRuns(part.take(order), names, kept[order], np.arange(len(order)), common)
-    common.whole = whole
-    return whole
+    return TrainingRuns(part.take(order), names, kept[order], np.arange(len(order)), common)
 
 
 def _distinct(runs: Runs) -> np.ndarray:

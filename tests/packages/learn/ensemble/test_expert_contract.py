@@ -146,8 +146,7 @@ def rows_at(rows: SlowdownRows, order: np.ndarray) -> SlowdownRows:
 def whole_of(campaign: TrainingRuns, given: Common, **changes: Any) -> TrainingRuns:
     """The same runs as a whole campaign, of which nothing is known but what was given."""
     common = replace(given, learned=dict(given.learned), **changes)
-    common.whole = replace(campaign, common=common)
-    return common.whole
+    return replace(campaign, common=common, of=None)
 
 
 def test_every_installed_expert_is_here() -> None:
