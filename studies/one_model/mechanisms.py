@@ -72,7 +72,7 @@ def _mechanisms() -> dict[str, Mechanism]:
     return {
         FULL: Mechanism((), list),
         "medians of a platform": Mechanism((), _without("level")),
-        "trees on features": Mechanism(("learners/bags/_boosted_trees.py",), _without("trees")),
+        "trees on features": Mechanism(("learners/bags/_bag_learner.py",), _without("trees")),
         "low-rank residuals": Mechanism(
             ("learners/simple_rules/_bilinear_form.py",), _without("effects and rest")
         ),

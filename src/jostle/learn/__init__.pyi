@@ -78,9 +78,6 @@ from .ensemble._stacked_model import EnsembleState as EnsembleState
 from .ensemble._stacked_model import FittedEnsemble as FittedEnsemble
 from .ensemble._stacking import OutOfFoldPredictions as OutOfFoldPredictions
 from .ensemble._stacking import weights_of as weights_of
-from .learners.bags._boosted_trees import Boosting as Boosting
-from .learners.bags._boosted_trees import TreeEnsemble as TreeEnsemble
-from .learners.bags._boosted_trees import boost_trees as boost_trees
 from .learners.simple_rules._bilinear_form import Bilinear as Bilinear
 from .learners.simple_rules._bilinear_form import Strength as Strength
 from .learners.simple_rules._bilinear_form import fit_bilinear as fit_bilinear

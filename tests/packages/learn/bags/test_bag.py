@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import jostle
@@ -45,10 +45,15 @@ def test_trees_answer_as_scikit_learn_does() -> None:
     uses = np.zeros((50, 4), int)
     for node in np.flatnonzero(tree.tree_.feature >= 0):
         uses[:, tree.tree_.feature[node]] += path[:, node]
-    assert np.array_equal(Trees.of([tree.tree_]).uses(ask, 4), uses)
+    assert np.array_equal(Trees.of_forest([tree.tree_]).uses(ask, 4), uses)
     forest: Any = RandomForestRegressor(7, random_state=0).fit(x, y, weight)
-    trees = Trees.of([one.tree_ for one in forest.estimators_])
+    trees = Trees.of_forest([one.tree_ for one in forest.estimators_])
     assert np.allclose(trees.value(ask), forest.predict(ask), rtol=1e-12, atol=1e-12)
+    boosting: Any = HistGradientBoostingRegressor(max_iter=9, min_samples_leaf=2, max_depth=3)
+    trees = Trees.of_boosting(boosting.fit(x, y, weight))
+    assert np.allclose(trees.value(ask), boosting.predict(ask), rtol=1e-12, atol=1e-12)
+    assert np.array_equal(trees.value(ask[:1]), trees.value(ask)[:1])
+    assert trees.value(ask[:0]).shape == (0,)
 
 
 def test_features_of_a_bag_by_hand() -> None:

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from sklearn.tree import DecisionTreeRegressor
 
-from jostle.learn import Boosting, CellTable, SlowdownRows, boost_trees, fit_effects
-from jostle.learn.learners.bags import _boosted_trees as _trees
+from jostle.learn import CellTable, SlowdownRows, fit_effects
 from jostle.learn.learners.latent_factors import _slowdown_process as _process
 from jostle.learn.learners.latent_factors._slowdown_process import (
     Cells,
@@ -71,19 +69,6 @@ def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyP
     assert fit_effects(noisy, cell_table)[0].value(rows, cell_table) == pytest.approx(
         exact, abs=0.02
     )
-
-
-def test_a_tree_splits_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_trees, "QUANTILE", 1.0)  # no residual is too large
-    random = np.random.default_rng(5)
-    x = random.integers(0, 8, (200, 3)).astype(float)
-    y = np.sin(x[:, 0]) + 0.3 * x[:, 1] + random.normal(0, 0.1, 200)
-    forest = boost_trees(x, y, np.ones(200), Boosting(1, 3, 1.0, 1.0), seed=0)
-    middle = float(forest.base)
-    tree = DecisionTreeRegressor(max_depth=3, min_samples_leaf=3).fit(x, y - middle)
-    assert forest.value(x) == pytest.approx(middle + tree.predict(x))
-    more = boost_trees(x, y, np.ones(200), Boosting(60, 3, 0.1, 0.7), seed=0)
-    assert np.abs(more.value(x) - y).mean() < 0.5 * np.abs(forest.value(x) - y).mean()
 
 
 NO = -40.0  # logarithm of the weight of a kernel that is left out

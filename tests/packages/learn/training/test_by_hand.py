@@ -11,11 +11,9 @@ import pytest
 from jostle.data import Runs
 from jostle.learn import (
     Answer,
-    Boosting,
     CellTable,
     SlowdownRows,
     Strength,
-    boost_trees,
     design_of,
     fit_effects,
     fit_extrapolation,
@@ -51,16 +49,6 @@ def with_log(rows: SlowdownRows, log: np.ndarray) -> SlowdownRows:
 
 def by_law(name: str, rows: SlowdownRows) -> np.ndarray:
     return np.log1p([LAWS[name](PRESS[beside]) for beside in company(rows)])
-
-
-def test_one_row_far_off_draws_no_split() -> None:
-    """Of two columns the one that all rows tell of, not the one that a single row is alone in."""
-    random = np.random.default_rng(0)
-    x = np.stack([np.arange(80) % 2, np.arange(80) < 5], 1).astype(float)
-    y = 2 * x[:, 0] + 0.1 * random.normal(size=80)
-    y[1] = 1e4
-    forest = boost_trees(x, y, np.ones(80), Boosting(trees=1, depth=1, share=1.0), 0)
-    assert forest.feature[0, 0] == 0
 
 
 def test_what_is_looked_up_beyond_every_key_is_the_default() -> None:

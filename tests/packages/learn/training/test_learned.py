@@ -9,11 +9,9 @@ import pytest
 
 from jostle.learn import (
     Bilinear,
-    Boosting,
     CellTable,
     SlowdownRows,
     Strength,
-    boost_trees,
     cell_table_of,
     design_of,
     design_of_names,
@@ -74,22 +72,6 @@ def test_a_low_rank_rest_is_found_and_a_ridge_shrinks_it() -> None:
     small = fit_bilinear(rows, rest / 100, on, Strength(1, 0.5), 0).value(rows, on)
     large = fit_bilinear(rows, rest, on, Strength(1, 0.5), 0).value(rows, on)
     assert 100 * small == pytest.approx(large, abs=1e-3 * rest.std())
-
-
-def test_leaves_are_robust_means_of_what_reaches_them() -> None:
-    """One tree of all rows on one column of two numbers: a weighted mean of either, and one far off."""
-    x = np.repeat([0.0, 1.0], 40)[:, None]
-    y = np.where(x[:, 0] > 0, 2.0, -1.0)
-    weight = np.where(np.arange(80) % 2, 1.0, 3.0)
-    forest = boost_trees(x, y, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
-    assert forest.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=1e-6)
-    assert forest.base in (-1.0, 2.0)
-    far = y.copy()
-    far[3] = 1e6
-    found = boost_trees(x, far, weight, Boosting(trees=200, depth=1, rate=0.2, share=1.0), 0)
-    assert found.value(np.array([[0.0], [1.0]])) == pytest.approx([-1.0, 2.0], abs=0.5)
-    part = boost_trees(x, y, weight, Boosting(trees=1, depth=1, rate=1.0, share=0.5), 0)
-    assert len(np.unique(part.leaf)) == 2
 
 
 def test_few_runs_of_a_cell_are_weighed_by_their_trust() -> None:

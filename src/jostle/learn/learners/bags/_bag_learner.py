@@ -1,4 +1,4 @@
-"""Trees on features of a bag as a base learner: boosting in NumPy, one tree or a forest by scikit-learn."""
+"""Trees on features of a bag as a base learner: one tree, a forest or boosting, by scikit-learn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from jostle.errors import MissingExtra
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.learners.bags._bag_features import BagFeatures, describe, fairness_of
 from jostle.learn.learners.bags._bag_settings import BagSettings
-from jostle.learn.learners.bags._boosted_trees import Boosting, TreeEnsemble, boost_trees
 from jostle.learn.learners.bags._regression_trees import Trees
 from jostle.learn.training._cpu_sharing import cpu_sharing_log_slowdown
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
@@ -56,31 +55,30 @@ def log_slowdown_of(
     return _log_runtime_of(answer, log_solo, target, time_scale) - log_solo
 
 
-def grown(
-    how: BagSettings, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int
-) -> TreeEnsemble | Trees:
-    """x: (n, k), y, weight: (n,). Raises MissingExtra."""
-    fewest = how.fewest or FEWEST_IN_LEAF[how.learner]
-    if how.learner == "boosting":
-        leaves = max(len(y) // ROWS_IN_LEAF, 1)
-        depth = how.depth or min(max(leaves.bit_length() - 1, LEAST_DEPTH), MOST_DEPTH)
-        boosting = Boosting(how.trees, depth, how.learning_rate, fewest=fewest)
-        return boost_trees(x, y, weight, boosting, seed)
+def grown(how: BagSettings, x: np.ndarray, y: np.ndarray, weight: np.ndarray, seed: int) -> Trees:
+    """Grow the trees. x: (n, k), y, weight: (n,). Raises MissingExtra."""
     try:
-        from sklearn.ensemble import RandomForestRegressor
+        from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
         from sklearn.tree import DecisionTreeRegressor
     except ModuleNotFoundError:
         raise MissingExtra("scikit-learn", "fit") from None
-    shared: dict[str, Any] = {
-        "min_samples_leaf": fewest,
+    about: dict[str, Any] = {
+        "min_samples_leaf": how.fewest or FEWEST_IN_LEAF[how.learner],
         "random_state": seed,
         "max_depth": how.depth,
     }
     x = x.astype(np.float32)
+    if how.learner == "boosting":
+        leaves = max(len(y) // ROWS_IN_LEAF, 1)
+        depth = how.depth or min(max(leaves.bit_length() - 1, LEAST_DEPTH), MOST_DEPTH)
+        about |= {"max_depth": depth, "max_leaf_nodes": None, "early_stopping": False}
+        about |= {"max_iter": how.trees, "learning_rate": how.learning_rate}
+        boosting = HistGradientBoostingRegressor(**about).fit(x, y, weight)
+        return Trees.of_boosting(boosting)
     if how.learner == "tree":
-        return Trees.of([DecisionTreeRegressor(**shared).fit(x, y, weight).tree_])
-    forest = RandomForestRegressor(how.trees, max_features=0.5, n_jobs=1, **shared)
-    return Trees.of([tree.tree_ for tree in forest.fit(x, y, weight).estimators_])
+        return Trees.of_forest([DecisionTreeRegressor(**about).fit(x, y, weight).tree_])
+    forest = RandomForestRegressor(how.trees, max_features=0.5, n_jobs=1, **about)
+    return Trees.of_forest([tree.tree_ for tree in forest.fit(x, y, weight).estimators_])
 
 
 # What trees learn, and what theirs are called.
@@ -102,7 +100,7 @@ class TreesMember:
     label: str
     target: str
     is_over: bool
-    trees: TreeEnsemble | Trees
+    trees: Trees
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def path_of(
     """List the questions of the first tree to a row x: (k,). unknown: (k,) stands for an unknown number."""
     steps = []
     node = int(trees.root[0])
-    while trees.left[node] >= 0:
+    while trees.left[node] != node:
         at, threshold = int(trees.feature[node]), float(trees.threshold[node])
         below = bool(np.float32(x[at]) <= threshold)
         steps.append(

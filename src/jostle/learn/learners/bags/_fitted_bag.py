@@ -14,7 +14,6 @@ from jostle.learn.ensemble._stacked_model import FittedEnsemble
 from jostle.learn.learners.bags._bag_features import NAME
 from jostle.learn.learners.bags._bag_learner import FittedTrees, TreesMember
 from jostle.learn.learners.bags._explain_bag import BagExplanation, path_of, report_of
-from jostle.learn.learners.bags._regression_trees import Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ class FittedBag(FittedEnsemble):
         spoke, trees = self._spoke(asked), self.trees
         if spoke is None or trees is None:
             return np.zeros((len(asked), len(self.feature_names)), np.int64)
-        return Trees.as_nodes(spoke.trees).uses(self.features(asked), len(trees.columns))
+        return spoke.trees.uses(self.features(asked), len(trees.columns))
 
     def _spoke(self, asked: Colocations) -> TreesMember | None:
         """Return the trees of the greatest weight in the first answer, if any have one."""
@@ -102,7 +101,7 @@ class FittedBag(FittedEnsemble):
         if corunners and not np.isnan(slowdown):
             spoke, weights = self._spoke(asked), weights_in_words(self.shares(asked)[0])
             if spoke is not None and self.trees is not None:
-                trees, names = Trees.as_nodes(spoke.trees), self.feature_names
+                trees, names = spoke.trees, self.feature_names
                 number = len(trees.root)
                 path = path_of(trees, self.features(asked)[0], self.trees.unknown, names)
                 counts = self.path_uses(asked)[0]
