@@ -59,7 +59,8 @@ class MissingExtra(UsageError):
 
 
 def install_command(extra: str) -> str:
-    """How an extra is added to Jostle as it is installed here: from an index, or from a checkout."""
+    """Write the command that adds an extra to Jostle as it is installed here: from an index, or from a
+    checkout."""
     import json
     from importlib import metadata
 
@@ -82,7 +83,7 @@ _CALLED = {"ot": "pot", "sklearn": "scikit-learn"}  # modules that are not calle
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
-    """Where an import fails in the midst of work: which extra brings the module; None where none does."""
+    """Find the extra that brings the module which an import did not find; None if no extra brings it."""
     module = (error.name or "").partition(".")[0]
     package = _normal(_CALLED.get(module, module))
     having = [
@@ -104,7 +105,7 @@ def needing_extras() -> Generator[None]:
 
 
 def extras() -> dict[str, list[str]]:
-    """{extra: packages it brings}, without the one that is all of them together."""
+    """List the packages that each extra brings, {extra: packages}, without the extra that joins them all."""
     import re
     from importlib import metadata
 

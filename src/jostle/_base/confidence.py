@@ -11,7 +11,8 @@ DEFAULT_CONFIDENCE = 0.9
 
 
 def exact_confidence(confidence: float) -> Fraction:
-    """The decimal number a person meant: 0.9 is nine tenths, not the nearest binary fraction.
+    """Read a confidence as the decimal number a person meant: 0.9 is nine tenths, not the nearest binary
+    fraction.
 
     Raises UsageError outside (0, 1), and for another type, such as a text.
     """

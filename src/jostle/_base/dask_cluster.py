@@ -13,11 +13,9 @@ PATIENCE_SECONDS = 15.0
 
 @contextmanager
 def connected(scheduler: Any, patience_seconds: float | None = None) -> Iterator[Any]:
-    """A client of the scheduler at an address such as tcp://HOST:8786, closed afterwards; a client is
-    passed through and left open.
-
-    Raises MissingExtra, and NotPermitted where no scheduler answers in time.
-    """
+    """Connect to the scheduler at an address such as tcp://HOST:8786, and close the client afterwards; a
+    given client is passed through and left open. Raises MissingExtra, and NotPermitted if no scheduler
+    answers in time."""
     try:
         from distributed import Client
     except ImportError:

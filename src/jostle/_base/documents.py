@@ -29,7 +29,7 @@ class Record:
     also: ClassVar[tuple[str, ...]] = ()
 
     def to_document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Make the JSON object of the record."""
         names = _keys(type(self))
         return {key: _plain(getattr(self, name)) for name, key in names}
 
@@ -41,7 +41,7 @@ class AnswerDocument(Record):
     model: dict[str, Any] | None
 
     def to_document(self) -> dict[str, Any]:
-        """The only maker of its JSON, whatever door it leaves by."""
+        """Make the JSON object of the answer; every interface sends this one."""
         return {"schema": self.schema, "model": self.model} | super().to_document()
 
 
@@ -50,16 +50,16 @@ class VerbAnswer(AnswerDocument, Reported):
 
     @abstractmethod
     def report(self) -> Report:
-        """The same for people."""
+        """Write the answer for people, as tables and sentences."""
 
     @property
     def exit_code(self) -> int:
-        """Of a command that prints it."""
+        """The exit code of a command that prints the answer."""
         return 0
 
     @property
     def campaign_notes(self) -> list[str]:
-        """What it costs that the question named no campaign."""
+        """Sentences on what it costs that the question named no campaign."""
         cost = (self.model or {}).get("unknown_campaign_error_ratio")
         return [f"campaign: none is named, which costs {cost:.1%} in the mean"] if cost else []
 
@@ -84,17 +84,17 @@ class Unanswered(Record):
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """A sentence that holds somebody's names, not longer than this."""
+    """Cut a sentence that holds a user's names to at most `most` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def answered(items: Sequence[Any]) -> tuple[Any, ...]:
-    """Those with an answer."""
+    """Keep the items that have an answer."""
     return tuple(item for item in items if not isinstance(item, Unanswered))
 
 
 def notes_on(items: Sequence[Any]) -> list[str]:
-    """Why others have none."""
+    """Write a sentence for each item without an answer, at most MOST_NOTES, and how many more there are."""
     bad = [item for item in items if isinstance(item, Unanswered)]
     notes = [f"no answer to row {item.row}: {item.error}" for item in bad[:MOST_NOTES]]
     more = len(bad) - MOST_NOTES
@@ -112,7 +112,7 @@ def unknown_sentences(kind: str, names: Iterable[str], known: Collection[str]) -
 
 
 def from_document(kind: Any, document: Any) -> Any:
-    """The record that a document was made of. kind: its class, or any annotation of a field."""
+    """Make the record that a document was made of. kind: its class, or any annotation of a field."""
     if _is_record(kind):
         hints, keys = _hints(kind), {"model": "model"} | dict(_keys(kind))
         parts = {name: keys[name] for name in _fields(kind) if keys[name] in document}
@@ -134,7 +134,8 @@ def from_document(kind: Any, document: Any) -> Any:
 
 
 def _alternative(parts: tuple[Any, ...], document: Any) -> Any:
-    """Of several records the one whose fields with one value have it in the document, such as `status`."""
+    """Choose the record of a union whose fields with one possible value, such as `status`, have it in the
+    document."""
     rest = [part for part in parts if part is not type(None)]
     if isinstance(document, dict):
         for part in rest:
@@ -209,13 +210,14 @@ def _is_record(kind: Any) -> bool:
 
 
 def _fields(kind: Any) -> list[str]:
-    """Of a dataclass or a named tuple."""
+    """List the field names of a dataclass or a named tuple."""
     return list(getattr(kind, "_fields", None) or (f.name for f in dataclasses.fields(kind)))
 
 
 @lru_cache(maxsize=256)
 def _keys(kind: type) -> tuple[tuple[str, str], ...]:
-    """((attribute, key), ...) of a record's document."""
+    """Pair the attributes of a record with the keys of its document: ((attribute, key), ...), the status
+    first."""
     names = [*_fields(kind), *getattr(kind, "also", ())]
     if "status" in names:  # first, so that a reader knows at once
         names.insert(0, names.pop(names.index("status")))

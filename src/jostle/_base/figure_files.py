@@ -32,7 +32,7 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 
 
 def darkened(figure: Any) -> Any:
-    """The figure with black and white turned for a dark page; colours stay."""
+    """Turn black and white in a figure for a dark page; colours stay. Returns the same figure."""
     figure.set_facecolor(PAPER)
     artists = figure.findobj()
     boxes = [getattr(artist, "get_bbox_patch", lambda: None)() for artist in artists]
@@ -50,7 +50,7 @@ def darkened(figure: Any) -> Any:
 
 
 def _turned(value: Any) -> Any:
-    """The colour, or an array of them, for a dark page; None where nothing changes."""
+    """Turn a colour, or an array of colours, for a dark page; None if nothing changes."""
     import numpy as np
     from matplotlib.colors import to_rgba, to_rgba_array
 

@@ -30,8 +30,8 @@ def plotting() -> Any:
 
 
 def axes_or_new(axes: Any = None, *, size: tuple[float, float] = (6.4, 3.6)) -> Any:
-    """The axes to draw on: those given, or new ones in inches, whose figure is shown as matplotlib is
-    set up to. No setting of matplotlib changes. Raises MissingExtra."""
+    """Return the axes to draw on: those given, or new ones of this size in inches, whose figure is shown as
+    matplotlib is set up to. Changes no setting of matplotlib. Raises MissingExtra."""
     if axes is not None:
         return axes
     plt = _pyplot()
@@ -40,7 +40,7 @@ def axes_or_new(axes: Any = None, *, size: tuple[float, float] = (6.4, 3.6)) -> 
 
 
 def look_of(number: int) -> tuple[str, str]:
-    """(colour, marker) of the curve or class with this number: no two of the first 64 look alike."""
+    """Return (colour, marker) of the curve or class with this number; no two of the first 64 look alike."""
     return COLOURS[number % len(COLOURS)], MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
 
 
@@ -63,7 +63,7 @@ def seconds_on(*axis: Any) -> None:
 
 
 def legend_above(figure: Any, *, columns: int = 4) -> None:
-    """One legend for all plots of a figure, in rows above them."""
+    """Draw one legend for all plots of a figure, in rows above them."""
     entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

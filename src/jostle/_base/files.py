@@ -68,7 +68,7 @@ class Staged:
         return final
 
     def is_there(self) -> bool:
-        """Whether the folder already holds a file of the same content."""
+        """Check whether the folder already holds a file of the same content."""
         return any(self.temporary.parent.glob(f"*-{self.content}.parquet"))
 
 
@@ -92,10 +92,8 @@ def staged(table: pa.Table, folder: Path) -> Iterator[Staged]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """All of it or nothing, and on the disk: a temporary name, fsync, rename, fsync of the folder.
-
-    Raises OSError.
-    """
+    """Write all of it or nothing, and on the disk: a temporary name, fsync, rename, fsync of the folder.
+    Raises OSError."""
     with temporary_file(path.parent) as (temporary, file):
         file.write(content)
         sync(file)
@@ -105,10 +103,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def temporary_file(folder: Path) -> Iterator[tuple[Path, BufferedRandom]]:
-    """(a name in the folder that readers pass over, the new file under it, open to write and read).
-
-    Nobody sweeps it meanwhile, and nothing is left under the name afterwards.
-    """
+    """Open a new file in the folder to write and read, under a name that readers pass over: (name, file). No
+    other process removes it meanwhile, and nothing is left under the name afterwards."""
     while True:
         temporary = folder / f".{os.getpid()}-{os.urandom(6).hex()}.tmp"
         file = open(temporary, "x+b")  # noqa: SIM115 (closed below, or handed out)
@@ -146,15 +142,15 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 def content_of(path: Path) -> str:
-    """The hash of a file's content: from its name, or read when its name has none."""
+    """Return the hash of a file's content: from its name, or computed if its name has none."""
     match = _NAME.fullmatch(path.name)
     return match[2] if match else _content(BytesIO(_bytes(path)))
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The folder's complete files, in the order in which they were written; none where there is no folder.
+    """List the folder's complete files in the order in which they were written; none if there is no folder.
 
-    Raises UnreadableFile for one that cannot be looked into: unreadable is not empty.
+    Raises UnreadableFile if the folder cannot be looked into: unreadable is not empty.
     """
     try:
         names = os.listdir(folder)
@@ -168,7 +164,7 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def distinct_files(folder: Path) -> list[Path]:
-    """The folder's complete files, but of several with the same content only the first.
+    """List the folder's complete files, of several with the same content only the first.
 
     Two writers of the same table at the same moment may both have added it.
     """
@@ -181,10 +177,10 @@ def distinct_files(folder: Path) -> list[Path]:
 def read_parquet(
     path: Path, version: str | tuple[str, ...], columns: list[str] | None = None
 ) -> pa.Table:
-    """The table in a file whose metadata names the schema `version`.
+    """Read the table in a file whose metadata names the schema `version`.
 
-    Raises UnreadableFile naming the file when it is missing, truncated, changed since it was
-    written, no Parquet, or of another schema.
+    Raises UnreadableFile naming the file when it is missing, truncated, changed since it was written, no
+    Parquet, or of another schema.
     """
     data = _bytes(path)
     _require_content(path, BytesIO(data))
@@ -201,7 +197,7 @@ def read_parquet(
 
 
 def parquet_schema(path: Path) -> pa.Schema:
-    """The schema of a file, from its footer. Raises UnreadableFile."""
+    """Read the schema of a file from its footer. Raises UnreadableFile."""
     with _damage_explained(path):
         return pq.ParquetFile(path).schema_arrow
 
@@ -256,7 +252,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def signature_of(path: Path) -> tuple[int, ...] | None:
-    """What is another once a file is changed or exchanged; None where there is none."""
+    """Return what differs once a file is changed or exchanged: device, inode, time and size; None if there is
+    no file."""
     try:
         status = path.stat()
     except OSError:

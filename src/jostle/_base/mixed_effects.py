@@ -45,7 +45,8 @@ class Block:
 
     @classmethod
     def of(cls, level: np.ndarray, size: int, value: Any = 1.0, row: Any = None) -> Block:
-        """One level in each row, or in rows (m,) with several; value is one for all or (m,)."""
+        """Make a block with one level in each row, or in the rows `row` (m,), which may repeat. value: one
+        for all, or (m,)."""
         row = np.arange(len(level)) if row is None else row
         return cls(row, level, np.broadcast_to(np.asarray(value, float), level.shape), size)
 
@@ -56,7 +57,7 @@ class Block:
         return cls(np.repeat(np.arange(n), k), np.tile(np.arange(k), n), values.ravel(), k)
 
     def take(self, rows: np.ndarray, n: int) -> Block:
-        """The block in some of n rows, in ascending order."""
+        """Restrict the block to some of n rows, given in ascending order."""
         place = np.full(n, -1)
         place[rows] = np.arange(len(rows))
         keep = place[self.row] >= 0
@@ -69,7 +70,7 @@ class Block:
         return np.bincount(self.row[known], each, n)
 
     def matrix(self, n: int) -> Any:
-        """The design as a sparse matrix (n, size)."""
+        """Build the design as a sparse matrix (n, size)."""
         from scipy.sparse import csr_matrix
 
         known = self.level >= 0

@@ -20,13 +20,13 @@ _T = TypeVar("_T", bound=type)
 
 @cache
 def verb_names(about: str) -> tuple[str, ...]:
-    """The verbs about a `model`, a `placement` or `forecasts`, sorted. Nothing is imported for it."""
+    """List the operations about a `model`, a `placement` or `forecasts`, sorted, without importing them."""
     names = (module.name for module in iter_modules([str(_FOLDER / about)]))
     return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
 def load_verb(about: str, name: str) -> Any:
-    """The Verb of this name, imported."""
+    """Import the operation of this name. Returns its Verb."""
     return getattr(import_module(f"jostle.operations.{about}.{name}"), name)
 
 

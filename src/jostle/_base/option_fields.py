@@ -67,7 +67,7 @@ class Limits:
     above: float | None = None
 
     def wanted_instead(self, value: float) -> str:
-        """Of a value that is none of those: which it has to be; empty for a good one."""
+        """Say in words what a value outside the limits has to be; empty for a good one."""
         if not math.isfinite(value):
             return "a finite number"
         if self.least is not None and value < self.least:
@@ -106,9 +106,9 @@ class Option:
 
 @lru_cache(maxsize=256)
 def options_of(settings: type) -> tuple[Option, ...]:
-    """The fields of a dataclass that its constructor takes, in their order.
+    """List the fields of a dataclass that its constructor takes, in their order, as options.
 
-    Raises TypeError for a field with a sentence of a type that no option can have.
+    Raises TypeError for a field with a help sentence and a type that no option can have.
     """
     hints = typing.get_type_hints(settings, include_extras=True)
     return tuple(
@@ -117,7 +117,7 @@ def options_of(settings: type) -> tuple[Option, ...]:
 
 
 def settings_from(settings: type, values: Mapping[str, Any]) -> Any:
-    """The settings with these values; the defaults elsewhere.
+    """Make settings with these values, and the defaults elsewhere.
 
     Raises UsageError for a value that is not a field, naming those that are.
     """
@@ -131,9 +131,9 @@ def settings_from(settings: type, values: Mapping[str, Any]) -> Any:
 
 
 def settings_of_texts(settings: type, texts: Sequence[str]) -> Any:
-    """The settings with values given as NAME=VALUE, several values parted by commas.
+    """Make settings from texts NAME=VALUE; several values are separated by commas.
 
-    Raises UsageError for a name or value that they do not have.
+    Raises UsageError for a name or value that the settings do not have.
     """
     known = {option.name: option for option in options_of(settings)}
     values: dict[str, Any] = {}

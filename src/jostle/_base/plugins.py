@@ -14,14 +14,14 @@ from jostle.errors import UnknownName, UsageError
 
 
 def names_of(group: str) -> tuple[str, ...]:
-    """The names in a group, sorted. Nothing is imported for it."""
+    """List the names in a group of plug-ins, sorted, without importing them."""
     return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 def load(group: str, name: str) -> Any:
-    """What stands behind a name of a group, imported.
+    """Import the plug-in of this name in a group.
 
-    Raises UnknownName for a name that no package offers, UsageError for one that two packages do, or that
+    Raises UnknownName for a name that no package offers, UsageError for one that two packages offer, or that
     cannot be imported.
     """
     return _load(group, name, tuple(sys.path))

@@ -13,7 +13,8 @@ def no_progress(done: int, total: int, loss: float) -> None:
 
 
 def share_of(progress: Progress | None, number: int, parts: int) -> Progress | None:
-    """The progress of one of several equally long parts as progress of them all."""
+    """Map the progress of one of several equally long parts to progress of the whole. number: of the part,
+    from 0."""
     if progress is None:
         return None
     return lambda done, total, loss: progress(number * total + done, parts * total, loss)

@@ -49,7 +49,7 @@ class Table:
         return cls(list(cells), rows, title)
 
     def is_right(self, column: int) -> bool:
-        """Whether it is aligned to the right: all of it are numbers."""
+        """Check whether a column holds numbers only, and so is aligned to the right."""
         cells = {row[column] for row in self.rows}.difference(_NO_NUMBER)
         return bool(cells) and all(map(_NUMBER.fullmatch, cells))
 
@@ -122,7 +122,7 @@ class Report:
     exit_code: int = 0
 
     def __str__(self) -> str:
-        """The tables and lines as plain text."""
+        """Write the tables and lines as plain text."""
         return "\n".join(p.to_text() if isinstance(p, Table) else p for p in self.tables)
 
     def to_html(self) -> str:
@@ -151,7 +151,7 @@ class Glance(ABC):
 
     @abstractmethod
     def _facts(self) -> list[tuple[str, str]]:
-        """(name, text) of what one wants to know at a glance."""
+        """List what one wants to know at a glance, as pairs (name, text)."""
 
     def __repr__(self) -> str:
         return (
@@ -177,7 +177,7 @@ class PictureMenu(Glance):
 
 
 def finite(value: Any) -> Any:
-    """As JSON can hold it, which has no infinity and no NaN: None for such a number, also within lists and
+    """Make a value one that JSON can hold: infinite numbers and NaN become None, also within lists and
     mappings."""
     if type(value) is float:  # most are
         return value if math.isfinite(value) else None
@@ -192,7 +192,7 @@ def finite(value: Any) -> Any:
 
 
 def written(name: str, value: Any) -> str:
-    """The value of a field for people, by the unit in which its name ends; a dash for none."""
+    """Write the value of a field for people, by the unit in which its name ends; a dash for none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or (hasattr(value, "__len__") and not len(value)):
@@ -219,5 +219,5 @@ def duration(seconds: float) -> str:
 
 
 def percent(ratio: float, digits: int = 1) -> str:
-    """A ratio as a percentage; a dash where there is none."""
+    """Write a ratio as a percentage; a dash for NaN."""
     return "–" if ratio != ratio else f"{100 * ratio:.{digits}f}%"

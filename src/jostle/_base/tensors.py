@@ -100,7 +100,8 @@ def write_document(
 
 
 def checksum_of(path: Path) -> str:
-    """Of the document at `path`, as it is now; `` where there is none. Raises UnreadableFile."""
+    """Read the checksum in the document at `path` as it is now; empty if there is none. Raises
+    UnreadableFile."""
     try:
         require_regular(path)
         return str(json.loads(path.read_bytes())["sha256"])
@@ -113,8 +114,10 @@ def checksum_of(path: Path) -> str:
 def read_document(
     path: str | os.PathLike[str], stem: str, schema: str, *, fix: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """(document, arrays). Raises UnreadableFile for a missing, truncated or changed one, BadData for
-    another schema; fix: what to do then."""
+    """Read (document, arrays) as write_document wrote them. fix: what the error says to do.
+
+    Raises UnreadableFile for a missing, truncated or changed one, BadData for another schema.
+    """
     from safetensors import SafetensorError
     from safetensors.numpy import load as from_bytes
 
@@ -138,7 +141,7 @@ def read_document(
 
 
 def _read_both(folder: Path, head: str, schema: str, fix: str) -> tuple[dict[str, Any], bytes]:
-    """The JSON and the tensors that belong to it. Raises what read_document raises."""
+    """Read the JSON and the bytes of the tensors that belong to it. Raises what read_document raises."""
     tensors = folder / head
     for _ in range(_ATTEMPTS):
         document = _read_head(folder / head, schema, fix)
@@ -150,7 +153,7 @@ def _read_both(folder: Path, head: str, schema: str, fix: str) -> tuple[dict[str
 
 
 def _read_head(path: Path, schema: str, fix: str) -> dict[str, Any]:
-    """The JSON, every byte of it as it was saved. Raises what read_document raises."""
+    """Read the JSON, and check that it is as it was saved, byte by byte. Raises what read_document raises."""
     require_regular(path)
     text = path.read_bytes()
     document = json.loads(text)
@@ -200,13 +203,14 @@ class Codec(NamedTuple):
 
 
 def to_arrays(value: Any) -> tuple[Arrays, dict[str, Any]]:
-    """(arrays for safetensors, what goes into JSON) of a dataclass; from_arrays is the inverse."""
+    """Split a dataclass into (arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
     arrays: Arrays = {}
     return arrays, _dumped(value, type(value), "", arrays)
 
 
 def from_arrays(kind: Any, arrays: Mapping[str, np.ndarray], document: Any) -> Any:
-    """The object of this class. Raises ValueError, KeyError, TypeError for anything else."""
+    """Make the object of this class from its arrays and its JSON. Raises ValueError, KeyError, TypeError for
+    anything else."""
     return _read(document, kind, "", arrays)
 
 
@@ -214,7 +218,7 @@ class Serializable:
     """Gives a dataclass `to_arrays` and `from_arrays`."""
 
     def to_arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """(arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
+        """Split the object into (arrays for safetensors, what goes into JSON); from_arrays is the inverse."""
         return to_arrays(self)
 
     @classmethod
@@ -225,7 +229,7 @@ class Serializable:
 
 @lru_cache(maxsize=256)
 def _hints_of(kind: type) -> tuple[tuple[str, Any], ...]:
-    """The saved fields of a dataclass with their hints."""
+    """List the saved fields of a dataclass with their type hints."""
     hints = get_type_hints(kind, include_extras=True)
     saved = [f.name for f in fields(kind) if f.init and "unsaved" not in f.metadata]
     return tuple((name, hints[name]) for name in saved)
@@ -236,7 +240,7 @@ def _at(path: str, name: Any) -> str:
 
 
 def _dumped(value: Any, hint: Any, path: str, arrays: Arrays) -> Any:
-    """The value as JSON; its arrays are added to `arrays`."""
+    """Turn a value into JSON, and add its arrays to `arrays` under its path."""
     if get_origin(hint) is Annotated:
         codec = hint.__metadata__[0]
         return codec.to_json(value)
@@ -266,7 +270,7 @@ def _dumped(value: Any, hint: Any, path: str, arrays: Arrays) -> Any:
 
 
 def _options_of(hint: Any) -> tuple[Any, ...]:
-    """The members of a union but None; the hint itself where it is none."""
+    """List the members of a union but None; the hint alone if it is no union."""
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(one for one in get_args(hint) if one is not types.NoneType)
     return (hint,)
@@ -280,7 +284,7 @@ def _hints_of_tuple(hint: Any, size: int) -> tuple[Any, ...]:
 
 
 def _read(value: Any, hint: Any, path: str, arrays: Mapping[str, np.ndarray]) -> Any:
-    """The inverse of _dumped. Raises ValueError for what does not fit the hint."""
+    """Invert _dumped: make the value of this hint. Raises ValueError for what does not fit the hint."""
     if get_origin(hint) is Annotated:
         return hint.__metadata__[0].from_json(value)
     options = _options_of(hint)
@@ -296,7 +300,7 @@ def _read(value: Any, hint: Any, path: str, arrays: Mapping[str, np.ndarray]) ->
 
 
 def _read_one(value: Any, hint: Any, path: str, arrays: Mapping[str, np.ndarray]) -> Any:
-    """The same of a hint that is no union."""
+    """Make the value of a hint that is no union, as _read does."""
     origin: Any = get_origin(hint)
     inner: Any = get_args(hint)
     if hint is np.ndarray:

@@ -61,7 +61,7 @@ def understood(where: object, fix: str = _AGAIN) -> Iterator[None]:
 
 
 def understands(field: str) -> Callable[[Callable[[Any], T]], Callable[[Any], T]]:
-    """For an importer's `read`: what `understood` does, of the file that this field names."""
+    """Wrap an importer's `read` so that `understood` explains errors in the file that this field names."""
 
     def decorate(read: Callable[[Any], T]) -> Callable[[Any], T]:
         @wraps(read)
@@ -90,12 +90,11 @@ def require_reason(where: object, unpacked: int, size: int) -> None:
 
 
 def parquet_file(where: object, source: Any, size: int, cell_bytes: int = 8) -> Any:
-    """A Parquet file, opened, that is known to unpack within reason: by its footer, by its cells, of which
+    """Open a Parquet file that is known to unpack within reason: by its footer, by its cells, of which
     repeats take no room at all, and by its texts, each of which may stand for many.
 
-    source: a path, or a file that can be read twice. size: its bytes.
-    cell_bytes: what a cell takes at most once it is read, texts aside.
-    Raises UnreadableFile, and what pyarrow does.
+    source: a path, or a file that can be read twice. size: its bytes. cell_bytes: what a cell takes at most
+    once it is read, texts aside. Raises UnreadableFile, and what pyarrow does.
     """
     import pyarrow.parquet as pq
 
@@ -151,7 +150,7 @@ def text_bytes(array: Any) -> int:
 
 
 def _lengths(texts: Any) -> np.ndarray:
-    """(n,) int64, bytes of each text."""
+    """Count the bytes of each text. Returns (n,) int64."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -198,7 +197,7 @@ class Unpacked:
         return self._counted(self._file.read, count)
 
     def readline(self) -> bytes:
-        """What is left of a line, with its end."""
+        """Read what is left of a line, with its end."""
         return self._counted(self._file.readline, self._left + 1)
 
     def _counted(self, read: Callable[[int], bytes], count: int) -> bytes:

@@ -75,7 +75,7 @@ class Jostle(TyperGroup):
 
 
 def build() -> typer.Typer:
-    """All commands; none of them is imported before it is called."""
+    """Build the application of all commands; a command is imported when it is called."""
     app = typer.Typer(
         name="jostle",
         cls=Jostle,
@@ -103,7 +103,7 @@ def build() -> typer.Typer:
 
 
 def _loaded(name: str) -> Any:
-    """The command itself: of a function, or a group of several."""
+    """Import a command, of a function or of a group of several."""
     module = import_module(HOMES[name])
     act = getattr(module, "import_" if name == "import" else name.replace(" ", "_"))
     if not isinstance(act, typer.Typer):
@@ -148,7 +148,7 @@ def run(arguments: list[str], application: Callable[[], Any] = build) -> int:
 
 
 def _usage_of(error: Exception) -> str | None:
-    """The sentence of a wrong command line, as the parser has it; None for other errors."""
+    """Return the parser's sentence on a wrong command line; None for other errors."""
     message = getattr(error, "format_message", None)
     return message() if message is not None and getattr(error, "exit_code", None) == 2 else None
 

@@ -46,7 +46,7 @@ class Fit:
 
     @property
     def guaranteed(self) -> int | None:
-        """As bounded, by bounds of measured runs alone."""
+        """The most instances, as in `bounded`, by bounds of measured runs alone."""
         return self._most_where(lambda one: bool(one.is_guaranteed))
 
     @property

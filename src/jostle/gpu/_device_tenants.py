@@ -101,7 +101,7 @@ class Arrangement:
     is_like_runs: bool = False
 
     def text(self, names: Sequence[str]) -> str:
-        """For people, given what the tenants are called."""
+        """Write for people how the device is shared, given the names of the tenants."""
         if not self.slices:
             return self.mode
         by_way: dict[str, list[str]] = {}

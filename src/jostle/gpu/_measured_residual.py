@@ -97,11 +97,11 @@ class LearnedRest:
 
     @cached_property
     def at_most(self) -> LearnedRest:
-        """As if each run took as long as its bound; infinitely long where there is none."""
+        """The same residual as if each run took as long as its bound; infinitely long without one."""
         return replace(self, predict=lambda asked: self.bound(asked).seconds, usual=self, known={})
 
     def as_measured(self, application: Application) -> Application:
-        """With the time that a measured run takes longer alone than its trace, as idle time before it."""
+        """Add idle time before the application, by which a measured run takes longer alone than its trace."""
         key = application.name, application.digest
         if key not in self.applications:
             longer = (self.usual or self).seconds(application.name) - application.solo_seconds

@@ -37,7 +37,7 @@ class SharingSets:
 
     @property
     def all_fit(self) -> bool:
-        """Whether all tenants fit together."""
+        """True if all tenants fit together."""
         return bool(self.fitting) and len(self.fitting[0].members) == len(self.alone)
 
 

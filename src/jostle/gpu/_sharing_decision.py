@@ -1,4 +1,4 @@
-"""Whether tenants of a device stay within their limits: the one function that decides it for everybody.
+"""True if tenants of a device stay within their limits: the one function that decides it for everybody.
 
 A service whose queries come at random times waits in its own queue. `within_limits` first measures its
 offered load, the time of its queries when they follow each other without a gap times their rate: from 1 on
@@ -138,8 +138,8 @@ class MemberTime:
 
     @property
     def held_seconds(self) -> float:
-        """What the statistic may come to: at most the limit if it is within, else more than that; HOPELESS
-        times the limit for a queue that grows without end, which passes every number."""
+        """The statistic as the limit counts it: at most the limit if it is within, else more than that;
+        HOPELESS times the limit for a queue that grows without end, which passes every number."""
         most = float(np.nanmax([self.seconds, self.high_seconds]))
         if self.verdict == WITHIN:
             return min(most, self.limit_seconds)
@@ -188,14 +188,14 @@ class TenantSet:
 
     @property
     def is_bounded(self) -> bool | None:
-        """Whether every member's bound keeps its limit; None where nothing was measured."""
+        """True if every member's bound keeps its limit; None where nothing was measured."""
         if not any(one.outcome for one in self.times):
             return None
         return all(one.bound_seconds <= one.limit_seconds for one in self.times)
 
     @property
     def is_guaranteed(self) -> bool | None:
-        """As is_bounded, by bounds of measured runs alone."""
+        """The same as is_bounded, by bounds of measured runs alone."""
         limited = [one for one in self.times if one.limit_seconds < _NO_LIMIT]
         return False if any(o.outcome == SIMULATED for o in limited) else self.is_bounded
 
@@ -209,7 +209,7 @@ class TenantSet:
 
     @property
     def shared(self) -> str:
-        """How it is shared, for people."""
+        """The arrangement in words."""
         if self.arrangement is None:
             return "no room in memory"
         return self.arrangement.text(self.members)

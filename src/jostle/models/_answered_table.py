@@ -65,7 +65,7 @@ class AnsweredTable(Tabular, Glance):
 
     @property
     def is_answered(self) -> np.ndarray:
-        """(n,) bool: whether there is a prediction."""
+        """True for rows with a prediction, (n,) bool."""
         return ~np.isin(self.outcome, (UNKNOWN, BAD))
 
     def columns(self) -> dict[str, list[Any]]:

@@ -82,7 +82,7 @@ class Why(Reported):
 
     @property
     def confidence(self) -> float:
-        """Of the bound."""
+        """The confidence of the bound."""
         return self.bounds.confidence
 
     def to_json(self) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Model(Glance):
 
     @property
     def answering(self) -> Any:
-        """What says how long: learned from all runs where there is such a one."""
+        """The predictor that answers how long: the one learned from all runs, if there is one."""
         return self.predictor if self.whole is None else self.whole
 
     @property
@@ -386,7 +386,7 @@ class Model(Glance):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the fit wants its user to know."""
+        """Sentences on the fit that its user should know."""
         counts, notes = self.metadata.get("runs", {}), list(self.answering.notes)
         if chosen := counts.get("chosen", 0):
             notes.append(

@@ -32,17 +32,17 @@ class Verb:
 
     @property
     def takes_items(self) -> bool:
-        """Whether it is asked about many co-locations or requests at once."""
+        """True if it is asked about many co-locations or requests at once."""
         return len(signature(self.act).parameters) == 4
 
     @property
     def help(self) -> str:
-        """What it is for."""
+        """The help text of the operation."""
         return cleandoc(self.question.__doc__ or "")
 
     @property
     def items_name(self) -> str | None:
-        """What its items are called; None where the question says all."""
+        """The parameter name of the items; None if the question says all."""
         return list(signature(self.act).parameters)[1] if self.takes_items else None
 
     def signature(self, extra: Sequence[str] = ()) -> Signature:
@@ -72,7 +72,7 @@ class Verb:
         about: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Any:
-        """What it answers about a model or a placement: the items first, then the question or its fields.
+        """Ask the operation about a model or a placement: the items first, then the question or its fields.
 
         about: what the subject's own `ask` takes besides.
         """
@@ -107,6 +107,7 @@ def verb(question: type, **marks: Any) -> Callable[[Callable[..., Any]], Verb]:
 
 
 def all_verbs(about: str | None = None) -> tuple[Verb, ...]:
-    """Every verb, of a model first."""
+    """List every operation, those about a model first. about: `model`, `placement` or `forecasts`; None for
+    all."""
     kinds = ABOUT if about is None else (about,)
     return tuple(load_verb(kind, name) for kind in kinds for name in verb_names(kind))

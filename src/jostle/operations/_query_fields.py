@@ -25,7 +25,7 @@ class Local:
 
 
 def served_verbs(about: str) -> tuple[Verb, ...]:
-    """Those that can be asked over HTTP: of others the question names a file."""
+    """List the operations that can be asked over HTTP: those whose question names no file."""
     return tuple(
         verb
         for verb in all_verbs(about)
@@ -34,7 +34,7 @@ def served_verbs(about: str) -> tuple[Verb, ...]:
 
 
 def served_options(question: type) -> dict[str, Option]:
-    """Of a question over HTTP, by name."""
+    """List the fields of a question that can be sent over HTTP, by name."""
     return {
         one.name: one
         for one in options_of(question)
@@ -43,7 +43,7 @@ def served_options(question: type) -> dict[str, Option]:
 
 
 def question_of(kind: type, values: Mapping[str, Any]) -> Any:
-    """The question with these values, as they came out of JSON; null is the default. Raises UsageError, also
+    """Make the question from values as they came out of JSON; null is the default. Raises UsageError, also
     for a key that means nothing here: it must have been meant for something."""
     options = served_options(kind)
     if odd := sorted(values.keys() - options):
@@ -57,7 +57,7 @@ def question_of(kind: type, values: Mapping[str, Any]) -> Any:
 
 
 def question_schema(kind: type) -> dict[str, Any]:
-    """The JSON schema of each field."""
+    """Describe each field of a question by its JSON schema."""
     return {name: _schema(one) for name, one in served_options(kind).items()}
 
 
@@ -101,7 +101,8 @@ def _number(option: Option, value: Any) -> float | int:
 
 
 def _limits(option: Option) -> tuple[float, float, float | None]:
-    """(least, most, what it has to be more than)."""
+    """Return (least, most, what the value has to be above) of an option; the last is None without such a
+    limit."""
     marks = next((mark for mark in option.marks if isinstance(mark, Limits)), Limits())
     largest = _LARGEST if option.kind is int else _LONGEST_SECONDS
     least = marks.above or 0 if marks.least is None else marks.least

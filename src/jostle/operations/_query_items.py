@@ -50,11 +50,11 @@ class KnownNames:
         )
 
     def of_kind(self, kind: str) -> dict[str, int]:
-        """{name: code}."""
+        """Return {name: code} of the workloads or the platforms."""
         return self.platforms if kind == "platform" else self.workloads
 
     def unknown(self, kind: str, name: str) -> str:
-        """The sentence for a name that the model has never met."""
+        """Write the sentence for a name that the model does not know."""
         return _unknown(kind, name[:_LONGEST_NAME], tuple(self.of_kind(kind)))
 
     def new_names(self, item: dict[str, Any], *, suggest: bool = True) -> str:
@@ -117,7 +117,7 @@ def with_new_names(answer: Any, new: str) -> Any:
 
 
 def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
-    """In the model's own codes; names that it has never met have codes after those."""
+    """Read items into co-locations in the model's own codes; those that cannot be read have an error."""
     import numpy as np
 
     from jostle.data import Colocations, covariate_of
@@ -175,7 +175,8 @@ def read_items(items: Sequence[Any], known: KnownNames) -> ReadItems:
 
 
 def _covariates(given: Any, known: KnownNames) -> dict[str, float | str]:
-    """What an item says of its run. Raises KeyError where that cannot be."""
+    """Read the covariates that an item gives of its run. Raises KeyError for those that the model does not
+    take."""
     if _bad_covariates(given, known.covariates):
         raise KeyError
     return {
@@ -185,15 +186,15 @@ def _covariates(given: Any, known: KnownNames) -> dict[str, float | str]:
 
 
 def is_timed(item: Any) -> bool:
-    """Whether it is one whose company changes."""
+    """Check whether an item says something of time: co-runners that change, or how far the run has come."""
     return isinstance(item, dict) and not TIMED.isdisjoint(item)
 
 
 def read_timeline(
     model: Any, item: dict[str, Any], known: KnownNames, throughout: bool
 ) -> Timelines:
-    """Of an item that says something of time. throughout: see over_time, of one without `future`. Raises
-    UsageError."""
+    """Read the timeline of an item that says something of time. throughout: see over_time, for an item
+    without `future`. Raises UsageError."""
     from jostle.models import Timelines, over_time
 
     rest = {key: value for key, value in item.items() if key not in TIMED}
@@ -240,7 +241,7 @@ def _finite(value: Any, name: str) -> float:
 
 
 def why_not(item: Any, known: KnownNames | None, *, suggest: bool = True) -> str:
-    """The sentence for an item that is no co-location, or names what the model has never met."""
+    """Say in a sentence why an item is no co-location, or which name in it the model does not know."""
     if not isinstance(item, dict):
         return f"the item is {type(item).__name__}, not an object with workload and platform"
     if odd := sorted(item.keys() - KEYS):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def each(requests: Requests, act: Callable[[Request], Any], progress: Progress) -> tuple[Any, ...]:
-    """An answer for each row in its order; one that has none says why and stops no other."""
+    """Answer each row in its order; a row without an answer says why and stops no other."""
     answers: list[Any] = []
     good, done = len(requests.good), 0
     for row, status, number in zip(requests.rows, requests.status, requests.numbers, strict=True):
@@ -38,7 +38,7 @@ def unread(requests: Requests) -> tuple[Unanswered, ...]:
 
 
 def because(reason: str) -> str:
-    """A reason in words."""
+    """Write a reason in words."""
     from jostle.placement import REASONS
 
     return REASONS[reason]

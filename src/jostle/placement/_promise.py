@@ -80,7 +80,7 @@ class Standard(CampaignQuestion):
 
     @property
     def takes_predictions(self) -> bool:
-        """Whether it takes them where no bound is valid."""
+        """True if it takes them where no bound is valid."""
         return self.promise == PREDICTED
 
     def of_each(self, confidence: float | None, members: int) -> float:
@@ -99,14 +99,15 @@ class Standard(CampaignQuestion):
         return f"{float(100 * (1 - exact_confidence(self.confidence))):.3g}%"
 
     def promised(self, *, used_predictions: bool) -> str:
-        """In a sentence, of answers to questions asked one by one."""
+        """Write in a sentence what is promised of answers to questions asked one by one."""
         text = (ASKED if self.promise == JOINT else ASKED_EACH).format(miss=self.miss)
         return f"{text} {ON_PREDICTIONS}" if used_predictions else text
 
 
 @cache
 def _of_each(confidence: float, members: int) -> float:
-    """By a union bound over so many: the nearest number that is not less."""
+    """Share a confidence among the members of a set by a union bound, rounded to the nearest number that is
+    not less."""
     whole = exact_confidence(confidence)
     if members < 2:
         return float(whole)

@@ -96,8 +96,8 @@ class Client(ClientVerbs):
     def predict(
         self, colocations: Colocations | Timelines, *, campaign: str | None = None
     ) -> np.ndarray:
-        """(n,) seconds, NaN where there is no answer. campaign: as of `bound`. Raises BadRows for names the
-        model has never met."""
+        """Predict seconds (n,); NaN without an answer. campaign: as in `bound`. Raises BadRows for names that
+        the model does not know."""
         question = PredictQuestion(throughout=True, campaign=campaign)
         return self._predictions(colocations, question).seconds
 
@@ -126,8 +126,8 @@ class Client(ClientVerbs):
         fleet: Any = None,
         standard: Standard | None = None,
     ) -> Any:
-        """What a verb answers. items: Colocations, or requests. fleet, standard: instead of the service's
-        own."""
+        """Ask the service what an operation answers. items: Colocations, or requests. fleet, standard:
+        instead of the service's own."""
         values = vars(question)
         names = served_options(verb.question)
         body = {k: v for k, v in values.items() if k in names and v is not None}
@@ -163,13 +163,14 @@ class Client(ClientVerbs):
     def limit(
         self, peaks: Peaks, confidence: float = DEFAULT_CONFIDENCE, over: float | None = None
     ) -> LimitAnswer:
-        """What a run never exceeds, of runs that are sent with the question."""
+        """Ask what a run never exceeds, given runs that are sent with the question."""
         body = {"component": peaks.component, "confidence": confidence}
         body |= {} if over is None else {"over": over}
         return self._answer(load_verb("forecasts", "limit"), peaks.to_items(), body)
 
     def answers(self, operation: Operation, question: Any) -> list[Any]:
-        """What an operation of the service answers, to each of the requests that the question takes."""
+        """Ask an operation of the service, once for each request that the question takes. Returns the
+        answers."""
         answers = []
         for values in question.sent():
             names = [name for name in values if f"{{{name}}}" in operation.path]
@@ -194,7 +195,7 @@ class Client(ClientVerbs):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the service answers, with a calibrated model."""
+        """True if the service answers, with a calibrated model."""
         try:
             self._call("GET", "/readyz", None)
         except JostleError:
@@ -230,7 +231,7 @@ class Client(ClientVerbs):
 
 
 def _error_of(problem: dict[str, Any], status: int, where: str) -> JostleError:
-    """A problem document as the error that the library would raise."""
+    """Turn a problem document into the error that the library would raise."""
     sentence = str(problem.get("detail") or f"the service answers with status {status}")
     kind = _KINDS.get(str(problem.get("error")), BadData)
     return (NotPermitted if status in (401, 403) or status >= 500 else kind)(sentence, where=where)

@@ -23,7 +23,7 @@ class Door(Protocol):
     schemas: Mapping[str, tuple[dict[str, Any] | None, Any]]
 
     async def watch(self) -> None:
-        """What goes on beside the answers until it is cancelled; may end at once."""
+        """Run beside the answers until it is cancelled; may end at once."""
         ...
 
     async def close(self) -> None:
@@ -32,7 +32,7 @@ class Door(Protocol):
 
 
 def doors_of(service: Serving) -> dict[str, Door]:
-    """{name: door} of every installed package. Raises what making one raises."""
+    """Make the interfaces of all installed packages, {name: interface}. Raises what making one raises."""
     return {
         name: load("jostle.interfaces", name)(service) for name in names_of("jostle.interfaces")
     }

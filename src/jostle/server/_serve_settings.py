@@ -96,7 +96,7 @@ class ServeSettings:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """True if only this machine reaches it."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:

@@ -48,7 +48,7 @@ class AboutOne:
 
     @property
     def is_timed(self) -> bool:
-        """Whether its company changes, or it runs already."""
+        """True if its company changes, or it runs already."""
         return bool(self.then or self.future or self.elapsed is not None or self.done is not None)
 
 

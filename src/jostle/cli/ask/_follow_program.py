@@ -46,8 +46,9 @@ class FollowedProgram:
         seconds: float,
         step: Callable[[float, Any], Report | None],
     ) -> Generator[Report]:
-        """A line for each sample: what `step` says of when it ended, since the run began, and of the sample;
-        until it says nothing, the program ends, or so many seconds have passed."""
+        """Run or follow the program, and report on each sample: what `step` says, given the seconds since the
+        run began and the sample. Stops when `step` returns None, the program ends, or `seconds` have passed.
+        """
         from jostle.collect import TraceOptions, follow_running
 
         options = TraceOptions(

@@ -92,7 +92,7 @@ class ForecastCommand:
     def following(
         self, fitted: Sequence[tuple[str, Forecast]], program: FollowedProgram
     ) -> Generator[Report]:
-        """A line for each sample of what is followed, until it ends, or outlives the recorded runs."""
+        """Report on each sample of the followed program, until it ends or outlives the recorded runs."""
         import numpy as np
 
         if len(fitted) != 1:
@@ -122,7 +122,7 @@ def forecast(
     program: FollowedProgram,
     settings: Annotated[dict[str, Any], Bridge],
 ) -> Report | Generator[Report]:
-    """The distribution of resource use at any time between the first and the last snapshot.
+    """Forecast the distribution of resource use at any time between the first and the last snapshot.
 
     Rates are per second. Several workloads, by -w or by folders, are added as they were measured side by
     side, else as independent ones, unless --dependence, --start, --slowdown or --model say more. Ends with 2

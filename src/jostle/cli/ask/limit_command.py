@@ -65,7 +65,7 @@ class LimitCommand(CampaignQuestion):
     ] = None
 
     def peaks(self, runs: TracedRuns, traces: Traces, workload: str | None) -> Peaks:
-        """Of the chosen runs of a workload. Raises what `Peaks.of` raises, UnknownName."""
+        """Collect the peaks of the chosen runs of a workload. Raises what `Peaks.of` raises, UnknownName."""
         from jostle.data import Traces
         from jostle.usage import Peaks
 
@@ -81,7 +81,7 @@ class LimitCommand(CampaignQuestion):
     def node(
         self, residents: Sequence[Peaks], known: Mapping[Any, Peaks], runs: TracedRuns
     ) -> Residents:
-        """Of these residents, as the model slows them."""
+        """Put these residents on a node, slowed as the model says."""
         from jostle.usage import Residents
 
         if not residents:
@@ -100,12 +100,12 @@ def limit(
     program: FollowedProgram,
     question: LimitQuestion,
 ) -> LimitAnswer | Report | Generator[Report]:
-    """What to request of memory and time for each workload of a log, so that it costs least under a retry
-    policy, or so that a run stays below it with a confidence.
+    """Recommend what to request of memory and time for each workload of a log, so that it costs least under a
+    retry policy, or so that a run stays below it with a confidence.
 
     From traces: what the peak of a run, of memory or of any counter, stays at or below with the confidence,
     over its whole life or in what is left of one that goes on; of several workloads, their sum at any time.
-    Ends with 3 where runs are too few.
+    Ends with 3 if runs are too few.
     """
     from jostle.data import has_traces, read_traces
 

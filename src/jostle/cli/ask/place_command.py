@@ -64,12 +64,12 @@ class AboutFleet:
 
     @property
     def has_fleet(self) -> bool:
-        """Whether it says more than the model, its runs and names of columns."""
+        """True if it says more than the model, its runs and names of columns."""
         alone = AboutFleet(model=self.model, dataset=self.dataset, column=self.column)
         return self != alone
 
     def placed(self, fleet: Any, standard: Standard) -> Placement:
-        """A fleet as the model sees it. Raises what reading raises."""
+        """Combine a fleet with the model. Raises what reading raises."""
         from jostle.data import read_runs
         from jostle.models import load
         from jostle.placement import place
@@ -198,7 +198,7 @@ def _all_used(table: T, where: str | None) -> T:
 
 
 def _has_profiles(folder: Path) -> bool:
-    """Whether it is a dataset with solo profiles, and no model."""
+    """Check whether a folder is a dataset with solo profiles, and no model."""
     from jostle.data import has_profiles
 
     return not (folder / "model.json").exists() and has_profiles(folder)

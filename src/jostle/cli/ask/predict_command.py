@@ -165,7 +165,7 @@ def _many(
 
 
 def _remarks(table: AnsweredTable) -> None:
-    """How many rows have no answer or no bound, and what of the table was not used."""
+    """Note how many rows have no answer or no bound, and which columns of the table were not used."""
     import numpy as np
 
     if not len(table):
@@ -191,7 +191,7 @@ def _remarks(table: AnsweredTable) -> None:
 
 
 def _with_profiles(model: Model, traces: Path) -> Model:
-    """The model with the profiles of further workloads."""
+    """Add the profiles of further workloads to the model."""
     from jostle.data import read_traces
     from jostle.learn import TakesSoloTraces
     from jostle.models import Model
@@ -208,7 +208,7 @@ def _with_profiles(model: Model, traces: Path) -> Model:
 
 
 def _lower(model: Model, one: Colocations, confidence: float) -> str:
-    """How many runs the confidence of the question takes, and which of the usual ones has a bound now."""
+    """Say how many runs the confidence asked for takes, and which usual confidence has a bound now."""
     share = exact_confidence(confidence)
     wanted = -(-share.numerator // (share.denominator - share.numerator))
     text = (

@@ -31,15 +31,15 @@ JSON = Option("json_", bool, False, "Print one JSON document.")
 def command_of(
     settings: Any, act: Callable[..., Any], text: str | None = None
 ) -> Callable[..., Any]:
-    """A function for typer: makes the settings that `act` takes from options, and prints the Report that it
-    gives, or what has a `report()`, or each of those that it yields; the last says the exit code. One
+    """Make a function for typer: it makes the settings that `act` takes from options, and prints the Report
+    that `act` returns or yields, or what has a `report()`; the last one gives the exit code. An `act`
     annotated to return None prints by itself, and has no --json.
 
     settings: the class of a frozen dataclass, or several; None for the annotations of the parameters of
     `act`, of which a bool is whether there is --json. An object of such a class gives other defaults, and
-    Annotated[dict, class or object] the values alone. A field that is a dataclass stands for its own
-    fields, one without a sentence is no option, and one that two of them have is one option. text: the help,
-    by default the docstring of the first of the settings, or of `act`.
+    Annotated[dict, class or object] the values alone. A field that is a dataclass stands for its own fields,
+    one without a sentence is no option, and one that two of them have is one option. text: the help, by
+    default the docstring of the first of the settings, or of `act`.
     """
     signature = inspect.signature(act, eval_str=settings is None)
     parts = [p.annotation for p in signature.parameters.values()]
@@ -107,7 +107,7 @@ class _Record:
             yield from part.options() if isinstance(part, _Record) else (part,)
 
     def value(self, values: Mapping[str, Any]) -> Any:
-        """The settings with these values of options."""
+        """Make the settings from the values of options."""
         own = {
             name: part.value(values)
             if isinstance(part, _Record)
@@ -158,7 +158,7 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
 
 def flags_of(option: Option) -> list[str]:
-    """What a person types for it, the long one first."""
+    """List the flags of an option as a person types them, the long one first."""
     flag, short = _mark(option, Flag), _mark(option, Short)
     if flag is not None:
         name = flag.flag
@@ -170,14 +170,14 @@ def flags_of(option: Option) -> list[str]:
 
 
 def _spelling(option: Option) -> str:
-    """What a person types for it."""
+    """Return the name of an option or argument as a person types it."""
     if place := _mark(option, Positional):
         return place.metavar or option.name.upper()
     return flags_of(option)[0].split("/")[0]
 
 
 def _with_flags(text: str | None, flags: Mapping[str, str]) -> str | None:
-    """An error of the library, which names an argument as `seed`, with the option that gives it: --seed."""
+    """Replace arguments that an error of the library names, such as `seed`, with their options: --seed."""
     return text and re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), text)
 
 
@@ -194,7 +194,7 @@ def _value(option: Option, value: Any) -> Any:
 
 
 def _named(option: Option, text: str) -> tuple[str, Any]:
-    """(name, value) of NAME=VALUE."""
+    """Split the text NAME=VALUE of an option into (name, value). Raises UsageError."""
     is_text = option.kind is str
     name, _, value = text.partition("=") if is_text else text.rpartition("=")
     with suppress(ValueError):

@@ -15,18 +15,18 @@ from jostle._base.report import Report, Table, finite
 
 
 def say(text: object = "") -> None:
-    """A line of the result, on stdout."""
+    """Print a line of the result on stdout."""
     typer.echo(_harmless(str(text)))
 
 
 def note(text: object) -> None:
-    """A line beside the result, on stderr."""
+    """Print a line beside the result on stderr."""
     typer.echo(_harmless(str(text)), err=True)
 
 
 def as_typed(text: str) -> str:
-    """A remark of the library, which names an argument as `separator`, with the option that gives it, and
-    with an end."""
+    """Write a remark of the library, which names an argument as `separator`, with the option that gives it,
+    and with a full stop."""
     named = re.sub(r"`(\w+)`", lambda name: "--" + name[1].replace("_", "-"), text)
     return named if named.endswith((".", "?", "!")) else f"{named}."
 
@@ -40,7 +40,7 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def print_error(text: str, kind: str, code: int, as_json: bool) -> None:
-    """Why a command ends with this code: a sentence on stderr, or a document on stdout."""
+    """Print why a command ends with this code: a sentence on stderr, or a document on stdout."""
     if as_json:
         document = {"schema": "error/v1", "error": kind, "message": text, "exit_code": code}
         print_json(document)
@@ -49,8 +49,8 @@ def print_error(text: str, kind: str, code: int, as_json: bool) -> None:
 
 
 def show(report: Report, as_json: bool) -> None:
-    """The document of a report, or its tables and lines and where its figures are; its notes besides, where
-    the document has none."""
+    """Print the document of a report, or its tables and lines and where its figures are; its notes besides,
+    unless the document has them."""
     for remark in () if as_json and "notes" in report.document else report.notes:
         note(remark)
     if as_json:

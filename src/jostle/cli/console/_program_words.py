@@ -14,7 +14,8 @@ from jostle.errors import UsageError
 
 
 def words_of(line: Any, where: str | None = None) -> list[str]:
-    """Of a command line. where: it stands in, the line itself by default. Raises UsageError."""
+    """Split a command line into words. where: what the error names, the line itself by default. Raises
+    UsageError."""
     try:
         return shlex.split(line)
     except (ValueError, AttributeError) as error:
@@ -23,7 +24,7 @@ def words_of(line: Any, where: str | None = None) -> list[str]:
 
 
 def program_of(line: str) -> list[str]:
-    """The words of a command that can be started. Raises UsageError."""
+    """Split a command into words, the first of which can be started. Raises UsageError."""
     words = words_of(line)
     if not words or shutil.which(words[0]) is None:
         raise UsageError("the command cannot be started: no such program", where=line)
@@ -31,7 +32,8 @@ def program_of(line: str) -> list[str]:
 
 
 def running(text: str) -> tuple[int | None, str | None]:
-    """(process, control group) of what is to be followed and runs already; neither for a command."""
+    """Find the process or control group that is already running and to be followed, (process, group); both
+    None for a command."""
     if text.isdecimal():
         return int(text), None
     places = (Path(text), Path("/sys/fs/cgroup") / text.lstrip("/")) if text else ()
@@ -40,7 +42,8 @@ def running(text: str) -> tuple[int | None, str | None]:
 
 @contextmanager
 def followed(text: str) -> Iterator[tuple[int | None, str | None]]:
-    """(process, control group) to be followed; a command is started, and ended with it. Raises UsageError."""
+    """Find the process or control group to follow, (process, group); a command is started, and ended with it.
+    Raises UsageError."""
     if any(there := running(text)):
         yield there
         return

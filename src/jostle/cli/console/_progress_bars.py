@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def fit_progress(doing: str) -> Iterator[Callable[[int, int, float], None]]:
-    """A bar for training on stderr; yields what to call with (done, total, loss)."""
+    """Show a bar for training on stderr; yields what to call with (done, total, loss)."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -33,7 +33,7 @@ def fit_progress(doing: str) -> Iterator[Callable[[int, int, float], None]]:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[CampaignProgress], None]]:
-    """A bar with the time left, on standard error; drawn between windows only, never during one."""
+    """Show a bar with the time left on stderr; drawn between windows only, never during one."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

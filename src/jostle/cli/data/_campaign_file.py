@@ -26,8 +26,8 @@ _NOT_IN_FILES = ("plan", "check", "opcodes", "words", "workload", _COMMAND)
 def campaign_lines(
     records: Iterable[tuple[type, Mapping[str, Any]]], jobs: Sequence[Any], workloads: Sequence[str]
 ) -> list[str]:
-    """The lines of the file. records: (settings' class, values of its fields). jobs: their objects.
-    workloads: the names of what is not a job."""
+    """Write the lines of a campaign's file. records: (settings' class, values of its fields). jobs: their
+    objects. workloads: the names of what is not a job."""
     lines = ["# A campaign: edit it, and measure it with jostle measure FILE.", ""]
     lines.append(f"workload = {_text(list(workloads))}")
     for kind, values in records:
@@ -61,9 +61,12 @@ def campaign_lines(
 def read_campaign(
     path: Path, given: Iterable[tuple[type, Mapping[str, Any]]], job: Any
 ) -> tuple[list[dict[str, Any]], list[Any]]:
-    """(of each of the settings the values of its fields, the jobs). given: (settings' class, values that the
-    command line gives): where they are not the default, they stand. job: an object of the class of jobs,
-    whose workloads join. Raises UnreadableFile, UsageError for what no option is called or can be."""
+    """Read a campaign's file. Returns (for each of the settings the values of its fields, the jobs).
+
+    given: (settings' class, values of the command line); those that are not defaults overrule the file. job:
+    an object of the class of jobs, whose workloads are added. Raises UnreadableFile, UsageError for a key
+    that no option is called, or a value that it cannot have.
+    """
     try:
         require_regular(path)
         document = tomllib.loads(path.read_text("utf-8"))
@@ -101,7 +104,7 @@ def read_campaign(
 
 
 def _options(kind: type) -> Iterator[Option]:
-    """Those that files hold."""
+    """Yield the options that files hold."""
     for option in options_of(kind):
         if option.help and option.name not in _NOT_IN_FILES:
             yield option
@@ -112,7 +115,7 @@ def _key(option: Option) -> str:
 
 
 def _taken(kind: type, document: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The values of fields, which are taken out of the document."""
+    """Take the values of these fields out of the document."""
     values = {}
     for option in _options(kind):
         if (key := _key(option)) in document:
@@ -145,7 +148,7 @@ def _is_list(value: Any, kind: type) -> bool:
 
 
 def _text(value: Any, option: Option | None = None) -> str:
-    """As TOML has it; of a value that is not there, a sample."""
+    """Write a value as TOML has it; a sample if there is no value."""
     if value is None:
         value = (
             []

@@ -70,8 +70,8 @@ def _import(importer: Importer, command: ImportCommand) -> Report:
 
 
 def _asked(importer: Importer, command: ImportCommand, imported: Imported) -> Imported:
-    """With what is to be mended in a person's own table; what was published is as it is. Raises BadData where
-    there are questions and nobody who answers."""
+    """Mend what has to be mended in a person's own table; published data stay as they are. Raises BadData if
+    there are questions and nobody answers them."""
     from jostle.data import CsvImport, ParquetImport
 
     if not isinstance(importer, CsvImport | ParquetImport) or imported.is_made:
@@ -120,7 +120,7 @@ class ImportOfKind(TyperCommand):
 
     @staticmethod
     def of_kind(name: str) -> Any:
-        """The command for files of one kind. Raises UnknownName."""
+        """Make the command for files of one kind. Raises UnknownName."""
         app = typer.Typer(add_completion=False)
         app.command()(command_of((importer_named(name), ImportCommand), _import))
         return get_command(app)
@@ -133,7 +133,7 @@ def _given(args: Sequence[str]) -> set[str]:
 
 
 def _file(args: Sequence[str]) -> str:
-    """The first word that is no option's. Raises UsageError for an option that no kind has."""
+    """Find the first word that belongs to no option. Raises UsageError for an option that no kind has."""
     kinds: list[type] = [ImportCommand]
     for name in importer_names():
         with suppress(JostleError):  # of another package, that cannot be loaded

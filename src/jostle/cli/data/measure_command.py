@@ -101,7 +101,7 @@ class Jobs:
     ] = None
 
     def workloads(self) -> list[str | Workload] | None:
-        """The workloads of the options; None for everything that is shipped."""
+        """List the workloads that the options name; None for everything that is shipped."""
         from jostle.collect import command_workload
 
         lines = [words_of(text) for text in self.command]
@@ -118,7 +118,7 @@ class Jobs:
         return [*self.workload, *commands] or None
 
     def _job(self) -> JobSettings | None:
-        """What surrounds the command lines; None without any such option."""
+        """Collect what surrounds the command lines; None without any such option."""
         from jostle.collect import job_of
 
         job = {
@@ -189,7 +189,7 @@ def _records(
 def _plan(
     command: MeasureCommand, jobs: Sequence[Jobs], settings: Settings, options: MeasureOptions
 ) -> Report:
-    """The campaign as a file, and what it comes to; --json has every window."""
+    """Report the campaign as a file, with how much it measures; --json has every window."""
     campaign = Campaign(**_campaign(command, jobs, settings))
     given = [name for one in jobs for name in one.workload]
     modules = [name for name in given if name.partition(" ")[0].endswith(".wasm")]
@@ -199,7 +199,7 @@ def _plan(
 
 
 def _campaign(command: MeasureCommand, jobs: Sequence[Jobs], settings: Settings) -> Settings:
-    """The arguments of a Campaign."""
+    """Collect the arguments of a Campaign."""
     settings = settings | {
         "workloads": [one for part in jobs for one in part.workloads() or ()] or None,
         "set_sizes": (command.smallest, command.largest),

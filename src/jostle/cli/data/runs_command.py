@@ -66,7 +66,7 @@ def _set_aside(dataset: Dataset, command: RunsCommand) -> None:
 
 
 def _repaired(dataset: Dataset) -> list[str]:
-    """What was repaired, a sentence each."""
+    """Repair a dataset. Returns a sentence for each repair."""
     from jostle.collect import recover
 
     repairs = dataset.repair()

@@ -110,7 +110,7 @@ def fit(command: FitCommand) -> Report:
 
 
 def _settings(method: str | None) -> Report:
-    """The settings of a method, or what each method is."""
+    """Report the settings of a method; without a method, what each method is."""
     if method is None:
         kinds = {name: method_named(name) for name in method_names()}
         rows = [[name, _first_line(kind.__doc__)] for name, kind in kinds.items()]

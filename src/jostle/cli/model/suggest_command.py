@@ -43,10 +43,11 @@ class SuggestCommand:
 
 
 def suggest(command: SuggestCommand) -> Report:
-    """Which runs to measure next: those that narrow the answers asked about most, with what they take.
+    """Suggest which runs to measure next: those that narrow the answers asked about most, with what they
+    take.
 
-    Without --workload and --platform it asks about the names with few runs, and where all have enough about
-    every workload on every platform.
+    Without --workload and --platform it asks about the names with few runs; if all have enough, about every
+    workload on every platform.
     """
     from jostle.models import load, usual_questions
 
@@ -93,7 +94,7 @@ def suggest(command: SuggestCommand) -> Report:
 
 
 def _here(candidates: Colocations, on: tuple[str, ...], platforms: tuple[str, ...]) -> Colocations:
-    """Those on the platforms that can be measured. Raises UnknownName."""
+    """Keep the candidates on the platforms that can be measured. Raises UnknownName."""
     import numpy as np
 
     from jostle.errors import require_known

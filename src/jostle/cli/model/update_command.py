@@ -115,7 +115,7 @@ def _lines(target: Path, model: Fitted, record: dict[str, Any], before: float | 
 
 
 def _new_runs(model: Fitted, dataset: Path, since: str | None) -> tuple[Runs, list[str]]:
-    """(the runs to learn, remarks)."""
+    """Find (the runs to learn, remarks)."""
     from jostle.data import read_runs, runs_since
 
     if since is not None:
@@ -132,7 +132,7 @@ def _new_runs(model: Fitted, dataset: Path, since: str | None) -> tuple[Runs, li
 
 
 def _error_of(model: Fitted, runs: Runs) -> float | None:
-    """The median relative error about runs of known names, before they are learned; None without any."""
+    """Compute the median relative error on runs of known names before they are learned; None without any."""
     import numpy as np
 
     runs = runs.ok()

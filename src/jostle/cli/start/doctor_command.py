@@ -7,9 +7,9 @@ from jostle.operations.tour import doctor_report
 
 
 def doctor() -> Report:
-    """What Jostle can do on this machine, what is missing, and how to get it.
+    """Show what Jostle can do on this machine, what is missing, and how to get it.
 
-    Ends with 1 where something that is here is broken, and with 0 whatever is missing: nothing is needed by
+    Ends with 1 if something that is here is broken, and with 0 whatever is missing: nothing is needed by
     everybody.
     """
     return doctor_report()

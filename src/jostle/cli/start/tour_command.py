@@ -43,7 +43,7 @@ def tour(command: TourCommand, plan: TourPlan) -> Report:
 
 
 def _command() -> str:
-    """How to call this program: by its name where the shell finds it, else by its path from here."""
+    """Return how to call this program: by its name if the shell finds it, else by its path from here."""
     import os
     import shutil
     import sys

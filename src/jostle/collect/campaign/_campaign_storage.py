@@ -244,7 +244,7 @@ def _write(
     workloads: list[Row] | None = None,
     platforms: list[Row] | None = None,
 ) -> None:
-    """One immutable file of runs, and one of each kind of features, where there are any."""
+    """Write one immutable file of runs, and one of each kind of features that there are."""
     import pyarrow as pa
 
     from jostle.data import Dataset, Runs

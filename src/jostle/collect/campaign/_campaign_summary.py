@@ -45,12 +45,12 @@ class MeasureOptions:
 
     @property
     def repetition_timeout_seconds(self) -> float:
-        """For set-up, and for a repetition beyond its window."""
+        """Time limit of set-up, and of a repetition beyond its window."""
         return 10.0 if self.timeout_seconds is None else self.timeout_seconds
 
     @property
     def job_timeout_seconds(self) -> float:
-        """For a window with command lines, and for preparing it."""
+        """Time limit of a window with command lines, and of preparing it."""
         return 86400.0 if self.timeout_seconds is None else self.timeout_seconds
 
 
@@ -139,7 +139,7 @@ class FleetSummary:
 
     @property
     def finished(self) -> bool:
-        """Whether there was a worker and nothing remains."""
+        """True if there was a worker and nothing remains."""
         return bool(self.campaigns) and all(one.finished for one in self.campaigns)
 
     def to_json(self) -> dict[str, Any]:

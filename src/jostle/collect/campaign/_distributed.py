@@ -175,7 +175,7 @@ class _Fleet:
         )
 
     def _look_around(self) -> None:
-        """Who has come and who has gone."""
+        """Find out which workers have come and which have gone."""
         there = self.client.scheduler_info(n_workers=-1)["workers"]
         for address in [address for address in self.workers if address not in there]:
             self._give_up(self.workers.pop(address))
@@ -293,7 +293,7 @@ class _Fleet:
         return _Task(future, self.clock() + seconds)
 
     def _give_up(self, worker: _Worker) -> None:
-        """Its window waits again, before all others; what it may still send is not taken."""
+        """Put a worker's window back, before all others; what the worker may still send is not taken."""
         task, worker.task = worker.task, None
         if task is None:
             return

@@ -139,7 +139,8 @@ def _cpuinfo() -> dict[str, str]:
 
 
 def _nominal_frequency(cpu: dict[str, str]) -> float | None:
-    """From the model's name: the clock that /proc/cpuinfo gives changes from moment to moment."""
+    """Read the frequency in Hz from the model's name: the clock that /proc/cpuinfo gives changes from moment
+    to moment."""
     clock = re.search(r"([0-9.]+)\s*GHz", cpu.get("model name", ""))
     return float(clock.group(1)) * 1e9 if clock else None
 

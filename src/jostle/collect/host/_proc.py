@@ -65,7 +65,7 @@ class CoreTimes:
 
 
 def core_times() -> dict[int, CoreTimes]:
-    """Of every core that is online (proc_stat(5)); {} where it is not told."""
+    """Read the times of every core that is online (proc_stat(5)); {} if the system does not give them."""
     times = {}
     for line in (text_of("/proc/stat") or "").splitlines():
         name, _, rest = line.partition(" ")

@@ -55,7 +55,7 @@ class PerfEvents:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What this host counts for us."""
+        """Names of the counters that this host offers."""
         return tuple(self._files)
 
     def read(self) -> dict[str, float]:
@@ -165,7 +165,7 @@ class Sampler:
 
 
 def _process(folder: str) -> dict[str, float]:
-    """Of the process or thread in this folder; empty when it is gone."""
+    """Read the totals of the process or thread in this folder; empty if it has ended."""
     totals: dict[str, float] = {}
     if schedstat := text_of(f"{folder}/schedstat"):
         ran, waited, slices = map(int, schedstat.split()[:3])

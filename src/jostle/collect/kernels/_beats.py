@@ -33,7 +33,7 @@ class Beats:
     cpu_ns: bytes | None = None
 
     def to_message(self) -> dict[str, Any]:
-        """As it travels in a line of JSON."""
+        """Make the JSON object in which the times travel."""
         return {
             "times": base64.b64encode(self.times).decode("ascii"),
             "clock_offset_ns": self.clock_offset_ns,
@@ -88,7 +88,7 @@ class Part(ABC):
         """Sleep until start, then repeat until a repetition ends past until. Raises what it traps with."""
 
     def checksum(self) -> int:
-        """Of the result after one repetition; only shipped kernels have one."""
+        """Return the checksum of the result after one repetition; only shipped kernels have one."""
         raise RuntimeError("it has no checksum")
 
     def close(self) -> None:  # noqa: B027

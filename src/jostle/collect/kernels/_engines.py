@@ -37,7 +37,7 @@ class EngineSetting:
 
     @property
     def is_wasmtime(self) -> bool:
-        """Whether it is a setting of wasmtime."""
+        """True if it is a setting of wasmtime."""
         return self.config is not None
 
 

@@ -63,7 +63,7 @@ def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
 
 @cache
 def why_not(settings: Sequence[EngineSetting]) -> dict[str, str | None]:
-    """By name: None where the engine gave the known result, else why not."""
+    """Try each engine setting. Returns by name None if it gave the known result, else why not."""
     reasons: dict[str, str | None] = {}
     slot = Slot()
     try:

@@ -71,7 +71,7 @@ class Executions:
         self.failure = ""
 
     def prepare(self) -> None:
-        """The folder with the inputs, and the command before. Raises RuntimeError, OSError."""
+        """Make the folder with the inputs, and run the command before. Raises RuntimeError, OSError."""
         if self._folder is not None:
             return
         folder: str = self.job.get("directory") or os.getcwd()
@@ -88,7 +88,7 @@ class Executions:
         self._around("before")
 
     def clean(self) -> None:
-        """The command after, and the folder gone. Raises RuntimeError, OSError."""
+        """Run the command after, and remove the folder. Raises RuntimeError, OSError."""
         if self._folder is None:
             return
         try:
@@ -99,7 +99,7 @@ class Executions:
             self._folder = None
 
     def run(self) -> None:
-        """One whole execution. Raises StoppedInside, RuntimeError for another exit code than 0 or another
+        """Run one whole execution. Raises StoppedInside, RuntimeError for another exit code than 0 or another
         output than expected."""
         self._errors.clear()
         os.ftruncate(self._output, 0)
@@ -159,7 +159,7 @@ class Executions:
         return status, waited, unseen
 
     def _become(self) -> None:
-        """In the child, last of all."""
+        """Become the command, as the last step in the child."""
         os.setpgid(0, 0)
         if self._folder is not None:
             os.chdir(self._folder)
@@ -344,7 +344,7 @@ def _encoded(times: list[int]) -> str:
 
 
 def _kill(child: int) -> None:
-    """The process, before it has been reaped."""
+    """Kill the process before it has been reaped."""
     with suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
 

@@ -31,11 +31,12 @@ class Harness:
     def beats(
         self, repeats: int, start_ns: int, until_ns: int, *, most: int = CAPACITY, part: int = 0
     ) -> Beats:
-        """Of a part. Times in `time.monotonic_ns`; most: repetitions, at most CAPACITY."""
+        """Run one part and return the times of its repetitions, in `time.monotonic_ns`. most: repetitions, at
+        most CAPACITY."""
         return self.parts[part].beats(repeats, start_ns, until_ns, min(most, CAPACITY))
 
     def checksum(self) -> int:
-        """Of the first part's result after one repetition."""
+        """Return the checksum of the first part's result after one repetition."""
         return self.parts[0].checksum() % 2**64
 
     def close(self) -> None:

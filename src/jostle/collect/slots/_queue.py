@@ -22,7 +22,7 @@ def _read(path: str) -> tuple[int, int]:
 
 
 def own_wait_ns() -> int:
-    """Of this thread; 0 where the kernel does not tell."""
+    """Read how long this thread waited in the run queue; 0 if the kernel does not say."""
     with suppress(OSError, ValueError, IndexError):
         return _read("/proc/self/schedstat")[1]
     return 0
@@ -41,7 +41,8 @@ class RunQueue:
         self._pause, self._own_ns = self.first_look_seconds, own_wait_ns()
 
     def look(self) -> float:
-        """At all that live now; after how many seconds again: soon where it has started others."""
+        """Look at all threads that live now. Returns after how many seconds to look again: soon if the
+        program has started others."""
         first = f"/proc/{self._child}/task/{self._child}"
         for folder in threads_of(self._child, and_children=True):
             if folder != first:
@@ -61,7 +62,7 @@ class RunQueue:
         return own_wait_ns() - self._own_ns
 
     def end(self) -> None:
-        """The first thread has ended and is not reaped yet."""
+        """Read the first thread's times after it has ended and before it is reaped."""
         with suppress(OSError, ValueError, IndexError):
             os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOWAIT)
             self._first = _read(f"/proc/{self._child}/schedstat")

@@ -216,7 +216,7 @@ class Slot:
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a process that has not been found to have ended."""
+        """True if there is a process that has not been found to have ended."""
         return self._process is not None
 
     def send(self, message: dict[str, Any]) -> None:

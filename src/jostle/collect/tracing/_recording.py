@@ -147,19 +147,19 @@ class TracedWindow:
 
     @cached_property
     def placement(self) -> tuple[tuple[int, ...], ...]:
-        """For each phase a core per member; cores are dealt anew in every window."""
+        """A core per member for each phase; cores are dealt anew in every window."""
         key = f"trace/{self.number}/{'+'.join(program.name for program in self.programs)}"
         return placements(len(self.programs), self.cores, key)
 
     @cached_property
     def seconds(self) -> float:
-        """How long it lasts at most."""
+        """Seconds that the window lasts at most."""
         ends = any(program.ends for program in self.programs)
         return self.options.timeout_seconds if ends else self.options.seconds
 
     @cached_property
     def phases(self) -> list[list[ProgramPhase]]:
-        """Of each program, in beats."""
+        """Phases of each program, in beats."""
         return [phases_of(program, self.seconds) for program in self.programs]
 
     def record(self, attempt: int) -> tuple[list[Trace], Assessment | None]:

@@ -108,8 +108,8 @@ class Window:
         fewest_repetitions: float,
         warmup_seconds: float = 0.0,
     ) -> tuple[MemberResult, ...]:
-        """As they count: all are contaminated where one of them is, and why. warmup_seconds: from the common
-        start to the interval that counts."""
+        """Return the members' results as they count: all are contaminated, with the reason, if one of them
+        is. warmup_seconds: from the common start to the interval that counts."""
         latest = warmup_seconds + 0.5 * self.window_seconds
         reason = None
         worst = max((one.disturbance_ratio or 0.0 for one in members), default=0.0)
@@ -161,7 +161,7 @@ class Observed:
 
     @property
     def seconds(self) -> float:
-        """How long the interval is."""
+        """Length of the interval in seconds."""
         return (self.end_ns - self.begin_ns) * 1e-9
 
     def child_cpu_seconds(self, answer: dict[str, Any]) -> float:
@@ -185,7 +185,8 @@ class _Load:
 
 
 def result_of(beat: Cleaned | None, each: float = 1.0, **columns: Any) -> MemberResult:
-    """Of a member that came through. each: beats of a repetition."""
+    """Make the result of a member that ended well; without seconds if it did nothing. each: beats of a
+    repetition."""
     if beat is None:
         return MemberResult("ok", **columns)
     return MemberResult(

@@ -27,8 +27,9 @@ def others_of(
     waited: np.ndarray,
     unseen: np.ndarray,
 ) -> list[Others]:
-    """For each of the members that share so many cores. away: seconds taken, stolen and throttled. used,
-    waited, unseen: (m,) seconds of CPU time, in the run queue, and of CPU time whose waiting is not known."""
+    """Split what was taken from cores among the members that share them. away: seconds taken, stolen and
+    throttled. used, waited, unseen: (m,) seconds of CPU time, in the run queue, and of CPU time whose waiting
+    is not known."""
     taken = min(sum(away) / seconds, cores)
     shares = lost_shares(cores, taken, used / seconds, waited / seconds, unseen / seconds)
     return [Others(seconds, *away, *map(float, one)) for one in zip(used, *shares, strict=True)]
@@ -72,7 +73,7 @@ def _counts(ready: Sequence[float]) -> np.ndarray:
 
 
 def _rivals(cores: int, taken: float, ready: np.ndarray) -> float:
-    """As how many threads that are always ready others count."""
+    """Estimate how many threads that are always ready outside processes amount to."""
     chances = _counts(ready.tolist())
     everyone = np.arange(len(chances)) + _RIVALS[:, None]
     held = (_RIVALS[:, None] * np.minimum(1, cores / np.maximum(everyone, 1e-9))) @ chances

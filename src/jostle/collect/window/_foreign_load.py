@@ -95,14 +95,14 @@ class Elapsed:
         return sum(min(self.seconds, self._grown(core, "stolen")) for core in cores)
 
     def busy(self, core: int) -> float:
-        """In processes and the kernel's threads."""
+        """Compute the seconds that a core spent in processes and the kernel's threads."""
         if core not in self.before.cores or core not in self.after.cores:
             return 0.0
         away = sum(self._grown(core, what) for what in ("idle", "stolen", "interrupts"))
         return max(0.0, self.seconds - away)
 
     def busy_beyond_house(self, cores: Iterable[int]) -> float:
-        """Of cores without a member: what is more than keeping house and more than a tick."""
+        """Sum the busy seconds of cores without a member, beyond housekeeping and one tick each."""
         slack = TICK_SECONDS + _HOUSEKEEPING_RATIO * self.seconds
         return sum(max(0.0, self.busy(core) - slack) for core in cores)
 

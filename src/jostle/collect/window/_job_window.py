@@ -96,7 +96,7 @@ class JobWindow:
         return _assessed(window, record, measured_at)
 
     def _followed(self) -> JobRecord:
-        """From the common start until everyone has stopped."""
+        """Run the members from their common start until all of them have ended, and record what happened."""
         window, slots = self.window, self.slots
         if len(slots) > len(window.cores):  # nobody knows how long it takes: the kernel shares
             for slot in slots:

@@ -66,9 +66,11 @@ def cleaned_executions(
     cores: int,
     others: Others,
 ) -> Cleaned:
-    """Of whole executions, the medians. wall, waited, unseen, used: (n,) seconds that each took, waited in
-    the run queue, of CPU time whose waiting is not known, and of CPU time; n at least 1. cores: how many it
-    may run on."""
+    """Take off what whole executions lost to others, and return the medians.
+
+    wall, waited, unseen, used: (n,) seconds that each took, waited in the run queue, of CPU time whose
+    waiting is not known, and of CPU time; n at least 1. cores: how many it may run on.
+    """
     own = max(others.own, 1e-9)
     guessed = np.minimum(unseen * others.waited_per_unseen, np.maximum(wall - used - waited, 0.0))
     while_running = others.stolen / others.seconds * own / (own + others.taken)

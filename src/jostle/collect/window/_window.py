@@ -60,7 +60,7 @@ def run_window(
 
 
 def _observed(window: Window, slots: Sequence[Slot], stopped: Callable[[], bool]) -> Observed:
-    """From the common start to everyone's answer."""
+    """Observe the members from their common start until all have answered."""
     warmup_seconds = max(_SHORTEST_WARMUP_SECONDS, _WARMUP_RATIO * window.window_seconds)
     start_ns = time.monotonic_ns() + int(_START_AHEAD_SECONDS * 1e9)
     begin_ns = start_ns + int(warmup_seconds * 1e9)

@@ -36,7 +36,7 @@ class JobSettings:
 
     @property
     def has_own_folder(self) -> bool:
-        """Whether each execution has a new folder."""
+        """True if each execution has a new folder."""
         return self.directory is None and bool(self.fresh_folder or self.inputs)
 
     def to_message(self) -> dict[str, Any]:

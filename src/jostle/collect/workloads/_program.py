@@ -54,12 +54,13 @@ class TracedProgram:
 
     @property
     def ends(self) -> bool:
-        """Whether it is a fixed amount of work."""
+        """True if it is a fixed amount of work."""
         return self.phases[-1][1] is not None
 
 
 def find_programs(wanted: Sequence[str | Workload | TracedProgram]) -> tuple[TracedProgram, ...]:
-    """In the order given. Raises UnknownName, UsageError for text that is no program."""
+    """Find the programs that these names, workloads or command lines stand for, in the order given. Raises
+    UnknownName, UsageError for text that is no program."""
     return tuple(map(_program, wanted))
 
 

@@ -36,7 +36,7 @@ class Gauges:
 
     @classmethod
     def of(cls, series: Iterable[Series], length: float) -> Gauges:
-        """Of all series those of DCGM. A GPU is its UUID, with the number of its MIG instance."""
+        """Collect DCGM's series from all series. A GPU is its UUID, with the number of its MIG instance."""
         found = cls()
         for labels, pairs in series:
             name = labels.get("__name__", "")
@@ -57,7 +57,7 @@ class Gauges:
         return found
 
     def gpus(self, number: int, pod: tuple[str, str] | None) -> frozenset[str]:
-        """Of a pod in a window, none where that is not told."""
+        """Return the GPUs of a pod in a window; none if the series do not say."""
         return frozenset(self.there.get(number, {}).get(pod or ("", ""), ()))
 
     def beside(

@@ -180,7 +180,7 @@ def _arrow_table(
 def _located(
     table: pa.Table, content: bytes, where: str, delimiter: str, above: int
 ) -> ForeignTable:
-    """With blank lines, line breaks inside cells or ragged lines, lines have to be counted."""
+    """Count the lines of a table that has blank lines, line breaks inside cells or ragged lines."""
     reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter)
     width, before = table.num_columns, above
     good, ragged = [], []

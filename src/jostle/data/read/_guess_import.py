@@ -166,7 +166,8 @@ def _head(path: str) -> bytes:
 
 
 def import_command(path: Path) -> str:
-    """For a table of runs, or a scheduler's log; capitals stand for what its header does not tell."""
+    """Write the command that imports a table of runs or a scheduler's log; capitals stand for what its header
+    does not tell."""
     names, delimiter, row = _header(path)
     file = shlex.quote(str(path))
     folder = shlex.quote(path.stem)

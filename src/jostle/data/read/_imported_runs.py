@@ -46,8 +46,8 @@ class Imported:
     def mended(
         self, path: str | os.PathLike[str], answer: Callable[[TableQuestion], bool]
     ) -> Imported:
-        """With what is asked about before runs join the dataset in folder `path` done, where the answer is
-        yes: names that differ in case or blanks, units, co-runners that are never workloads."""
+        """Return the import with those mends done that `answer` accepts, before runs join the dataset in
+        folder `path`: names that differ in case or blanks, units, co-runners that are never workloads."""
         dataset, done = Dataset(path), list(self.remedies)
 
         def noted(question: TableQuestion) -> bool:

@@ -249,7 +249,7 @@ class JobColumns:
         }
 
     def tell(self, log: ImportedLog, options: Any) -> None:
-        """What was understood, and what is not known of who ran."""
+        """Note what was understood, and what is not known of who ran."""
         used = ", ".join(
             f"{role} from {'+'.join(rule.columns)}" for role, rule in self.rules.items()
         )

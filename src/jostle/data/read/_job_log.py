@@ -96,7 +96,7 @@ class ImportedLog:
 
     @property
     def users(self) -> int:
-        """How many different users its jobs have, two for several; 0 where it does not say."""
+        """Number of different users of the jobs, two for several; 0 if the log does not say."""
         return len(self._users)
 
     @property

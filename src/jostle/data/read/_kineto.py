@@ -142,7 +142,7 @@ class _Events:
 
     @property
     def steps(self) -> tuple[float, ...]:
-        """When each step began: on the device, if it says so more than once."""
+        """Times at which each step began: on the device, if it says so more than once."""
         host, device = self._marks
         return tuple(device if len(device) > 1 else host)
 
@@ -378,14 +378,14 @@ class TensorSizes:
     starts: array[float] = field(default_factory=lambda: array("d"))
 
     def operator(self, arguments: Mapping[str, Any]) -> None:
-        """What an operator was given, where it says so."""
+        """Add what an operator was given, if the event says so."""
         number, size = _number(arguments), tensor_bytes(arguments)
         if number != _NOWHERE and size > 0:
             self.operators.append(number)
             self.sizes.append(size)
 
     def task(self, arguments: Mapping[str, Any], start_seconds: float) -> None:
-        """A task of the profile, in the order in which they are added to it."""
+        """Add a task of the profile; they are numbered in this order."""
         self.tasks.append(_number(arguments))
         self.starts.append(start_seconds)
 

@@ -179,7 +179,7 @@ def _told(time: str | None) -> str | None:
 def _state(
     status: dict[str, Any], states: Sequence[tuple[Any, dict[str, Any]]], is_part: bool
 ) -> str:
-    """Of a pod, by its main containers where others are left out."""
+    """Return the state of a pod, by its main containers if others are left out."""
     over = [state["terminated"] for _, state in states if state.get("terminated")]
     phase = str(status.get("phase") or "Unknown")
     if any(one.get("reason") == "OOMKilled" for one in over):

@@ -147,7 +147,7 @@ def _flat(row: Mapping[str, Any], depth: int = 0) -> dict[str, str]:
 
 
 def _of_steps(steps: list[Any]) -> dict[str, str]:
-    """Of Slurm's steps the most memory, and whether one of them had too little."""
+    """Find the most memory of Slurm's steps, and whether one of them ran out of memory."""
     peak, died = 0.0, False
     for step in steps:
         try:
@@ -167,8 +167,8 @@ def _columns(rows: Iterator[dict[str, str]]) -> Columns:
 
 
 def _pbs(text: str) -> Iterator[dict[str, str]]:
-    """Of each end of a job its record, be it run again (R) or aborted (A); of those that have none yet that
-    of their start."""
+    """Yield the record of each end of a job, also if it was run again (R) or aborted (A); of jobs that have
+    not ended, the record of their start."""
     started: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         match = _PBS.match(line)

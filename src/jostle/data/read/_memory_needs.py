@@ -155,7 +155,7 @@ def _launches(path: Path) -> dict[str, list[_Launch]]:
 
 
 def _number(text: str, unit: str, line: Line) -> float:
-    """In bytes, bytes/s or s; the unit may stand behind the number (`12.3GB/s`). Raises BadRows."""
+    """Read a number in bytes, bytes/s or s; the unit may stand behind it (`12.3GB/s`). Raises BadRows."""
     match = re.fullmatch(r"([0-9.eE+-]+)\s*([A-Za-z/%]*)", text.strip().replace(",", ""))
     unit = (match[2] if match else "") or unit.strip()
     size = _SIZE.fullmatch(unit)

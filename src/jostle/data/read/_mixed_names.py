@@ -1,4 +1,4 @@
-"""Whether runs of one name look like several programs: groups of times with hardly any between them.
+"""True if runs of one name look like several programs: groups of times with hardly any between them.
 
 One program beside the same company on the same platform takes times of one peak, whatever its law. Then of
 three neighbouring ranges of times, equally wide on a log scale, the middle one has no fewer runs than the
@@ -58,7 +58,9 @@ def groups_apart(
 def _counts(
     name: np.ndarray, company: np.ndarray, at: np.ndarray, width: float, shift: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each range between two that have runs of a company: (name, runs of the poorer, runs in it)."""
+    """Count the runs in each histogram bin whose two neighbours are occupied by the same set of co-runners.
+    Returns per bin: the workload's code, the count of the smaller neighbour, summed over sets, and the bin's
+    own count. A nearly empty bin between two full ones suggests two programs under one name."""
     place = np.floor(at / width + shift).astype(np.int64)
     place -= place.min()
     span = int(place.max()) + 3

@@ -57,7 +57,7 @@ def read(path: Path, recording: RecordedRun) -> Profile:
 
 
 def _limit(base: sqlite3.Connection, size: int) -> None:
-    """A schema may compute what it shows: no longer values, and no more work, than so large a file needs."""
+    """Limit what a schema may compute: no longer values, and no more work, than so large a file needs."""
     base.execute("pragma trusted_schema = off")
     base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(1 << 20, size))
     left = 20 + size // 1000  # a row takes some ten bytes and some fifty steps

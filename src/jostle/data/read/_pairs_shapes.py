@@ -131,8 +131,8 @@ def _both_sides(
 
 
 def _matrix(table: pa.Table, numbers: np.ndarray, where: str) -> tuple[pa.Table, np.ndarray]:
-    """Of rows of workloads and columns of co-runners, each cell a slowdown; a time where a column holds those
-    alone. Rows and columns of means are none."""
+    """Turn a matrix, with workloads in rows and co-runners in columns, into rows of pairs. Each cell is a
+    slowdown, or a time if a column holds the times alone. Rows and columns of means are left out."""
     first, *others = table.column_names
     alone = next((name for name in others if _plain_name(name) in _WORDS["solo"]), None)
     rows = [

@@ -18,8 +18,8 @@ DAEMONS = (
 
 
 def workload_of(metadata: Mapping[str, Any], texts: Mapping[str, str]) -> str | None:
-    """By the label or annotation jostle/workload, else NAMESPACE/OWNER; None of a pod that nothing made.
-    texts: its labels and annotations."""
+    """Name a pod's workload: by the label or annotation jostle/workload, else NAMESPACE/OWNER; None if
+    nothing owns the pod. texts: its labels and annotations."""
     owner = owner_of(metadata, texts)
     told = texts.get(f"{PREFIX}workload")
     return told or (f"{metadata.get('namespace') or 'default'}/{owner}" if owner else None)
@@ -45,14 +45,14 @@ def maker_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def lasting_name(kind: str, name: str) -> str:
-    """Of an owner, without what is drawn or counted for each run."""
+    """Strip from an owner's name what is drawn or counted for each run."""
     if kind == "ReplicaSet":
         return _TEMPLATE.sub("", name)
     return name if kind in _LASTING else _SCHEDULE.sub("", _DRAWN.sub("", name))
 
 
 def owner_by_name(pod: str) -> str:
-    """Of a pod whose owner is not told."""
+    """Guess the owner of a pod from the pod's name."""
     name = _DRAWN.sub("", pod)
     if name == pod:
         return re.sub(r"-\d+$", "", name)  # of a StatefulSet

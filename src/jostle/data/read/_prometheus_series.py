@@ -38,10 +38,10 @@ class Reading:
 def range_queries(
     url: str, queries: Mapping[str, str], start: float, end: float, step: float, token: str | None
 ) -> Iterator[Matrix]:
-    """Of a server: every query from `start` to `end` every `step` seconds, some thousand steps at a time.
+    """Ask a server every query from `start` to `end`, every `step` seconds, some thousand steps at a time.
 
-    queries: {name of series without one: PromQL}. Raises UsageError, BadData, NotPermitted where it does not
-    answer.
+    queries: {name of series without one: PromQL}. Raises UsageError, BadData, NotPermitted if the server does
+    not answer.
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise UsageError(f"{url!r} is no address of a server", fix="Give http://HOST:9090.")

@@ -69,7 +69,7 @@ class RocmAgents:
         return cls(_agents(there) if ending and there.is_file() else {}, {})
 
     def number(self, *agents: str | None) -> int:
-        """Of the device of a task: of these agents that of the first which is a GPU."""
+        """Number the device of a task: the first of these agents that is a GPU."""
         named = [_agent(agent) for agent in agents if agent]
         gpus = [agent for agent in named if agent in self.known] or named or [""]
         return self.numbers.setdefault(gpus[0], len(self.numbers))

@@ -163,22 +163,22 @@ class Colocations(Tabular, Glance):
 
     @cached_property
     def number_of_corunners(self) -> np.ndarray:
-        """(n,) int64, 0 where a workload runs alone."""
+        """Number of co-runners, (n,) int64; 0 for a workload alone."""
         counts = np.diff(self.corunner_offsets)
         counts.flags.writeable = False
         return counts
 
     @cached_property
     def group(self) -> np.ndarray:
-        """(n,) int64 codes that are equal exactly where the co-locations are equal."""
+        """Codes that are equal exactly for equal co-locations, (n,) int64."""
         base = np.int64(len(self.workload_names) + 1)
         key = self.platform.astype(np.int64) * base + self.workload
         return _row_codes(key, self.corunner, self.corunner_offsets, base)
 
     @cached_property
     def together(self) -> np.ndarray:
-        """(n,) int64 codes, equal where the same workloads share the same platform, whichever of them
-        is the workload: both sides of a pair have one code."""
+        """Codes that are equal if the same workloads share the same platform, whichever of them is the
+        workload, (n,) int64: both sides of a pair have one code."""
         counts = self.number_of_corunners + 1
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         everyone = np.insert(self.corunner, self.corunner_offsets[:-1], self.workload)
@@ -288,7 +288,7 @@ class Colocations(Tabular, Glance):
 
 
 def _joined_covariates(parts: Sequence[Colocations]) -> dict[str, np.ndarray]:
-    """Of all parts in order, unknown where a part has none of a name."""
+    """Concatenate the covariates of all parts in order; a name that a part lacks is unknown there."""
     out = {}
     for name in dict.fromkeys(name for part in parts for name in part.covariates):
         is_text = any(p.covariates[name].dtype.kind == "U" for p in parts if name in p.covariates)

@@ -163,7 +163,7 @@ def _share_believed(runs: Runs) -> float:
 
 
 def _recoded(c: Colocations, workloads: tuple[str, ...], platforms: tuple[str, ...]) -> Colocations:
-    """In other vocabularies; unknown names get a code that nothing was learned of."""
+    """Express co-locations in other vocabularies; unknown names get a code of which nothing was learned."""
     if c.workload_names == workloads and c.platform_names == platforms:
         return c
     workload, platform, corunner = c.recode(workloads, platforms)

@@ -195,7 +195,8 @@ class Runs(Tabular, Glance):
 
     @cached_property
     def colocations(self) -> Colocations:
-        """What ran where beside what; vocabularies hold only names that occur in these runs."""
+        """The workload, platform and co-runners of each run; vocabularies hold only names that occur in these
+        runs."""
         offsets, corunner, corunner_names = encode_lists(self.table.column("corunners"))
         workload, workload_names = encode_text(self.table.column("workload"))
         platform, platform_names = encode_text(self.table.column("platform"))
@@ -215,18 +216,18 @@ class Runs(Tabular, Glance):
 
     @property
     def is_stretched(self) -> bool:
-        """Whether the company of some run may have changed: whether the table says stretches."""
+        """True if the company of some run may have changed: whether the table says stretches."""
         return has_stretches(self.table.schema)
 
     @cached_property
     def is_steady(self) -> np.ndarray:
-        """(n,) bool, read-only: one company from beginning to end."""
+        """True for runs with the same co-runners from beginning to end, (n,) bool, read-only."""
         return _frozen(self.stretches.counts == 1)
 
     @cached_property
     def runtime_error_ratio(self) -> np.ndarray:
-        """(n,) standard errors of the runtimes, as shares of them, as `jostle measure` tells them in a column
-        of this name; 0 where nothing is told."""
+        """Standard errors of the runtimes as shares of them, (n,), from the column of this name that `jostle
+        measure` writes; 0 if unknown."""
         if "runtime_error_ratio" not in self.table.column_names:
             return np.zeros(len(self))
         error = numbers_of(self.table, "runtime_error_ratio")
@@ -234,24 +235,24 @@ class Runs(Tabular, Glance):
 
     @cached_property
     def stretches(self) -> Stretches:
-        """Who was beside each run for how long; one stretch where its company was one."""
+        """The co-runners of each run over time; one stretch if they stayed the same."""
         column = self.table.column(STRETCHES) if self.is_stretched else None
         return stretches_of(column, self.colocations, self.runtime_seconds)
 
     @cached_property
     def runtime_seconds(self) -> np.ndarray:
-        """(n,) float64, NaN where status is not ok; read-only."""
+        """Runtimes, (n,) float64, read-only; NaN unless the status is ok."""
         return _frozen(np.array(filled(self.table.column("runtime_seconds"), np.nan), np.float64))
 
     @cached_property
     def is_ok(self) -> np.ndarray:
-        """(n,) bool, read-only."""
+        """True for runs whose status is ok, (n,) bool, read-only."""
         return _frozen(flags(pc.equal(self.table.column("status"), "ok")))
 
     @cached_property
     def is_chosen(self) -> np.ndarray:
-        """(n,) bool, read-only: measured because somebody, or `Model.suggest`, chose them, by the free column
-        `chosen` of true and false where there is one. Such runs are a random sample of nothing."""
+        """True for runs that somebody, or `Model.suggest`, chose to measure, (n,) bool, read-only; from the
+        free column `chosen` of true and false, if there is one. Such runs are a random sample of nothing."""
         names = self.table.column_names
         if CHOSEN in names and pa.types.is_boolean(self.table.column(CHOSEN).type):
             return _frozen(flags(pc.fill_null(self.table.column(CHOSEN), False)))
@@ -259,8 +260,8 @@ class Runs(Tabular, Glance):
 
     @cached_property
     def covariates(self) -> dict[str, np.ndarray]:
-        """What is known of each run before it starts, by column: (n,) float64, NaN where unknown, or (n,)
-        text, empty where unknown; read-only."""
+        """Values known of each run before it starts, by column: (n,) float64, NaN if unknown, or (n,) text,
+        empty if unknown; read-only."""
         columns = {name: self.table.column(name) for name in covariates_of(self.table.schema)}
         return {
             name: _frozen(
@@ -278,18 +279,18 @@ class Runs(Tabular, Glance):
 
     @cached_property
     def peak_memory_bytes(self) -> np.ndarray:
-        """(n,) float64, the most memory that each run had, NaN where not known; read-only."""
+        """The most memory that each run had, (n,) float64, read-only; NaN if unknown."""
         return self._optional("peak_memory_bytes", np.nan)
 
     @cached_property
     def requested_memory_bytes(self) -> np.ndarray:
-        """(n,) float64, the memory limit of each run, NaN where not known; read-only."""
+        """The memory limit of each run, (n,) float64, read-only; NaN if unknown."""
         return self._optional("requested_memory_bytes", np.nan)
 
     @cached_property
     def unknown_corunners(self) -> np.ndarray:
-        """(n,) bool, read-only: it had co-runners that are not known, beside those of `corunners`. Such a run
-        tells nothing of slowdowns; its memory and covariates are as good as any."""
+        """True for runs with co-runners that are not known, beside those of `corunners`, (n,) bool,
+        read-only. Such a run says nothing of slowdowns; its memory and covariates are as good as any."""
         return self._optional("unknown_corunners", False)
 
     def _optional(self, name: str, unknown: Any) -> np.ndarray:
@@ -299,12 +300,13 @@ class Runs(Tabular, Glance):
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Where imported campaigns come from and under which licence, as far as it is known."""
+        """Sources and licences of imported campaigns, as far as they are known."""
         return origins_of(self.table.schema)
 
     @cached_property
     def window(self) -> np.ndarray:
-        """(n,) int64 codes, equal where window_id is; numbered by first appearance; read-only."""
+        """Codes of the windows, (n,) int64, read-only: equal for equal window_id, numbered by first
+        appearance."""
         return _frozen(number_text(self.table.column("window_id")))
 
     def units(self, unit: str) -> np.ndarray:

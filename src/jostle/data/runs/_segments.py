@@ -43,7 +43,7 @@ class Stretches:
 
     @property
     def counts(self) -> np.ndarray:
-        """(n,) int64, stretches of each run."""
+        """Number of stretches of each run, (n,) int64."""
         return np.bincount(self.row, minlength=int(self.row[-1]) + 1 if len(self.row) else 0)
 
     def take(self, runs: np.ndarray) -> Stretches:
@@ -78,7 +78,7 @@ class Stretches:
 
     @property
     def longest(self) -> np.ndarray:
-        """(n,) int64, of each run its longest stretch; of several the first."""
+        """Position of each run's longest stretch, (n,) int64; of several the first."""
         order = np.lexsort((np.arange(len(self.row)), -self.seconds, self.row))
         return order[np.cumsum(self.counts) - self.counts]
 
@@ -153,7 +153,7 @@ def stretch_names(column: Any) -> list[str]:
 def stretches_of(
     column: Any | None, colocations: Colocations, runtime_seconds: np.ndarray
 ) -> Stretches:
-    """Of n runs. column: None where none has more than one company."""
+    """Split n runs into stretches with constant co-runners. column: None if each run has only one."""
     n = len(colocations)
     if column is None:
         return Stretches(np.arange(n), np.array(runtime_seconds), colocations)

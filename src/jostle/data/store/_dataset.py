@@ -87,7 +87,7 @@ class Dataset(Glance):
 
     @property
     def exists(self) -> bool:
-        """Whether there is at least one file."""
+        """True if there is at least one file."""
         return bool(self.files())
 
     def files(self) -> list[Path]:
@@ -150,10 +150,8 @@ class Dataset(Glance):
 
     @contextmanager
     def ready_to_add(self, runs: Runs) -> Iterator[Callable[[], list[Path]]]:
-        """What `write` writes, checked and on the disk; nobody sees it before what this gives is called.
-
-        Raises what `write` raises.
-        """
+        """Check what `write` would write, and put it on the disk; nobody sees it before the yielded function
+        is called. Raises what `write` raises."""
         self._require_features(runs)
         tables = {
             "workload_features": runs.workload_features,
@@ -297,8 +295,8 @@ class Dataset(Glance):
             merge_features([*there, ("the features to be written", new)], key)
 
     def run_ids(self) -> Iterator[tuple[Path, pa.Array]]:
-        """Of each file of runs that can be read, its run_ids: whoever reads the dataset is told of the
-        others, for which new measurements must not be lost."""
+        """Yield each readable file of runs with its run_ids. Other files are reported by whoever reads the
+        dataset; new measurements must not be lost for them."""
         for file in parquet_files(self.path / "runs"):
             if file not in self._run_ids:
                 try:
@@ -310,7 +308,7 @@ class Dataset(Glance):
             yield file, self._run_ids[file]
 
     def all_run_ids(self) -> set[str]:
-        """Of every run in files that can be read, whether set aside or not."""
+        """Collect the run_ids in all readable files, also of runs that were set aside."""
         return {name for _, ids in self.run_ids() for name in ids.to_pylist()}
 
     def _require_new(self, runs: Runs) -> None:
@@ -349,7 +347,7 @@ def _unique(column: Any) -> list[Any]:
 
 
 def version_of(files: Iterable[Path]) -> str:
-    """Of a dataset that has these files."""
+    """Compute the version of a dataset that has these files, 16 hex digits."""
     names = sorted(f"{p.parent.name}/{p.name} {content_of(p)}" for p in files)
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 

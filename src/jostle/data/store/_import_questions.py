@@ -184,7 +184,7 @@ def _counts(runs: Runs, key: str) -> Counter[str]:
 
 
 def _renamed(runs: Runs, key: str, names: Mapping[str, str]) -> Runs:
-    """With other names. Where both an old and a new one have features, those of the new one stand."""
+    """Rename names in runs. If an old and a new name both have features, those of the new name stay."""
 
     def changed(values: Iterable[str]) -> list[str]:
         return [names.get(name, name) for name in values]
@@ -208,7 +208,7 @@ def _renamed(runs: Runs, key: str, names: Mapping[str, str]) -> Runs:
 
 
 def _scaled(runs: Runs, by: Mapping[str, float]) -> Runs:
-    """With the runtimes of these runs multiplied."""
+    """Multiply the runtimes of these runs. by: {run_id: factor}."""
     ids = runs.table.column("run_id").to_pylist()
     factor = pa.array([by.get(name, 1.0) for name in ids], pa.float64())
     seconds = pc.multiply(runs.table.column("runtime_seconds"), factor)

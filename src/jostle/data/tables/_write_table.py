@@ -15,11 +15,9 @@ from jostle.errors import UsageError
 
 
 def write_table(table: Any, path: str | os.PathLike[str]) -> None:
-    """An Arrow table as a file of the kind that its name ends in, whole or not at all.
-
-    Lists stand in CSV parted by semicolons; JSON is one list of objects, with null for what is not finite.
-    Raises UsageError for another ending, NotPermitted where the disk does not take it.
-    """
+    """Write an Arrow table to a file of the kind that its name ends in, whole or not at all. Lists stand in
+    CSV separated by semicolons; JSON is one list of objects, with null for what is not finite. Raises
+    UsageError for another ending, NotPermitted if the disk does not take it."""
     path = Path(path)
     file_content = content(table, path.suffix, str(path))
     with errors_explained(path.parent):

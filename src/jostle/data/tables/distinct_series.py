@@ -68,7 +68,8 @@ def _equal(
 
 
 def _parts(matrix: Matrix) -> Matrix:
-    """Without pods' own cgroups beside those of their containers, cgroups above others, and totals."""
+    """Drop series that count others again: pods' own control groups beside those of their containers, groups
+    above others, and totals."""
     named: set[Any] = set()
     ids: dict[Any, set[str]] = defaultdict(set)
     values: dict[Any, set[str]] = defaultdict(set)

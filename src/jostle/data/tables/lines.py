@@ -19,8 +19,8 @@ def plain(name: str) -> str:
 
 
 def encoding_of(head: bytes) -> str:
-    """As the mark of byte order says, which some shells and editors write, or zeros beside each letter; UTF-8
-    without one."""
+    """Detect the encoding: by the byte-order mark, which some shells and editors write, or zeros beside each
+    letter; UTF-8 without one."""
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     zeros = [at for at in (0, 1) if len(head) > 3 and head[at::2][:99].strip(b"\0") == b""]
@@ -112,7 +112,7 @@ class Line:
     units: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def text(self, *columns: str) -> str | None:
-        """Of these columns the first cell that holds something; None where none does."""
+        """Return the first cell of these columns that holds something; None if none does."""
         cells = (self.cells.get(column, "") for column in columns)
         return next((cell for cell in cells if cell.strip()), None)
 

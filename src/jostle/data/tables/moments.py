@@ -169,7 +169,7 @@ def _by_words(cells: Sequence[str], zone: str, fold: int) -> np.ndarray:
 
 
 def _order(cells: Sequence[str]) -> str:
-    """Of day and month with slashes, as the column tells: `dm`, `md`, or empty where both may be."""
+    """Detect the order of day and month in dates with slashes: `dm`, `md`, or empty if both are possible."""
     matches = [match for cell in dict.fromkeys(cells) if (match := _SLASHED.fullmatch(cell))]
     pairs = [(int(m[1]), int(m[2])) for m in matches if len(m[1]) < 3]
     is_day_first = any(one > 12 for one, _ in pairs) or any(

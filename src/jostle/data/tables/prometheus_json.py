@@ -56,7 +56,8 @@ def read_matrix(
 
 
 def read_answers(path: Path, kinds: Collection[str] = ("matrix",)) -> Matrix:
-    """Of a file; series without a name are called as the file. Raises UnreadableFile, BadData."""
+    """Read the series of a file; those without a name are named after the file. Raises UnreadableFile,
+    BadData."""
     text = read_text(path)
     try:
         document = json.loads(text)
@@ -82,5 +83,5 @@ def points_of(pairs: Sequence[Any], where: str) -> np.ndarray:
 
 
 def plain_name(name: str) -> str:
-    """Of a series, in letters that every file and table takes."""
+    """Rewrite the name of a series in letters that every file and table takes."""
     return re.sub(r"[^A-Za-z0-9_:.+]+", "_", name).strip("_") or "value"

@@ -61,8 +61,8 @@ class Gpu:
 
     @property
     def memory_bytes(self) -> float | None:
-        """Of the device, as its name or the table of devices says (GB of 1e9 bytes); None where neither
-        does, or where the device is sold with several."""
+        """Memory of the device, as its name or the table of devices says (GB of 1e9 bytes); None if neither
+        does, or if the device is sold with several sizes."""
         known = known_gpu(self.name)
         size = re.search(r"(?:.* mig \dg\.|\b)(\d+) ?GB\b", self.name, re.IGNORECASE)
         if size and not (known and known.name.startswith("GH200")):  # there it is the host's
@@ -72,7 +72,7 @@ class Gpu:
 
     @property
     def slices(self) -> tuple[Slice, ...]:
-        """Those that MIG can cut it into, of one name the smaller first; () for none, or not known."""
+        """Slices that MIG can cut the device into, of one name the smaller first; () for none, or unknown."""
         known = known_gpu(self.name)
         return () if known is None or known.pes != self.pes else _SLICES[known.name]
 

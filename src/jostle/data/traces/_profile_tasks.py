@@ -152,10 +152,8 @@ class TaskBuilder:
         device: int = 0,
         **more: Any,
     ) -> None:
-        """One task; more: other columns, None where the profile has none.
-
-        Raises BadRows for a time that is not a finite number or a negative duration.
-        """
+        """Add one task. more: other columns, None if the profile has none. Raises BadRows for a time that is
+        not a finite number or a negative duration."""
         # NaN fails every comparison.
         if not (-1e18 < start_seconds < 1e18) or not (0 <= duration_seconds < 1e18):
             raise BadRows(

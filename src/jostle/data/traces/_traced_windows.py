@@ -82,7 +82,7 @@ class Windows:
         return tuple(sorted({name for trace in self for name in trace.counters}))
 
     def select(self, run_ids: Sequence[str]) -> Windows:
-        """Only these windows, in this order. Raises UnknownName."""
+        """Keep only these windows, in this order. Raises UnknownName."""
         for run_id in run_ids:
             if run_id not in self._members:
                 raise UnknownName("window", run_id, self.run_ids)

@@ -102,11 +102,11 @@ class Trace:
 
     @property
     def solo(self) -> bool:
-        """Whether it ran alone."""
+        """True if it ran alone."""
         return not self.corunners
 
     def take(self, samples: np.ndarray) -> Trace:
-        """Of its samples only those of a mask or of these indices."""
+        """Keep only the samples of a mask or of these indices."""
         return replace(
             self,
             time_seconds=self.time_seconds[samples],
@@ -139,7 +139,7 @@ class Traces:
 
     @classmethod
     def from_traces(cls, traces: Sequence[Trace]) -> Traces:
-        """From single traces; those that share a run_id must agree on what ran."""
+        """Join single traces; those that share a run_id must agree on what ran."""
         samples: dict[str, list[Any]] = {name: [] for name in SAMPLES.columns}
         traced: dict[str, dict[str, Any]] = {}
         for trace in traces:
@@ -195,7 +195,7 @@ class Traces:
 
     @cached_property
     def run_ids(self) -> tuple[str, ...]:
-        """In the order of `traced`."""
+        """The run_ids, in the order of `traced`."""
         return tuple(self.traced.column("run_id").to_pylist())
 
     @property
@@ -250,7 +250,7 @@ class Traces:
         )
 
     def select(self, run_ids: Sequence[str]) -> Traces:
-        """Only these runs, in this order. Raises UnknownName."""
+        """Keep only these runs, in this order. Raises UnknownName."""
         rows = [self._require(run_id) for run_id in run_ids]
         rows_of_runs = pc.is_in(
             self.samples.column("run_id"), value_set=pa.array(run_ids, pa.string())
@@ -274,7 +274,7 @@ class Traces:
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[range, int]]]:
-        """{run_id: [(rows of `_sorted`, core)]}."""
+        """Rows of `_sorted` and core by run, {run_id: [(rows, core)]}."""
         ids = self._sorted.column("run_id").to_numpy()
         cores = self._sorted.column("core").to_numpy()
         if not len(ids):

@@ -83,14 +83,14 @@ class Application:
 
     @cached_property
     def solo_seconds(self) -> float:
-        """From the first gap to the end of the last task, alone."""
+        """Seconds from the first gap to the end of the last task, alone."""
         if self.columns.is_parallel:
             return float(self.columns.ends_alone().max())
         return float(sum((self.columns.gap_seconds + self.columns.seconds).tolist()))
 
     @cached_property
     def digest(self) -> bytes:
-        """The same for applications whose tasks, and first use of the device, are the same."""
+        """A text that is equal for applications whose tasks, and first use of the device, are equal."""
         content = hashlib.blake2b(repr((self.columns.resources, self.first_seconds)).encode())
         for name, column in self.columns.arrays().items():
             content.update(f"{name}{column.dtype}{column.shape}".encode())

@@ -108,7 +108,7 @@ class TaskColumns:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether tasks are in several lanes."""
+        """True if tasks are in several lanes."""
         return bool(len(self) and (self.lane != self.lane[0]).any())
 
     def rows_of_lanes(self) -> list[np.ndarray]:

@@ -101,12 +101,11 @@ def run(
     is_concurrent,
     until,
 ):
-    """(of each run in the order in which they ended the first lane of its tenant, the end and the latency;
-    ends of the tasks of all first runs; how many tasks were simulated).
-
-    tasks: (n,) TASK of all applications. needs: (n, R). users: (classes, R) bool. lanes: (t,) LANE. arrivals:
-    s of all. pools: (pools,) POOL. capacity: (pools, R). link_count: 1 or 2. until: s.
-    """
+    """Simulate until all runs have ended, or until `until`. Returns (for each run, in the order in which they
+    ended, the first lane of its tenant, the end and the latency; ends of the tasks of all first runs; how
+    many tasks were simulated). tasks: (n,) TASK of all applications. needs: (n, R). users: (classes, R) bool.
+    lanes: (t,) LANE. arrivals: s of all. pools: (pools,) POOL. capacity: (pools, R). link_count: 1 or 2.
+    until: s."""
     classes: Any = np.zeros(len(pools) * len(users), _CLASS)
     classes["stretch"][:] = 1.0
     groups: Any = np.empty((len(lanes), _deepest(tasks, pools)), _GROUP)
@@ -212,7 +211,7 @@ def run(
 
 @njit(cache=True, nogil=True)
 def _deepest(tasks, pools):
-    """A power of two, more than groups that a kernel can have."""
+    """Compute a power of two above the number of groups that a kernel can have."""
     smallest, deep = 1.0, 2
     for i in range(len(tasks)):
         if tasks[i].kind == KERNEL:
@@ -224,7 +223,7 @@ def _deepest(tasks, pools):
 
 @njit(cache=True, nogil=True)
 def _begin(lanes, tasks, arrivals):
-    """All first runs; returns how many tenants do a number of them."""
+    """Begin all first runs. Returns how many tenants do a fixed number of runs."""
     runs_left, end = 0, 0
     for a in range(len(lanes)):
         lane = lanes[a]
@@ -239,7 +238,7 @@ def _begin(lanes, tasks, arrivals):
 
 @njit(inline="always")
 def _next_groups(lanes, classes, queue, queued):
-    """(s to the end of the next group of the leader, of the others, the leader)."""
+    """Compute (s to the end of the next group of the leader, of the others, the leader)."""
     own, change, leader = np.inf, np.inf, len(lanes)
     for q in range(queued):
         lane = lanes[queue[q]]
@@ -281,7 +280,7 @@ def _start(lane, groups, a, number, clock):
 
 @njit(inline="always")
 def _end_groups(lanes, groups, classes, pools, queue, queued, tolerance, finished):
-    """(whether PEs are free, how many kernels are done: they leave the queue and stand in `finished`)."""
+    """End groups that are due. Returns (whether PEs are free, how many kernels moved to `finished`)."""
     mask, has_free, has_leader, kept, completed = groups.shape[1] - 1, False, False, 0, 0
     for q in range(queued):
         a = queue[q]
@@ -310,7 +309,7 @@ def _end_groups(lanes, groups, classes, pools, queue, queued, tolerance, finishe
 
 @njit(inline="always")
 def _take_turns(lanes, queue, queued, passed, slice_left, slice_seconds, tolerance, finished):
-    """(how many kernels are done, 0 or 1, s left of the slice)."""
+    """Take passed time off the kernel in turn. Returns (kernels done, 0 or 1, s left of the slice)."""
     first = queue[0]
     lanes[first].left -= passed
     is_done = lanes[first].left <= tolerance
@@ -360,7 +359,7 @@ def _dispatch(lanes, groups, classes, pools, queue, queued):
 
 @njit(inline="always")
 def _stretch(lanes, classes, pools, queue, queued, needs, users, resources):
-    """By load over capacity of the resource that is most used, of those that a class uses at all."""
+    """Compute how much slower each class runs: load over capacity of the most used resource that it uses."""
     capacity, loads = 0, 1
     for pool in range(len(pools)):
         for r in range(needs.shape[1]):
@@ -381,7 +380,7 @@ def _stretch(lanes, classes, pools, queue, queued, needs, users, resources):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _renew(lanes, links, queues, k, now):
-    """The speeds on a link from now on, and when the next transfer there ends: exclusive ones go one by
+    """Set the speeds on a link from now on, and when the next transfer there ends: exclusive ones go one by
     one at full speed, the others share max-min fairly, none faster than alone."""
     link = links[k]
     link.touched = now
@@ -407,7 +406,7 @@ def _renew(lanes, links, queues, k, now):
 
 @njit(inline="always")
 def _settle(lanes, links, queues, k, now):
-    """What moved on a link since it was last touched."""
+    """Take off what moved on a link since it was last touched."""
     link = links[k]
     passed = now - link.touched
     if link.exclusive > 0:
@@ -451,7 +450,7 @@ def _leave(lanes, links, queues, k, tolerance, finished, at):
 
 @njit(inline="always")
 def _must_wait(lanes, tasks, a):
-    """Whether the task that the one at hand waits for has not ended in the run at hand."""
+    """True if the task that the one at hand waits for has not ended in the run at hand."""
     after = tasks[lanes[a].task].after
     if after < 0:
         return False
@@ -466,7 +465,7 @@ def _must_wait(lanes, tasks, a):
 
 @njit(inline="always")
 def _ends_run(lanes, tasks, a, now):
-    """The task at hand has ended: what comes next in its lane, and what waited for it; whether it was all."""
+    """End the task at hand: begin the next in its lane, and what waited for it. Returns if all ended."""
     lane = lanes[a]
     lane.task += 1
     if lane.task < lane.first + lane.length:
@@ -485,7 +484,7 @@ def _ends_run(lanes, tasks, a, now):
 
 @njit(inline="always")
 def _begin_run(lanes, tasks, arrivals, head, now):
-    """The next run of a tenant that may begin from now on: all its lanes stand at their first tasks."""
+    """Begin the next run of a tenant that may begin from now on: all its lanes stand at their first tasks."""
     lane = lanes[head]
     lane.began = since = now
     if lane.arrivals > 0:

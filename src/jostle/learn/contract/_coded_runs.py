@@ -61,7 +61,7 @@ class KeptRuns(Serializable):
 
     @property
     def runtime_error_ratio(self) -> np.ndarray:
-        """(n,) as of Runs."""
+        """Standard errors as in Runs, (n,)."""
         return np.zeros(len(self)) if self.error is None else self.error
 
     def __len__(self) -> int:

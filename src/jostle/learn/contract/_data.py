@@ -77,7 +77,7 @@ class Data(Glance):
 
     @property
     def has_runs(self) -> bool:
-        """Whether runs were given, or the folder holds some."""
+        """True if runs were given, or the folder holds some."""
         from jostle.data import has_runs
 
         return self._runs is not None or (self.path is not None and has_runs(self.path))
@@ -93,7 +93,7 @@ class Data(Glance):
 
     @property
     def has_traces(self) -> bool:
-        """Whether traces were given, or the folder holds some."""
+        """True if traces were given, or the folder holds some."""
         from jostle.data import has_traces
 
         return self._traces is not None or (self.path is not None and has_traces(self.path))

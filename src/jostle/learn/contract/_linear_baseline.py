@@ -38,7 +38,7 @@ class Baseline:
 
     @property
     def number_of_components(self) -> int:
-        """How many parts share no name with each other."""
+        """Number of parts that share no name with each other."""
         return int(self.workload_component.max(initial=-1)) + 1
 
 

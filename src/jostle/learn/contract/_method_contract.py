@@ -216,7 +216,7 @@ class OffersChoice(Protocol):
 
     @property
     def offers_choice(self) -> bool:
-        """Whether there are several ways to bound."""
+        """True if there are several ways to bound."""
         ...
 
 

@@ -145,19 +145,19 @@ class Timelines:
 
     @property
     def last(self) -> np.ndarray:
-        """(n,) int64: of each question its last stretch."""
+        """Position of each question's last stretch, (n,) int64."""
         return np.flatnonzero(np.diff(self.row, append=-1) != 0)
 
     @property
     def now(self) -> np.ndarray:
-        """(n,) int64: of each question the stretch that it is in."""
+        """Position of the stretch that each question is in, (n,) int64."""
         begun = self.start_seconds <= self.elapsed_seconds[self.row]
         counts = np.bincount(self.row, minlength=len(self))
         return self.last - counts + np.bincount(self.row[begun], minlength=len(self))
 
     @property
     def over(self) -> list[Over]:
-        """(n,) which of three each is about: this company throughout, a known timeline, what may come."""
+        """Scope of each question, (n,): these co-runners throughout, a known timeline, or what may come."""
         many = np.bincount(self.row, minlength=len(self)) > 1
         return [
             FUTURE if is_open else TIMELINE if changes else THROUGHOUT

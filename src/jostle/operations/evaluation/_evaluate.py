@@ -124,7 +124,7 @@ class Evaluation(VerbAnswer):
     schema: ClassVar[str] = "evaluate/v2"
 
     def of(self, group: str = "all") -> tuple[Evaluated, ...]:
-        """The results on one group of runs, the method's first."""
+        """Return the results on one group of runs, the method's first."""
         return tuple(one for one in self.results if one.group == group)
 
     @property
@@ -160,7 +160,7 @@ class Evaluation(VerbAnswer):
         return text
 
     def report(self) -> Report:
-        """The same as tables."""
+        """Write the results as tables, one for each group of runs."""
         notes = [f"left aside: {text}" for text in self.left_aside]
         return Report(self.to_document(), [*self.tables, self.sentence], notes=notes)
 

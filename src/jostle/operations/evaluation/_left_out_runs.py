@@ -39,7 +39,8 @@ def left_out_runs(runs: Runs, leave_out: str, share: float, seed: int) -> tuple[
 
 
 def _of_sets(runs: Runs, share: float, random: np.random.Generator) -> np.ndarray:
-    """(n,) bool of runs in a set that is left out; of each number of co-runners the same share."""
+    """Mark the runs in a set that is left out, (n,) bool; of each number of co-runners the same share of
+    sets."""
     c = runs.colocations
     ends = c.corunner_offsets
     members = [
@@ -55,7 +56,7 @@ def _of_sets(runs: Runs, share: float, random: np.random.Generator) -> np.ndarra
 
 
 def _of_names(runs: Runs, share: float, random: np.random.Generator) -> np.ndarray:
-    """(n,) bool of runs beside others in which a name stands that is left out."""
+    """Mark the runs with co-runners in which a name stands that is left out, (n,) bool."""
     c = runs.colocations
     names = np.unique(c.workload)
     chosen = random.permutation(names)[: max(1, round(share * len(names)))]

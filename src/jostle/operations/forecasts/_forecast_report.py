@@ -84,8 +84,7 @@ class ForecastAnswer:
 
     @property
     def _shown(self) -> list[str]:
-        """Of all components those that people see: those of limits and capacities, else the usual ones of
-        many."""
+        """The components that are shown: those of limits and capacities, else the usual ones of many."""
         every = self.fitted[0][1].components
         usual = every if len(every) <= MOST_SHOWN else [name for name in USUAL if name in every]
         return [n for n in every if n in self.limits or n in self.capacities] or list(
@@ -156,7 +155,7 @@ def step_report(
     limits: Mapping[str, float],
     within_seconds: float | None,
 ) -> Report:
-    """What a run that goes on will use so far ahead, in a line."""
+    """Report in a line what a run that goes on will use so many seconds ahead."""
     law = live.at(now_seconds + ahead_seconds)
     low, middle, high = law.quantile((0.05, 0.5, 0.95))
     over = law.exceedance_ratio(limits) if limits else None
@@ -203,13 +202,13 @@ def _components(law: Distribution) -> dict[str, Any]:
 
 
 def _likeness(live: LiveForecast, components: Sequence[str]) -> dict[str, Any]:
-    """How strange the run is so far, and the sentence of that where it is unlike the recorded ones."""
+    """Say how unusual the run is so far, and in a sentence if it is unlike the recorded ones."""
     told = live.unlikeness(components)
     return {"unlike_ratio": told.p_ratio, "unlike": told.text if told.is_unlike else None}
 
 
 def _use_lines(law: Distribution, time_seconds: float, shown: Sequence[str]) -> list[list[str]]:
-    """Of each of these components mean, deviation and quantiles."""
+    """List the mean, the deviation and the quantiles of each of these components."""
     from jostle.data import is_level
 
     table = law.quantile(QUANTILES)

@@ -39,12 +39,12 @@ class SharedMachine(CampaignQuestion):
 
     @property
     def is_stated(self) -> bool:
-        """Whether anything is stated of how they share it."""
+        """True if anything is stated of how they share it."""
         return self.moves or self.dependence is not None
 
     @property
     def moves(self) -> bool:
-        """Whether they start at times of their own or slow each other down."""
+        """True if they start at times of their own or slow each other down."""
         return bool(self.start or self.slowdown or self.model is not None)
 
     def totals(
@@ -56,8 +56,8 @@ class SharedMachine(CampaignQuestion):
         seed: int,
         platform: str | None = None,
     ) -> tuple[list[TotalUse], str]:
-        """The sum at each time, from draws, and how they go together, in words. platform: that the model is
-        asked about, None for its only one.
+        """Sum the use of all workloads at each time, by draws. Returns (the sums, in words how they go
+        together). platform: the model's platform that is asked about, None for its only one.
 
         Raises UsageError for a number of starts or slowdowns that is not that of the workloads.
         """
@@ -85,7 +85,8 @@ class SharedMachine(CampaignQuestion):
     def _by_model(
         self, names: Sequence[str], platform: str | None
     ) -> Callable[[Sequence[int]], Sequence[float]] | None:
-        """What the model says of those that run: time beside the others over time alone."""
+        """Make the function that gives, for those that run, time beside the others over time alone; None
+        without a model."""
         if self.model is None:
             return None
         known = ModelledSlowdowns(self.model, platform, self)
@@ -110,8 +111,8 @@ class ModelledSlowdowns:
         self._platform = platform
 
     def of(self, names: Sequence[str]) -> tuple[list[float], float]:
-        """(slowdown of each, the standard deviation of their logs as the model's bounds have it, 0 where none
-        is valid)."""
+        """Ask the model for (the slowdown of each, the standard deviation of their logs by its bounds; 0 if
+        none is valid)."""
         import numpy as np
 
         import jostle
@@ -142,7 +143,7 @@ def require_model(folder: Path | None, about: CampaignQuestion) -> None:
 def totals_of(
     laws: Sequence[Distribution], times: Sequence[float], capacities: Mapping[str, float]
 ) -> list[TotalUse]:
-    """What these laws, one for each time, say of capacities."""
+    """Compare laws, one for each time, with capacities."""
     return [_total(time, law, capacities) for time, law in zip(times, laws, strict=True)]
 
 

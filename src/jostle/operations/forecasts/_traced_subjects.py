@@ -35,7 +35,7 @@ class TracedRuns:
     ] = False
 
     def forecasts(self, datasets: Sequence[Path], settings: Bridge) -> list[tuple[str, Forecast]]:
-        """(name, forecast) of every chosen workload, in the order of the folders and then of the names."""
+        """Make (name, forecast) of every chosen workload, in the order of the folders, then of the names."""
         import jostle
         from jostle.data import read_traces
         from jostle.usage import Forecast
@@ -67,7 +67,7 @@ class TracedRuns:
         return fitted
 
     def select(self, traces: Traces, workload: str | None) -> Traces | Windows:
-        """Only the chosen runs. Raises UnknownName, BadData where none is left."""
+        """Keep the chosen runs. Raises UnknownName, BadData if none is left."""
         from jostle.data import Windows
 
         rows = traces.traced.to_pylist()
@@ -83,7 +83,7 @@ class TracedRuns:
         return Windows.of(traces) if self.windows else traces
 
     def _fits(self, row: dict[str, Any], workload: str | None) -> bool:
-        """Whether a run is chosen; of windows, whether its whole window is: by all its members."""
+        """Check whether a run is chosen; of windows, whether the whole window is, by all its members."""
         others = sorted(row["corunners"] or [])
         beside = None if self.beside is None else sorted(self.beside)
         if not self.windows:
@@ -98,7 +98,7 @@ class TracedRuns:
 def live_of(
     folder: Path, fitted: Sequence[tuple[str, Forecast]], core: int
 ) -> tuple[str, LiveForecast]:
-    """(run_id, forecast) of the only run traced in a folder. Raises UsageError, UnreadableFile."""
+    """Return (run_id, forecast) of the only run traced in a folder. Raises UsageError, UnreadableFile."""
     if len(fitted) != 1:
         raise UsageError("`given` is for one workload at a time", fix="Say `workload`.")
     trace = only_trace(folder, core)
@@ -106,7 +106,7 @@ def live_of(
 
 
 def only_trace(folder: Path, core: int) -> Trace:
-    """Of the only run traced in a folder. Raises UsageError, UnreadableFile."""
+    """Read the trace of the only run in a folder. Raises UsageError, UnreadableFile."""
     from jostle.data import read_traces
 
     mine = [trace for trace in read_traces(folder) if trace.core == core]

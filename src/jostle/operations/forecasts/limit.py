@@ -104,7 +104,7 @@ class LimitAnswer(VerbAnswer):
 
     @property
     def promise(self) -> str:
-        """What holds, and why not more."""
+        """A sentence on what holds, and why not more."""
         what = "a run" if self.now_seconds is None else "what is left of this run"
         behind = f"{self.runs} {'run' if self.runs == 1 else 'runs'}"
         behind += "" if self.residents is None else " of each, or more"
@@ -142,7 +142,7 @@ class LimitAnswer(VerbAnswer):
         )
 
     def report(self) -> Report:
-        """A few lines."""
+        """Write the limit in a few lines."""
         value = self.limit if self.best_limit is None else self.best_limit
         limit = "" if value == float("inf") else f" at most {value:.6g}"
         lines = [f"{self.component}{limit}: {self.promise}"]
@@ -164,9 +164,10 @@ class LimitAnswer(VerbAnswer):
 
 @verb(LimitQuestion)
 def limit(peaks: Peaks | Residents, question: LimitQuestion, progress: Progress) -> LimitAnswer:
-    """Of recorded runs, and of the one that goes on where there is one; or of residents of a node.
+    """Bound what a run uses, from recorded runs and from the one that goes on, if there is one; or from
+    residents of a node.
 
-    Raises UsageError for how many more fit below nothing.
+    Raises UsageError if it is asked how many more fit, and no number is given that they have to stay below.
     """
     from jostle.usage import Residents
 

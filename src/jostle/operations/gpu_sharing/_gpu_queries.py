@@ -74,8 +74,8 @@ class FitQuestion:
         progress: Progress,
         note: Callable[[str], None],
     ) -> Report:
-        """The co-locations simulated, one in detail or all as a table. note: gets remarks on the profiles.
-        Raises what reading raises."""
+        """Simulate the co-locations. Returns one in detail, or all as a table. note: gets remarks on the
+        profiles. Raises what reading raises."""
         from jostle.gpu import causes, how_many_fit, what_fits
 
         if self.tenants is not None:
@@ -212,8 +212,8 @@ class DeviceQuestion:
         batch: str | None,
         note: Callable[[str], None],
     ) -> tuple[dict[str, Application], Device, Mapping[str, Profile]]:
-        """The applications of the profiles, the device, and the profiles. Of profiles of several
-        devices those on the service's count."""
+        """Read (the applications of the profiles, the device, the profiles). If profiles are of several
+        devices, those on the service's count."""
         import jostle
         from jostle.gpu import applications_of
 
@@ -275,7 +275,7 @@ class LoadQuestion:
 
 
 def _set(settings: object, *names: str) -> list[str]:
-    """Of these fields those that differ from their defaults, as an error names them."""
+    """List which of these fields differ from their defaults, as an error names them."""
     defaults = {field.name: field.default for field in fields(settings)}  # pyright: ignore
     return [f"`{name}`" for name in names if getattr(settings, name) != defaults[name]]
 
@@ -286,7 +286,7 @@ def _on_one_device(
     batch: str | None,
     note: Callable[[str], None],
 ) -> Mapping[str, Profile]:
-    """The profiles of the device that the service was profiled on, and without a service that most were."""
+    """Keep the profiles of the service's device; without a service, of the device with the most profiles."""
     device = {}
     for run_id, profile in profiles.items():
         row = profile.gpus.get(profile.devices[0])

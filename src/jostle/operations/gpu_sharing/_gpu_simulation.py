@@ -59,9 +59,9 @@ def measured_of(
     confidence: float,
     gpu: str | None,
 ) -> tuple[MeasuredRest | None, list[str]]:
-    """(what a saved model says, or one learned from the folder's own runs of what was profiled; None with the
-    reasons, where there are no such runs or `model` is none). Raises UsageError for an unknown platform, and
-    what loading raises."""
+    """Load a saved model, or learn one from the folder's own runs of what was profiled. Returns (the model's
+    part, notes); None with the reasons if there are no such runs or `model` is none. Raises UsageError for an
+    unknown platform, and what loading raises."""
     from jostle.errors import MissingExtra, NotEnoughRuns
     from jostle.gpu import LearnedRest
     from jostle.learn.learners.simulation import way_to_share

@@ -80,7 +80,7 @@ def _mix(fit: Fit, instances: int, one: TenantSet, kept: int) -> dict[str, Any]:
 
 
 def _why_no_more(fit: Fit) -> str:
-    """As it was predicted, or as one more is bounded."""
+    """Say why no more instances fit: by the prediction, or by the bound of one more."""
     kept = kept_of(fit)
     if kept == fit.instances:
         return fit.reason

@@ -20,8 +20,8 @@ _WORDS = {"within": "yes", "undecided": "too close to tell", "over": "no"}
 
 
 def read_wishes(path: Path, applications: Mapping[str, Application]) -> tuple[list[Wish], str]:
-    """(the tenants of a table of requests, what of it is not used here, empty for nothing). Raises BadData
-    for a row that cannot be read, UnknownName for a workload without a profile."""
+    """Read a table of requests. Returns (its tenants, in a sentence which columns are not used here; empty
+    for none). Raises BadData for a row that cannot be read, UnknownName for a workload without a profile."""
     from jostle.errors import BadData, require_known
     from jostle.placement import Requests, wish_of
 
@@ -45,7 +45,7 @@ def read_wishes(path: Path, applications: Mapping[str, Application]) -> tuple[li
 
 
 def sets_report(sets: SharingSets, modes: Sequence[str], notes: list[str]) -> Report:
-    """Who fits beside whom and how; ends with 0 where all fit together."""
+    """Report which tenants fit beside which, and how; ends with 0 if all fit together."""
     alone = len(sets.alone) == 1 and sets.alone[0].verdict == "within"
     best = sets.fitting[0] if sets.fitting else sets.alone[0]
     bounds = [one.bound_seconds for held in (*sets.fitting, *sets.others) for one in held.times]

@@ -60,7 +60,7 @@ class ExplainedBound(Record):
 
     @classmethod
     def of(cls, bounds: Bounds) -> ExplainedBound:
-        """The first of them."""
+        """Describe the first of these bounds."""
         seconds, outcome = float(bounds.seconds[0]), str(bounds.outcome[0])
         return cls(
             bounds.confidence,
@@ -76,7 +76,7 @@ class ExplainedBound(Record):
 
     @property
     def lines(self) -> list[str]:
-        """For people."""
+        """The lines that people read."""
         at_most = "no bound" if self.seconds is None else f"at most {duration(self.seconds)}"
         pool = f"no calibration run of the kind {self.pool!r}"
         if self.calibration_runs:

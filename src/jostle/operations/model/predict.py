@@ -72,8 +72,8 @@ class PredictQuestion(CampaignQuestion):
             raise UsageError("`measured` goes with `share` for each name of the mix")
 
     def about(self, model: Model) -> Model:
-        """For the campaign, and bounds over the shares, that the question has. Raises UsageError,
-        UnknownName."""
+        """Return the model for the campaign that the question names, with bounds over its shares. Raises
+        UsageError, UnknownName."""
         model = super().about(model)
         if not self.share:
             return model
@@ -130,7 +130,7 @@ class Prediction(Record):
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The prediction in words."""
         beside = f"beside {' and '.join(self.corunners)}" if self.corunners else "alone"
         beside += _OVER[self.over]
         return f"{self.workload} on {self.platform} {beside}: {_cell(self.runtime_seconds)}"
@@ -148,7 +148,7 @@ class Predictions(VerbAnswer):
 
     @classmethod
     def of_table(cls, table: AnsweredTable, label: dict[str, Any] | None) -> Predictions:
-        """From a table that was answered row by row."""
+        """Make records of a table that was answered row by row."""
         columns = (
             table.asked, table.is_answered.tolist(), table.numbers, table.reason, table.rows(), table.rank,
         )  # fmt: skip
@@ -170,7 +170,7 @@ class Predictions(VerbAnswer):
 
     @property
     def seconds(self) -> np.ndarray:
-        """(n,) predicted; NaN where there is no answer."""
+        """Predicted seconds, (n,); NaN without an answer."""
         import numpy as np
 
         values = [getattr(item, "runtime_seconds", None) for item in self.items]
@@ -178,7 +178,7 @@ class Predictions(VerbAnswer):
 
     @property
     def bounds(self) -> Bounds:
-        """Of all items, each of which must have an answer."""
+        """The bounds of all items, each of which must have an answer."""
         import numpy as np
 
         from jostle.conformal import Bounds
@@ -204,7 +204,7 @@ class Predictions(VerbAnswer):
         return 3 if any(item.bound_seconds is None for item in good) else 0
 
     def report(self) -> Report:
-        """A sentence for one, a table for several."""
+        """Write sentences for one item, a table for several."""
         if len(self.items) == 1 and isinstance(self.items[0], Prediction):
             return Report(
                 self.to_document(), self._sentences(self.items[0]), notes=self.campaign_notes
@@ -279,8 +279,8 @@ def with_timelines(
     plain: Callable[[Sequence[Any]], tuple[Any, ...]],
     throughout: bool,
 ) -> tuple[Any, ...]:
-    """Of each its prediction, or why not. plain: what answers those that say nothing of time. throughout: see
-    over_time."""
+    """Answer each item with its prediction, or why there is none. plain: what answers the items that say
+    nothing of time. throughout: see over_time."""
     timed = [place for place, item in enumerate(items) if is_timed(item)]
     if not timed:
         return plain(items)
@@ -299,7 +299,7 @@ def with_timelines(
 
 
 def timed_predictions(model: Model, asked: Timelines, confidence: float) -> list[Prediction]:
-    """Of questions whose company changes."""
+    """Answer questions whose co-runners change."""
     good = with_bounds(
         asked.colocations.take(asked.now), *model.predict_and_bound(asked, confidence)
     )
@@ -314,7 +314,7 @@ def predictions(
     *,
     throughout: bool = False,
 ) -> list[Prediction]:
-    """Of each, at one confidence. throughout: see over_time."""
+    """Answer each co-location at one confidence. throughout: see over_time."""
     from jostle.models import over_time
 
     if not len(colocations):
@@ -326,7 +326,7 @@ def predictions(
 
 
 def with_bounds(colocations: Colocations, seconds: np.ndarray, bounds: Bounds) -> list[Prediction]:
-    """Of each its prediction and its bound."""
+    """Join predictions and bounds to a record for each co-location."""
     values = (
         finite(seconds.tolist()),
         finite(bounds.seconds.tolist()),

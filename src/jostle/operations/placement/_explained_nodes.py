@@ -23,7 +23,7 @@ PAIRS_AT_ONCE = 20_000  # of a request and a node, explained
 def safe_each(
     requests: Sequence[Request], here: FleetBounds, fleet: FleetBounds
 ) -> Iterator[list[SafeAnswer]]:
-    """Every request on every node, explained. fleet: where else they might go."""
+    """Assess every request on every node, explained. fleet: where else they might go."""
     n = len(here)
     step = max(1, PAIRS_AT_ONCE // max(1, n))
     for start in range(0, len(requests), step):
@@ -33,7 +33,7 @@ def safe_each(
 
 
 def safe_at_once(requests: Sequence[Request], here: FleetBounds) -> Iterator[list[SafeAnswer]]:
-    """Every request on every node, without who and what would help."""
+    """Assess every request on every node, without its members and without what would help."""
     for request, assessed in zip(requests, here.assess_each(requests), strict=True):
         rows = zip(here.nodes, assessed.reason.tolist(), assessed.predicted.tolist(), strict=True)
         yield [
@@ -51,7 +51,7 @@ def safe_at_once(requests: Sequence[Request], here: FleetBounds) -> Iterator[lis
 
 
 def safe_together(requests: Sequence[Request], node: Node, fleet: FleetBounds) -> list[SafeAnswer]:
-    """For requests that come to a node at once: each beside the others, with what is there."""
+    """Assess requests that come to a node at once: each beside the others and beside the tenants."""
     crowds = [
         replace(node, tenants=(*node.tenants, *requests[:n], *requests[n + 1 :]))
         for n in range(len(requests))
@@ -100,7 +100,7 @@ class _Explained:
         return answers
 
     def _members(self) -> dict[int, tuple[Sharer, ...]]:
-        """Of the pairs that bounds answer, by number."""
+        """List the members of each pair that bounds answer, by the pair's number."""
         joined, sets = self.joined, self.here.sets
         bounds, limits = _or_none(joined.bounds(sets)[0]), _or_none(joined.limit)
         words: dict[tuple[int, int], Sequence[tuple[float, str]]] = {}
@@ -138,7 +138,7 @@ class _Explained:
     def _helps(
         self, members: dict[int, tuple[Sharer, ...]], fleet: FleetBounds
     ) -> dict[int, list[str]]:
-        """What would turn each no into a yes, one thing at a time."""
+        """List what would turn each no into a yes, one change at a time."""
         helps: dict[int, list[str]] = {n: [] for n, r in enumerate(self.reasons) if r != "ok"}
         if not helps:
             return helps

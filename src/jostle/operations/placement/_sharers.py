@@ -43,7 +43,7 @@ class Sharer(Record):
 
     @property
     def over_seconds(self) -> float | None:
-        """By how much the bound is over the limit; None where it is not."""
+        """Seconds by which the bound is over the limit; None if it is not."""
         if self.keeps is not False or self.bound_seconds is None or self.limit_seconds is None:
             return None
         return self.bound_seconds - self.limit_seconds
@@ -51,7 +51,7 @@ class Sharer(Record):
 
 @dataclass(frozen=True)
 class SafeAnswer(Record):
-    """Whether a request may go to a node. reason: a key of REASONS. helps: sentences, what would help.
+    """True if a request may go to a node. reason: a key of REASONS. helps: sentences, what would help.
     arrangement: how they would share an accelerator, empty elsewhere."""
 
     request: str
@@ -69,7 +69,7 @@ class SafeAnswer(Record):
 
     @property
     def hurt(self) -> tuple[Sharer, ...]:
-        """Who would not keep its limit."""
+        """The members that would not keep their limits."""
         return tuple(member for member in self.members if member.keeps is False)
 
     @property

@@ -45,8 +45,8 @@ class AssignQuestion:
 def assign(
     placement: Placement, requests: Requests, question: AssignQuestion, progress: Progress
 ) -> Assignment:
-    """As much worth as finds a place, and of all ways to do so one with the least of what the goal names.
-    Exact where all feasible sets can be listed, else searched. Raises MissingExtra."""
+    """Place as much worth as possible, and of all ways to do so choose one with the least of what the goal
+    names. Exact if all feasible sets can be listed, else searched. Raises MissingExtra."""
     from jostle.placement import ON_PREDICTIONS, OPTIMISED, Effort, assign_requests
 
     bounds, promise = placement.chosen(requests, "requests that are placed", OPTIMISED)
@@ -77,7 +77,7 @@ def _everybody(
 
 
 def _rests_on_predictions(placement: Placement, plan: Assignment, requests: Requests) -> bool:
-    """Whether anybody who was placed, or is beside them, has no valid bound there."""
+    """Check whether anybody who was placed, or is beside them, has no valid bound there."""
     import numpy as np
 
     sets = placement.sets
@@ -92,7 +92,7 @@ def _rests_on_predictions(placement: Placement, plan: Assignment, requests: Requ
 
 
 def _arrangements(placement: Placement, plan: Assignment, requests: Requests) -> dict[str, str]:
-    """How nodes are shared with what was placed there."""
+    """Say how each accelerator is shared after the plan, {node: sentence}."""
     texts = {
         node.name: placement.bounds.arrangement(everybody, node)
         for node, everybody in _everybody(placement, plan, requests)

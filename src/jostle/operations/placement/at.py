@@ -57,7 +57,7 @@ class End(Record):
 
     @property
     def is_kept(self) -> bool:
-        """Whether its limit holds, with the confidence of the bound; nothing promised is kept."""
+        """True if its limit holds, with the confidence of the bound; nothing promised is kept."""
         if self.limit_seconds is None:
             return True
         return self.bound_seconds is not None and self.bound_seconds <= self.limit_seconds
@@ -79,13 +79,13 @@ class Ends(VerbAnswer):
 
     @property
     def is_kept(self) -> bool:
-        """Whether every request and everybody there has an answer, and keeps their limit."""
+        """True if every request and everybody there has an answer, and keeps their limit."""
         everybody = (*self.items, *self.residents)
         return not self.untold and all(isinstance(one, End) and one.is_kept for one in everybody)
 
     @property
     def notes(self) -> list[str]:
-        """Of which nodes nothing is told, too."""
+        """Sentences on what has no answer, also on nodes of which nothing can be computed."""
         return [*super().notes, *self.untold]
 
     @property
@@ -93,7 +93,7 @@ class Ends(VerbAnswer):
         return 0 if self.is_kept else 1
 
     def report(self) -> Report:
-        """A line for each, by node."""
+        """Write a line for each tenant and request, by node."""
         listed = [one for one in (*self.residents, *self.items) if isinstance(one, End)]
         cells = {
             "node": "node",
@@ -129,8 +129,8 @@ _NO_NODE = "it names no node: name it in a column `node` of the requests, or ask
 
 @verb(AtQuestion, needs_items=False)
 def at(placement: Placement, requests: Requests, question: AtQuestion, progress: Progress) -> Ends:
-    """A request without a node goes to the only one there is. Raises UnknownName for a node that is not in
-    the fleet."""
+    """Compute when everybody on these nodes ends. A request without a node goes to the only one there is.
+    Raises UnknownName for a node that is not in the fleet."""
     from jostle.placement import ends_at
 
     nodes = placement.bounds_on(question.on).nodes

@@ -99,7 +99,7 @@ class Ranking(Record):
         return self.nodes[number]
 
     def rows(self) -> list[RankedNode]:
-        """All that are listed."""
+        """List the nodes that are shown."""
         return list(self.nodes)
 
 
@@ -131,7 +131,7 @@ class Rankings(VerbAnswer):
         return 0 if complete else 1
 
     def report(self) -> Report:
-        """The best nodes of each request, and how many were ruled out for which reason."""
+        """Write the best nodes of each request, and how many were ruled out for which reason."""
         parts: list[Table | str] = []
         for ranking in self:
             parts += self._of_one(ranking)
@@ -178,7 +178,7 @@ class _Lazy(Sequence[_T]):
 def rank(
     placement: Placement, requests: Requests, question: RankQuestion, progress: Progress
 ) -> Rankings:
-    """The nodes where each request may go, the best first."""
+    """List the nodes where each request may go, the best first."""
     from jostle.placement import RANKED
 
     which = "requests whose first node is taken"

@@ -61,7 +61,7 @@ class SafeRequest(Record):
 
     @property
     def is_safe(self) -> bool:
-        """Whether it may go to all of them, and there is one."""
+        """True if it may go to all of them, and there is one."""
         return bool(self.answers) and all(one.is_safe for one in self.answers)
 
     @property
@@ -88,7 +88,7 @@ class SafeAnswers(VerbAnswer):
 
     @property
     def is_safe(self) -> bool:
-        """Whether the answer is yes for everything that was asked, and something was."""
+        """True if the answer is yes for everything that was asked, and something was."""
         good = answered(self.items)
         return bool(good) and len(good) == len(self.items) and all(one.is_safe for one in good)
 
@@ -102,7 +102,7 @@ class SafeAnswers(VerbAnswer):
         return 0 if self.is_safe else 1
 
     def report(self) -> Report:
-        """One answer in detail, or a line for each of several."""
+        """Write one answer in detail, or a line for each of several."""
         parts: list[Table | str] = []
         if len(self.answers) == 1:
             parts += _in_detail(self.answers[0])
@@ -153,8 +153,8 @@ def _hurt(answer: SafeAnswer) -> list[str]:
 def safe(
     placement: Placement, requests: Requests, question: SafeQuestion, progress: Progress
 ) -> SafeAnswers:
-    """Every request by itself on every node, or all at once with `together`. Raises UnknownName for a node
-    that is not in the fleet, UsageError."""
+    """Assess every request by itself on every node, or all at once with `together`. Raises UnknownName for a
+    node that is not in the fleet, UsageError."""
     from jostle.operations.placement._explained_nodes import safe_at_once, safe_each
 
     fleet = placement.bounds_on(question.on)
@@ -180,7 +180,7 @@ def safe(
 def _together(
     placement: Placement, requests: Requests, nodes: Sequence[Node], progress: Progress
 ) -> SafeAnswers:
-    """Each beside the others, with what is there."""
+    """Assess each request beside the others and beside the tenants of each node."""
     from jostle.operations.placement._explained_nodes import safe_together
 
     answers: dict[str, list[SafeAnswer]] = {request.name: [] for request in requests.good}

@@ -1,4 +1,4 @@
-"""Whether each co-location of a Parquet table is safe, however large it is."""
+"""True if each co-location of a Parquet table is safe, however large it is."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BulkScore(VerbAnswer):
         return self.standard.promised(used_predictions=self.used_predictions > 0)
 
     def report(self) -> Report:
-        """How many rows are safe, and why others are not."""
+        """Write how many rows are safe, and why others are not."""
         lines = [[str(n), because(why)] for why, n in self.reasons.items()]
         text = f"{self.safe} of {self.rows} rows are safe."
         parts = [text, Table(["rows", "why"], lines), str(self.output), self.promise]
@@ -67,7 +67,7 @@ class BulkScore(VerbAnswer):
 
 @verb(ScoreQuestion)
 def score(placement: Placement, question: ScoreQuestion, progress: Progress) -> BulkScore:
-    """The fleet does not matter. Raises what reading and writing the tables raises."""
+    """Score a table of co-locations, whatever the fleet. Raises what reading and writing tables raises."""
     from jostle.placement import score_parquet
 
     reasons, guessed = score_parquet(

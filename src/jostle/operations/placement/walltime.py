@@ -96,7 +96,7 @@ class Walltimes(VerbAnswer):
 
     @property
     def is_answered(self) -> bool:
-        """Whether every request has a time, and there was one."""
+        """True if every request has a time, and there was one."""
         whole = bool(self.rows) and len(self.rows) == len(self.items)
         return whole and all(row.seconds is not None for row in self.rows)
 
@@ -109,7 +109,7 @@ class Walltimes(VerbAnswer):
         return 0 if self.is_answered else 1
 
     def report(self) -> Report:
-        """A line for each request."""
+        """Write a line for each request."""
         cells = {
             "request": "request",
             "ask for": lambda row: row.text or "none",

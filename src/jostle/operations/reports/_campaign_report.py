@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def opcodes_report(names: Sequence[str], timeout_seconds: float | None) -> Report:
-    """What one WebAssembly workload executes in a repetition, counted exactly."""
+    """Count exactly what one WebAssembly workload executes in a repetition."""
     from jostle.collect import count_opcodes, find_workloads
 
     workloads = find_workloads(list(names))
@@ -37,7 +37,7 @@ def opcodes_report(names: Sequence[str], timeout_seconds: float | None) -> Repor
 
 
 def check_report() -> Report:
-    """Whether this machine is quiet; ends with exit code 1 where it is not."""
+    """Check whether this machine is quiet; ends with exit code 1 if it is not."""
     from jostle.collect import check_machine
 
     check = check_machine()
@@ -55,7 +55,7 @@ def check_report() -> Report:
 
 
 def plan_report(campaign: Campaign, lines: Sequence[str]) -> Report:
-    """A campaign as a file, by its lines, with how much it measures; its windows are in the document."""
+    """Report a campaign as the lines of its file, with how much it measures; the document lists windows."""
     plan = campaign.plan()
     windows = [
         {
@@ -78,7 +78,7 @@ def plan_report(campaign: Campaign, lines: Sequence[str]) -> Report:
 
 
 def fleet_report(summary: FleetSummary) -> Report:
-    """What the workers of a scheduler measured, campaign by campaign."""
+    """Report what the workers of a scheduler measured, campaign by campaign."""
     reports = [summary_report(one) for one in summary.campaigns]
     lines: list[Table | str] = []
     for one, report in zip(summary.campaigns, reports, strict=True):
@@ -90,7 +90,7 @@ def fleet_report(summary: FleetSummary) -> Report:
 
 
 def summary_report(summary: Summary) -> Report:
-    """What was measured, the warnings as notes; ends with 1 where nothing usable came out."""
+    """Report what was measured, with warnings as notes; ends with 1 if nothing usable came out."""
     from jostle.data import summarise
 
     runs = _runs_of(summary)
@@ -130,7 +130,7 @@ def summary_report(summary: Summary) -> Report:
 
 
 def _runs_of(summary: Summary) -> Runs | None:
-    """The campaign's runs; None before its first file."""
+    """Read the campaign's runs; None before its first file."""
     from jostle.data import Dataset
 
     dataset = Dataset(summary.dataset)

@@ -19,8 +19,8 @@ MOST_TOLD = 10  # lines of what an import understood; --json has all
 def dataset_report(
     dataset: Dataset, repairs: Sequence[str], sentence: Callable[[str], str] = str
 ) -> Report:
-    """What it holds, and what unfinished writers left. repairs: what was repaired before. sentence: of a
-    doubt, as the door words it."""
+    """Report what a dataset holds, and what unfinished writers left. repairs: what was repaired before.
+    sentence: turns a doubt into the words of the interface."""
     from jostle.data import summarise
 
     runs = dataset.read()
@@ -148,7 +148,7 @@ def log_report(
     written: Sequence[Path],
     sentence: Callable[[str], str] = str,
 ) -> Report:
-    """What an import made of a log of jobs. sentence: as in dataset_report."""
+    """Report what an import made of a log of jobs. sentence: as in dataset_report."""
     document = {
         "schema": "import_log/v1",
         "dataset": str(output),
@@ -180,7 +180,7 @@ def log_report(
 
 
 def profile_report(profile: Profile) -> Report:
-    """A profile that came in."""
+    """Report a profile that was imported."""
     kinds = profile.tasks.column("kind").to_pylist()
     counts = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
     busy = float(profile.column("duration_seconds").sum())

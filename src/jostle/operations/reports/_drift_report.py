@@ -25,7 +25,7 @@ class Drifts(VerbAnswer):
 
     @classmethod
     def of(cls, watch: Any, label: dict[str, Any] | None) -> Drifts:
-        """As a DriftWatch has it now."""
+        """Read what a DriftWatch has found by now."""
         return cls(watch.runs, watch.checked, watch.unknown, tuple(watch.drifts), label)
 
     @property

@@ -70,7 +70,8 @@ class Failure:
 
 
 def failures_of(runs: Runs) -> tuple[list[dict[str, Any]], list[Table | str]]:
-    """(each kind of failure as JSON has it, what people read): nothing of what came out well."""
+    """Describe each kind of failure, (as JSON objects, as tables and sentences); both empty if all runs ended
+    well."""
     found = sorted(_failures(runs), key=lambda one: (_ORDER.index(one.status), one.workload))
     if not found:
         return [], []

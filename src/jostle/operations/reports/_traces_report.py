@@ -23,7 +23,7 @@ def traces_report(
     assessed: Sequence[Assessment] = (),
     notes: Sequence[str] = (),
 ) -> Report:
-    """What was recorded, a line for each run. assessed: every attempt, in order."""
+    """Report what was recorded, in a line for each run. assessed: every attempt, in order."""
     rows, lines = [_row(one) for one in traces], []
     for row in rows:
         beside = f" beside {' + '.join(row['corunners'])}" if row["corunners"] else " alone"

@@ -52,7 +52,7 @@ class RequestQuestion(RetryPolicy):
 
     @property
     def since_seconds(self) -> float:
-        """When runs began that count as new, in seconds since 1970. Raises UsageError."""
+        """Seconds since 1970 from which on runs count as new. Raises UsageError."""
         if self.since is None:
             return -np.inf
         try:
@@ -102,7 +102,7 @@ class LogRequests(VerbAnswer):
     schema: ClassVar[str] = "requests/v1"
 
     def report(self) -> Report:
-        """A row for each workload."""
+        """Write a row for each workload."""
         cells = {
             "workload": lambda one: one.workload,
             "runs": lambda one: str(
@@ -123,7 +123,7 @@ class LogRequests(VerbAnswer):
 
     @property
     def sentence(self) -> str:
-        """What the requests are."""
+        """A sentence on the requests."""
         if self.confidence is not None:
             return f"Limits that a run stays below with confidence {self.confidence:g}."
         how = {

@@ -52,11 +52,11 @@ class ReplayedRequests(VerbAnswer):
         return found
 
     def to_document(self) -> dict[str, Any]:
-        """As JSON has it, each metric by its name."""
+        """Make the JSON object, with each metric by its name."""
         return super().to_document() | self.metrics
 
     def report(self) -> Report:
-        """A table for each resource."""
+        """Write a table for each resource."""
         units = {"memory": "wasted GB-hours", "time": "wasted hours", "both": "price"}
         tables: list[Table | str] = []
         for resource in dict.fromkeys(one.resource for one in self.results):
@@ -144,8 +144,8 @@ def _single(
 def _both(
     memory: RunHistory, gb: np.ndarray, hours: np.ndarray, policy: RetryPolicy
 ) -> list[ReplayedRule]:
-    """Of a run with both limits each attempt dies by the one that is reached, and only that one is raised; a
-    peak is reached at the end."""
+    """Replay runs with both limits: each attempt dies by the one that is reached first, and only that one is
+    raised. A peak is reached at the end."""
     rules = _rules(gb, hours)
     known = np.isfinite(gb[0]) & np.isfinite(hours[0]) & ~memory.is_open
     results = []

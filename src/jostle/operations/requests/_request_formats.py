@@ -30,12 +30,12 @@ def _known(requests: LogRequests) -> list[WorkloadRequest]:
 
 
 def _attempts(requests: LogRequests) -> str:
-    """The retry policy where there is one: a bound at a confidence has none of its own."""
+    """Return the retry policy; `none` for a bound at a confidence, which has none."""
     return "none" if requests.confidence is not None else requests.retry
 
 
 def _nextflow(requests: LogRequests) -> str:
-    """A configuration: `nextflow run ... -c FILE`. A selector is a regular expression."""
+    """Write a configuration for `nextflow run ... -c FILE`. A selector is a regular expression."""
     retry = _attempts(requests)
     lines = ["process {"]
 
@@ -65,8 +65,8 @@ def _nextflow(requests: LogRequests) -> str:
 
 
 def _snakemake(requests: LogRequests) -> str:
-    """A profile's config.yaml: `snakemake --profile FOLDER`. Memory in MB of a million bytes. A rule's name
-    is an identifier: other workloads are none."""
+    """Write a profile's config.yaml for `snakemake --profile FOLDER`. Memory is in MB of a million bytes. A
+    rule's name is an identifier, so workloads with other names are left out."""
     retry = _attempts(requests)
     lines = []
     if retry != "none":
@@ -93,7 +93,7 @@ def _snakemake(requests: LogRequests) -> str:
 
 
 def _slurm(requests: LogRequests) -> str:
-    """A line of sbatch for each workload."""
+    """Write a line of sbatch for each workload."""
     lines = []
     for one in _known(requests):
         words = ["sbatch", f"--job-name={one.workload}"]
@@ -106,8 +106,8 @@ def _slurm(requests: LogRequests) -> str:
 
 
 def _kubernetes(requests: LogRequests) -> str:
-    """A strategic merge patch for each workload, whose container is called as it: memory only, for a pod has
-    no time of its own."""
+    """Write a strategic merge patch for each workload, whose container is called like it: memory only, as a
+    pod has no time of its own."""
     documents = []
     for one in requests.items:
         if (memory := _ceil(one.memory, MIB)) is not None:

@@ -31,7 +31,7 @@ def tour_report(result: Tour, plan: TourPlan, output: Path, program: str) -> Rep
 
 
 def _quality(result: Tour, plan: TourPlan) -> list[Table | str]:
-    """What was measured, examples, errors and bounds."""
+    """List what was measured, examples, errors and bounds."""
     m, measured, counts = result.metrics, result.measured, result.model.metadata["runs"]
     level = f"{100 * plan.confidence:g}%"
     bounded, held, under = (int(m[f"{k}_runs"]) for k in ("bounded", "held_out", "under_bound"))
@@ -77,13 +77,13 @@ def _examples(result: Tour, level: str) -> Table:
 
 
 def _question(result: Tour, plan: TourPlan) -> tuple[str, str, list[str]]:
-    """(workload, platform, co-runners) that nobody measured."""
+    """Choose (workload, platform, co-runners) that nobody measured."""
     workload, *others = (*plan.workloads[5:7], plan.workloads[0])[:3]
     return workload, result.held.colocations.row(0)[1], others
 
 
 def _answer(result: Tour, plan: TourPlan) -> list[str]:
-    """The question answered in a sentence; nothing where it has no answer."""
+    """Answer the question in a sentence; no line if it has no answer."""
     workload, platform, others = _question(result, plan)
     query = Colocations.from_columns(workload=[workload], platform=[platform], corunners=[others])
     try:
@@ -99,7 +99,7 @@ def _answer(result: Tour, plan: TourPlan) -> list[str]:
 
 
 def _next(result: Tour, plan: TourPlan, output: Path, program: str) -> str:
-    """What to type next."""
+    """Write what to type next."""
     workload, platform, others = _question(result, plan)
     model, jostle = output / "model", program
     predict = f"{jostle} predict {model} -w {workload} -p '{platform}'"

@@ -35,7 +35,7 @@ class Placed(Record):
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The request with its bound and limit, in words."""
         limit = "" if self.limit_seconds is None else f" of {duration(self.limit_seconds)}"
         return f"{self.request} ({duration(self.bound_seconds)}{limit})"
 
@@ -91,7 +91,7 @@ class Assignment(VerbAnswer):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that was asked has a place, and something was asked."""
+        """True if everything that was asked has a place, and something was asked."""
         return bool(self.items) and len(self.placed) == len(self.items)
 
     @property
@@ -100,14 +100,14 @@ class Assignment(VerbAnswer):
 
     @property
     def gap_ratio(self) -> float:
-        """By what share the worth placed may be below the best there is; 0 where it is the best."""
+        """Share by which the worth placed may be below the best there is; 0 if it is the best."""
         if self.is_optimal or self.worth_at_most <= 0:
             return 0.0
         return max(0.0, 1 - self.worth / self.worth_at_most)
 
     @property
     def by_node(self) -> dict[str, list[Placed]]:
-        """What was placed, by node."""
+        """The requests that were placed, by node."""
         nodes: dict[str, list[Placed]] = {}
         for one in self.placed:
             nodes.setdefault(one.node, []).append(one)

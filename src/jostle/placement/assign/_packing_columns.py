@@ -50,14 +50,14 @@ class Columns:
         return len(fresh)
 
     def take(self, at: np.ndarray) -> Columns:
-        """Only these, to read."""
+        """Keep only these columns, for reading."""
         few = Columns(self.problem)
         few.place, few.items, few.seconds = self.place[at], self.items[at], self.seconds[at]
         return few
 
     @property
     def worth(self) -> np.ndarray:
-        """(n,) of all requests in each."""
+        """Worth of all requests in each column, (n,)."""
         return np.append(self.problem.worth, 0.0)[self.items].sum(axis=1)
 
     def cost(self, goal: str) -> np.ndarray:

@@ -95,7 +95,8 @@ class Problem:
         return len(self.kinds), len(self.places)
 
     def most_worth(self) -> float:
-        """No assignment places more: every request that any node may take, as far as there are slots."""
+        """Bound the worth that any assignment places: every request that some node may take, as far as there
+        are slots."""
         may = self.permitted.any(axis=0)
         worths = np.sort(np.repeat(self.worth[may], self.counts[may]))[::-1]
         room = int((self.slots * self.copies)[self.permitted.any(axis=1)].sum())

@@ -37,7 +37,7 @@ class Replay:
     names; log_runtime: (n,) measured; log_predicted: (n,) by what was learned without each."""
 
     def __init__(self, model: Model) -> None:
-        """The model keeps its calibration runs (see Replay.of)."""
+        """Prepare the calibration runs of a model that keeps them (see Replay.of)."""
         assert model.kept is not None
         kept, every = model.kept.calibration, model.calibration.runs
         own = every.take(np.flatnonzero(~every.held_out))

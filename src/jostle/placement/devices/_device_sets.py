@@ -73,8 +73,8 @@ class Hardware:
         return one if known is None else replace(one, memory_bytes=known.memory_bytes)
 
     def device_of(self, node: Node) -> Device | None:
-        """By the platform's name; that of the profiles where a node has no platform of its own; None for a
-        name that is not known."""
+        """Return the device that a platform's name stands for; the profiles' device if a node has no platform
+        of its own; None for an unknown name."""
         if node.platform == node.name:
             return self.device
         try:

@@ -122,7 +122,7 @@ class Fleet(Glance):
     def read(
         cls, source: Any, columns: Mapping[str, str] | None = None, tenants: Any = None
     ) -> Fleet:
-        """From a table of nodes (see `read_rows`).
+        """Read a table of nodes (see `read_rows`).
 
         columns: {name here: name in the table}. tenants: a table of requests with the column `node`, in
         addition to those in the column `tenants`: a list of objects or of names, each with its limit as in
@@ -156,7 +156,7 @@ class Fleet(Glance):
 
     @classmethod
     def of(cls, source: Any) -> Fleet:
-        """From what a caller has: a Fleet, nodes, or what `read` takes."""
+        """Make a fleet of what a caller has: a Fleet, nodes, or what `read` takes."""
         if isinstance(source, Fleet):
             return source
         if isinstance(source, Node):
@@ -166,8 +166,8 @@ class Fleet(Glance):
         return cls.read(source)
 
     def with_tenants(self, source: Any) -> Fleet:
-        """With further tenants. source: requests with their `node`; a bad row closes its node where that can
-        be told, and is an error where it cannot. Raises UnknownName, UsageError."""
+        """Add tenants to a fleet. source: requests with their `node`; a bad row closes its node if the node
+        is known, and is an error otherwise. Raises UnknownName, UsageError."""
         requests = Requests.of(source)
         added: dict[str, list[Request]] = {}
         for row, status, number in zip(

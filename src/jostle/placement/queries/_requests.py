@@ -118,7 +118,7 @@ class Request:
 
     @property
     def has_objective(self) -> bool:
-        """Whether the request has a limit."""
+        """True if the request has a limit."""
         return self.deadline_seconds is not None or self.slowdown is not None
 
     def is_apart_from(self, other: Request) -> bool:
@@ -224,7 +224,8 @@ class Requests(Glance):
 
     @classmethod
     def read(cls, source: Any, columns: Mapping[str, str] | None = None) -> Requests:
-        """From a table (see `read_rows`), a status per row, so that one bad row spoils no batch.
+        """Read a table of requests (see `read_rows`), with a status per row, so that one bad row spoils no
+        batch.
 
         columns: {name here: name in the table}. Raises UnreadableFile, BadData, UnknownName.
         """
@@ -248,7 +249,7 @@ class Requests(Glance):
 
     @classmethod
     def of(cls, source: Any) -> Requests:
-        """From what a caller has: Requests, one Request or several, or what `read` takes."""
+        """Make requests of what a caller has: Requests, one Request or several, or what `read` takes."""
         if isinstance(source, Requests):
             return source
         if isinstance(source, Request):
@@ -268,7 +269,7 @@ class Requests(Glance):
         where: str = "",
         ignored: tuple[str, ...] = (),
     ) -> Requests:
-        """With a name for each that has none, and without those whose name an earlier one has."""
+        """Name each request that has no name, and drop those whose name an earlier one has."""
         taken = {row.name for row in rows if row is not None and row.name}
         names: set[str] = set()
         named: list[Request | None] = []

@@ -50,14 +50,15 @@ def newcomer_bounds(
 def ends_at(
     sets: SetBounds, people: Sequence[tuple[Node, Request]], of: Sequence[int] | None = None
 ) -> list[tuple[Any, ...]]:
-    """Of each, those of a node one after the other: (elapsed seconds, seconds from now to its end if nobody
-    comes, seconds from start to end, their bound, its outcome, over what, its limit); None where there is
-    none. of: places of those who are asked about, of all by default.
+    """Compute when each of these tenants ends, the tenants of a node one after the other. Returns for each
+    (elapsed seconds, seconds from now to its end if nobody comes, seconds from start to end, their bound, its
+    outcome, over what, its limit); a value is None if there is none. of: positions of those who are asked
+    about, all by default.
 
-    Its company until now is not known: what it has done by the time is as if these had been there. A model of
-    a log tells over whatever may come; but later ones are let in for as long as limits are kept, however they
-    came in the log, so a limit that is kept over those who are there, or over the future, is the bound of who
-    has it.
+    Their co-runners until now are not known: what a tenant has done by the time is computed as if the present
+    ones had been there. A model of a log answers over whatever may come. Later tenants are let in only while
+    limits are kept, so a limit that is kept over those who are there, or over the future, is the bound of the
+    tenant that has it.
     """
     if not people:
         return []
@@ -128,8 +129,9 @@ def _timelines(
     people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, by_now: np.ndarray,
     seconds: np.ndarray, out: np.ndarray,
 ) -> Timelines:  # fmt: skip
-    """Of each: these beside it until now, and then until each of them ends. What a tenant has done that tells
-    nothing of it is not known. by_now: the share that each has done. seconds: what each takes in this set."""
+    """Build the timeline of each tenant: these co-runners until now, and then until each of them ends. What a
+    tenant has done is unknown if nothing tells it. by_now: the share that each has done. seconds: what each
+    takes in this set."""
     there: dict[int, list[tuple[int, str, float]]] = {}
     for (row, column), (node, one) in zip(seat, people, strict=True):
         is_told = one.elapsed_seconds is not None or one.done_ratio is not None

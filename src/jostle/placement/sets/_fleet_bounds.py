@@ -36,7 +36,7 @@ class Assessed:
 
     @property
     def is_safe(self) -> np.ndarray:
-        """Whether every limit is kept, for each row."""
+        """True for rows that keep every limit."""
         return self.reason == CODES["ok"]
 
 
@@ -178,7 +178,7 @@ class FleetBounds:
 
     @cached_property
     def ruled_out_for_all(self) -> np.ndarray:
-        """(n,) codes of what rules a node out for everybody."""
+        """Codes of what rules a node out for everybody, (n,)."""
         reason = np.full(len(self), CODES["ok"])
         known = self.sets.workload_code
         for place, node in enumerate(self.nodes):
@@ -216,12 +216,12 @@ class FleetBounds:
 
     @cached_property
     def prices(self) -> np.ndarray:
-        """(n,) for an hour."""
+        """Price of each node for an hour, (n,)."""
         return np.array([node.price_per_hour for node in self.nodes], float)
 
     @cached_property
     def now(self) -> tuple[np.ndarray, np.ndarray]:
-        """(bounds of the tenants as they are, whether they are valid), both (n, k)."""
+        """Bounds of the tenants as they are, and whether these are valid, both (n, k)."""
         seconds, valid = np.full(self.tenants.shape, np.inf), np.zeros(self.tenants.shape, bool)
         some = np.flatnonzero((self.tenants >= 0).any(axis=1))
         seconds[some], valid[some] = self.sets.of_each(
@@ -256,7 +256,7 @@ class FleetBounds:
 
     @cached_property
     def is_known(self) -> list[bool]:
-        """Whether the model knows the platform and every tenant."""
+        """True if the model knows the platform and every tenant."""
         known, code = self.sets.platform_code, self.sets.workload_code
         return [
             n.platform in known and all(t.workload in code for t in n.tenants) for n in self.nodes

@@ -348,7 +348,7 @@ class SetBounds:
 
 
 def _raise(level: _Level, parts: np.ndarray, rows: np.ndarray, size: int) -> None:
-    """The bounds of sets of one size, at these numbers, to those of their parts, (n, w)."""
+    """Raise the bounds of sets of one size, at these numbers, to those of their parts, (n, w)."""
     seconds, first = level.seconds[rows], parts.shape[1] - size
     for column in range(first, parts.shape[1] if size > 1 else first):
         part = level.seconds[parts[:, column]]

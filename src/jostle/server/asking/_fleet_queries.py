@@ -34,7 +34,7 @@ class FleetQuestion:
     tenants: list[Any] | None = None
 
     def requests(self) -> Requests:
-        """A status for each item, whatever it is."""
+        """Read the items as requests, with a status for each, whatever it is."""
         rows, odd = [], {}
         for place, item in enumerate(self.items):
             if not isinstance(item, dict):
@@ -64,19 +64,19 @@ class FleetQuestion:
 
 
 def given_twice(row: Mapping[str, Any]) -> str | None:
-    """Why a request that says one thing in two ways cannot be read."""
+    """Say why a request that gives one thing in two ways cannot be read; None if it does not."""
     both = next((pair for pair in TWICE if pair[0] in row and pair[1] in row), None)
     return None if both is None else f"both {both[0]} and {both[1]} are given"
 
 
 def request_row(request: Request) -> dict[str, Any]:
-    """Without what says nothing."""
+    """Make a row of a request, without empty fields."""
     values = {key: value for key, value in vars(request).items() if value not in (None, (), "")}
     return {key: list(one) if isinstance(one, tuple) else one for key, one in values.items()}
 
 
 def node_row(node: Node) -> dict[str, Any]:
-    """As in a table of nodes."""
+    """Make the row of a node as a table of nodes has it."""
     names = ("name", "platform", "slots", "memory_bytes", "labels", "price_per_hour", "sharing")
     row = {name: getattr(node, name) for name in names}
     row = {k: list(v) if isinstance(v, tuple) else v for k, v in row.items() if v not in (None, ())}
@@ -84,7 +84,7 @@ def node_row(node: Node) -> dict[str, Any]:
 
 
 def request_schema(**changed: Any) -> dict[str, Any]:
-    """The JSON schema of a request, from its fields; one way to say each."""
+    """Build the JSON schema of a request from its fields, with one way to say each."""
     shapes = {"workload": VISIBLE, "confidence": {"anyOf": [CONFIDENCE, NULL]}}
     shapes["deadline"] = {"anyOf": [LIMIT, NULL]}
     shapes["memory"] = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,6}(MiB|GiB)$"}, NULL]}

@@ -13,7 +13,7 @@ from jostle.server.state._served_model import Served
 def predict_items(
     served: Served, items: Sequence[Any], confidence: float, throughout: bool = False
 ) -> tuple[Any, ...]:
-    """A Prediction for each, or why there is none. throughout: see jostle.models.over_time."""
+    """Answer each item with a Prediction, or why there is none. throughout: see jostle.models.over_time."""
     return with_timelines(
         served.model,
         items,

@@ -33,7 +33,7 @@ class ApartQuery:
     standard: Standard
 
     def answer(self) -> dict[str, Any]:
-        """As a document."""
+        """Answer the question in this process. Returns the document."""
         placement = Placement(self.fleet, SetBounds(_model, self.standard))
         verb = load_verb("placement", self.verb)
         return placement.ask(verb, self.requests, self.question).to_document()
@@ -48,7 +48,8 @@ class Worker:
         self._pool: ProcessPoolExecutor | None = None
 
     async def do(self, seconds: float | None, act: Callable[..., Any], *given: Any) -> Any:
-        """What `act` gives there. Raises what it raises, TimeoutError, BrokenProcessPool."""
+        """Run `act` in the other process, and return its result. Raises what it raises, TimeoutError,
+        BrokenProcessPool."""
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
             more: dict[str, Any] = {"initializer": _begin, "initargs": (self.gives_way,)}
@@ -75,9 +76,9 @@ class Apart:
         self._knows: tuple[str, int] | None = None
 
     async def ask(self, query: ApartQuery, served: Served, seconds: float) -> dict[str, Any]:
-        """The answer's document.
+        """Ask the other process for the answer's document.
 
-        Raises what the verb raises, NotPermitted where it takes longer than `seconds`.
+        Raises what the operation raises, NotPermitted if it takes longer than `seconds`.
         """
         why = NotPermitted(
             f"no answer within {seconds:g} s", fix="Ask for fewer at once, or again."

@@ -78,7 +78,7 @@ class Gate:
         return _closing(403, f"the key may {caller.role}, not {role}.", "Forbidden")
 
     def _is_elsewhere(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
-        """Why a request was meant for another host, or comes from a page of one; None where it was not."""
+        """Say why a request was meant for another host, or comes from a page of one; None if it was not."""
         host, origin = headers.get(b"host", b"").decode("latin-1"), headers.get(b"origin")
         hosts = self.service.settings.hosts
         named = sum(name == b"host" for name, _ in scope["headers"])
@@ -97,10 +97,10 @@ class Gate:
 
 
 def _closing(status: int, sentence: str, error: str, **headers: str) -> Response:
-    """A problem after which the connection ends, so that a further one costs a further connection."""
+    """Make a problem response that ends the connection: a further attempt costs a further connection."""
     return problem(status, sentence, error, {**headers, "Connection": "close"})
 
 
 def _name_of(host: str) -> str:
-    """Without the port: of `name:80`, `[::1]:80`."""
+    """Strip the port from a host: from `name:80`, `[::1]:80`."""
     return (host.partition("]")[0][1:] if host.startswith("[") else host.partition(":")[0]).lower()

@@ -23,7 +23,8 @@ class Gatherer:
         self._waiting: dict[tuple[int, float], list[tuple[list[Any], asyncio.Future[Any]]]] = {}
 
     async def ask(self, served: Served, items: list[Any], confidence: float) -> Sequence[Any]:
-        """What the model answers to these items. Raises what answering raises."""
+        """Answer these items, together with those that others ask at the moment. Raises what answering
+        raises."""
         loop = asyncio.get_running_loop()
         mine: asyncio.Future[Any] = loop.create_future()
         key = id(served), confidence

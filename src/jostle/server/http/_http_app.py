@@ -31,10 +31,10 @@ from jostle.server.state._archive import Archive
 
 
 def make_app(settings: ServeSettings, clock: Callable[[], float] | None = None) -> Starlette:
-    """The ASGI application of one service, which any ASGI server can run.
+    """Make the ASGI application of one service, which any ASGI server can run.
 
-    clock: seconds since 1970; by default one that no step of the system's clock moves.
-    Raises UsageError, NotPermitted, and what reading the fleet raises.
+    clock: seconds since 1970; by default one that no step of the system's clock moves. Raises UsageError,
+    NotPermitted, and what reading the fleet raises.
     """
     service, apart = Serving(settings, clock or steady_clock()), Apart()
     doors = doors_of(service)

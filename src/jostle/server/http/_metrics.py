@@ -67,6 +67,6 @@ class Metrics:
             self.items.labels(operation, outcome).inc(n)
 
     def text(self, refresh: Callable[[], None]) -> bytes:
-        """All of them, after `refresh` has set what is looked up only when asked."""
+        """Write all metrics, after `refresh` has set those that are looked up only on request."""
         refresh()
         return generate_latest(self.registry)

@@ -34,7 +34,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def model_verbs(service: Serving) -> dict[str, Handler]:
-    """{operation: its handler}: verbs about what a model says of co-locations."""
+    """Make {operation: its handler} for operations that answer co-locations by the model."""
     gatherer = Gatherer(predict_items)
     return {
         name: _model_handler(verb, name, service, gatherer)
@@ -74,7 +74,7 @@ def _model_handler(verb: Verb, name: str, service: Serving, gatherer: Gatherer) 
 
 
 def _content(verb: Verb, served: Served, items: list[Any], question: Any, until: Progress) -> Any:
-    """(what is sent, the outcome of each item)."""
+    """Answer the items. Returns (what is sent, the outcome of each item)."""
     if verb.name == "predict" and question.campaign is None:
         level = question.confidence
         found = predict_items(served, items, level, question.throughout)
@@ -84,14 +84,15 @@ def _content(verb: Verb, served: Served, items: list[Any], question: Any, until:
 
 
 def _predicted(served: Served, rows: Sequence[Any], level: float) -> tuple[bytes, Counter[str]]:
-    """As the document of Predictions, whose thousands of records need not become dicts first."""
+    """Write the document of Predictions, without turning thousands of records into dicts first. Returns
+    (bytes, counts of outcomes)."""
     outcomes = Counter(getattr(row, "outcome", row.status) for row in rows)
     document = Predictions((), level, served.label).to_document()
     return orjson.dumps(document | {"items": rows}), outcomes
 
 
 def fleet_verbs(service: Serving, apart: Apart) -> dict[str, Handler]:
-    """{path: its handler}: verbs about where requests can go."""
+    """Make {path: its handler} for operations about where requests can go."""
     verbs = served_verbs("placement")
     return {verb.name: _fleet_handler(verb, service, apart) for verb in verbs}
 
@@ -141,7 +142,7 @@ def _fleet_handler(verb: Verb, service: Serving, apart: Apart) -> Handler:
 
 
 def forecast_verbs(service: Serving) -> dict[str, Handler]:
-    """{operation: its handler}: verbs about recorded runs, which come with the question."""
+    """Make {operation: its handler} for operations about recorded runs, which come with the question."""
     return {verb.name: _forecast_handler(verb, service) for verb in served_verbs("forecasts")}
 
 

@@ -29,7 +29,7 @@ class HttpProblem(Exception):
 def problem(
     status: int, sentence: str, error: str, headers: dict[str, str] | None = None
 ) -> Response:
-    """A problem document. error: the name of the kind, as in jostle.errors."""
+    """Make a problem document. error: the name of the kind, as in jostle.errors."""
     document = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -41,7 +41,7 @@ def problem(
 
 
 def status_of(error: JostleError) -> int:
-    """The HTTP status of an error of the library."""
+    """Return the HTTP status of an error of the library."""
     kinds: tuple[tuple[type[JostleError], int], ...] = (
         (NoPlace, 409),
         (UnknownName, 404),

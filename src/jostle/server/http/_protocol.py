@@ -108,7 +108,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits for an answer here: it is being read, or a request has not come to its end."""
+        """True if nobody waits for an answer here: it is being read, or a request has not come to its end."""
         cycle = self.cycle
         is_asked = cycle is not None and not (cycle.response_complete or cycle.more_body)
         return not is_asked or self._writing is not None or self.transport.is_closing()

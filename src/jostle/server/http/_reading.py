@@ -22,7 +22,7 @@ MOST_PARTS = 20  # objects, lists and names in them, for each item that is taken
 
 
 async def json_of(request: Request, settings: ServeSettings) -> dict[str, Any]:
-    """The body, an object. Raises HttpProblem."""
+    """Read the body, a JSON object. Raises HttpProblem."""
     body = await _body(request, settings)
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
@@ -111,7 +111,7 @@ def confidence_of(body: Mapping[str, Any], settings: ServeSettings) -> float:
 
 
 def nodes_of(body: Mapping[str, Any], settings: ServeSettings) -> list[Any] | None:
-    """A fleet with its tenants, if there is one. Raises UsageError."""
+    """Read a fleet with its tenants from the body; None if there is none. Raises UsageError."""
     nodes = rows_of(body, "fleet", settings, NODE_KEYS)
     for node in nodes or ():
         tenants = node.get("tenants")
@@ -124,7 +124,7 @@ def nodes_of(body: Mapping[str, Any], settings: ServeSettings) -> list[Any] | No
 def rows_of(
     body: Mapping[str, Any], key: str, settings: ServeSettings, known: Collection[str]
 ) -> list[Any] | None:
-    """A list of objects with these keys, if there is one. Raises UsageError."""
+    """Read a list of objects with these keys from the body; None if there is none. Raises UsageError."""
     rows = body.get(key)
     if rows is None:
         return None

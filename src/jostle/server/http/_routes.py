@@ -21,12 +21,12 @@ _MOST_ROWS = 200  # of an answer that is written by the event loop
 
 
 def operation_handlers(service: Serving) -> dict[tuple[str, str], Any]:
-    """{(method, path): handler}."""
+    """Make {(method, path): handler} for all operations."""
     return {(one.method, one.path): handler_of(one, service) for one in OPERATIONS.values()}
 
 
 def handler_of(operation: Operation, service: Serving) -> Any:
-    """Its handler."""
+    """Make the handler of an operation."""
 
     async def handle(request: Request) -> Response:
         names, values = request.path_params, dict(request.query_params)

@@ -51,7 +51,8 @@ class Queue:
         self.open: set[Future[Any]] = set()
 
     async def ask(self, act: Callable[[], _T], seconds: float) -> _T:
-        """What `act` gives. Raises HttpProblem where it takes too long or too many wait."""
+        """Run `act` in the thread pool, and return its result. Raises HttpProblem if it takes too long or too
+        many wait."""
         if len(self.open) >= MOST_WAITING:
             raise HttpProblem(
                 503, "too many questions wait. Try again in a moment.", Retry_After="1"
@@ -102,7 +103,7 @@ class Serving:
         return self.folder.served
 
     def why_not_ready(self) -> str | None:
-        """Why it should get no requests now; None where it should."""
+        """Say why the service should get no requests now; None if it should."""
         served = self.folder.served
         if served is None:
             return f"no model is served: {self.folder.trouble}"
@@ -185,19 +186,20 @@ class Serving:
         return await self.placing.ask(lambda: act(self.places, served), self.settings.most_seconds)
 
     async def write(self, act: Callable[[], _T]) -> _T:
-        """What has to be on the disk before the answer."""
+        """Run `act` in the thread that writes: its changes are on the disk before the answer."""
         return await self.writing.ask(act, self.settings.most_seconds)
 
     def headers(self, label: Mapping[str, Any] | None = None) -> dict[str, str]:
-        """What every answer says of the model behind it. label: of another than the one of this moment."""
+        """Return the headers that name the model behind an answer. label: of a model other than the present
+        one."""
         if label is None and self.folder.served is not None:
             label = self.folder.served.label
         names = {"Jostle-Model-Version": "version", "Jostle-Data-Version": "data_version"}
         return {} if label is None else {key: str(label[name]) for key, name in names.items()}
 
     def close(self) -> None:
-        """What a thread is at is waited for a moment. Whoever asked has no answer any more, and a change that
-        is not on the disk is not made."""
+        """Wait a moment for what threads are at. A question that waits gets no answer any more, and a change
+        that is not on the disk is not made."""
         queues = self.reading, self.answers, self.placing, self.writing, self.probing
         for queue in queues:
             queue.close()

@@ -33,7 +33,7 @@ class ApiServer:
         self._client = httpx.AsyncClient(base_url=address, timeout=_SECONDS, verify=verify)
 
     async def list(self, kind: str, **query: str) -> list[Any]:
-        """All `pods` or `nodes`, as they are there. Raises NotPermitted."""
+        """Read all `pods` or `nodes`, as the API server has them. Raises NotPermitted."""
         headers = {}
         if self._in_cluster:  # the token is renewed by the cluster, so it is read anew
             headers["Authorization"] = f"Bearer {(_ACCOUNT / 'token').read_text().strip()}"

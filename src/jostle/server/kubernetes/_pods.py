@@ -37,7 +37,7 @@ class Pod:
 
     @property
     def id(self) -> str:
-        """Of its placement."""
+        """The id of its placement."""
         return f"pod:{self.uid or self.namespace + '/' + self.name}"
 
     @property
@@ -54,12 +54,12 @@ class Pod:
 
     @property
     def without_limit(self) -> dict[str, Any]:
-        """What it is where nothing was promised to it."""
+        """The row of a request for which nothing was promised."""
         return {key: self.row[key] for key in ("workload", "apart") if key in self.row}
 
     @property
     def is_known(self) -> bool:
-        """Whether it names a workload, and what it asks can be read."""
+        """True if it names a workload, and what it asks can be read."""
         try:
             return self.request() is not None
         except UsageError:
@@ -76,7 +76,7 @@ class Pod:
 
 
 def pod_of(document: Any) -> Pod:
-    """From the pod as the API server has it. Raises UsageError."""
+    """Read a pod as the API server has it. Raises UsageError."""
     metadata = document.get("metadata") if isinstance(document, Mapping) else None
     if not isinstance(metadata, Mapping):
         raise UsageError("Pod has no metadata")
@@ -102,7 +102,7 @@ def pod_of(document: Any) -> Pod:
 
 
 def _times(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Where and when it ran: from the start of its first container to the end of its last."""
+    """Read where and when a pod ran: from the start of its first container to the end of its last."""
     spec, status = (document.get(key) or {} for key in ("spec", "status"))
     phase, containers = status.get("phase"), status.get("containerStatuses") or []
     ended = [(one.get("state") or {}).get("terminated") or {} for one in containers]
@@ -126,7 +126,7 @@ def _seconds(text: Any) -> float | None:
 
 
 def pods_of(documents: list[Any]) -> list[Pod]:
-    """Those that can be read and say what they are."""
+    """Keep the pods that can be read and name a workload."""
     pods: list[Pod] = []
     for document in documents:
         with suppress(UsageError):
@@ -135,8 +135,8 @@ def pods_of(documents: list[Any]) -> list[Pod]:
 
 
 def node_of(document: Any) -> Node | None:
-    """A node of the fleet: its platform and slots by its labels; its platform otherwise the type of machine,
-    or itself. None where it cannot be read."""
+    """Read a node of the fleet. Its platform and slots are its labels; without such a label its platform is
+    the type of machine, or itself. None if it cannot be read."""
     try:
         metadata = document.get("metadata") or {}
         labels, name = metadata.get("labels") or {}, str(metadata.get("name") or "")
@@ -147,7 +147,7 @@ def node_of(document: Any) -> Node | None:
 
 
 def node_names(body: Mapping[str, Any]) -> tuple[list[str], list[Any] | None]:
-    """(names, the nodes themselves where the scheduler sent those). Raises UsageError."""
+    """Read (names, the nodes themselves if the scheduler sent those). Raises UsageError."""
     names = body.get("NodeNames")
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

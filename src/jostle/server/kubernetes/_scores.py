@@ -32,12 +32,12 @@ class PodAssessment:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """By node."""
+        """The reason of each node."""
         return dict(zip(self.names, self.reason, strict=True))
 
     @property
     def safe_seconds(self) -> np.ndarray:
-        """(n,) the bounds where it is safe, infinite elsewhere."""
+        """Bounds where the pod is safe, infinite elsewhere, (n,)."""
         return np.where(np.array(self.reason) == "ok", self.bound_seconds, np.inf)
 
     @property
@@ -80,7 +80,7 @@ def assessed(
     served: Served,
     standard: Standard,
 ) -> PodAssessment:
-    """The pod on each of these nodes, beside everybody but itself."""
+    """Assess the pod on each of these nodes, beside everybody but itself."""
     fleet = places.fleet
     fleet.sync(served.known.platforms)
     kinds = fleet.kinds.of
@@ -102,5 +102,6 @@ def assessed(
 
 
 def text_of(reason: str) -> str:
-    """The scheduler groups reasons by their text: always these few, with figures under the link."""
+    """Write a reason for the scheduler, which groups reasons by their text: always these few, with figures
+    under the link."""
     return f"jostle: {REASONS[reason]}" if reason in REASONS else UNKNOWN_NODE

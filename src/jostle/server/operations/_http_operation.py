@@ -25,22 +25,22 @@ class Question:
 
     @classmethod
     def of(cls, *arguments: Any, **options: Any) -> Any:
-        """As a client's method is called. Raises UsageError."""
+        """Make the question as a client's method is called. Raises UsageError."""
         return cls(*arguments, **options)
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Any:
-        """From what came. Raises UsageError."""
+        """Make the question from the values of a request. Raises UsageError."""
         return question_of(cls, values)
 
     @classmethod
     def schema(cls) -> tuple[list[str], dict[str, Any]]:
-        """(fields without which nothing can be answered, {field: JSON schema})."""
+        """Return (fields without which nothing can be answered, {field: JSON schema})."""
         options = served_options(cls).values()
         return [one.name for one in options if one.default is REQUIRED], question_schema(cls)
 
     def sent(self) -> list[dict[str, Any]]:
-        """The values of each request that a client makes of it."""
+        """List the values of each request that a client makes of the question."""
         return [{name: value for name, value in vars(self).items() if value is not None}]
 
 
@@ -73,7 +73,7 @@ class Operation:
     result: Callable[[Sequence[Any]], Any]
 
     async def __call__(self, service: Serving, question: Any) -> AnswerDocument:
-        """The answer, which names the model of that moment. Raises what `act` raises."""
+        """Answer the question, and name the model of that moment. Raises what `act` raises."""
         served = service.folder.served
         answer = await self.act(service, question)
         return answer if answer.model or served is None else replace(answer, model=served.label)

@@ -37,7 +37,7 @@ class SentRun:
 
     @classmethod
     def read(cls, item: Any) -> SentRun:
-        """From an object of JSON."""
+        """Read a run from an object of JSON."""
         if not isinstance(item, dict):
             raise UsageError(f"the item is {type(item).__name__}, not an object")
         why = why_not({key: item[key] for key in _COLOCATION if key in item}, None)
@@ -54,7 +54,7 @@ class SentRun:
             object.__setattr__(self, "measured_at", _time_of(self.measured_at))
 
     def _with_stretches(self, stretches: Any) -> SentRun:
-        """Who was beside it from when on, instead of its co-runners."""
+        """Replace the co-runners by stretches: who was beside it from when on."""
         if stretches is None:
             return self
         from pyarrow import ArrowException
@@ -78,7 +78,7 @@ class SentRun:
 
     @property
     def stored(self) -> dict[str, Any]:
-        """As it is kept, beside its id."""
+        """The run as it is kept, beside its id."""
         return {k: v for k, v in vars(self).items() if v is not None and k != "id"}
 
 
@@ -114,7 +114,7 @@ class AddRuns(Question):
         return ["items"], {"items": {"type": "array", "items": {"anyOf": [run, {}]}}}
 
     def sent(self) -> list[dict[str, Any]]:
-        """Of Runs, under their run_ids."""
+        """List the requests that send these runs, under their run_ids."""
         if isinstance(self.items, list):
             return [{"items": self.items}]
         names = [*_COLOCATION, "runtime_seconds", "measured_at", "window_id"]
@@ -184,7 +184,7 @@ def _added(service: Serving, served: Served | None, items: list[Any]) -> list[di
 
 
 def _bounds_of(served: Served | None, runs: dict[int, SentRun], level: float) -> dict[int, float]:
-    """{place: the valid bound} of those that the model knows."""
+    """Bound those of the runs that the model knows. Returns {place: the bound}, for valid bounds."""
     if served is None or not runs:
         return {}
     items = [{key: getattr(one, key) for key in _COLOCATION} for one in runs.values()]

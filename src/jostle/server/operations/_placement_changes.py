@@ -139,7 +139,7 @@ class Placements(StateAnswer, schema="placements/v1"):
 
 @operation("GET", "/v1/placements", Nothing, lambda parts: list(parts[0].items))
 async def placements(service: Serving, _: Nothing) -> Placements:
-    """What runs where now."""
+    """List what runs where now."""
 
     def read(places: Any, served: Any) -> list[dict[str, Any]]:
         places.fleet.sync(served.known.platforms)

@@ -37,7 +37,7 @@ def _as_fleet(answers: Any) -> Fleet:
 
 @operation("GET", "/v1/fleet", Nothing, _as_fleet)
 async def fleet(service: Serving, _: Nothing) -> FleetNow:
-    """The service's fleet as it is now, with its tenants."""
+    """Return the service's fleet as it is now, with its tenants."""
     standard = Standard(service.settings.confidence)
 
     def now(places: LivePlaces, served: Served) -> FleetNow:
@@ -82,14 +82,14 @@ class Coverage(StateAnswer, schema="coverage/v1"):
 
 @operation("GET", "/v1/coverage", Nothing, lambda parts: list(parts[0].days))
 async def coverage(service: Serving, _: Nothing) -> Coverage:
-    """How many observed runs ended at or under their bounds, by day."""
+    """Count by day how many observed runs ended at or under their bounds."""
     days = await service.write(service.store.coverage_by_day)
     return Coverage(service.settings.confidence, tuple(days))
 
 
 @operation("GET", "/v1/drift", Nothing, lambda parts: list(parts[0].drifts))
 async def drifts(service: Serving, _: Nothing) -> Drifts:
-    """What drifts, as the observed runs tell that came since the model answers."""
+    """Say what drifts, by the observed runs that came since the model answers."""
     return await service.write(service.drifts.answer)
 
 
@@ -105,7 +105,7 @@ class ServedModels(StateAnswer, schema="models/v1"):
 
 @operation("GET", "/v1/models", Nothing, lambda parts: list(parts[0].models))
 async def models(service: Serving, _: Nothing) -> ServedModels:
-    """What is served: versions, names, and what bounds rest on."""
+    """Describe what is served: versions, names, and what bounds rest on."""
     served, listed = service.folder.served, []
     if served is not None:
         metadata = served.model.metadata

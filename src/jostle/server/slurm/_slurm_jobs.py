@@ -131,7 +131,8 @@ class ObservedJobs:
 
 
 def nodes_of(lines: tuple[str, ...]) -> tuple[Node, ...]:
-    """The fleet: a node's platform is its first feature, or itself; it has as many slots as processors."""
+    """Read the fleet from lines of sinfo: a node's platform is its first feature, or itself; it has as many
+    slots as processors."""
     nodes = {}
     for line in lines:
         name, features, cpus = (*line.split("|"), "", "")[:3]

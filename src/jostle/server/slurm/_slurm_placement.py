@@ -52,7 +52,7 @@ class JobQuestion(Question):
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Any:
-        """A confidence may be a text such as 0.95, as the plugin has it."""
+        """Make the question from the plugin's values, in which a confidence may be a text such as 0.95."""
         texts = {k: v for k, v in values.items() if "confidence" in k and isinstance(v, str)}
         levels = {k: float(v) for k, v in texts.items() if _LEVEL.fullmatch(v)}
         question = super().read({**values, **levels})
@@ -71,7 +71,7 @@ class JobQuestion(Question):
 
     @property
     def row(self) -> dict[str, Any]:
-        """As in a table of requests."""
+        """The job as a row of a table of requests."""
         return {key: getattr(self, key) for key in ("workload", "deadline", "confidence")}
 
     def request(self) -> Request:
@@ -103,12 +103,12 @@ class JobAnswer(StateAnswer, schema="slurm_submit/v2"):
 def place_job(
     job: JobQuestion, places: LivePlaces, served: Served, standard: Standard, stay: float
 ) -> JobAnswer:
-    """The node with the least bound that still takes it, held under a placement of its own. Where no bound is
-    valid and nobody's promise is at stake it is where the job is expected to end first, and nothing is
-    promised. Anywhere else it would break a promise, so it begins later: a time limit that was handed out
-    kills whoever is slowed past it.
+    """Choose the node with the least bound that still takes the job, and hold it under a placement of its
+    own.
 
-    Raises UsageError for a job that cannot be.
+    If no bound is valid and nobody's promise is at stake, the job goes where it is expected to end first, and
+    nothing is promised. Anywhere else it would break a promise, so it begins later: a time limit that was
+    handed out kills a job that is slowed past it. Raises UsageError for a job that cannot be.
     """
     request, reasons, id = job.request(), dict[str, str](), ""
     for _ in range(_ATTEMPTS):
@@ -173,8 +173,8 @@ def _later(
     standard: Standard,
     stay: float,
 ) -> tuple[str, int] | None:
-    """(node, minutes) after which nobody with a limit is left there, as whoever is past it was killed: the
-    soonest, of equals the one with the fewest tenants. None where no node will do, or no limit ends."""
+    """Find (node, minutes) after which nobody with a limit is left there, as a job past its limit is killed:
+    the soonest, of equals the one with the fewest tenants. None if no node will do, or no limit ends."""
     sets, now = places.sets(served, standard), places.store.clock()
     found: list[tuple[int, int, str]] = []
     for name, why in reasons.items():
@@ -193,7 +193,8 @@ def _later(
 
 
 def _remarks(job: JobQuestion, minutes: int | None, wish: dict[str, Any]) -> str:
-    """What else the comment says, of the time limit that goes with a promise. wish: what is kept for it."""
+    """Write what else the comment says of the time limit that goes with a promise. wish: what is kept for the
+    job."""
     if minutes is None:
         return ""
     own, text = job.time_limit_minutes, ""
@@ -215,7 +216,7 @@ def _at_most(
 
 
 def _sure(sets: SetBounds, request: Request, nodes: Sequence[Node]) -> SetBounds:
-    """With bounds as sure as it takes that the least of many holds, where that can be told."""
+    """Raise the confidence of bounds until the least of many holds, if the calibration can say how far."""
     if len(nodes) == 1:
         return sets
     return sets.by(level_of_chosen(sets, [request], nodes, is_least=True), None)
@@ -224,10 +225,13 @@ def _sure(sets: SetBounds, request: Request, nodes: Sequence[Node]) -> SetBounds
 def _limited(
     job: JobQuestion, request: Request, safe: list[str], places: LivePlaces, served: Served
 ) -> tuple[int | None, dict[str, Any]]:
-    """(time limit in whole minutes, None where no bound is valid at that confidence; what is kept for the
-    job). A job past its limit is killed, so the limit that is handed out is an objective that later
-    placements keep; but where its own deadline is sooner than so sure a bound, that is kept alone. safe: the
-    nodes that it may go to, the one that was chosen first."""
+    """Choose a time limit. Returns (whole minutes, None if no bound is valid at that confidence; what is kept
+    for the job).
+
+    A job past its limit is killed, so the limit that is handed out is an objective that later placements
+    keep; if its own deadline is sooner than so sure a bound, the deadline alone is kept. safe: the nodes that
+    it may go to, the one that was chosen first.
+    """
     nodes, wish = [places.fleet.nodes[name] for name in safe], Request(job.workload)
     sets = _sure(places.sets(served, Standard(job.limit_confidence)), wish, nodes)
     (row,) = Placement(Fleet((nodes[0],)), sets).walltime([wish]).rows

@@ -41,7 +41,7 @@ class SlurmDoor:
         """It has no connections."""
 
     async def submit(self, service: Serving, job: JobQuestion) -> JobAnswer:
-        """Where it goes, held for it, and its time limit."""
+        """Choose where a job goes, hold that place for it, and set its time limit."""
         if service.settings.fleet is None and not service.fleet.of_cluster:
             # Slurm refuses a job with a node that it does not know.
             return JobAnswer(False, "jostle: no node is known before a job begins")

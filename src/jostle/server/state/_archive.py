@@ -26,7 +26,7 @@ class Archive:
         self._is_sure = False  # of what the dataset holds
 
     async def go_on(self, seconds: float = _EVERY_SECONDS) -> None:
-        """Every now and then, and once more at the end."""
+        """Archive every now and then, and once more at the end."""
         try:
             while True:
                 await asyncio.sleep(seconds)

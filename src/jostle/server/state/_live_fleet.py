@@ -46,7 +46,7 @@ class LiveFleet:
         self._not_sorted = self._read_table() if path is not None else set()
 
     def fleet(self) -> Fleet:
-        """All nodes with their tenants."""
+        """Return all nodes with their tenants."""
         if self._fleet is None or self._fleet[0] != self.version:
             self._fleet = self.version, Fleet(tuple(self.nodes.values()))
         return self._fleet[1]
@@ -82,7 +82,7 @@ class LiveFleet:
         self.version += bool(dirty)
 
     def without(self, name: str, id: str) -> Node:
-        """The node as it would be without that placement."""
+        """Return the node as it would be without that placement."""
         bare, there = self._bare[name], self._there.get(name, {})
         others = (request for other, request in there.items() if other != id)
         return replace(bare, tenants=(*bare.tenants, *others))
@@ -152,7 +152,7 @@ class NodeKinds:
         self._numbers: dict[Any, int] = {}
 
     def put(self, name: str, node: Node) -> None:
-        """A node is now of this kind."""
+        """Record the kind that a node is of from now on."""
         if len(self.examples) > len(self.of) + _MOST_IDLE_KINDS:
             self._sweep()
         key = _kind(node)

@@ -60,8 +60,8 @@ class DriftsNow:
         return is_full
 
     def answer(self) -> Drifts:
-        """What drifts, up to the last run that came, of the model that answers. Raises NotPermitted without
-        the database."""
+        """Say what drifts, by all observed runs, of the model that answers. Raises NotPermitted without the
+        database."""
         while self.follow():
             pass
         served, watch = self.folder.served, self._watch
@@ -70,8 +70,8 @@ class DriftsNow:
         return Drifts.of(watch, served.label)
 
     def _begin(self, served: Served) -> None:
-        """A model that learned while serving is told the last runs once more: what drifts, and what it has
-        not learned of that, is known at once."""
+        """Show a model that learned while serving the last runs once more: what drifts, and what it has not
+        learned of that, is known at once."""
         versions, learned_to = _since_fitted(served)
         most = MOST_WATCHED if learned_to is None else MOST_AGAIN
         self._last = self.store.last_number(versions, learned_to, most)
@@ -80,8 +80,8 @@ class DriftsNow:
 
 
 def _since_fitted(served: Served) -> tuple[list[str], int | None]:
-    """(versions that the model had since it was fitted, the last one first; the number of the last observed
-    run that it learned, None where it learned none)."""
+    """Read (versions that the model had since it was fitted, the last one first; the number of the last
+    observed run that it learned, None if it learned none)."""
     observed: list[Any] = served.model.metadata.get("observed") or [None]
     last, *before = observed
     return [served.version, *before], last
@@ -98,7 +98,7 @@ class Learning:
         self._looked_to = self._waiting = 0
 
     def is_due(self) -> bool:
-        """Whether so many runs have come since it last learned, or last could not."""
+        """Check whether `every` runs have come since the model last learned, or last could not."""
         served = self.folder.served
         if not self.every or (served is None and not self.folder.is_empty):
             return False
@@ -112,10 +112,11 @@ class Learning:
         return self._waiting >= self.every
 
     def learn(self, now: float) -> bool:
-        """Whether it has learned some: the new model is then in the folder, those of before beside it. A
-        model that came into the folder meanwhile stays, and is the one that learns from then on.
+        """Learn the new runs, if it is time to. Returns whether some were learned: the new model is then in
+        the folder, and those of before beside it.
 
-        Raises what the model, the database and the disk raise.
+        A model that came into the folder meanwhile stays, and is the one that learns from then on. Raises
+        what the model, the database and the disk raise.
         """
         if not self.is_due():
             return False

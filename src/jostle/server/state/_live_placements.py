@@ -71,7 +71,7 @@ class LivePlaces:
         self._kinds: tuple[Any, dict[int, FleetBounds]] = None, {}
 
     def sets(self, served: Served, standard: Standard) -> SetBounds:
-        """What the model says of sets, kept between questions."""
+        """Return the model's bounds of sets, kept between questions."""
         # Names that drift have no valid bound, and the others' stay: only where predictions are accepted
         # does a set's answer change with every run.
         changed = served.changed if standard.takes_predictions else served.signs
@@ -85,7 +85,7 @@ class LivePlaces:
         return sets
 
     def now(self, served: Served, standard: Standard) -> Placement:
-        """The fleet as it is now."""
+        """Return the fleet as it is now, with the model's bounds."""
         self.fleet.sync(served.known.platforms)
         sets = self.sets(served, standard)
         key = self.fleet.version, id(sets)
@@ -94,8 +94,8 @@ class LivePlaces:
         return self._placement[1]
 
     def by_kind(self, request: Request, served: Served, standard: Standard) -> FleetBounds:
-        """One node of every kind, in the order of their numbers, by bounds as sure as it takes that the least
-        of them holds, where that can be told; the fleet has been synced."""
+        """Assess one node of every kind, in the order of their numbers. Bounds are so sure that the least of
+        them holds, if the calibration can say how sure that is; the fleet has been synced."""
         sets, kinds = self.sets(served, standard), self.fleet.kinds
         there = [kinds.examples[number] for number in set(kinds.of.values())]
         sets = sets.by(level_of_chosen(sets, [request], there, is_least=True))
@@ -150,14 +150,14 @@ class LivePlaces:
                 self.put(wanted, served, standard)
 
     def placed(self, served: Served) -> dict[str, tuple[str, str]]:
-        """(node, workload) of each placement that is alive."""
+        """Return (node, workload) of each placement that is alive."""
         self.fleet.sync(served.known.platforms)
         rows = self.fleet.placed.items()
         return {id: (str(row.node), request.workload) for id, (row, request) in rows}
 
     def passing(self, reasons: Mapping[str, str], id: str) -> dict[str, str]:
-        """{node: why not}, `ok` also where no bound is valid and nobody was promised anything. reasons: keys
-        of REASONS, by node. id: its own placement, which does not count."""
+        """Say why each node does not pass, {node: reason}; `ok` also if no bound is valid and nobody was
+        promised anything. reasons: keys of REASONS, by node. id: its own placement, which does not count."""
         passing = dict(reasons)
         for name, why in reasons.items():
             if why in NOT_MEASURED:
@@ -176,9 +176,9 @@ class LivePlaces:
         served: Served,
         standard: Standard,
     ) -> tuple[str, float] | None:
-        """(node, seconds expected there, infinite where nothing tells) for a request that no node is sure to
-        keep the limit of: where it is expected to end first, of those with the fewest tenants; None where it
-        passes nowhere. reasons, id: see passing."""
+        """Choose a node for a request whose limit no node is sure to keep: where it is expected to end first,
+        of those with the fewest tenants. Returns (node, seconds expected there, infinite if nothing tells),
+        or None if it passes nowhere. reasons, id: see passing."""
         nodes, passing = self.fleet.nodes, self.passing(reasons, id)
         free = [nodes[name] for name, why in passing.items() if why == "ok" and name in nodes]
         free = sorted(free, key=lambda node: len(node.tenants))[:MOST_COMPARED]
@@ -190,14 +190,14 @@ class LivePlaces:
         return free[best].name, float(expected[best])
 
     def let_go(self, id: str) -> bool:
-        """Whether it was there. On the disk afterwards. Raises NotPermitted."""
+        """End a placement, on the disk. Returns whether it was there. Raises NotPermitted."""
         with self.store.changing() as change:
             return change.let_go(id)
 
     def why_not(
         self, request: Request, node: Node, served: Served, standard: Standard, require: str
     ) -> str:
-        """A key of REASONS; `ok` where it may go to the node."""
+        """Return the key of REASONS why a request may not go to a node; `ok` if it may."""
         if require == "slot":
             full = node.free_slots < 1
             if full or node.free_bytes < request.memory_bytes:

@@ -73,7 +73,8 @@ class ObservedStays:
         return {**item, "stretches": stretches}
 
     def _forget(self, there: Mapping[str, ObservedStay], now: float) -> None:
-        """What ended before everybody that is still to be told of began."""
+        """Drop stays that no unreported run can have overlapped: those that ended before the earliest start
+        of a run that still has to be recorded."""
         open_ = (
             stay.start
             for id, stay in self._stays.items()

@@ -67,7 +67,7 @@ class Served:
         return self.checksum[:16]
 
     def following(self, model: Model, drifts: int, signs: int) -> Served:
-        """The same model, its answers moved by what has drifted up to now."""
+        """Return the model with answers moved by what has drifted up to now."""
         # What is asked of names that do not drift stays as it was until another one does.
         lately = self.bounds_lately if signs == self.signs else Lately(MOST_LATELY)
         changed = self.changed + 1
@@ -84,7 +84,7 @@ class Served:
 
     @cached_property
     def pools(self) -> list[dict[str, Any]]:
-        """What bounds rest on, which takes a while to find."""
+        """The calibration pools that bounds rest on, which take a while to find."""
         return [vars(one) for one in self.model.calibration.summary()]
 
     @property
@@ -93,7 +93,7 @@ class Served:
 
     @property
     def label(self) -> dict[str, Any]:
-        """What every answer says of it."""
+        """The part of every answer that names the model."""
         return self.model.label
 
 
@@ -144,18 +144,20 @@ class ModelFolder:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no model, not even one that cannot be read."""
+        """True if there is no model, not even one that cannot be read."""
         return signature_of(self.path / MODEL) is None
 
     def follow(self, version: str, model: Model, drifts: int, signs: int) -> None:
-        """From now on the model of this version answers as `model` does; nothing where another answers."""
+        """Let the model of this version answer as `model` does from now on; do nothing if another version
+        answers."""
         with self._lock:
             if self.served is not None and self.served.version == version:
                 self.served = self.served.following(model, drifts, signs)
 
 
 def _tensors_in(path: Path) -> frozenset[Any]:
-    """Of each file of tensors in a folder what is another once it is changed."""
+    """Return the names and signatures of the files of tensors in a folder, which differ once a file is
+    changed."""
     try:
         files = [one for one in path.iterdir() if one.suffix == TENSORS]
     except OSError:
@@ -164,7 +166,7 @@ def _tensors_in(path: Path) -> frozenset[Any]:
 
 
 def read_served(path: Path) -> Served:
-    """A model under the version that is its own: the files are the same before and after it was read.
+    """Read a model with its own version: the files are the same before and after reading.
 
     Raises what jostle.load raises.
     """
@@ -181,5 +183,5 @@ def read_served(path: Path) -> Served:
 
 
 def checksum_of(path: Path) -> str:
-    """Of the model in a folder; `` where there is none. Raises UnreadableFile."""
+    """Read the checksum of the model in a folder; empty if there is none. Raises UnreadableFile."""
     return checksum(path / MODEL)

@@ -154,7 +154,7 @@ class Store:
     def placements_since(
         self, changed: int, connection: sa.Connection | None = None
     ) -> list[PlacementRow]:
-        """Those that changed after that change, in any order; those let go too."""
+        """List the placements that changed after that change, in any order; also those that ended."""
         if connection is None:
             with self.reading() as own:
                 return self.placements_since(changed, own)
@@ -205,8 +205,8 @@ class Store:
     def last_number(
         self, versions: Sequence[str] | None = None, up_to: int | None = None, skipped: int = 0
     ) -> int:
-        """Of the last observed run, 0 without one. versions: as of runs_after. up_to: its number at most.
-        skipped: so many before the last."""
+        """Return the number of the last observed run, 0 without one. versions: as in runs_after. up_to: the
+        largest number that counts. skipped: how many to skip, from the last one on."""
         t = tables.runs
         query = sa.select(t.c.number).order_by(t.c.number.desc()).offset(skipped).limit(1)
         if versions is not None:
@@ -217,7 +217,7 @@ class Store:
             return int(connection.execute(query).scalar() or 0)
 
     def count_runs(self, after: int, up_to: int, versions: Sequence[str] | None) -> int:
-        """Of those numbers. versions: as of runs_after."""
+        """Count observed runs with numbers above `after` and up to `up_to`. versions: as in runs_after."""
         t = tables.runs
         query = sa.select(sa.func.count()).where(t.c.number > after, t.c.number <= up_to)
         if versions is not None:
@@ -226,7 +226,7 @@ class Store:
             return int(connection.execute(query).scalar() or 0)
 
     def archived(self) -> int:
-        """The number of the last run that is in the dataset, with all before it."""
+        """Return the number of the last run that is in the dataset, with all before it."""
         t = tables.changes
         with self.reading() as connection:
             query = sa.select(t.c.changed).where(t.c.id == tables.ARCHIVED)
@@ -253,7 +253,7 @@ class Store:
         return len(numbers)
 
     def seen_coverage(self) -> tuple[int, int, int]:
-        """(observed runs, those with a bound, those at or under it)."""
+        """Count (observed runs, those with a bound, those at or under it)."""
         t = tables.days.c
         query = sa.select(*(sa.func.sum(one) for one in (t.runs, t.with_bound, t.within_bound)))
         with self.reading() as connection:
@@ -261,7 +261,8 @@ class Store:
         return every, bounded, inside
 
     def coverage_by_day(self, most: int = 400) -> list[dict[str, Any]]:
-        """Of each day (UTC) with observed runs: how many, with a bound, at or under it; the last days."""
+        """Count for each day (UTC) with observed runs how many there are, with a bound, and at or under it;
+        the last `most` days."""
         t = tables.days
         with self.reading() as connection:
             rows = connection.execute(sa.select(t).order_by(t.c.day.desc()).limit(most)).all()
@@ -305,7 +306,7 @@ class PlacementChange:
             self.connection.execute(t.insert().values(id=row.id, **values))
 
     def let_go(self, id: str) -> bool:
-        """Whether there was one that was alive."""
+        """End a placement. Returns whether there was one that was alive."""
         t = tables.placements
         alive = sa.and_(t.c.id == id, t.c.node.is_not(None), t.c.expires_at > self.now)
         gone = {"node": None, "expires_at": self.now, "changed": self.number}

@@ -66,9 +66,9 @@ days = sa.Table(
 
 
 def open_engine(state: str) -> sa.Engine:
-    """The database, with its tables. state: a path of a SQLite file, or a postgresql:// address.
+    """Open the database, and make its tables. state: a path of a SQLite file, or a postgresql:// address.
 
-    Raises MissingExtra, UsageError, NotPermitted where it cannot be opened.
+    Raises MissingExtra, UsageError, NotPermitted if it cannot be opened.
     """
     try:
         engine = _postgresql(state) if "://" in state else _sqlite(state)
@@ -129,7 +129,7 @@ def _postgresql(address: str) -> sa.Engine:
 
 
 def _make(engine: sa.Engine) -> None:
-    """The tables, made by whichever replica comes first."""
+    """Make the tables, which the first replica to come does."""
     for attempt in range(5):
         try:
             with engine.execution_options(writes=True).begin() as connection:

@@ -50,7 +50,7 @@ class Distribution:
     def of(
         cls, cloud: Cloud, components: Sequence[str], method: str, *, idle_ratio: float = 0.0
     ) -> Distribution:
-        """From a cloud of the running runs, and the share of runs that have ended."""
+        """Make a distribution of a cloud of the running runs, and the share of runs that have ended."""
         components = tuple(components)
         if len(components) != cloud.atoms.shape[1]:
             raise UsageError(f"{len(components)} names for {cloud.atoms.shape[1]} components")
@@ -69,7 +69,7 @@ class Distribution:
 
     @property
     def running(self) -> Cloud:
-        """Of the runs that still run; a single atom at 0 where none does."""
+        """The cloud of the runs that still run; a single atom at 0 if none does."""
         if not 0 < self.idle_ratio < 1:
             return self.cloud
         return Cloud.of(self.atoms[:-1], self.weights[:-1])

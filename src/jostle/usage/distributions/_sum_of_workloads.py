@@ -85,7 +85,7 @@ def draws_together(
 
 
 def common_components(every: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Of all that are to be added. Raises BadData where they differ."""
+    """Return the components of all that are to be added. Raises BadData if they differ."""
     for other in every[1:]:
         if other != every[0]:
             raise BadData(

@@ -112,7 +112,7 @@ class Forecast(Glance):
 
     @property
     def scale(self) -> np.ndarray:
-        """(d,) what components are multiplied by before distances are taken."""
+        """Factors by which components are multiplied before distances are taken, (d,)."""
         return self._units.scale
 
     @property
@@ -141,8 +141,9 @@ class Forecast(Glance):
         return ForecastPlots(self)
 
     def given(self, trace: Trace | None = None, core: int = 0) -> LiveForecast:
-        """For one run that goes on: `forecast.given(trace_so_far).at(time_seconds)`, what it will use given
-        what it has shown; samples can be added by `see`. Raises UsageError, BadData."""
+        """Forecast one run that goes on, given what it has used so far:
+        `forecast.given(trace_so_far).at(time_seconds)`. Further samples are added by `see`. Raises
+        UsageError, BadData."""
         core = self.snapshots.core_of(core)
         live = self._once(
             "given", core, lambda: LiveForecast(self.snapshots, core, seed=self.method.seed)
@@ -215,8 +216,8 @@ class Forecast(Glance):
         return replace(law, details={"lam": lam})
 
     def _law(self, method: str, k: int, lam: float, core: int) -> Cloud:
-        """Of a method that needs no draw, in the counters' units, a share `lam` of the way from snapshot k to
-        the next."""
+        """Compute the cloud of a method that draws nothing, in the counters' units, a share `lam` of the way
+        from snapshot k to the next."""
         x, y = self.snapshots.of(core)[k : k + 2]
         if 1 in (x.idle_ratio, y.idle_ratio):  # nothing to displace to: those that run stay
             return x.cloud if x.idle_ratio < 1 else y.cloud

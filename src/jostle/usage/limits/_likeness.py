@@ -1,4 +1,4 @@
-"""Whether a run is like those that forecasts learned from: a conformal test on what it has shown so far.
+"""True if a run is like those that forecasts learned from: a conformal test on what it has shown so far.
 
 Of n recorded runs and a new one, each is as strange as it is far from the nearest of the others. Where the
 new one is like them, each is the strangest with the same chance, so that the share of runs at least as
@@ -28,7 +28,7 @@ class Unlikeness:
 
     @property
     def is_unlike(self) -> bool:
-        """Whether to warn: p is rare; or as small as so few runs can make it, and it is far away."""
+        """True if to warn: p is rare; or as small as so few runs can make it, and it is far away."""
         if self.p_ratio <= RARE:
             return True
         is_strangest = self.p_ratio <= 1 / (self.runs + 1) * (1 + 1e-9)

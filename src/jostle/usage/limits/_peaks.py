@@ -40,7 +40,7 @@ class Use:
 
     @classmethod
     def of(cls, trace: Trace, component: str, at_limit: bool = False) -> Use | None:
-        """Of a trace; None without a sample of the component."""
+        """Read the use of one component over a trace; None without a sample of it."""
         values = trace.counters.get(component)
         if values is None or not np.isfinite(values).any():
             return None
@@ -111,11 +111,12 @@ class Peaks(LimitVerbs):
         at_limit: Sequence[str] = (),
         had: float | None = None,
     ) -> Peaks:
-        """Of traces of one workload. component: by default resident_bytes, or the only counter. at_limit:
-        run_ids of runs that were ended by their limit, so that they would have used more. had: the limit that
-        all of them ran under: who used as much was ended by it, too.
+        """Collect the peaks of one workload from its traces.
 
-        Raises BadData for runs of different workloads, UnknownName, UsageError, NotEnoughRuns for none.
+        component: by default resident_bytes, or the only counter. at_limit: run_ids of runs that their limit
+        ended, which would have used more. had: the limit that all of them ran under; a run that used as much
+        was ended by it. Raises BadData for runs of different workloads, UnknownName, UsageError,
+        NotEnoughRuns for none.
         """
         from jostle.usage.snapshots._snapshots import core_among, require_one_workload
 
@@ -150,9 +151,10 @@ class Peaks(LimitVerbs):
 
     @classmethod
     def from_items(cls, items: Iterable[Any], component: str = "value") -> Peaks:
-        """Of runs as JSON has them: objects with `values`; `times_seconds`, the ends of its samples, by
-        default 1, 2, …; `length_seconds`, by default the last of these; and `end`: done, limit (it was ended
-        by its limit, or not watched to its end) or now, for the one that goes on. Raises UsageError."""
+        """Read peaks of runs as JSON has them. Each is an object with `values`; `times_seconds`, the ends of
+        its samples, by default 1, 2, …; `length_seconds`, by default the last of these; and `end`: done,
+        limit (its limit ended it, or it was not watched to its end) or now, for the run that goes on. Raises
+        UsageError."""
         runs: list[Use] = []
         live: Use | None = None
         for number, item in enumerate(items):
@@ -225,7 +227,7 @@ class Peaks(LimitVerbs):
 
     @property
     def now_seconds(self) -> float:
-        """How far the run that goes on has come; 0 of a run to come."""
+        """Seconds that the run that goes on has come; 0 for a run to come."""
         return 0.0 if self.live is None else self.live.length_seconds
 
     @property

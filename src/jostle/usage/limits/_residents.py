@@ -103,7 +103,8 @@ class Residents(LimitVerbs):
         return share, share
 
     def unlikeness(self) -> Unlikeness | None:
-        """Of the residents that go on, the one most unlike its recorded runs."""
+        """Find the running resident that is most unlike its recorded runs, and return how unlike it is; None
+        if none tells."""
         told = [one for one in (each.unlikeness() for each in self.residents) if one is not None]
         return min(told, key=lambda one: (one.p_ratio, -one.distance_ratio), default=None)
 
@@ -122,18 +123,18 @@ class Residents(LimitVerbs):
 
     @property
     def is_measured(self) -> bool:
-        """Whether enough windows are shared to tell how residents go together."""
+        """True if enough windows are shared to tell how residents go together."""
         return bool(len(self._common))
 
     @property
     def residents_text(self) -> str:
-        """How they go together, in words."""
+        """A sentence on how the residents go together."""
         how = "as measured side by side" if self.is_measured else "assumed to be independent"
         return f"{len(self.residents)} residents {how}"
 
     @cached_property
     def _parts(self) -> list[Addend]:
-        """Of each resident, and of what is to be added, on the common clock."""
+        """Use of each resident, and of what is to be added, on the common clock."""
         slowdowns = [*(self.slowdowns or [1.0] * len(self.residents)), 1.0]
         # Some are drawn slower than this; what lies beyond is their end.
         ends = [
@@ -159,14 +160,15 @@ class Residents(LimitVerbs):
 
     @cached_property
     def _common(self) -> np.ndarray:
-        """(windows, residents) runs of each resident in windows that all of them share; none of too few."""
+        """Runs of each resident in windows that all of them share, (windows, residents); none if these are
+        too few."""
         return rows_side_by_side(
             [(id(each), [use.window for use in each.going]) for each in self.residents]
         )
 
     @cached_property
     def _sums(self) -> np.ndarray:
-        """(DRAWS, T) of all residents together."""
+        """Use of all residents together, (DRAWS, T)."""
         random = np.random.default_rng(self.seed)
         parts = self._parts[: len(self.residents)]
         total = np.zeros((DRAWS, parts[0].values.shape[1]))

@@ -63,7 +63,7 @@ class LiveForecast:
         self._now: float | None = None
 
     def anew(self) -> LiveForecast:
-        """For another run: from the same recorded ones, with nothing seen."""
+        """Start over for another run: from the same recorded ones, with nothing seen."""
         other = copy(self)
         other._seen, other._now = np.full_like(self._seen, np.nan), None
         return other

@@ -93,7 +93,7 @@ class Together:
 
     @property
     def dependence(self) -> str:
-        """How they go together: `measured` or `independent`."""
+        """Dependence of the workloads: `measured` or `independent`."""
         return "measured" if len(self._rows) else "independent"
 
     def at(self, time_seconds: float) -> Distribution:
@@ -132,8 +132,8 @@ class Together:
         )
 
     def _progress(self, time: float) -> tuple[list[float], list[float]]:
-        """Of each member how far it is, in its own seconds, and how many times slower it runs then; NaN where
-        it does not run."""
+        """Compute how far each member is at a time, in its own seconds, and how many times slower it runs
+        then; NaN while it does not run."""
         count = len(self.members)
         starts = np.array([one.start_seconds for one in self.members])
         lengths = np.array([_length(one) for one in self.members])

@@ -75,7 +75,7 @@ class Cloud:
 
     @property
     def deviation(self) -> np.ndarray:
-        """(d,) standard deviation of each component."""
+        """Standard deviation of each component, (d,)."""
         return np.sqrt(self.weights @ (self.atoms - self.mean) ** 2)
 
     def quantiles(self, column: int, levels: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ class Cloud:
 
     @cached_property
     def typical_deviation(self) -> np.ndarray:
-        """(d,) standard deviation of each component without what a few wild samples add: values further than
+        """Standard deviation of each component without what a few wild samples add, (d,): values further than
         REACH times the range of the middle 80% outside it count as if they were there."""
         deviation = self.deviation
         for column in np.flatnonzero(deviation > 0).tolist():
@@ -107,7 +107,7 @@ class Cloud:
 
     @property
     def first_axis(self) -> np.ndarray:
-        """(n,) the atoms along the direction of largest variance."""
+        """Positions of the atoms along the direction of largest variance, (n,)."""
         _, vectors = np.linalg.eigh(self.covariance)
         axis = vectors[:, -1]
         return (self.atoms - self.mean) @ (axis * np.sign(axis[np.abs(axis).argmax()]))
@@ -125,7 +125,7 @@ class Cloud:
         return Cloud(atoms, np.bincount(inverse.ravel(), self.weights, len(atoms)))
 
     def take(self, rows: np.ndarray) -> Cloud:
-        """Only these atoms, with their weights in proportion."""
+        """Keep only these atoms, with their weights in proportion."""
         weights = self.weights[rows]
         return Cloud(self.atoms[rows], weights / weights.sum())
 

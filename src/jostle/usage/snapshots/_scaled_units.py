@@ -30,7 +30,8 @@ class Units:
         clouds: Sequence[Cloud],
         scale: Mapping[str, float] | np.ndarray | None = None,
     ) -> Units:
-        """For clouds of running runs; scale: an array (d,) is taken as it is, names overrule the default.
+        """Choose units for clouds of running runs. scale: an array (d,) is taken as it is, names overrule the
+        default.
 
         Raises UnknownName, UsageError for a scale below 0 or not finite.
         """

@@ -36,8 +36,8 @@ class Snapshot:
 
     @property
     def counted(self) -> float:
-        """How many runs it counts, those that have ended included; infinite where all have and nobody knows
-        how many they were."""
+        """Number of runs, those that have ended included; infinite if all have ended and nobody knows how
+        many they were."""
         if self.idle_ratio == 1:
             return float("inf")
         return len(self.cloud.atoms) / (1 - self.idle_ratio)
@@ -69,7 +69,7 @@ class Snapshots:
         *,
         paired: bool = True,
     ) -> Snapshots:
-        """From point clouds (n_k, d), one per time, for core 0 or {core: clouds}.
+        """Make snapshots of point clouds (n_k, d), one per time, for core 0 or {core: clouds}.
 
         paired: row i is the same run in all clouds of a core that have as many rows as its first.
         """
@@ -166,7 +166,7 @@ class Snapshots:
         return self.cores[core]
 
     def select(self, numbers: Sequence[int] | np.ndarray) -> Snapshots:
-        """Only these snapshots."""
+        """Keep only these snapshots."""
         numbers = [int(number) for number in numbers]
         cores = {core: tuple(shots[k] for k in numbers) for core, shots in self.cores.items()}
         return replace(self, times_seconds=self.times_seconds[numbers], cores=cores)
@@ -266,7 +266,7 @@ def _times(
 
 
 def _rounding(interval_seconds: np.ndarray, times: np.ndarray) -> float:
-    """By how much the end of a sample and a multiple of its length differ by rounding, at most."""
+    """Bound the rounding error between the end of a sample and a multiple of its length, in seconds."""
     return float(1e-6 * np.median(interval_seconds) + 2 * np.spacing(np.abs(times).max()))
 
 

@@ -9,7 +9,7 @@ from jostle.usage.snapshots._clouds import Cloud, squared_distances
 
 
 def few(cloud: Cloud, atoms: int, seed: int) -> Cloud:
-    """At most so many atoms, drawn systematically with their weights."""
+    """Draw at most so many atoms, systematically with their weights."""
     if len(cloud) <= atoms:
         return cloud
     random = np.random.default_rng(seed)
@@ -26,8 +26,8 @@ def systematic(weights: np.ndarray, size: int, random: np.random.Generator) -> n
 
 
 def evenly_few(cloud: Cloud, atoms: int, seed: int = 0) -> Cloud:
-    """At most so many atoms of equal weight, drawn systematically along a curve that fills space (Morton's,
-    of the components' ranks): every region keeps its share better than by a draw at random."""
+    """Draw at most so many atoms of equal weight, systematically along a curve that fills space (Morton's, of
+    the components' ranks): every region keeps its share better than by a draw at random."""
     if len(cloud) <= atoms:
         return cloud
     bits = max(1, 60 // cloud.atoms.shape[1])

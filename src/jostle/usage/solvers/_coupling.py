@@ -33,7 +33,7 @@ class Convergence:
 
     @property
     def converged(self) -> bool:
-        """Whether the solver reached its tolerance."""
+        """True if the solver reached its tolerance."""
         return self.status in ("converged", "exact_transport")
 
 
@@ -93,7 +93,7 @@ class Coupling:
 
     @property
     def log_coupling(self) -> np.ndarray:
-        """(n, m) as the solver left it, made anew."""
+        """The coupling as the solver left it, computed anew, (n, m)."""
         if isinstance(self.law, Potentials):
             logs = inner_products(self.x, self.y, self.eps)
             logs += self.law.row[:, None]
@@ -107,11 +107,9 @@ class Coupling:
 
     @property
     def matrix(self) -> np.ndarray:
-        """(n, m) with exactly the marginals of the clouds, kept where it is small.
-
-        What an unfinished solver leaves over is made good by scaling down rows and columns that have too
-        much and adding the product of what is missing (Altschuler, Weed, Rigollet, NeurIPS 2017, Alg. 2).
-        """
+        """The coupling with exactly the marginals of the clouds, (n, m), kept if it is small. What an
+        unfinished solver leaves over is made good by scaling down rows and columns that have too much and
+        adding the product of what is missing (Altschuler, Weed, Rigollet, NeurIPS 2017, Alg. 2)."""
         if len(self.x) * len(self.y) <= SMALL:
             return self._small_matrix
         return self._rounded()
@@ -127,7 +125,7 @@ class Coupling:
 
     @cached_property
     def cross(self) -> np.ndarray:
-        """(d, d) the covariance of x with y."""
+        """Covariance of x with y, (d, d)."""
         x, y = self.x.atoms - self.x.mean, self.y.atoms - self.y.mean
         if isinstance(self.law, SparseLaw):
             return (x[self.law.i] * self.law.mass[:, None]).T @ y[self.law.j]
@@ -152,7 +150,7 @@ class Coupling:
 
     @cached_property
     def median_cost(self) -> float:
-        """Of C, in the units of the costs, so eps / median_cost says how blurred it is."""
+        """Median of C, in the units of the costs; eps / median_cost says how blurred the coupling is."""
         return median_cost(self.x, self.y)
 
     @property
@@ -162,7 +160,7 @@ class Coupling:
 
     @property
     def warning(self) -> str | None:
-        """What a reader must know before using it, if anything."""
+        """A sentence that a reader must know before using it; None without one."""
         if self.eps_over_median > INDEPENDENT:
             return (
                 f"the coupling is numerically independent: eps is {self.eps_over_median:.3g} times "

@@ -49,7 +49,7 @@ class OpcodeCounts:
 
     @property
     def fuel(self) -> int:
-        """What wasmtime's own counter would say."""
+        """The count of wasmtime's own counter."""
         return self.instructions + self.bulk_bytes + self.bulk_other
 
     def columns(self) -> dict[str, int]:

@@ -65,7 +65,7 @@ class BagFeatures:
 
     @property
     def has_core_share(self) -> bool:
-        """Whether it is known of any workload where questions are answered."""
+        """True if it is known of any workload where questions are answered."""
         place = np.arange(len(self.core_share)) != self.cpu
         return bool(np.isfinite(self.core_share[place]).any())
 

@@ -53,7 +53,7 @@ class BagSettings:
 
     @property
     def has_rules(self) -> bool:
-        """Whether rules stand beside the trees."""
+        """True if rules stand beside the trees."""
         return self.learner == "boosting" if self.rules is None else self.rules
 
     def __post_init__(self) -> None:

@@ -78,7 +78,7 @@ class FittedAlignment(FromCounts):
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """That it needs of a trace, instructions first."""
+        """Counters that a trace has to have, instructions first."""
         return self.solos.all[0].counters
 
     def with_solo(self, traces: Traces) -> FittedAlignment:

@@ -55,7 +55,7 @@ class Sizes:
 
     @property
     def random_size(self) -> int:
-        """Of what starts at random: the numbers of S and G, which stand first."""
+        """Number of parameters that start at random: those of S and G, which stand first."""
         return sum(int(np.prod(self.shapes()[name])) for name in ("s", "g", "both"))
 
     @property

@@ -82,7 +82,7 @@ class FittedProduct(Serializable):
 
     @property
     def needs_design(self) -> bool:
-        """Whether a member looks at the cell table's design to answer."""
+        """True if a member looks at the cell table's design to answer."""
         parts = [member.part for member in self.members]
         return any(isinstance(part, Process) and not part.settings.by_effects for part in parts)
 

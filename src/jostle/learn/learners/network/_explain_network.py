@@ -39,7 +39,7 @@ class CorunnerShare:
 
     @property
     def factor(self) -> float:
-        """How many times longer with this co-runner's share than without; below 1 if faster."""
+        """The factor by which this co-runner lengthens the run; below 1 if it is faster."""
         return float(np.exp(self.log_slowdown.sum()))
 
 

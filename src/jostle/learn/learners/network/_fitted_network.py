@@ -63,7 +63,7 @@ class FittedFactorization(FromCounts):
 
     @property
     def quantiles(self) -> tuple[float, ...]:
-        """Of the heads."""
+        """The quantile that each output head predicts."""
         return self.reading.quantiles
 
     def predict(self, colocations: Colocations) -> np.ndarray:
@@ -94,8 +94,8 @@ class FittedFactorization(FromCounts):
 
     @cached_property
     def _distance(self) -> np.ndarray:
-        """(workloads,) the square root of how far the embedding of one without a run lies from the three
-        nearest that have some, in units of how far those lie from each other; 1 for one with runs."""
+        """Square root of how far the embedding of a workload without a run lies from the three nearest with
+        runs, in units of how far those lie from each other; 1 for a workload with runs. (workloads,)."""
         met = self.counts.runs_of_workloads(self.workload_names) > 0
         return np.sqrt(far_of(self.embeddings.workload_main, met))
 

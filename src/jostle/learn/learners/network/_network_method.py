@@ -31,7 +31,7 @@ class Factorization(FactorizationSettings, Restores):
 
     @property
     def offers_choice(self) -> bool:
-        """Whether there are quantile heads to choose from; the spread chooses its shape itself."""
+        """True if there are quantile heads to choose from; the spread chooses its shape itself."""
         return bool(self.quantiles)
 
     def prepare(self, data: Data) -> Prepared:

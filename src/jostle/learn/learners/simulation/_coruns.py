@@ -30,24 +30,25 @@ class CoRuns:
 
     @property
     def degree(self) -> np.ndarray:
-        """(n,) numbers of co-runners."""
+        """Number of co-runners, (n,)."""
         return self.beside.sum(axis=1).astype(np.int64)
 
     @property
     def share(self) -> np.ndarray:
-        """(n, w) the share of each workload in the co-runners."""
+        """Share of each workload in the co-runners, (n, w)."""
         return self.beside / np.maximum(self.beside.sum(axis=1, keepdims=True), 1)
 
     @property
     def members(self) -> np.ndarray:
-        """(n, w) how many of each take part, the target included."""
+        """Number of each workload in the set, the target included, (n, w)."""
         every = self.beside.copy()
         every[np.arange(len(self)), self.target] += 1
         return every
 
     @property
     def together(self) -> np.ndarray:
-        """(n,) int64, the same for the same workloads on the same platform, whichever is the target."""
+        """Codes that are equal for the same workloads on the same platform, whichever is the target, (n,)
+        int64."""
         draw = np.random.default_rng(0).integers(1, 2**62, self.beside.shape[1] + 1)
         with np.errstate(over="ignore"):
             code = (self.members.astype(np.int64) * draw[:-1]).sum(axis=1)

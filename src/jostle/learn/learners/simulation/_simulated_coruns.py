@@ -67,12 +67,12 @@ class CoRunCells:
 
     @property
     def has_rows(self) -> bool:
-        """Whether any workload ran beside others."""
+        """True if any workload ran beside others."""
         return any(len(part.rows) for part in self.parts)
 
     @property
     def fewest_sets(self) -> int:
-        """In any part."""
+        """The smallest number of sets in any part."""
         return min(len(np.unique(part.rows.together)) for part in self.parts)
 
 

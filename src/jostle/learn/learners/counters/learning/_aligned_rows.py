@@ -44,12 +44,12 @@ class AlignedRows:
 
     @property
     def slowdown(self) -> np.ndarray:
-        """(n,) aligned instructions per second alone over those executed per second beside others."""
+        """Aligned instructions per second alone over those executed per second beside others, (n,)."""
         return self.own[:, 0] * self.period_seconds / self.count
 
     @property
     def solo_seconds(self) -> np.ndarray:
-        """(n,) how long the same stretch takes alone: what a slowdown is of, and so its weight."""
+        """Seconds that the same stretch takes alone, (n,): what a slowdown divides by, and its weight."""
         return self.count / self.own[:, 0]
 
     def run_logs(self, log_slowdown: np.ndarray | None = None) -> np.ndarray:
@@ -65,7 +65,7 @@ class AlignedRows:
 
     @property
     def run_index(self) -> np.ndarray:
-        """(n,) the runs that occur, numbered from 0 on."""
+        """Number of each row's run, from 0 on, of the runs that occur, (n,)."""
         return np.unique(self.run, return_inverse=True)[1].reshape(-1)
 
     def take(self, index: np.ndarray) -> AlignedRows:
@@ -74,7 +74,7 @@ class AlignedRows:
 
     @property
     def inside_share(self) -> float:
-        """Of the time alone, in periods inside one phase of every member."""
+        """Share of the time alone in periods inside one phase of every member."""
         if self.inside is None:
             return 1.0
         return float(self.solo_seconds[self.inside].sum() / self.solo_seconds.sum())

@@ -50,7 +50,7 @@ class SoloCounters:
 
     @cached_property
     def changes(self) -> np.ndarray:
-        """(T,) how often neighbouring samples differed by more than noise, up to each."""
+        """Changes between neighbouring samples beyond noise, counted up to each, (T,)."""
         rates = np.diff(self.cumulative, axis=0)
         return np.concatenate([[0], np.cumsum(~same_phase(rates))])
 
@@ -73,12 +73,12 @@ class SoloCounters:
 
     @cached_property
     def edges(self) -> np.ndarray:
-        """(T + 1,) seconds."""
+        """Edges of the periods in seconds, (T + 1,)."""
         return np.arange(self.periods + 1) * self.period_seconds
 
     @property
     def instructions(self) -> float:
-        """Of the whole run."""
+        """Instructions of the whole run."""
         return float(self.at(self.cumulative[:, :1], np.array([self.duration_seconds]))[0, 0])
 
     def narrowed(self, counters: tuple[str, ...]) -> SoloCounters:

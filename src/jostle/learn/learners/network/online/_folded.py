@@ -49,8 +49,8 @@ def folded_again(
 def _parts(
     kept: KeptRuns, kind: str, number: int, random: np.random.Generator
 ) -> tuple[KeptRuns, KeptRuns, list[str]] | None:
-    """(runs that copies learn, runs that they are asked about, the names that have copies): of names with
-    enough runs. The unit of a run is its name."""
+    """Choose names with enough runs, and split their runs. Returns (runs that copies of the names learn, runs
+    that the copies are asked about, those names), or None. The unit of a run is its name."""
     c = kept.colocations
     names = c.workload_names if kind == WORKLOAD else c.platform_names
     code = c.workload if kind == WORKLOAD else c.platform
@@ -85,6 +85,6 @@ def _renamed(kept: KeptRuns, index: np.ndarray, kind: str) -> KeptRuns:
 
 
 def _sorted(names: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:
-    """(the names sorted, where each of them stands there)."""
+    """Sort names. Returns (the names sorted, the position of each given name among them)."""
     order = np.argsort(np.array(names, dtype=object), kind="stable")
     return tuple(names[k] for k in order), np.argsort(order)

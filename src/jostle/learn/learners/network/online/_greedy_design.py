@@ -34,8 +34,9 @@ def suggested(
     most: int,
     seed: int,
 ) -> tuple[float, list[Row]]:
-    """(usual doubt of what is asked now, (row of the candidates, that doubt after it and all before it) of at
-    most so many, the one that tells most first, none twice). Doubts are standard deviations, log seconds."""
+    """Choose at most so many candidates one after the other, each the one that lowers the doubt most, none
+    twice. Returns (doubt about what is asked now, [(row of the candidates, doubt after it and all before
+    it)]). A doubt is a standard deviation in log seconds."""
     work = fitted.groundwork
     if work is None:
         work = groundwork_of(fitted, kept, kept.take(np.zeros(0, np.int64)), seed)
@@ -69,7 +70,7 @@ class _Name:
         self.whole = known @ wanted @ known
 
     def learn(self, slope: np.ndarray, variance: float) -> None:
-        """A run of this slope (q,) and variance."""
+        """Take in a run of this slope (q,) and variance."""
         toward = self.known @ slope
         self.known = self.known - np.outer(toward, toward) / variance
         self.doubt = float((self.known * self.wanted).sum())
@@ -110,12 +111,12 @@ class _Choice:
         self.answered = np.isfinite(fitted.predict_log(candidates))
 
     def doubt(self) -> float:
-        """The usual standard deviation of what is asked, in log seconds."""
+        """Compute the root mean square of the standard deviations of what is asked, in log seconds."""
         total = sum(name.doubt for names in self.names.values() for name in names.values())
         return float(np.sqrt(max(total, 0.0) / max(self.asked, 1)))
 
     def falls(self) -> np.ndarray:
-        """(candidates,) by how much each would lower the sum of what is asked."""
+        """Compute by how much each candidate lowers the summed variance of what is asked, (candidates,)."""
         variance, gain = self.noise.copy(), np.zeros(len(self.noise))
         for kind, s in self.slopes.items():
             order = np.argsort(s.name, kind="stable")
@@ -128,7 +129,7 @@ class _Choice:
         return np.where(self.answered, gain / np.maximum(variance, 1e-300), 0.0)
 
     def fall(self, row: int) -> float:
-        """As `falls`, of one candidate as it stands now."""
+        """Compute the same as `falls` for one candidate, given what has been chosen by now."""
         variance, gain = float(self.noise[row]), 0.0
         for name, j in self._parts(row):
             variance += float(j @ name.known @ j)
@@ -136,14 +137,14 @@ class _Choice:
         return gain / max(variance, 1e-300)
 
     def take(self, row: int) -> None:
-        """As if this candidate had been measured."""
+        """Take in this candidate as if it had been measured."""
         parts, variance = self._parts(row), float(self.noise[row])
         variance = max(variance + sum(float(j @ one.known @ j) for one, j in parts), 1e-300)
         for one, j in parts:
             one.learn(j, variance)
 
     def _parts(self, row: int) -> list[tuple[_Name, np.ndarray]]:
-        """(what is known of each name in a candidate, its slope)."""
+        """List for each name in a candidate (what is known of it, its slope)."""
         return [
             (self.names[kind][int(s.name[at])], s.slopes[at])
             for kind, s in self.slopes.items()
@@ -170,8 +171,8 @@ def _names(
 
 
 def _noise(work: Groundwork, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
-    """(n,) variance of a run alone or beside others, in log seconds, given its names: of one of which no run
-    showed it the usual one, for how far it may be from what is expected is no noise."""
+    """Compute the variance of a run in log seconds, given its names, (n,). A name of which no run showed it
+    has the median of the others: its distance from what is expected is not noise."""
     total = np.zeros(len(workload))
     for kind, coded in ((WORKLOAD, workload), (PLATFORM, platform)):
         side = work.sides[kind]

@@ -42,10 +42,10 @@ def learn_online(
     seed: int,
     changed: np.ndarray | None = None,
 ) -> FittedFactorization:
-    """The model with these runs and the names in them and in their features learned.
+    """Learn these runs, and the names in them and in their features. Returns the new model.
 
-    kept, changed: see jostle.learn.LearnsOnline; names all of whose kept runs have changed move as if none
-    had been learned, by the new ones and by what the kept ones are now. What steps rest on is found the
+    kept, changed: see jostle.learn.LearnsOnline. Names all of whose kept runs have changed move as if none
+    had been learned, by the new runs and by what the kept ones are now. What steps rest on is computed the
     first time, and again whenever a name is new.
     """
     known = len(fitted.workload_names), len(fitted.platform_names)
@@ -74,7 +74,7 @@ def learn_online(
 def _freed(
     fitted: FittedFactorization, kept: Codes, changed: np.ndarray, work: Groundwork
 ) -> Groundwork:
-    """As if names all of whose kept runs have changed had none."""
+    """Set the number of runs to 0 for names all of whose kept runs have changed."""
     sides = {}
     for kind, code in ((WORKLOAD, kept.workload), (PLATFORM, kept.platform)):
         side = work.sides[kind]
@@ -91,8 +91,8 @@ def learn_copies(
     kind: str,
     copies: dict[str, str],
 ) -> FittedFactorization:
-    """The model with copies of known names that learn these runs as if they were new. copies: {name of the
-    copy: name that it is of}, all of one kind."""
+    """Add copies of known names, which learn these runs as if they were new. copies: {name of the copy: name
+    that it copies}, all of one kind."""
     wider = with_names(fitted, *((tuple(copies), ()) if kind == WORKLOAD else ((), tuple(copies))))
     old = {WORKLOAD: fitted.workload_names, PLATFORM: fitted.platform_names}[kind]
     new = {WORKLOAD: wider.workload_names, PLATFORM: wider.platform_names}[kind]
@@ -218,8 +218,9 @@ def _stepped(
 
 
 def _levels(code: np.ndarray, error: np.ndarray, usual: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """(names,) log seconds by which names without runs, a mask `new`, are all off, beyond what steps would
-    take for single runs that went wrong. code, error, usual: (n,) of their runs."""
+    """Estimate a common shift of the runs of each new name, in log seconds, (names,); 0 if it is within what
+    steps would take for single runs that went wrong. code, error, usual: (n,) of the runs. new: mask of names
+    without runs."""
     shift = np.zeros(len(new))
     seen = np.isfinite(error) & new[code]
     for name in np.unique(code[seen]):

@@ -24,7 +24,7 @@ UNCONNECTED_WORKLOAD, UNCONNECTED_PLATFORM = -1, -2  # components of names that 
 def with_names(
     fitted: FittedFactorization, workloads: tuple[str, ...], platforms: tuple[str, ...]
 ) -> FittedFactorization:
-    """The same model knowing these names, too: embeddings of 0 and no answer for those it did not know."""
+    """Add names to a model: embeddings of 0, and no answer until they are learned."""
     names_w, from_w = _joined_names(fitted.workload_names, workloads)
     names_p, from_p = _joined_names(fitted.platform_names, platforms)
     if len(names_w) == len(fitted.workload_names) and len(names_p) == len(fitted.platform_names):
@@ -48,14 +48,15 @@ def with_names(
 def _joined_names(
     known: tuple[str, ...], more: tuple[str, ...]
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """(all, sorted; (n,) place of each among the known, -1 for a new one)."""
+    """Join known and further names. Returns (all of them, sorted; (n,) the position of each among the known,
+    -1 for a new one)."""
     names = tuple(sorted({*known, *more}))
     place = {name: code for code, name in enumerate(known)}
     return names, np.array([place.get(name, -1) for name in names], np.int64)
 
 
 def _taken(values: np.ndarray, source: np.ndarray, axis: int) -> np.ndarray:
-    """The values of the names along an axis, 0 for new ones."""
+    """Take the values of names along an axis; 0 for new names. source: (n,) positions, -1 for a new name."""
     shape = list(values.shape)
     if shape[axis] == 0:
         shape[axis] = len(source)

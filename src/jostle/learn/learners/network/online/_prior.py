@@ -77,8 +77,9 @@ def prior_of(
 def _kernel_ridge(
     features: Features, at: np.ndarray, seen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(gain (names, known), own (known, known)): answers at all names and, each without itself, at the known
-    ones are these times the rows of the known."""
+    """Fit kernel ridge regression of embeddings on features. Returns (gain (names, known), own (known,
+    known)): these times the rows of the known names are the answers at all names and, each without itself, at
+    the known ones."""
     n = len(at)
     best: tuple[float, np.ndarray, np.ndarray] = (
         float((_without_self(np.zeros((n, n))) @ seen - seen).__pow__(2).sum()) if n > 1 else 0.0,
@@ -102,13 +103,14 @@ def _kernel_ridge(
 
 
 def _without_self(weights: np.ndarray) -> np.ndarray:
-    """(n, n) answers that are the mean of the others, as rows were centred on all of them."""
+    """Turn leave-one-out weights of centred rows into weights of rows: each answer gets the mean of the
+    others. Returns (n, n)."""
     n = len(weights)
     return weights - (np.eye(n) / max(n - 1, 1))
 
 
 def _kernels(features: Features, at: np.ndarray) -> list[np.ndarray]:
-    """(names, known) each: by numbers, by categories, and both together."""
+    """Build the kernels to try, (names, known) each: by numbers, by categories, and by both together."""
     x = features.numeric.astype(np.float64)
     kernels = []
     same = [

@@ -61,7 +61,7 @@ def groundwork_of(
 
 
 def runs_of_names(fitted: FittedFactorization) -> dict[str, np.ndarray]:
-    """Of both kinds (names,), runs that tell of each; of a workload those beside it, too."""
+    """Count the runs of each name, by kind, (names,); for a workload also those as a co-runner."""
     counts = fitted.counts
     as_corunner = counts.together_runs - counts.beside_runs
     by_name = {}
@@ -80,7 +80,7 @@ def runs_of_names(fitted: FittedFactorization) -> dict[str, np.ndarray]:
 
 
 def _usual_errors(error: np.ndarray, code: np.ndarray, names: int) -> np.ndarray:
-    """(names,) log seconds, drawn to that of all."""
+    """Estimate the error of each name's runs in log seconds, shrunk to that of all. Returns (names,)."""
     good = np.isfinite(error)
     error, code = error[good], code[good]
     middle = 1.4826 * float(np.median(np.abs(error))) if len(error) else 0.1

@@ -31,15 +31,15 @@ CHUNK = 16_384
 
 
 def rows_of_names(e: Embeddings, kind: str) -> np.ndarray:
-    """(names, d) all that is learned of a name, in one row."""
+    """Join all that is learned of a name in one row. Returns (names, d)."""
     parts = [np.asarray(getattr(e, name), np.float64) for name in PARTS[kind]]
     flat = [part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts]
     return np.concatenate(flat, axis=1)
 
 
 def with_rows_of_names(e: Embeddings, kind: str, rows: np.ndarray) -> Embeddings:
-    """The inverse: the embeddings with other rows (names, d). Quantile heads move as far as what they began
-    from."""
+    """Invert rows_of_names: the embeddings with these rows (names, d). Quantile heads move as far as the
+    embedding that they started from."""
     arrays, start = {}, 0
     for name in PARTS[kind]:
         old = getattr(e, name)
@@ -66,7 +66,7 @@ class Slopes:
     row: np.ndarray
 
     def take(self, mask: np.ndarray) -> Slopes:
-        """The slopes where the mask (k,) is true, of the same rows."""
+        """Keep the slopes where the mask (k,) is true, of the same rows."""
         return Slopes(self.log_runtime, self.slopes[mask], self.name[mask], self.row[mask])
 
 
@@ -144,7 +144,7 @@ def _slopes(e: Embeddings, form: Form, codes: Codes, kind: str, basis: np.ndarra
 
 
 def _pressure(form: str, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(what a co-runner adds to the pressure, its slope)."""
+    """Compute (what a co-runner adds to the pressure, its derivative)."""
     if form == "paper":
         return g, np.ones_like(g)
     return softplus(g, np), _logistic(g)
@@ -153,7 +153,7 @@ def _pressure(form: str, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _slowdown(
     form: Form, s: np.ndarray, pressure: np.ndarray, type_weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(log slowdown (n,), slopes in s and in the pressure, (n, types) each)."""
+    """Compute (log slowdown (n,), its derivatives in s and in the pressure, (n, types) each)."""
     if form.name == "paper":
         leaky = np.where(pressure > 0, 1.0, form.leak)
         active = leaky * pressure * type_weight
@@ -172,7 +172,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 def _summed_by_slot(type_slot: np.ndarray, slots: int) -> Callable[[np.ndarray], np.ndarray]:
-    """(n, types, k) to (n, slots, k)."""
+    """Make the function that sums types by slot: (n, types, k) to (n, slots, k)."""
     if len(type_slot) == slots:
         return lambda values: values[:, np.argsort(type_slot)]
 
@@ -186,11 +186,11 @@ def _summed_by_slot(type_slot: np.ndarray, slots: int) -> Callable[[np.ndarray],
 
 
 def _flat(values: np.ndarray) -> np.ndarray:
-    """(n, t, k) to (n, t * k), for n = 0 as well."""
+    """Flatten the last two axes, (n, t, k) to (n, t * k), also if n is 0."""
     return values.reshape(len(values), values.shape[1] * values.shape[2])
 
 
 def _cut(basis: np.ndarray, widths: list[int]) -> list[np.ndarray]:
-    """The columns of the parts of a row."""
+    """Cut a row into the columns of its parts."""
     ends = np.cumsum(widths)
     return [basis[:, end - width : end] for width, end in zip(widths, ends, strict=True)]

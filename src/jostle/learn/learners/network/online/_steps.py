@@ -21,7 +21,7 @@ LONGEST = 4.0  # usual differences between names that one step goes at most, in 
 
 
 def weights_of(error: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    """Of Student's t over its scale squared; 0 where there is no error."""
+    """Compute Student's t weights over the squared scale; 0 for a run without an error."""
     ratio = np.nan_to_num(error) / usual
     weight = (FREEDOM + 1) / (FREEDOM + ratio**2) / usual**2
     return np.where(np.isfinite(error), weight, 0.0)
@@ -36,8 +36,11 @@ def step(
     runs: np.ndarray,
     information: np.ndarray,
 ) -> np.ndarray:
-    """(names, q) the next z. slopes: (k, q); error, weight, name: (k,); runs: (names,) known before, each of
-    them worth information, (q, q). Names without rows stay."""
+    """Move the names that have rows by one regularised least-squares step. Returns the next z (names, q).
+
+    slopes: (k, q). error, weight, name: (k,). runs: (names,) known before, each worth `information` (q, q).
+    Names without rows stay.
+    """
     position, error = z.copy(), np.nan_to_num(error)
     order = np.argsort(name, kind="stable")
     touched, start, count = np.unique(name[order], return_index=True, return_counts=True)
@@ -67,7 +70,7 @@ def _alike(count: np.ndarray) -> list[np.ndarray]:
 
 
 def _solved(known: np.ndarray, j: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(n, q) solutions of (diag(known) + j^T j) x = right. known, right: (n, q); j: (n, k, q)."""
+    """Solve (diag(known) + j^T j) x = right for each of n. known, right: (n, q). j: (n, k, q)."""
     over = np.swapaxes(j, 1, 2)
     if j.shape[1] >= j.shape[2]:
         whole = over @ j
