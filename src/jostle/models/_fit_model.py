@@ -37,9 +37,6 @@ from jostle.models.updates._refit import MOST_AGAIN
 from jostle.models.updates._replay_buffer import ReplayBuffer
 
 UNITS = ("window", "row", "together")
-# The share of the runs alone, or of those beside others, that is calibrated on, above which answers come from
-# a second fit to all of them: larger campaigns have no need to spend so many.
-MUCH_HELD_OUT = 0.15
 
 
 @one_thread()
@@ -129,8 +126,7 @@ def fit(
         )
         if crossed is not None:
             return _crossed_model(crossed, metadata, prepared, over_time)
-    again = not is_held_out and _spent(prepared, held.calibration) > MUCH_HELD_OUT
-    number = 1 + again + new_names
+    number = 1 + new_names
     parts = iter([share_of(progress, k, number) for k in range(number)])
     learning = WayToLearn(method, drawn, seed, prior)
     fitted, selection = learning.from_rest(held, next(parts))
@@ -153,9 +149,8 @@ def fit(
     chosen = int(held.learn.runs.is_chosen.sum())
     counts = len(held.learn.runs), len(held.validation), len(held.calibration)
     metadata["runs"] = _counts(*counts, prior, chosen, over_time)
-    whole = learning.from_all(held, next(parts)) if again else None
     kept = _kept(method, held, drawn, seed)
-    model = Model(fitted, calibrated, metadata, kept=kept, whole=whole, acts=acts)
+    model = Model(fitted, calibrated, metadata, kept=kept, acts=acts)
     if hasattr(fitted, "platform_names"):  # what only answers has no names to tell what is usual of
         model.usual = ResidualBaseline.of(model, held.calibration)
     return model
@@ -199,16 +194,6 @@ def _counts(
         **({"chosen": chosen} if chosen else {}),
         **({} if over_time is None else {"changing": over_time.changing}),
     }
-
-
-def _spent(prepared: Prepared, calibration: Runs) -> float:
-    """Return the share that is calibrated on, of the runs alone or of those beside others, the larger one:
-    many runs alone, or that are inputs, make up for none of the few beside others."""
-    beside = prepared.runs.colocations.number_of_corunners > 0
-    of_these = calibration.colocations.number_of_corunners > 0
-    rows = ~prepared.inputs
-    parts = ((~of_these, rows & ~beside), (of_these, rows & beside))
-    return max(float(part.sum()) / max(int(whole.sum()), 1) for part, whole in parts)
 
 
 def _kept(method: Learner[Any], held: HeldOut, unit: str, seed: int) -> ReplayBuffer | None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jostle.models.updates._suggest_runs import Suggestions
 
 # Rises with every change of what is saved; a model of another schema is refused.
-SCHEMA = "model/v22"
+SCHEMA = "model/v23"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),
@@ -53,9 +53,7 @@ AGAIN = "Fit it again with jostle fit."
 class Model(Glance):
     """What `fit` and `load` return.
 
-    predictor: what the method learned (jostle.learn.Fitted) from the runs that its bounds are not
-    calibrated on. whole: the same from all runs, where the campaign is so small that this tells more: it says
-    how long, while the bounds rest on `predictor`; else None. metadata: method, settings, seed, version of
+    predictor: what the method learned (jostle.learn.Fitted). metadata: method, settings, seed, version of
     Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it. usual: what
     errors were like when it was fitted, by name, which drifts are told from; kept: runs that it needs to
     learn more later. Both are None in models of before that, and `kept` where the method cannot.
@@ -70,12 +68,10 @@ class Model(Glance):
         metadata: dict[str, Any],
         usual: ResidualBaseline | None = None,
         kept: ReplayBuffer | Callable[[], ReplayBuffer | None] | None = None,
-        whole: Any | None = None,
         acts: TimelineCalibration | None = None,
         campaign_calibration: Calibration | None = None,
     ) -> None:
         self.predictor = predictor
-        self.whole = whole
         self.acts = acts
         self.calibration = calibration
         self.metadata = metadata
@@ -98,21 +94,6 @@ class Model(Glance):
         if callable(self._kept):
             self._kept = self._kept()
         return self._kept
-
-    @property
-    def answering(self) -> Any:
-        """The predictor that answers how long: the one learned from all runs, if there is one."""
-        return self.predictor if self.whole is None else self.whole
-
-    @property
-    def calibration_model(self) -> Model:
-        """The same model, answering from what it learned without the runs that it is calibrated on: for
-        whatever compares its answers with those runs."""
-        if self.whole is None:
-            return self
-        apart = copy(self)
-        apart.whole = None
-        return apart
 
     @property
     def as_fitted(self) -> Model:
@@ -159,7 +140,6 @@ class Model(Glance):
             )
         model = copy(self)
         model.predictor = self.predictor.for_campaign(name)
-        model.whole = None if self.whole is None else self.whole.for_campaign(name)
         model.calibration = self.campaign_calibration or self.calibration
         model.label = {k: v for k, v in self.label.items() if k != "unknown_campaign_error_ratio"}
         model.label["campaign"] = name
@@ -168,12 +148,12 @@ class Model(Glance):
     @property
     def campaign_names(self) -> tuple[str, ...]:
         """Campaigns that a question may name."""
-        return getattr(self.answering, "campaign_names", ())
+        return getattr(self.predictor, "campaign_names", ())
 
     @property
     def campaign_error_ratio(self) -> float:
         """The mean relative error of an answer, because its question named no campaign; 0 where none is."""
-        return getattr(self.answering, "campaign_error_ratio", 0.0)
+        return getattr(self.predictor, "campaign_error_ratio", 0.0)
 
     def _facts(self) -> list[tuple[str, str]]:
         """List the method, the names it knows, what it was made of, and how sure it can be."""
@@ -209,7 +189,7 @@ class Model(Glance):
 
             return told(self, colocations)
         require_colocations(colocations)
-        seconds = self.answering.predict(colocations)
+        seconds = self.predictor.predict(colocations)
         if self.moved is None:
             return seconds
         return seconds * np.exp(self.moved.log_ratio(colocations)[0])
@@ -224,11 +204,8 @@ class Model(Glance):
         `model_based`) instead of giving no bound. It takes 2000 calibration runs.
         """
         index, colocations = index_of(colocations), questions_of(self, colocations, throughout=tail)
-        if hasattr(colocations, "elapsed_seconds"):
-            return self.predict_and_bound(colocations, confidence)[1]
-        bounds, _ = self._bound_as_fitted(colocations, confidence, tail)
-        bounds = replace(bounds, index=index)
-        return bounds if self.moved is None else self.moved.bounded(self, colocations, bounds)
+        _, bounds = self.predict_and_bound(colocations, confidence, tail=tail)
+        return replace(bounds, index=index)
 
     def predict_and_bound(
         self, colocations: Any, confidence: float = DEFAULT_CONFIDENCE, *, tail: bool = False
@@ -239,28 +216,18 @@ class Model(Glance):
             from jostle.models.timelines._timeline_predict import bounded
 
             return bounded(self, colocations, confidence)
-        bounds, seconds = self._bound_as_fitted(colocations, confidence, tail)
-        if seconds is None:
-            seconds = self.answering.predict(colocations)
-        if self.moved is None:
-            return seconds, bounds
-        seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
-        return seconds, self.moved.bounded(self, colocations, bounds)
-
-    def _bound_as_fitted(
-        self, colocations: Colocations, confidence: float, tail: bool
-    ) -> tuple[Bounds, np.ndarray | None]:
-        """Return the bounds, and (n,) predicted seconds if they were computed on the way."""
         require_colocations(colocations)
         about = uncertainty_of(self.predictor, colocations)
         bounds = self.calibration.bound(
             self.predictor, colocations, confidence, tail=tail, told=about
         )
-        if self.whole is None:
-            return bounds, about.seconds
-        seconds = self.whole.predict(colocations)
-        # Raising a bound to the prediction takes nothing of what it promises.
-        return replace(bounds, seconds=np.fmax(bounds.seconds, seconds)), seconds
+        seconds = about.seconds
+        if seconds is None:
+            seconds = self.predictor.predict(colocations)
+        if self.moved is None:
+            return seconds, bounds
+        seconds = seconds * np.exp(self.moved.log_ratio(colocations)[0])
+        return seconds, self.moved.bounded(self, colocations, bounds)
 
     def answer(
         self,
@@ -387,7 +354,7 @@ class Model(Glance):
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on the fit that its user should know."""
-        counts, notes = self.metadata.get("runs", {}), list(self.answering.notes)
+        counts, notes = self.metadata.get("runs", {}), list(self.predictor.notes)
         if chosen := counts.get("chosen", 0):
             notes.append(
                 f"{chosen} runs were chosen, a random sample of nothing: learned from, never calibrated on"
@@ -419,7 +386,6 @@ class Model(Glance):
             "bounds": self.calibration,
             "usual": self.usual,
             "kept": self.kept,
-            "whole": self.whole,
             "acts": self.acts,
             "campaign_calibration": self.campaign_calibration,
         }
@@ -452,7 +418,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     part = partial(_part, document, tensors, path)
     method = method_named(str(document.get("method")))
-    predictor, whole = (part(name, method.restore) for name in ("predictor", "whole"))
+    predictor = part("predictor", method.restore)
     calibration, usual = (
         part("bounds", Calibration.from_arrays),
         part("usual", ResidualBaseline.from_arrays),
@@ -463,7 +429,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     metadata = {k: document[k] for k in METADATA if k in document}
     kept = partial(part, "kept", ReplayBuffer.from_arrays)  # read when it is first needed
     campaign_calibration = part("campaign_calibration", Calibration.from_arrays)
-    model = Model(predictor, calibration, metadata, usual, kept, whole, acts, campaign_calibration)
+    model = Model(predictor, calibration, metadata, usual, kept, acts, campaign_calibration)
     model.label["version"] = document["sha256"][:16]
     with understood(path, AGAIN), suppress(JostleError), np.errstate(all="ignore"):
         model.predict_and_bound(_ends(predictor), DEFAULT_CONFIDENCE)

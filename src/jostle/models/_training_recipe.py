@@ -1,11 +1,9 @@
-"""Learning from what is left after holding out, and in the end from all."""
+"""Learning from what is left after holding out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from jostle._base.progress import Progress
 from jostle.data import Runs
@@ -29,19 +27,6 @@ class WayToLearn:
             # The scale of errors is learned from runs that the predictor has not seen.
             watched, selection = halves(held.validation, self.seed, self.unit)
         return self._fitted(held.learn.with_validation(watched), progress), selection
-
-    def from_all(self, held: HeldOut, progress: Progress | None) -> Any:
-        """Fit to the calibration runs, too. Those to validate on stay what they are."""
-        more, before = held.calibration, held.learn
-        none = np.zeros(len(more), bool)
-        learn = replace(
-            before,
-            runs=Runs.concatenate([before.runs, more]),
-            inputs=np.append(before.inputs, none),
-            required=np.append(before.required, none),
-            validation=held.validation,
-        )
-        return self._fitted(learn, progress)
 
     def _fitted(self, learn: Prepared, progress: Progress | None) -> Any:
         method, prior = self.method, None if self.prior is None else self.prior.ok()

@@ -127,15 +127,3 @@ def test_a_factorization_lets_it_move(model: Model) -> None:
     ratio = newer.predict(runs.colocations) / fitted.predict(runs.colocations)
     assert np.median(ratio[mine]) == pytest.approx(1.4, rel=0.06)
     assert np.median(ratio[~mine]) == pytest.approx(1.0, rel=0.03)
-
-
-def test_what_answers_from_all_runs_moves_with_it() -> None:
-    """Of a small campaign: beside what is calibrated there is a model that has learned all of its runs."""
-    first = renamed(campaign(10, 5))
-    fitted = jostle.fit(first, jostle.Factorization(steps=100, hidden=16, rank=4), seed=0)
-    assert fitted.whole is not None
-    runs = first.take(np.arange(len(first)).repeat(2))
-    mine = where(runs, "platform", names_of(runs, "platform")[0])
-    newer = fitted.update(times(runs, np.where(mine, 3.0, 1.0)))
-    ratio = newer.predict(runs.colocations) / fitted.predict(runs.colocations)
-    assert np.median(ratio[mine]) == pytest.approx(3.0, rel=0.1)

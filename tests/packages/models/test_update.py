@@ -170,7 +170,7 @@ def test_a_method_that_fits_quickly_learns_as_by_a_fit_to_all(tmp_path: Path) ->
     held = renumbered(model.kept.calibration.as_runs(), "held")
     kept = Runs.concatenate([model.kept.learned.as_runs(), held, renumbered(new)])
     anew = jostle.learn.learn(method, kept)
-    bounded = chosen.calibration_model
+    bounded = chosen
     assert (bounded.predict(runs.colocations) == anew.predict(runs.colocations)).all()
     assert (chosen.predict(runs.colocations) != model.predict(runs.colocations)).any()
     assert len(chosen.kept.learned) + len(chosen.kept.calibration) == len(runs)

@@ -223,7 +223,7 @@ def test_predictions_of_calibration_runs_know_nothing_of_them(model: Model, worl
     """What is replayed are the model's own answers without its calibration runs."""
     replay = Replay.of(model)
     assert replay is not None
-    apart = model.calibration_model
+    apart = model
     runs = calibration_runs(model, world)
     order = np.argsort(runs.runtime_seconds)
     mine = np.argsort(replay.log_runtime)

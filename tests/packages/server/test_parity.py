@@ -28,7 +28,6 @@ OF_THEMSELVES = {
     "close",
     "answering",
     "as_fitted",
-    "calibration_model",
     "ask",
     "bounds_on",
     "bounds_at",

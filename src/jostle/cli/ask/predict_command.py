@@ -203,8 +203,7 @@ def _with_profiles(model: Model, traces: Path) -> Model:
     for text in predictor.notes:
         if text not in model.notes:
             note(text)
-    whole = None if model.whole is None else model.whole.with_solo(profiles)
-    return Model(predictor, model.calibration, model.metadata, whole=whole)
+    return Model(predictor, model.calibration, model.metadata)
 
 
 def _lower(model: Model, one: Colocations, confidence: float) -> str:

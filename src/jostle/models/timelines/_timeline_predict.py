@@ -48,9 +48,8 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
     on = np.flatnonzero(asked.elapsed_seconds > 0)
     if not len(on) or model.acts is None or not len(model.acts.error):
         return seconds, bounds
-    apart = model.calibration_model
     some, now, late = asked.take(on), bounds.take(on), seconds[on]
-    log_times = np.log(apart.predict(some.colocations))
+    log_times = np.log(model.predict(some.colocations))
     before, of = some.earlier(log_times, _EARLIER)
     then, told_then = _at_once(model, before, confidence)
     # Of each run the least of what was told before, and what was told as it began.
@@ -60,7 +59,7 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
     begun = np.empty(len(on))
     begun[of[before.elapsed_seconds == 0]] = then[before.elapsed_seconds == 0]
     most, is_told = told_then.seconds[best], np.isfinite(some.done_ratio)
-    ended = model.acts.outlasted(begun, some, asked_codes(Rates(apart), some), confidence)
+    ended = model.acts.outlasted(begun, some, asked_codes(Rates(model), some), confidence)
     ended[is_told] = 0  # it tells itself how far it has come
     is_later = ~(late <= least * (1 + 1e-9))
     is_wider = now.seconds > most
@@ -82,13 +81,12 @@ def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray
 def _at_once(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray, Bounds]:
     """Tell and bound without regard to what was told before. Returns (seconds, bounds)."""
     seconds = told(model, asked)
-    apart = model.calibration_model
-    rates, fitted = Rates(apart), apart.as_fitted
+    rates, fitted = Rates(model), model.as_fitted
     own = seconds if fitted is model else told(fitted, asked)
     if model.acts is None or not len(model.acts.error):
-        bounds = outlived_bound(apart, asked, confidence)
+        bounds = outlived_bound(model, asked, confidence)
     else:
-        log_times = np.log(apart.predict(asked.colocations))
+        log_times = np.log(model.predict(asked.colocations))
         codes = asked_codes(rates, asked)
         on_act = model.acts.bound(own, asked, log_times, codes, confidence)
         if model.moved is not None:
@@ -96,5 +94,5 @@ def _at_once(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarra
         is_plain = np.array([o == THROUGHOUT for o in asked.over]) & (asked.elapsed_seconds == 0)
         # What the replay is too short for keeps the bound of its companies, where those are known.
         own_way = np.flatnonzero(is_plain | (~on_act.is_valid & ~asked.is_open))
-        bounds = on_act.put(own_way, outlived_bound(apart, asked.take(own_way), confidence))
+        bounds = on_act.put(own_way, outlived_bound(model, asked.take(own_way), confidence))
     return seconds, replace(bounds, seconds=np.fmax(bounds.seconds, seconds))

@@ -44,7 +44,7 @@ class CrossConformalFit:
         self, of: Any, metadata: dict[str, Any], acts: TimelineCalibration | None = None
     ) -> Any:
         """Make what a user holds, `of` the class Model. acts: as there."""
-        parts = None, self.kept, None, acts, self.campaign_calibration
+        parts = None, self.kept, acts, self.campaign_calibration
         model = of(self.fitted, self.calibration, metadata, *parts)
         model.usual = ResidualBaseline.of(model, self.calibration_runs)
         return model

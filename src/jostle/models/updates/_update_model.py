@@ -89,12 +89,7 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, An
         )
     added = {"learned": int((~held).sum()), "calibration": int(held.sum())}
     metadata = _metadata(model, len(new), added, joined, len(now.calibration), stamp)
-    whole = model.whole
-    if whole is not None:
-        every = kept_runs.learned.joined(kept_runs.calibration)
-        more = _changed(as_learned.learned.joined(as_learned.calibration), every)
-        whole = method.learned(whole, new, every, seed=of_fit, **more)
-    updated_model = type(model)(learned, bounds, metadata, kept=now, whole=whole)
+    updated_model = type(model)(learned, bounds, metadata, kept=now)
     updated_model.usual = ResidualBaseline.of(updated_model, now.calibration)
     return updated_model
 

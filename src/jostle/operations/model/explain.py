@@ -128,7 +128,7 @@ def explain(
     from jostle.learn import Explains
 
     model = question.about(model)
-    if question.full and not isinstance(model.answering, Explains):
+    if question.full and not isinstance(model.predictor, Explains):
         raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")
     runs = None if question.dataset is None else read_runs(question.dataset)
     if isinstance(items, Colocations) or hasattr(items, "elapsed_seconds"):
@@ -167,7 +167,7 @@ def _explained(
     if not isinstance(one, Timelines):
         one = over_time(model, one, throughout=question.throughout)
     why = model.explain(one, question.confidence, runs=runs)
-    bound, predictor, document = ExplainedBound.of(why.bounds), model.answering, None
+    bound, predictor, document = ExplainedBound.of(why.bounds), model.predictor, None
     parts: list[str | Table] = [*why.report().tables, ""]
     now = one.colocations.take(one.now) if isinstance(one, Timelines) else one
     if isinstance(predictor, Explains):
