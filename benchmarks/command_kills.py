@@ -222,9 +222,11 @@ def main() -> None:
             wrong += command.wrong(0, has_ended=True)
             while killed < asked.kills:
                 turn += 1
-                words = command.words(turn)
+                words, start = command.words(turn), time.monotonic()
                 code = ended(begun(words, command.log), draw.uniform(0, 1.2 * takes))
                 killed += code is None
+                if code is not None:
+                    takes = min(takes, time.monotonic() - start)
                 wrong += command.wrong(turn, has_ended=code is not None)
             command.run(*command.words(turn + 1))  # once more to the end
             wrong += command.wrong(turn + 1, has_ended=True)
