@@ -202,6 +202,12 @@ def test_a_run_unlike_the_others_is_said_to_be() -> None:
     like = {"values": (100 + times[:4] + random.normal(0, 1, 4)).tolist(), "end": "now"}
     assert limit.of(Peaks.from_items([*runs[:5], like])).unlike is None
     assert limit.of(Peaks.from_items(runs)).unlike_ratio is None
+    # Of several residents the one farthest from its own runs is told of.
+    farther = {"values": [3.0, 9e5, 4.0, 8e5], "end": "now"}
+    made = [Peaks.from_items([*runs, one]) for one in (other, farther, like)]
+    told = Residents([*made, Peaks.from_items(runs)]).unlikeness()
+    assert told == made[1].unlikeness()
+    assert Residents([Peaks.from_items(runs)]).unlikeness() is None
 
 
 def test_like_runs_are_called_unlike_as_seldom_as_asked() -> None:
