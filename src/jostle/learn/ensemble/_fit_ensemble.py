@@ -10,13 +10,12 @@ import numpy as np
 
 from jostle._base.progress import Progress
 from jostle.data import Runs
-from jostle.errors import NotEnoughRuns
 from jostle.learn.contract._coded_runs import turns_of
 from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_contract import FoldFit
 from jostle.learn.contract._run_counts import RunCounts
 from jostle.learn.ensemble._base_learner import TURNS_ALONE, BaseLearner, FittedBaseLearner
-from jostle.learn.ensemble._campaign_effects import CampaignEffects, fit_campaign_effects
+from jostle.learn.ensemble._campaign_effects import CampaignEffects
 from jostle.learn.ensemble._cross_validation import (
     FIRST_ROWS,
     BaseLearners,
@@ -41,7 +40,8 @@ from jostle.learn.ensemble._folds import (
     folds_of,
     is_large,
 )
-from jostle.learn.ensemble._run_prior import RunPrior, fit_prior
+from jostle.learn.ensemble._given_campaign import given_campaign
+from jostle.learn.ensemble._run_prior import fit_prior
 from jostle.learn.ensemble._set_residuals import fit_set_residuals
 from jostle.learn.ensemble._stacked_model import (
     ROWS_AT_ONCE,
@@ -57,7 +57,7 @@ from jostle.learn.ensemble._stacking import (
     weights_of,
 )
 from jostle.learn.training._solo_baseline import relative_medians
-from jostle.learn.training._training_data import TrainingRuns, campaign_of
+from jostle.learn.training._training_data import TrainingRuns
 
 
 def fit(
@@ -70,97 +70,72 @@ def fit(
 ) -> tuple[FittedEnsemble, list[FoldFit]]:
     """Fit on all runs, and on all but some in turn. Returns (the fit to all, the fits without some).
     is_alone: whether there is one answer, which needs no trial. Raises NotEnoughRuns."""
-    learned: dict[Any, Any] = {}
-    readers: list[Any] = [learner for learner in learners if hasattr(learner, "trace_seconds")]
-    traced = {name: s for one in readers for name, s in one.trace_seconds(data, learned).items()}
-    prior, certain, source = _known(runs.ok(), seed)
-    runs = source if prior is None else prior.taken_off(source)
-    campaign = campaign_of(data, runs, traced, learned)
-    if not len(campaign):
-        raise NotEnoughRuns(
-            "there is no run with status ok and known co-runners to learn from",
-            fix="Measure or import runs first.",
-        )
-    campaign_effects = fit_campaign_effects(campaign, seed)
-    if campaign_effects is not None and campaign_effects.tell:
-        runs = campaign_effects.removed(runs, runs.colocations.recode(*campaign.names)[1])
-        usual = campaign_effects.removed(campaign.runs, campaign.codes[1])
-        campaign = replace(campaign, runs=usual)
-    common = replace(campaign.common, source=runs, data=data.with_runs(runs))
-    campaign = replace(campaign, common=common)
-    every = {learner.name: learner for learner in learners}
-    with_inputs: dict[str, Any] = {n: one for n, one in every.items() if hasattr(one, "inputs")}
-    inputs = {name: one.inputs(campaign) for name, one in with_inputs.items()}
-    is_input = np.sum([np.zeros(len(campaign)), *inputs.values()], axis=0) > 0
-    campaign = replace(campaign, common=replace(common, inputs=is_input))
-    has_rows = bool(campaign.is_training_row.any())
-    asked = {
-        name
-        for name, learner in every.items()
-        if has_rows
-        or (name in inputs and inputs[name].any())
-        or getattr(learner, "simulates", False)
-    }
+    given = given_campaign(learners, data, runs, seed)
+    campaign = given.campaign
     folds = [] if is_alone else folds_of(campaign, seed)
-    total, done, largest = len(folds) + 2, 0, []
+    steps = iter(range(1, len(folds) + 3))
 
     def tick() -> None:
-        nonlocal done
-        done += 1
+        done = next(steps)
         if progress:
-            progress(done, total, float("nan"))
+            progress(done, len(folds) + 2, float("nan"))
 
-    wanted = {
-        name: learner.labels(campaign) if name in asked else () for name, learner in every.items()
-    }
-    if not has_rows and campaign.cell_table.takes_turns:
-        waits = {n for n, one in every.items() if TURNS_ALONE in one.labels(campaign)}
-        wanted |= dict.fromkeys(waits, (TURNS_ALONE,))
-    tried = CrossValidator(campaign, every, wanted, seed)
+    tried = CrossValidator(campaign, given.learners, given.wanted, seed)
     for fold in folds:
         tried.fit(fold)
         tick()
-    labels, trial, share = tried.labels, tried.trial(), tried.share()
+    trial = tried.trial()
+    whole = _weighed(tried, trial)
+    fitted = whole.ensemble(whole.learners(campaign, best=True), campaign)
+    tick()
+    fitted, largest = _extended(whole, fitted, trial, tried.labels, is_alone)
+    tick()
+    removed = {"campaign_effects": given.campaign_effects, "prior": given.prior}
+    fitted = fitted.with_state(**removed)
+    fitted = fitted.with_state(notes=_notes(fitted, campaign, tried.dropped_learners))
+    left_out = _left_out(tried, whole, fitted, given.source)
+    unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
+    for own, mine in largest:
+        one = own.with_state(**removed), campaign.origin[mine], unit[mine]
+        left_out.append(FoldFit(*one, False, is_larger=True))
+    return fitted, [replace(one, runs=given.certain[one.runs]) for one in left_out]
+
+
+def _weighed(tried: CrossValidator, trial: OutOfFoldPredictions) -> EnsembleBuilder:
+    """Weigh the answers by the out-of-fold predictions; those without a weight are not learned."""
+    campaign, labels = tried.campaign, tried.labels
     most = int(campaign.degree.max(initial=0))
     usual = usual_weights(labels, tried.rank)
     weight = np.tile(usual, (len(KINDS), most + 1, 1))
-    if has_rows:
-        weight = weights_of(usual, trial, most, seed, tried.prior)
+    if campaign.is_training_row.any():
+        weight = weights_of(usual, trial, most, tried.seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
-    weight = weight[..., [labels.index(label) for label in used]]
-    is_nothing = is_of_nothing(used)
-    about = weight, share, tried.ready
-    whole = EnsembleBuilder(campaign, every, tried.cache, used, *about)
-    fitted = whole.ensemble(whole.learners(campaign, best=True), campaign)
-    tick()
+    about = weight[..., [labels.index(label) for label in used]], tried.share(), tried.ready
+    return EnsembleBuilder(campaign, tried.learners, tried.cache, used, *about)
+
+
+def _extended(
+    whole: EnsembleBuilder,
+    fitted: FittedEnsemble,
+    trial: OutOfFoldPredictions,
+    labels: tuple[str, ...],
+    is_alone: bool,
+) -> tuple[FittedEnsemble, list[tuple[FittedEnsemble, np.ndarray]]]:
+    """Add what answers larger sets than any that ran; see EnsembleBuilder.finished."""
+    campaign = whole.campaign
+    about = int(campaign.degree.max(initial=0)), campaign.cell_table
     if is_alone:
-        fitted = fitted.with_state(more=DegreeExtrapolation.of_sums(most, campaign.cell_table))
-    elif used == (TURNS_ALONE,):
-        fitted = fitted.with_state(more=DegreeExtrapolation.of_turns(most, campaign.cell_table))
-    elif has_rows and not is_nothing:
-        fitted, largest = whole.finished(fitted, trial, labels)
-    tick()
-    fitted = fitted.with_state(campaign_effects=campaign_effects, prior=prior)
-    fitted = fitted.with_state(notes=_notes(fitted, campaign, tried.dropped_learners))
-    left_out = _left_out(tried, whole, fitted, source)
-    unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
-    for own, mine in largest:
-        own = own.with_state(campaign_effects=campaign_effects, prior=prior)
-        one = own, campaign.origin[mine], unit[mine]
-        left_out.append(FoldFit(*one, False, is_larger=True))
-    return fitted, [replace(one, runs=certain[one.runs]) for one in left_out]
+        return fitted.with_state(more=DegreeExtrapolation.of_sums(*about)), []
+    if whole.labels == (TURNS_ALONE,):
+        return fitted.with_state(more=DegreeExtrapolation.of_turns(*about)), []
+    if not campaign.is_training_row.any() or is_of_nothing(whole.labels):
+        return fitted, []
+    return whole.finished(fitted, trial, labels)
 
 
 NEVER_MET_FOLDS = 5  # by which workloads are answered as if they had never been met
 RUNS_OF_A_NAME = 20  # that are asked about then
 FEWEST_REPEATED = 19  # cells with repeated runs alone, from which those say how runs alone scatter
-
-
-def _known(runs: Runs, seed: int) -> tuple[RunPrior | None, np.ndarray, Runs]:
-    """Return (prior by names and covariates from all runs, row numbers of runs with known co-runners, these
-    runs): nothing else is learned from a run whose co-runners are unknown."""
-    certain = np.flatnonzero(~runs.unknown_corunners)
-    return fit_prior(runs, seed) if len(runs) else None, certain, runs.take(certain)
 
 
 def _left_out(
