@@ -323,7 +323,9 @@ def test_a_pod_is_its_main_container(killed: bool, called: str, tmp_path: Path) 
         pod("b", "2026-01-27T07:00:00Z", "2026-01-27T08:10:00Z"),
         pod("c", "2026-01-27T08:40:00Z", "2026-01-27T08:50:00Z", **died, reason="OOMKilled"),
     ]
-    options = {} if called == "istio-proxy" else {"container": ("main",)}
+    options: dict[str, Any] = {}
+    if called != "istio-proxy":
+        options["container"] = ("main",)
     runs = read(tmp_path, json.dumps({"items": pods}), KubernetesImport, **options)
     rows = {row["workload"]: row for row in runs.table.to_pylist()}
     assert rows["a/a"]["runtime_seconds"] == 1800
