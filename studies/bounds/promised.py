@@ -7,10 +7,11 @@
 campaign of its own, learned by `jostle.fit` with a method that adds up effects and leaves sets out in turn,
 as the default does, but is quick, unless --method names another. Then runs to come are asked about, and
 requests with limits (1.2, 1.5, 2 or 3 times alone, of four in five) about a fleet of 12 nodes, some with a
-tenant; the first 16 of them are assigned; whatever is chosen is then measured. Shares of each draw, their
-mean over draws and laws, and its standard error over draws (each the mean of its laws). --kept: a file that
-every draw of a law is added to, and whose draws are not made again; Ctrl-C prints what was drawn until
-then. Public ($JOSTLE_DATA) are pairs measured once; those that were not learned count.
+tenant; the first 16 of them are assigned; whatever is chosen is then measured. Beside them stand the
+quantile by name and platform, conformalised quantiles of boosted trees, and at most two a node. Shares of
+each draw, their mean over draws and laws, and its standard error over draws (each the mean of its laws).
+--kept: a file that every draw of a law is added to, and whose draws are not made again; Ctrl-C prints what
+was drawn until then. Public ($JOSTLE_DATA) are pairs measured once; those that were not learned count.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 
 import jostle
 from jostle.learn import method_named
+from jostle.operations import quantile_rivals
 from jostle.placement import Node, Placement, Request
 from studies.bounds.kept import add_options, drawn
 from studies.worlds.noisy_worlds import LAWS, Additive, MeasuredWorld, NoisyWorld
@@ -33,6 +35,7 @@ PUBLIC = ("gavel-oracle", "gavel-simulation", "magus13-runs")
 TO_COME, NODES, REQUESTS, ASSIGNED, TOGETHER = 1500, 12, 24, 16, 6
 LIMITS = (1.2, 1.5, 2.0, 3.0, None)
 PROMISED = "yes"
+TWO = "at most two a node"
 # (verb, --promise) -> what is counted; whether it is promised.
 ROWS = {
     ("predict", ""): ("runs at or under their bound", PROMISED),
@@ -44,6 +47,8 @@ ROWS = {
     ("assign", "chosen"): ("placed, at or under the bound", "where it says so"),
     ("assign", "each"): ("placed, at or under the bound", "no"),
     ("rank", "chosen, limits"): ("first of the list within its limit", "where it says so"),
+    **{(name, ""): ("runs at or under their bound", "no") for name in quantile_rivals()},
+    (TWO, ""): ("placed at random, within the limit", "no"),
 }
 Found = dict[tuple[str, str], dict[str, list[float]]]
 
@@ -119,7 +124,8 @@ def of_draw(law: str, seed: int, options: Any) -> dict[tuple[Any, ...], float]:
     """{(confidence, verb, promise, measure): share}."""
     world = _world(law, seed)
     method = Additive() if options.method is None else method_named(options.method)()
-    model = jostle.fit(world.runs(options.fitted), method, seed=seed)
+    learned = world.runs(options.fitted)
+    model = jostle.fit(learned, method, seed=seed)
     come, found = world.runs(TO_COME), {}
     r = np.random.default_rng([seed, 9])
     nodes, requests = _asked(world, r)
@@ -151,7 +157,38 @@ def of_draw(law: str, seed: int, options: Any) -> dict[tuple[Any, ...], float]:
                 asked = {"safe --together": TOGETHER, "assign": ASSIGNED}.get(verb, REQUESTS)
                 found[*key, "kept"] = kept / of if of else float("nan")
                 found[*key, "answered"] = there / asked
+    # After all else, so that what the world draws for that stays the same.
+    placed = _two_a_node(world, nodes, requests, r)
+    for confidence in CONFIDENCES:
+        found[confidence, TWO, "", "kept"], found[confidence, TWO, "", "answered"] = placed
+        for name, rival in quantile_rivals().items():
+            told = rival.of(learned, seed).predict_and_bound(come.colocations, confidence)[1]
+            valid = np.isfinite(told)
+            found[confidence, name, "", "answered"] = float(valid.mean())
+            if valid.any():
+                kept = (come.runtime_seconds <= told)[valid].mean()
+                found[confidence, name, "", "kept"] = float(kept)
     return found
+
+
+def _two_a_node(
+    world: NoisyWorld | MeasuredWorld,
+    nodes: list[Node],
+    requests: list[Request],
+    r: np.random.Generator,
+) -> tuple[float, float]:
+    """Place each on a random node with at most one other. Returns (share within their limit, a slowdown of a
+    run alone there, share of those whose time is known)."""
+    kept = []
+    for one in requests:
+        free = [node for node in nodes if len(node.tenants) < 2]
+        node = free[int(r.integers(0, len(free)))]
+        beside = [tenant.workload for tenant in node.tenants]
+        alone = world.took(node.platform, one.workload, [])
+        took = world.took(node.platform, one.workload, beside)
+        if np.isfinite(took) and (one.slowdown is None or np.isfinite(alone)):
+            kept.append(one.slowdown is None or took <= one.slowdown * alone)
+    return float(np.mean(kept)) if kept else float("nan"), len(kept) / len(requests)
 
 
 def _asked(

@@ -4,7 +4,8 @@ default method from those before them.
     python -m studies.live.over_time
 
 `future`: whatever may come; `start`: the set at the start throughout; `largest`: the largest set that there
-was, known afterwards only.
+was, known afterwards only. Rivals know the set at the start: the quantile of a name on its kind of node, and
+conformalised quantiles of boosted trees.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from typing import Any
 import numpy as np
 
 import jostle
-from jostle.data import Colocations, Runs, SacctImport
+from jostle.data import Runs, SacctImport
 from jostle.models import Ages, past_and_future
 from studies.data import one_core
+from studies.live.log_bounds import first_companies, rivals_of
 
 
 def told(model: jostle.Model, log: Runs, rows: np.ndarray, c: float) -> dict[str, Any]:
@@ -85,20 +87,12 @@ def main() -> None:
     }
     ids = [one.split(":")[1] for one in runs.table.column("run_id").to_pylist()]
     limit = np.array([asked.get(ids[row], np.nan) for row in rows])
-    name_of = _by_name(before)
-    both = np.array([name_of[runs.colocations.row(row)[0]] for row in rows.tolist()])
-    high = np.array([name_of[runs.colocations.row(row)[0]][1] for row in rows.tolist()])
-    print(line("median by name, its 90% quantile", both[:, 0], high, actual))
+    first = first_companies(runs)
+    told_by = rivals_of(first.take(np.arange(len(before))), before.runtime_seconds)
+    for name, rival in told_by.items():
+        seconds, bound = rival.predict_and_bound(first.take(rows), options.confidence)
+        print(line(name, seconds, bound, actual))
     print(line("time that the user asked for", limit, limit, actual))
-
-
-def _by_name(runs: Runs) -> dict[str, tuple[float, float]]:
-    names: Colocations = runs.colocations
-    return {
-        name: tuple(np.quantile(runs.runtime_seconds[names.workload == code], [0.5, 0.9]).tolist())
-        for code, name in enumerate(names.workload_names)
-        if (names.workload == code).any()
-    }
 
 
 if __name__ == "__main__":
