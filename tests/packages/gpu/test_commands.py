@@ -194,6 +194,28 @@ def test_of_runs_on_two_platforms_safe_asks_which(
     assert exit_code([*ask, *RAW]) in (0, 1)
 
 
+def test_safe_is_asked_about_a_campaign(fleet: Path, tmp_path: Path, capsys) -> None:
+    """Every run of one took 1.3 times as long as of the other."""
+    write_profiles(tmp_path, [profile_of(name) for name in NAMES])
+    runs = jostle.read_runs(fleet)
+    is_slow = np.arange(len(runs)) % 3 == 0
+    both = jostle.Runs.from_columns(
+        **runs.colocations.to_columns(),
+        runtime_seconds=runs.runtime_seconds * np.where(is_slow, 1.3, 1.0),
+        campaign=["slow" if slow else "fast" for slow in is_slow],
+    )
+    jostle.Dataset(tmp_path).write(both)
+    ask = ["safe", str(tmp_path), "--service", "asr", "--batch", "pf", "--most", "1", "--json"]
+    bounds = []
+    for name in ("slow", "fast"):
+        assert exit_code([*ask, "--campaign", name]) in (0, 1)
+        bounds.append(json.loads(capsys.readouterr().out)["bounds"][1]["bound_seconds"])
+    assert bounds[0] / bounds[1] == pytest.approx(1.3, rel=0.1)
+    assert exit_code([*ask, "--campaign", "moon"]) == 4
+    assert exit_code([*ask, "--campaign", "slow", *RAW]) == 2
+    assert "no campaign can be named" in capsys.readouterr().out
+
+
 def test_safe_in_a_folder_with_profiles_of_two_devices(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

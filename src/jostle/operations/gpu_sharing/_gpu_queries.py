@@ -13,6 +13,7 @@ from jostle._base.option_fields import Confidence, Limits, NoOption, Positional
 from jostle._base.report import Report
 from jostle.data.tables import cells
 from jostle.errors import BadData, UsageError, require_known
+from jostle.models import CampaignQuestion
 from jostle.operations.gpu_sharing._gpu_simulation import MeasuredRest, measured_of
 from jostle.operations.gpu_sharing._instances_report import kept_of, one_answer, table_answer
 from jostle.operations.gpu_sharing._tenants_report import read_wishes, sets_report
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitQuestion:
+class FitQuestion(CampaignQuestion):
     """How many instances of a batch workload may share the device; without --batch, of each in the folder;
     with --tenants, which sets of several services and batch jobs may, and in which way. It is the question of
     jostle place safe on a fleet of one device, and has the same answer.
@@ -133,7 +134,14 @@ class FitQuestion:
         from jostle.learn import read
 
         asked = self.platform, self.confidence, hardware.gpu
-        measured, remarks = measured_of(self.model, read(self.dataset), profiles, device, *asked)
+        measured, remarks = measured_of(
+            self.model, read(self.dataset), profiles, device, *asked, self.about
+        )
+        if measured is None and self.campaign is not None:
+            raise UsageError(
+                f"no campaign can be named: {remarks[0]}",
+                fix="Leave `campaign` out, or say a `model` of measured co-runs.",
+            )
         if measured is not None and hardware.bus is None:
             device = replace(device, bus=measured.rest.device.bus)
         return measured, remarks, device
@@ -151,7 +159,7 @@ class FitQuestion:
 
         # What is about one service and one batch workload; an option that had no effect would be an answer
         # to another question.
-        both = ("dataset", "tenants", "model", "platform", "confidence")
+        both = ("dataset", "tenants", "model", "platform", "confidence", "campaign")
         own = [field.name for field in fields(self) if field.name not in both]
         odd = [*_set(self, *own), *_set(hardware, "sm_share"), *_set(load, "rate", "arrivals")]
         if odd:

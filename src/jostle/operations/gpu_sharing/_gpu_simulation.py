@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -58,10 +58,12 @@ def measured_of(
     platform: str | None,
     confidence: float,
     gpu: str | None,
+    about: Callable[[Model], Model],
 ) -> tuple[MeasuredRest | None, list[str]]:
     """Load a saved model, or learn one from the folder's own runs of what was profiled. Returns (the model's
-    part, notes); None with the reasons if there are no such runs or `model` is none. Raises UsageError for an
-    unknown platform, and what loading raises."""
+    part, notes); None with the reasons if there are no such runs or `model` is none. about: takes a model to
+    that of the campaign that is asked about. Raises UsageError for an unknown platform, and what loading and
+    `about` raise."""
     from jostle.errors import MissingExtra, NotEnoughRuns
     from jostle.gpu import LearnedRest
     from jostle.learn.learners.simulation import way_to_share
@@ -85,6 +87,7 @@ def measured_of(
         learned = f"learned from {len(data.runs)} runs of the folder"
         saves = f"`jostle fit` saves such a model, and {NO_MODEL} as `model` simulates alone"
         notes = (f"{learned}; {saves}",)
+    fitted = about(fitted)
     rest = LearnedRest.of(fitted, device, confidence, platform, way_to_share=way_to_share)
     return MeasuredRest(rest, _over(fitted), notes), []
 
