@@ -196,12 +196,10 @@ def import_command(path: Path) -> str:
 def _header(path: Path) -> tuple[list[str], str | None, list[str]]:
     """Return (names of columns, what parts them, None of a Parquet file, cells of the first row)."""
     try:
-        with path.open("rb") as file:
-            start = file.read(_HEADER)
+        start = _head(str(path))
         if start.startswith(b"PAR1"):
             return list(pyarrow.parquet.read_schema(path).names), None, []
-        if start.lstrip(b"\xef\xbb\xbf \r\n[").startswith(b"{"):
-            text = start.decode("utf-8", "replace").lstrip("\ufeff \r\n[")
+        if (text := start.decode("utf-8", "replace").lstrip(" \r\n[")).startswith("{"):
             row = json.JSONDecoder().raw_decode(text)[0]
             return list(row), ",", [str(cell) for cell in row.values()]
     except (OSError, ValueError, RecursionError, *ARROW_ERRORS, JostleError):

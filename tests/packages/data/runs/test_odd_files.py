@@ -139,9 +139,11 @@ def test_what_holds_too_little_is_answered_with_the_command_that_prints_more(
 def test_a_missing_file_and_a_table_of_which_nothing_is_said(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="No such file"):
         kind_of(str(tmp_path / "none.csv"))
-    (tmp_path / "t.csv").write_text("program;host;seconds\na;h;1,5\n")
+    text = "program;host;seconds\na;h;1,5\n"
     says = "--workload program --runtime seconds --unit s --platform host"
-    assert_fails(UsageError, says, "import", tmp_path / "t.csv", "-o", tmp_path / "d")
+    for content in (text.encode(), text.encode("utf-16"), gzip.compress(text.encode())):
+        (tmp_path / "t.csv").write_bytes(content)
+        assert_fails(UsageError, says, "import", tmp_path / "t.csv", "-o", tmp_path / "d")
 
 
 def test_the_kind_is_the_one_that_has_the_options(tmp_path: Path) -> None:
