@@ -13,7 +13,8 @@ from studies.one_model.campaigns import KnownData
 # The co-runners that are known at most, and those that are asked about, fewest and most.
 LARGER = {"pairs-to-more": (1, 2, 4), "triples-to-more": (2, 3, 4), "five-to-more": (4, 5, 7)}
 NEW = "new-names"  # beside others; how long they take alone is known
-WAYS = ("everywhere", "per-platform", NEW, *LARGER)
+NEW_PLATFORM = "new-platforms"  # where everybody ran alone only
+WAYS = ("everywhere", "per-platform", NEW, NEW_PLATFORM, *LARGER)
 MOST_KNOWN = 3  # co-runners in cells that are not about larger sets
 USUAL_SHARE = (
     0.8  # of the sets that are small enough, where larger ones are asked about; of the names
@@ -44,7 +45,7 @@ class SetsLeftOut:
         c = runs.colocations
         degree = c.number_of_corunners
         always = campaign.always
-        if self.name == "per-platform" and len(c.platform_names) == 1:
+        if self.name in ("per-platform", NEW_PLATFORM) and len(c.platform_names) == 1:
             return nothing, nothing
         unit = c.together
         if self.name != "per-platform":
@@ -52,6 +53,8 @@ class SetsLeftOut:
         smaller, fewest, most = LARGER.get(self.name, (MOST_KNOWN, 1, MOST_KNOWN))
         if self.name == NEW:
             drawn = ~_with_new_names(runs, self.share, seed)
+        elif self.name == NEW_PLATFORM:
+            drawn = ~_on_new_platforms(runs, self.share, seed)
         else:
             drawn = _drawn(unit, degree, self.share, seed)
         known = (always | drawn) & (degree <= smaller)
@@ -73,6 +76,13 @@ def _with_new_names(runs: Runs, share: float, seed: int) -> np.ndarray:
     new[order[: round(share * len(order))]] = False
     row = np.repeat(np.arange(len(c)), c.number_of_corunners)
     return new[c.workload] | (np.bincount(row, new[c.corunner], len(c)) > 0)
+
+
+def _on_new_platforms(runs: Runs, share: float, seed: int) -> np.ndarray:
+    """(n,) bool: whether it ran on a platform that is none of the share that is known, one at least."""
+    c = runs.colocations
+    order = np.random.default_rng(seed).permutation(len(c.platform_names))
+    return np.isin(c.platform, order[min(round(share * len(order)), len(order) - 1) :])
 
 
 def _drawn(unit: np.ndarray, degree: np.ndarray, share: float, seed: int) -> np.ndarray:

@@ -102,13 +102,14 @@ class OneModelStudy:
 
     def _cells(self) -> Iterator[FitCell]:
         from studies.one_model.measure import FitCell
-        from studies.one_model.splits import LARGER, NEW, USUAL_SHARE, SetsLeftOut
+        from studies.one_model.splits import LARGER, NEW, NEW_PLATFORM, USUAL_SHARE, SetsLeftOut
 
+        usual = (NEW, NEW_PLATFORM, *LARGER)
         shares = [_share(text) for text in listed(self.shares) or []]
         for seed in range(self.seed, self.seed + self.seeds):
             for name in self._data_names():
                 for way in listed(self.ways) or []:
-                    for share in [USUAL_SHARE] if way in (NEW, *LARGER) else shares:
+                    for share in [USUAL_SHARE] if way in usual else shares:
                         yield FitCell(name, SetsLeftOut(way, share), seed)
 
     def _data_names(self) -> list[str]:

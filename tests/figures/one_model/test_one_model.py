@@ -13,7 +13,7 @@ from jostle.errors import UnknownName, UnreadableFile, UsageError
 from studies.one_model.campaigns import KnownData, campaign_names
 from studies.one_model.measure import Examined, FitCell
 from studies.one_model.rules import RULES, fit_rule
-from studies.one_model.splits import LARGER, NEW, WAYS, SetsLeftOut
+from studies.one_model.splits import LARGER, NEW, NEW_PLATFORM, WAYS, SetsLeftOut
 from studies.one_model.study import OneModelStudy, add_raw, read_raw
 from studies.one_model.tables import by_cell, metrics_of, ratios, summary
 from studies.worlds import slowdown_laws as laws
@@ -34,7 +34,7 @@ def test_what_is_asked_is_known_nowhere(way: str) -> None:
     degree = runs.colocations.number_of_corunners
     known, asked = SetsLeftOut(way, 0.5).rows(KnownData(runs), 3)
     assert len(asked)
-    per_platform = way == "per-platform"
+    per_platform = way in ("per-platform", NEW_PLATFORM)
     assert not sets_of(runs, known, per_platform) & sets_of(runs, asked, per_platform)
     assert set(np.flatnonzero(degree == 0)) <= set(known)
     if way in LARGER:
