@@ -92,7 +92,8 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
         if package in {_normal(name) for name in names}
     ]
     # Some bring others' libraries, too: the smallest is meant.
-    return MissingExtra(module, min(having, key=lambda one: one[0])[1]) if having else None
+    named = _CALLED.get(module, module)
+    return MissingExtra(named, min(having, key=lambda one: one[0])[1]) if having else None
 
 
 @contextmanager

@@ -145,3 +145,18 @@ def test_a_library_that_an_extra_brings_is_named_with_it(name, kind):
         needing_extras(),
     ):
         raise ModuleNotFoundError(name=name)
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("scipy", "scipy", "fit"),
+        ("sklearn.ensemble", "scikit-learn", "fit"),
+        ("ot", "pot", "fit"),
+        ("distributed", "distributed", "measure"),
+        ("starlette", "starlette", "serve"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(module: str, package: str, extra: str) -> None:
+    with pytest.raises(MissingExtra, match=f"needs {package}, .*{extra}]"), needing_extras():
+        raise ModuleNotFoundError(name=module)
