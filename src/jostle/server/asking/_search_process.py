@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -19,6 +20,8 @@ from jostle.placement import Fleet, Placement, Requests, SetBounds, Standard
 from jostle.server.state._served_model import Served
 
 _START_SECONDS = 20.0
+# Niceness of what can wait: some 3% of a processor that answers want, so that it still comes to an end.
+GIVES_WAY = 15
 _model: Any = None  # of the process that searches
 
 
@@ -41,7 +44,7 @@ class ApartQuery:
 
 class Worker:
     """A process of its own, made when first needed and ended by its parent, or with it. gives_way: whether it
-    runs only where nothing else of the service wants the processor."""
+    has little of a processor that others want."""
 
     def __init__(self, *, gives_way: bool = False) -> None:
         self.gives_way = gives_way
@@ -111,9 +114,9 @@ def _begin(gives_way: bool) -> None:
     """It is ended by its parent, or with it."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    if gives_way and hasattr(os, "SCHED_IDLE"):
-        for thread in os.listdir("/proc/self/task"):  # BLAS has begun some
-            os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
+    tasks = Path("/proc/self/task")  # BLAS has begun some threads
+    for thread in tasks.iterdir() if gives_way and tasks.is_dir() else ():
+        os.setpriority(os.PRIO_PROCESS, int(thread.name), GIVES_WAY)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=lambda: (parent.join(), os._exit(0)), daemon=True).start()
 
