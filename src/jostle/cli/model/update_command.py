@@ -50,7 +50,7 @@ class UpdateCommand:
 
 
 def update(command: UpdateCommand) -> Report | Drifts:
-    """Teach a model the runs that came since it was fitted, and the names in them, in a second or so.
+    """Teach a model the runs that came since it was fitted, and the names in them.
 
     The model that was there stays beside the new one, so the last update can be taken back.
     """
