@@ -1,4 +1,4 @@
-"""Who asks: by a key or a client certificate, in one of three roles, and no faster than is allowed."""
+"""Who asks, by a key or a client certificate, in one of three roles; how many requests each may send."""
 
 from __future__ import annotations
 

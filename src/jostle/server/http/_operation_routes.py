@@ -1,4 +1,4 @@
-"""The operations that are the library's verbs, each made from its question and its answer."""
+"""Handlers of the library's own operations, such as predict and rank, which are routes by themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests read under limits: of size, of time, of what they may hold."""
+"""Limits of a request: of size, of time, of what it may hold; read under these."""
 
 from __future__ import annotations
 

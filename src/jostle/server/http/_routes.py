@@ -1,4 +1,4 @@
-"""Routes of the operations, each made from its question and its answer."""
+"""Handlers of the routes that stand in server/operations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""An operation: a question, an answer and a function, of which its route, its schema and the client's method
-are made."""
+"""What a route of the service is written as: a question, an answer and a function, of which its schema and
+the client's method are made, too."""
 
 from __future__ import annotations
 
