@@ -42,7 +42,8 @@ def named_files(workload: Workload) -> tuple[Path, ...]:
 
 
 def with_own_copies(workload: Workload) -> Workload:
-    """Return the same, in a folder of its own with copies of the files it names, where it changes them."""
+    """Return the workload in a folder of its own, if running it changes files that it names: with copies of
+    these. Else the workload itself."""
     files = named_files(workload)
     job = workload.job or JobSettings()
     folder = job.directory or Path.cwd()

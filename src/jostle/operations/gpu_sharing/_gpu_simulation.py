@@ -29,7 +29,7 @@ NOTHING_MEASURED = (
 
 
 def no_bounds(times: Iterable[MemberTime]) -> list[str]:
-    """Say, once for each reason, why measured co-runs bound some of these times by nothing."""
+    """List the reasons why some of these times have no bound from measured co-runs, each reason once."""
     codes = {one.outcome for one in times if one.outcome and one.bound_seconds == float("inf")}
     simulated = "no co-run like it was measured: only the simulation speaks of it"
     whys = {OUTCOMES[code][1] if code in OUTCOMES else simulated for code in sorted(codes)}

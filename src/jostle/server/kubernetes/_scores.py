@@ -80,7 +80,8 @@ def assessed(
     served: Served,
     standard: Standard,
 ) -> PodAssessment:
-    """Assess the pod on each of these nodes, beside everybody but itself."""
+    """Tell for each of these nodes whether the pod keeps its limits there, beside all other pods of the
+    node."""
     fleet = places.fleet
     fleet.sync(served.known.platforms)
     kinds = fleet.kinds.of

@@ -30,7 +30,8 @@ class RetryPolicy:
     hour_price: Annotated[float, "The price of an hour that a failure loses.", Limits(0)] = 0.0
 
     def __post_init__(self) -> None:
-        """Raises UsageError for settings that cost nothing to fail by, and for values out of range."""
+        """Raises UsageError for values out of range, and where a failure costs nothing, so that no request is
+        the cheapest."""
         check_settings(self)
         if self.retry == "none" and not self.hour_price:
             raise UsageError(
