@@ -50,7 +50,7 @@ class SoloCounters:
 
     @cached_property
     def changes(self) -> np.ndarray:
-        """(T,) how many changes between neighbouring samples, up to each, are larger than noise."""
+        """Number of changes between neighbouring samples up to each, (T,), that are larger than noise."""
         rates = np.diff(self.cumulative, axis=0)
         return np.concatenate([[0], np.cumsum(~same_phase(rates))])
 
