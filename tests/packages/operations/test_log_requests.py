@@ -13,9 +13,9 @@ import pytest
 
 import jostle
 from jostle.cli import exit_code
-from jostle.data import Dataset, Runs
+from jostle.data import Dataset, MadeOfLog, Runs
 from jostle.errors import NotEnoughRuns, UnknownName, UsageError
-from jostle.operations import RequestQuestion, requests_of, written
+from jostle.operations import RequestQuestion, log_report, requests_of, written
 
 NAMES = ("NF:ALIGN", "it's", "COUNT")
 
@@ -198,3 +198,12 @@ def _value(resource: Any, attempt: int) -> int:
     if not resource.is_evaluable():
         return int(resource.value)
     return int(eval(resource.raw, {"attempt": attempt}))
+
+
+def test_what_an_import_tells_is_all_in_its_document() -> None:
+    made = MadeOfLog(notes=[f"remark {i}" for i in range(12)], understood=["columns"])
+    report = log_report("log.txt", Path("runs"), made, [])
+    assert report.document["notes"] == made.notes
+    assert report.document["understood"] == made.understood
+    assert report.notes[-1] == "and 3 more notes: --json has all of them"
+    assert len(report.notes) == 11

@@ -176,7 +176,9 @@ def log_report(
         parts += ["", Table(("jobs", "are no runs"), rows, "Left aside")]
     notes = [f"understood: {text}" for text in made.understood]
     notes += [f"note: {sentence(text)}" for text in made.notes]
-    return Report(document, parts, notes=notes[:MOST_TOLD])
+    if more := notes[MOST_TOLD:]:
+        notes = [*notes[:MOST_TOLD], f"and {len(more)} more notes: --json has all of them"]
+    return Report(document, parts, notes=notes)
 
 
 def profile_report(profile: Profile) -> Report:
