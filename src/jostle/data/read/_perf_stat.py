@@ -95,7 +95,7 @@ def trace_of(
     """Return one run. several: counters of events that were counted with several modifiers. number: of its
     core. Raises BadData."""
     if not recording.platform:
-        raise BadData("it does not say where it was counted", where=where, fix="Name the platform.")
+        raise BadData("it does not say where it was counted", where=where, fix="Say `platform`.")
     times = np.array(sorted({line.seconds for line in lines}))
     counters: dict[str, np.ndarray] = {}
     for line in lines:

@@ -49,7 +49,7 @@ class PerfImport:
             raise UsageError(what, fix="Leave out `runtime`.")
         if self.workload is None:
             where = ", ".join(map(str, files[:3]))
-            raise UsageError("it does not say what ran", where=where, fix="Name the workload.")
+            raise UsageError("it does not say what ran", where=where, fix="Say `workload`.")
         if len(files) > 1 and (self.run_id is not None or self.runtime is not None):
             raise UsageError(
                 "a run's name and runtime are of one file",

@@ -39,7 +39,7 @@ def test_counter_samples_by_their_content(tmp_path: Path, line: str) -> None:
     assert isinstance(found, Traces)
     (trace,) = found
     assert (trace.run_id, trace.workload, trace.platform) == ("lu", "lu", "pi")
-    with pytest.raises(BadData, match="Name the platform"):
+    with pytest.raises(BadData, match="Say `platform`"):
         read_any(path)
     with pytest.raises(BadData):
         read_profile(path)
