@@ -104,7 +104,7 @@ class JobColumns:
         return self.rules["node"].names(cells, self.where, empty="")
 
     def times(self, key: str, column: Any, zone: str) -> tuple[np.ndarray, np.ndarray]:
-        first, second, bad = times_of(column, zone)
+        first, second, bad = times_of(column, zone, self.preset.order)
         fix = "Such as 2026-01-31T00:00:00, or seconds since 1970; 01/02/2026 may be either day."
         self._require_read(key, column, bad, "time", fix)
         return first, second

@@ -29,8 +29,8 @@ class JobPreset:
     number, None where times tell. peak, requested: bytes of a plain number. base: of KB and its like. states:
     of its own. cutting: a rule that cuts names, as an example. is_part: whether `took` is only a part of what
     lies between start and end. exits: columns in which a number other than 0 says that a job failed.
-    covariates: NAME=COLUMN, where no other is asked for. is_own: whether it holds
-    the jobs of one user where no column names users."""
+    covariates: NAME=COLUMN, where no other is asked for. is_own: whether it holds the jobs of
+    one user where no column names users. order: `md` where 01/02/2026 is the second of January."""
 
     columns: Mapping[str, tuple[str, ...]]
     workload: tuple[str, ...]
@@ -46,6 +46,7 @@ class JobPreset:
     exits: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     is_own: bool = False
+    order: str = ""
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -134,7 +135,7 @@ PRESETS: dict[str, JobPreset] = {
         "job: {jobnumber}.{taskid} jobnumber, node: hostname, start: start_time, end: end_time, "
         "state: exit_status, took: ru_wallclock, user: owner, peak: maxvmem",
         "{owner}/{jobname}", "hostname jobnumber start_time", "qacct -j '*' > jobs.txt", took=1.0,
-        exits=("failed",),
+        exits=("failed",), order="md",
     ),
     "lsf": _preset(
         "job: {jobid}[{idx}] jobid, node: exechosts exec_host, start: starttime start_time, "

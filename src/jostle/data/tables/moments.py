@@ -50,13 +50,14 @@ def zone_named(name: str) -> tzinfo:
         ) from None
 
 
-def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def times_of(column: Any, zone: str, order: str = "") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return ((n,) int64 microseconds since 1970, NO_TIME where there is none; (n,) the same in the second
     pass of an hour that the zone has twice; (n,) bool: cannot be read).
 
     Cells are ISO 8601; numbers (seconds since 1970, or ms, us, ns by their size); days in eight digits, or
     fourteen with the time, where all numbers are so; days with slashes or dots whose order the column tells;
-    or as ctime, mails and web servers write them. One without an offset is in the zone.
+    or as ctime, mails and web servers write them. One without an offset is in the zone. order: `dm` or `md`,
+    of days with slashes whose order the column does not tell.
     """
     text = pc.fill_null(
         pc.utf8_trim_whitespace(pa.array(column) if isinstance(column, list) else column), ""
@@ -110,9 +111,9 @@ def times_of(column: Any, zone: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
     at = np.flatnonzero(left)
     if len(at):
         cells = text.take(pa.array(at)).to_pylist()
-        first[at] = second[at] = _by_words(cells, zone, 0)
+        first[at] = second[at] = _by_words(cells, zone, 0, order)
         if zone != "UTC":
-            second[at] = _by_words(cells, zone, 1)
+            second[at] = _by_words(cells, zone, 1, order)
         left[at] = first[at] == NO_TIME
     return first, second, left
 
@@ -152,9 +153,9 @@ def _one_time(cell: str, read: Callable[[Any], Any]) -> int | None:
         return None
 
 
-def _by_words(cells: Sequence[str], zone: str, fold: int) -> np.ndarray:
+def _by_words(cells: Sequence[str], zone: str, fold: int, order: str) -> np.ndarray:
     """Days with slashes, and names of months."""
-    place, order, known = zone_named(zone), _order(cells), dict[str, int]()
+    place, order, known = zone_named(zone), _order(cells, order), dict[str, int]()
     for cell in dict.fromkeys(cells):
         try:
             moment = _slashed(cell, order) or _named(cell)
@@ -168,15 +169,18 @@ def _by_words(cells: Sequence[str], zone: str, fold: int) -> np.ndarray:
     return np.array([known.get(cell, NO_TIME) for cell in cells], np.int64)
 
 
-def _order(cells: Sequence[str]) -> str:
-    """Detect the order of day and month in dates with slashes: `dm`, `md`, or empty if both are possible."""
+def _order(cells: Sequence[str], usual: str) -> str:
+    """Detect the order of day and month in dates with slashes: `dm`, `md`; usual if nothing tells, empty if
+    cells contradict each other."""
     matches = [match for cell in dict.fromkeys(cells) if (match := _SLASHED.fullmatch(cell))]
     pairs = [(int(m[1]), int(m[2])) for m in matches if len(m[1]) < 3]
     is_day_first = any(one > 12 for one, _ in pairs) or any(
         "." in m[0].split(" ")[0] for m in matches
     )
     is_month_first = any(two > 12 for _, two in pairs)
-    return "" if is_day_first == is_month_first else "dm" if is_day_first else "md"
+    if not is_day_first and not is_month_first:
+        return usual
+    return "" if is_day_first and is_month_first else "dm" if is_day_first else "md"
 
 
 def _slashed(cell: str, order: str) -> datetime | None:

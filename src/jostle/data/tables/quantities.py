@@ -24,7 +24,7 @@ SECONDS = {name: factor for factor, names in _SPELLINGS.items() for name in name
 _UNITS_BY_FACTOR = {SECONDS[name]: name for name in ("s", "ms", "us", "ns", "min", "h")}
 _POWERS = {letter: power for power, letter in enumerate("kmgtpe", 1)}
 NOTHING = {""} | set(
-    "- -- n/a #n/a n.a. na nan nat none <none> null (null) nil undefined unknown".split()  # noqa: SIM905
+    "- -- -/- n/a #n/a n.a. na nan nat none <none> null (null) nil undefined unknown".split()  # noqa: SIM905
 )
 _TOLD_WHY = re.compile(r"\[[a-z/ ]+\]")  # as nvidia-smi: [N/A], [Not Supported], [Unknown Error]
 _NOBODY = NOTHING - {"unknown", "undefined"}

@@ -112,10 +112,10 @@ def sge(jobs: list[Job]) -> str:
     )
 
 
-def qacct(jobs: list[Job]) -> str:
+def qacct(jobs: list[Job], form: str = "%a %b %d %H:%M:%S %Y") -> str:
     return "".join(
         f"{'=' * 60}\nhostname     {node}\nowner        {user}\njobname      {name}\njobnumber    {number}\n"
-        f"start_time   {clock(start, '%a %b %d %H:%M:%S %Y')}\nend_time     {clock(end, '%c')}\n"
+        f"start_time   {clock(start, form)}\nend_time     {clock(end, form)}\n"
         f"exit_status  0\nru_wallclock {end - start}s\nmaxvmem      {peak / 2**20}M\n"
         for number, user, name, node, start, end, peak in jobs
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from jostle.data import JobsImport, KubernetesImport, Runs, SacctImport, kind_of
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
 from tests.command_line import assert_fails
 from tests.command_line import jostle as run
+from tests.packages.data.runs import log_sources_samples
 from tests.packages.data.runs.log_sources_samples import (
     COLUMNS,
     EDGES,
@@ -30,6 +33,7 @@ from tests.packages.data.runs.log_sources_samples import (
     nextflow,
     pbs,
     plain,
+    qacct,
     sacct,
     sacct_json,
     sge,
@@ -112,6 +116,22 @@ def test_a_day_that_may_be_two_is_asked_about(tmp_path: Path) -> None:
         BadData, match=r"row 1 of jobs: the start '01/02/2026 08:00' is not a valid time"
     ):
         read(tmp_path, text)
+
+
+def test_a_day_of_qacct_begins_with_the_month(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of Univa's Grid Engine, which says -/- of what never was."""
+    monkeypatch.setattr(log_sources_samples, "DAY", datetime(2026, 2, 1, tzinfo=UTC))
+    jobs = made_jobs(5)
+    never = qacct(jobs[:1]).replace("jobnumber    1000", "jobnumber    7")
+    never = re.sub(r"(_time +).*", r"\1-/-", never).replace("exit_status  0", "exit_status  1")
+    text = qacct(jobs, "%m/%d/%Y %H:%M:%S.000") + never
+    path = tmp_path / "jobs.txt"
+    path.write_text(text)
+    log = JobsImport(path, **EDGES).read()
+    assert told(log.runs()) == told(read(tmp_path, sacct(jobs), SacctImport))
+    assert log.left_aside["they never started"] == 1
 
 
 def test_covariates_are_read_by_one_rule(tmp_path: Path) -> None:
