@@ -176,6 +176,41 @@ def test_an_answer_to_an_older_question_is_greyed(page: Any) -> None:
     assert not page.is_visible("#outdated")
 
 
+def test_reasons_of_an_answer_that_was_replaced_are_not_shown(page: Any) -> None:
+    page.wait_for_selector("#pairs tbody tr")
+    held: list[Any] = []
+    page.route("**/v1/explain", lambda route: held.append(route))
+    page.click("#ranked tbody tr:first-child button")
+    while not held:
+        page.wait_for_timeout(10)
+    page.fill("#workload", "w03")
+    page.click("#ask")
+    page.wait_for_selector("#answer:has-text('w03 alone on')")
+    with page.expect_response("**/v1/explain") as answered:
+        held[0].continue_()
+    answered.value.finished()
+    page.wait_for_timeout(200)
+    assert page.is_hidden("#why")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_of_operations_fits_the_window(browser: Any, address: str, width: int) -> None:
+    """So nothing scrolls sideways that keys could not reach; and nothing comes from elsewhere."""
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    opened = context.new_page()
+    opened.route(
+        "**/*", lambda r: r.continue_() if r.request.url.startswith(address) else r.abort()
+    )
+    opened.goto(address + "/docs")
+    assert opened.locator("section h2").count() > 20
+    wide = opened.evaluate(
+        "[document.documentElement, ...document.querySelectorAll('section')]"
+        ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.id)"
+    )
+    assert wide == []
+    context.close()
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_list_opens_under_its_field_and_a_thousand_names_are_searched(
     browser: Any, address: str, width: int
@@ -297,18 +332,20 @@ def test_dark_mode_and_narrow_windows(browser: Any, address: str) -> None:
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(browser: Any, address: str, width: int, scheme: str) -> None:
+@pytest.mark.parametrize("where", ["/", "/docs"])
+def test_axe_finds_nothing(browser: Any, address: str, width: int, scheme: str, where: str) -> None:
     """Labels, contrast, landmarks and focus, by axe-core: JOSTLE_AXE is the path of its axe.min.js."""
     if "JOSTLE_AXE" not in os.environ:
         pytest.skip("JOSTLE_AXE names no axe.min.js")
     size = {"width": width, "height": 900}
     context = browser.new_context(color_scheme=scheme, viewport=size, bypass_csp=True)
     opened = context.new_page()
-    opened.goto(address + "/")
-    opened.wait_for_selector("#fleet li")
-    opened.fill("#workload", "w00")
-    opened.click("#ask")
-    opened.wait_for_selector("#ranked tbody tr")
+    opened.goto(address + where)
+    if where == "/":
+        opened.wait_for_selector("#fleet li")
+        opened.fill("#workload", "w00")
+        opened.click("#ask")
+        opened.wait_for_selector("#ranked tbody tr")
     opened.evaluate(Path(os.environ["JOSTLE_AXE"]).read_text("utf-8"))
     found = opened.evaluate("async () => (await axe.run()).violations.map(v => [v.id, v.help])")
     assert found == []

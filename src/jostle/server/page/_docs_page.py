@@ -19,6 +19,7 @@ _HEAD = """<!doctype html>
 </head>
 <body>
 """
+_BREAK = "_<wbr>"  # where a long name may be broken
 _ASK = "curl -s{method} localhost:8000{path} --json '{body}'"
 
 
@@ -72,7 +73,7 @@ def _fields(schema: Mapping[str, Any]) -> str:
 
 def _table(fields: Iterable[tuple[str, Mapping[str, Any], bool]]) -> str:
     rows = [
-        f'<tr><th scope="row"><code>{escape(name)}</code></th><td>{_kind(schema)}</td>'
+        f"<tr><th scope='row'><code>{escape(name).replace('_', _BREAK)}</code></th><td>{_kind(schema)}</td>"
         f"<td>{'yes' if required else 'no'}</td><td>{escape(schema.get('description', ''))}</td></tr>"
         for name, schema, required in fields
     ]

@@ -116,8 +116,9 @@ async function ask() {
 }
 
 async function why(one, confidence) {
-  const { workload, platform } = one;
+  const { workload, platform } = one, row = document.querySelector("#ranked tbody tr");
   const { items: [item] } = await call("v1/explain", { items: [one], confidence });
+  if (!row.isConnected) return; // of an answer that a newer one has replaced
   $("why-title").textContent = `Why: ${workload} on ${platform}`;
   const parts = item.status !== "ok" ? [make("p", {}, item.error)] : item.tables.filter((part) => part !== "").map((part) =>
     typeof part === "string" ? make("p", {}, part) : make("table", {},
