@@ -210,7 +210,8 @@ class Model(Glance):
     def predict_and_bound(
         self, colocations: Any, confidence: float = DEFAULT_CONFIDENCE, *, tail: bool = False
     ) -> tuple[np.ndarray, Bounds]:
-        """Predict and bound at once, for less than both of them take; arguments are those of `bound`."""
+        """Return ((n,) predicted seconds, bounds): one call takes less time than `predict` and `bound` do.
+        It takes the arguments of `bound`."""
         colocations = questions_of(self, colocations, throughout=tail)
         if hasattr(colocations, "elapsed_seconds"):
             from jostle.models.timelines._timeline_predict import bounded

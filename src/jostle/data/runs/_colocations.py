@@ -315,8 +315,8 @@ def sort_inside_rows(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 def _row_codes(
     key: np.ndarray, codes: np.ndarray, offsets: np.ndarray, base: np.int64
 ) -> np.ndarray:
-    """Return (n,) int64, equal where both the key (n,) and the row of codes, each under base - 1, are
-    equal."""
+    """Number the rows, (n,) int64: two rows have the same number if and only if they have the same key (n,)
+    and the same codes in the same order. Row i has codes[offsets[i]:offsets[i + 1]], each under base - 1."""
     counts = np.diff(offsets)
     key = np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
     for place in range(int(counts.max(initial=0))):

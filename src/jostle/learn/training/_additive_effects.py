@@ -127,8 +127,9 @@ def _effects(
 
 
 def _growth(rows: SlowdownRows, by_place: np.ndarray, power: float) -> np.ndarray:
-    """Fit the growth per platform (platforms,), by least squares over the numbers of co-runners known; if
-    there is one, in proportion or not at all."""
+    """Estimate for each platform (platforms,) how much `by_place` rises for each unit of `grown`, to go past
+    the most co-runners seen. It is the slope of a least-squares line through the numbers of co-runners seen.
+    Where only one number was seen, the line goes through zero at no co-runners; at power 0 it is flat."""
     count = np.bincount(rows.degree, rows.weight)
     known = np.flatnonzero(count)
     if len(known) < 2:

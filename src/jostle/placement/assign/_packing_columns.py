@@ -27,7 +27,8 @@ class Columns:
         return len(self.place)
 
     def add(self, place: np.ndarray, items: np.ndarray, seconds: np.ndarray) -> int:
-        """Feasible sets, of which those that are here already are passed over; how many came."""
+        """Add sets of requests that fit on a kind of node, each with its bounds; skip those already here.
+        Returns how many were new. Shapes as in the class, in any order of the items."""
         order = np.argsort(items, axis=1, kind="stable")
         items = np.take_along_axis(items, order, 1)
         seconds = np.take_along_axis(seconds, order, 1)
