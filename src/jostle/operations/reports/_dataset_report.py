@@ -116,6 +116,7 @@ def imported_report(
         "workloads": len(runs.colocations.workload_names),
         "platforms": len(runs.colocations.platform_names),
         "rejected": len(bad),
+        "rejected_rows": [{"row": row, "reason": reason} for row, reason in bad],
         "not_measured": imported.skipped,
         "doubts": list(remarks),
         "remedies": list(imported.remedies),

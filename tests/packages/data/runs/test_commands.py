@@ -34,6 +34,8 @@ def test_csv_to_summary(tmp_path: Path) -> None:
     document = json.loads(jostle(*words, "--drop-bad", "--json").stdout)
     assert document["schema"] == "import/v1"
     assert (document["runs"], document["alone"], document["rejected"]) == (2, 1, 1)
+    assert [one["row"] for one in document["rejected_rows"]] == [4]
+    assert document["rejected_rows"][0]["reason"]
     assert all(Path(name).exists() for name in document["files"])
     assert read_runs(folder).runtime_seconds.tolist() == [0.0015, 0.002]
 
