@@ -290,6 +290,12 @@ def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:
     assert len(rows) == 2
     assert any(node in rows[0] for node in ("east", "west", "south", HOSTILE))
     assert all(re.search(r": \d\S* (s|ms|µs) at most", row) for row in rows)
+    page.fill("#requests", "w0O@9x")
+    page.click("#verb-form button")
+    page.wait_for_selector("#verb-answer tbody:has-text('w0O')")
+    ruled_out = page.inner_text("#verb-answer tbody tr")
+    assert "east: unknown workload" in ruled_out
+    assert "none at most" not in ruled_out
     page.select_option("#verb", "walltime")
     page.fill("#requests", "w00")
     page.click("#verb-form button")

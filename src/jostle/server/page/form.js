@@ -94,5 +94,6 @@ function nameOf(entry) {
   if (entry === null || typeof entry !== "object") return String(entry);
   const name = entry.node ?? entry.name ?? entry.request ?? entry.tenant ?? Object.values(entry).find((value) => typeof value === "string");
   const safe = entry.safe === undefined ? "" : entry.safe ? " (yes)" : " (no)";
-  return `${name ?? "…"}${safe}${"bound_seconds" in entry ? `: ${duration(entry.bound_seconds)} at most` : ""}`;
+  const bound = entry.bound_seconds === null ? `: ${(entry.reason || "no bound").replaceAll("_", " ")}` : `: ${duration(entry.bound_seconds)} at most`;
+  return `${name ?? "…"}${safe}${"bound_seconds" in entry ? bound : ""}`;
 }
