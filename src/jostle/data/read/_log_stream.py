@@ -8,9 +8,8 @@ import io
 import os
 import re
 import sys
-from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -78,24 +77,21 @@ class LogStream:
         if skipped:
             self.notes.append(f"{skipped} lines above the names of the columns are left out")
         if not stream.peek(1):
-            return  # a header alone: no job, and Arrow's reader may abort where it ends at once
-        reader = pyarrow.csv.open_csv(
-            pa.PythonFile(stream, "r"),
-            pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False, column_names=names),
-            pyarrow.csv.ParseOptions(
-                delimiter=delimiter,
-                quote_char='"' if delimiter != "|" else False,
-                invalid_row_handler=lambda row: self._skip(row.text, names, delimiter),
-            ),
-            pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+            return  # a header alone: no job
+        parse = pyarrow.csv.ParseOptions(
+            delimiter=delimiter,
+            quote_char='"' if delimiter != "|" else False,
+            invalid_row_handler=lambda row: self._skip(row.text, names, delimiter),
         )
-        try:
-            for batch in reader:
+        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+        # Block by block: Arrow's own reader of streams reads ahead in a thread, which outlives an error.
+        for block in _blocks(stream):
+            read = pyarrow.csv.ReadOptions(
+                block_size=len(block) + 1, use_threads=False, column_names=names
+            )
+            table = pyarrow.csv.read_csv(pa.py_buffer(block), read, parse, convert)
+            for batch in table.to_batches():
                 yield dict(zip(names, batch.columns, strict=True))
-        finally:  # a thread of Arrow reads ahead, which Python must outlive
-            stream.is_over = True
-            with suppress(pa.ArrowException):
-                deque(reader, maxlen=0)
         if self._mended:
             texts = [pa.array(column, pa.string()) for column in zip(*self._mended, strict=True)]
             yield dict(zip(names, texts, strict=True))
@@ -130,6 +126,21 @@ class LogStream:
         return names, delimiter, at
 
 
+def _blocks(stream: Decoded) -> Iterator[bytes]:
+    """Read whole lines, about _BLOCK bytes at a time. Raises ArrowInvalid for one longer than two blocks."""
+    held = b""
+    while part := stream.read(_BLOCK):
+        held += part
+        end = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
+        if held[:end].strip():
+            yield held[:end]
+            held = held[end:]
+        if len(held) > 2 * _BLOCK:
+            raise pa.ArrowInvalid(f"a line has more than {len(held)} bytes")
+    if held.strip():
+        yield held
+
+
 def _delimiter(line: str) -> str:
     return max("|,;\t", key=line.count)
 
@@ -158,7 +169,7 @@ class Decoded:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._held, self.is_foreign, self.is_over = b"", False, False
+        self._held, self.is_foreign = b"", False
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def peek(self, count: int) -> bytes:
@@ -177,8 +188,6 @@ class Decoded:
         return b"".join(iter(lambda: self.read(_BLOCK), b""))
 
     def read(self, count: int) -> bytes:
-        if self.is_over:
-            return b""
         part, self._held = (self._held, b"") if self._held else (self._stream.read(count), b"")
         try:
             self._decoder.decode(part, final=not part)
