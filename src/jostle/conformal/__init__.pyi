@@ -13,6 +13,7 @@ from ._bounds import Bounds as Bounds
 from ._bounds import coverage as coverage
 from ._bounds import margin as margin
 from ._bounds import margin_of_errors as margin_of_errors
+from ._bounds import status_of as status_of
 from ._calibration import Calibration as Calibration
 from ._calibration import CategorySummary as CategorySummary
 from ._calibration import names_of as names_of

@@ -93,6 +93,11 @@ GUARANTEED = ("guaranteed",)  # outcomes that a theorem stands behind
 CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_CAMPAIGN)
 
 
+def status_of(outcome: str) -> str:
+    """Return the status, one of STATUSES, of a bound that has this outcome; none of any other text."""
+    return OUTCOMES.get(outcome, ("none",))[0]
+
+
 @dataclass(frozen=True, repr=False)
 class Bounds(Tabular, Glance):
     """Upper bounds for n co-locations.
@@ -158,7 +163,7 @@ class Bounds(Tabular, Glance):
     @property
     def status(self) -> np.ndarray:
         """(n,) text, each one of STATUSES."""
-        return np.array([OUTCOMES.get(c, ("none",))[0] for c in self.outcome.tolist()], "<U12")
+        return np.array([status_of(outcome) for outcome in self.outcome.tolist()], "<U12")
 
     @property
     def reason(self) -> list[str]:

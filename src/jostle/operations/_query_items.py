@@ -112,7 +112,7 @@ class ReadItems:
 
 
 def with_new_names(answer: Any, new: str) -> Any:
-    """new: what new_names says."""
+    """Add to the reason of an answer which of its names are new. new: what new_names says; empty for none."""
     return replace(answer, reason=f"{answer.reason}; {new}") if new else answer
 
 

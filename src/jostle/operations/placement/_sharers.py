@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jostle._base.documents import Record
-from jostle.conformal import OUTCOMES
-
-
-def status_of(outcome: str) -> str:
-    """Return the status of a bound that has this outcome; none of what only a simulation speaks of."""
-    return OUTCOMES.get(outcome, ("none",))[0]
+from jostle.conformal import status_of
 
 
 @dataclass(frozen=True)

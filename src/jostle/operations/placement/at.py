@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._base.documents import Record, Unanswered, VerbAnswer
 from jostle._base.report import Report, Table, duration
+from jostle.conformal import status_of
 from jostle.operations._operation import verb
-from jostle.operations.placement._sharers import status_of
 from jostle.placement import Standard
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from jostle._base.confidence import exact_confidence
 from jostle._base.option_fields import Limits
 from jostle._base.report import duration, finite
-from jostle.conformal import OUTCOMES
+from jostle.conformal import OUTCOMES, status_of
 from jostle.errors import UsageError
 from jostle.placement import (
     REASONS,
@@ -161,8 +161,9 @@ def place_job(
 
 def _behind(outcome: str) -> str:
     """Write what stands behind a bound: its status, or why there is none."""
-    status, why = OUTCOMES.get(outcome, ("none", REASONS.get(outcome, outcome)))
-    return why if status == "none" else status
+    if (status := status_of(outcome)) != "none":
+        return status
+    return OUTCOMES[outcome][1] if outcome in OUTCOMES else REASONS.get(outcome, outcome)
 
 
 def _later(
