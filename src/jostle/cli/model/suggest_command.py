@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 from jostle._base.option_fields import Short
 from jostle._base.report import Report, Table, duration
 from jostle.cli.console._shared_options import Model
+from jostle.models import CampaignQuestion
 
 if TYPE_CHECKING:
     from jostle.data import Colocations
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuggestCommand:
+class SuggestCommand(CampaignQuestion):
     """The questions, and the platforms that can be measured."""
 
     model: Model
@@ -51,7 +52,7 @@ def suggest(command: SuggestCommand) -> Report:
     """
     from jostle.models import load, usual_questions
 
-    model = load(command.model)
+    model = command.about(load(command.model))
     names = command.workload, command.platform
     questions = usual_questions(model, *names, beside=command.beside, seed=command.seed)
     candidates = _here(questions, command.on, model.predictor.platform_names)
