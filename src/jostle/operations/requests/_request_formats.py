@@ -13,6 +13,7 @@ from jostle.operations.requests._log_requests import LogRequests, Requested, Wor
 
 MIB = 2**20
 _RETRIES = 3
+_CONTAINER = re.compile(r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def written(requests: LogRequests, form: str) -> str:
@@ -57,7 +58,7 @@ def _nextflow(requests: LogRequests) -> str:
             lines.append(resource("time", minutes, requests.most_time / 60, "min"))
         if retry != "none":
             lines += [
-                "        errorStrategy = { task.exitStatus in [104, *(130..145)] ? 'retry' : 'finish' }",
+                "        errorStrategy = { task.exitStatus in (130..145) + [104] ? 'retry' : 'finish' }",
                 f"        maxRetries = {_RETRIES if retry == 'x2' else 1}",
             ]
         lines.append("    }")
@@ -107,16 +108,20 @@ def _slurm(requests: LogRequests) -> str:
 
 def _kubernetes(requests: LogRequests) -> str:
     """Write a strategic merge patch for each workload, whose container is called like it: memory only, as a
-    pod has no time of its own."""
-    documents = []
+    pod has no time of its own. Workloads whose names no container can have are left out."""
+    lines = []
     for one in requests.items:
-        if (memory := _ceil(one.memory, MIB)) is not None:
-            amount = {"memory": f"{memory}Mi"}
-            container = one.workload.rpartition("/")[2]
-            parts = {"name": container, "resources": {"requests": amount, "limits": amount}}
-            patch = {"spec": {"template": {"spec": {"containers": [parts]}}}}
-            documents.append(f"# {json.dumps(one.workload)}\n{json.dumps(patch)}")
-    return "\n---\n".join([*documents]) + "\n"
+        if (memory := _ceil(one.memory, MIB)) is None:
+            continue
+        container = one.workload.rpartition("/")[2]
+        if not _CONTAINER.fullmatch(container):
+            lines.append(f"# {json.dumps(one.workload)} is no name of a container")
+            continue
+        amount = {"memory": f"{memory}Mi"}
+        parts = {"name": container, "resources": {"requests": amount, "limits": amount}}
+        patch = {"spec": {"template": {"spec": {"containers": [parts]}}}}
+        lines += ["---", f"# {json.dumps(one.workload)}", json.dumps(patch)]
+    return "\n".join([*lines, ""])
 
 
 FORMS: dict[str, Callable[[LogRequests], str]] = {
