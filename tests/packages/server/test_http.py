@@ -188,6 +188,11 @@ def test_docs_are_one_page_of_the_description(start: Start) -> None:
     assert "default-src 'none'" in found.headers["Content-Security-Policy"]
 
 
+def test_the_description_names_no_option_of_the_command(service: Running) -> None:
+    found = service.http.get("/openapi.json").text
+    assert re.findall(r".{,80}--[a-z].{,40}|exit code", found) == []
+
+
 def test_a_typo_in_a_request_or_a_node_is_told_with_what_it_is_like(service: Running) -> None:
     body = {
         "items": [{"workload": "w00"}, {"workload": "wo01"}],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from jostle.data.read._runs_table import ParquetImport, unit_told
 from jostle.data.runs._runs import Runs
 from jostle.data.runs._runs_columns import features_table
 from jostle.data.runs._schema import ARROW_ERRORS
+from jostle.data.store._import_doubts import doubts
 from jostle.errors import BadData, UsageError
 
 
@@ -33,8 +35,9 @@ def from_table(
     those of ParquetImport: workload, platform and corunners say what columns are called (by default so),
     platform_name stands instead of a column, separator parts co-runners in a cell, and window, run_id,
     campaign, group, drop_bad. covariates: columns known before a run starts, as NAME or NAME=COLUMN. Other
-    columns are kept. workload_features, platform_features: tables of any kind. Raises UsageError if the
-    unit is not known, UnknownName for a column that is missing, BadRows with every bad row and the reason.
+    columns are kept. workload_features, platform_features: tables of any kind. Warns of what looks otherwise
+    than it was meant, such as co-runners parted by another separator. Raises UsageError if the unit is not
+    known, UnknownName for a column that is missing, BadRows with every bad row and the reason.
     """
     arrow = arrow_of(table)
     options = {"workload": "workload"} | options
@@ -58,6 +61,8 @@ def from_table(
         sink, runtime=runtime, unit=unit, covariate=tuple(covariates), **options
     )
     runs = table_import.read().runs
+    for doubt in doubts(runs):
+        warnings.warn(doubt, stacklevel=2)
     workload, platform = (
         features_table(None if one is None else arrow_of(one))
         for one in (workload_features, platform_features)

@@ -27,7 +27,8 @@ _LIKE = {
     "workload": r"workload|job|program|task|app|benchmark|function|name",
     "platform": r"platform|host|node|machine|device|server|cluster|where",
     "corunners": r"co[-_ ]?run|beside|neighbou?r|other|with|interfer|background",
-    "runtime": r"runtime|wall|elapsed|took|duration|latency|seconds|time|_m?s$|\([mun]?s\)$|\((min|h)\)$",
+    "runtime": r"runtime|wall|elapsed|took|duration|latency|seconds|time|_m?s$|\([mun]?s\)$|\((min|h)\)$"
+    r"|^(m|milli|u|micro|n|nano)?s(ecs?|econds?)?$|^(min(ute)?|h(ou)?r)s?$",
 }
 _HEADER = 65_536
 _OF_JOBS = {"start", "end", "node", "job", "hostname", "complete", "state"}

@@ -30,7 +30,7 @@ from jostle.data.runs._schema import COLUMNS, STATUSES, conform, conform_feature
 from jostle.data.runs._workload_groups import GroupRule, require_pattern, with_group
 from jostle.data.tables._read_table import file_bytes
 from jostle.data.tables.arrow_compute import pc
-from jostle.data.tables.cells import float_of
+from jostle.data.tables.cells import float_of, written_list
 from jostle.data.tables.moments import NO_TIME, times_of
 from jostle.data.tables.quantities import (
     GROUPED,
@@ -373,8 +373,10 @@ def _lists(columns: list[Any], n: int, separator: str, workloads: set[Any]) -> p
         for row, cell in zip(rows, column.to_pylist(), strict=True):
             if isinstance(cell, str):
                 if cell not in known:
-                    pieces = [name.strip() for name in cell.split(separator)]
-                    known[cell] = [] if pieces == [""] else list(filter(is_one, pieces))
+                    written = written_list(cell) if cell not in workloads else None
+                    pieces = cell.split(separator) if written is None else map(str, written)
+                    names = [name.strip() for name in pieces]
+                    known[cell] = [] if names == [""] else list(filter(is_one, names))
                 row.extend(known[cell])
             elif isinstance(cell, list):
                 parts = ("" if name is None else str(name).strip() for name in cell)

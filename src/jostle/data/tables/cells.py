@@ -6,6 +6,7 @@ ValueError with a reason for people.
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -125,15 +126,15 @@ def names(cell: Any, what: str) -> tuple[str, ...]:
 
 
 def entries(cell: Any, what: str, separator: str = SEPARATOR) -> list[Any]:
-    """Return the entries of a list: as such, as JSON text, or in text parted by semicolons or another
-    separator."""
+    """Return the entries of a list: as such, as JSON or Python write it, or in text parted by semicolons or
+    another separator."""
     if is_empty(cell):
         return []
     if isinstance(cell, str) and cell.lstrip().startswith("["):
-        try:
-            cell = json.loads(cell)
-        except (ValueError, RecursionError):
-            raise ValueError(f"{what} is {cell[:200]!r}, which is not JSON") from None
+        written = written_list(cell)
+        if written is None:
+            raise ValueError(f"{what} is {cell[:200]!r}, which is not JSON")
+        return written
     if isinstance(cell, str):
         return [part.strip() for part in cell.split(separator) if part.strip()]
     if hasattr(cell, "tolist"):  # NumPy, as pandas has lists of a Parquet file
@@ -141,3 +142,16 @@ def entries(cell: Any, what: str, separator: str = SEPARATOR) -> list[Any]:
     if not isinstance(cell, (list, tuple)):
         raise ValueError(f"{what} is {cell!r}, not a list")
     return list(cell)
+
+
+def written_list(cell: str) -> list[Any] | None:
+    """Read a list that JSON or, as pandas does in CSV, Python wrote as text. Returns None of other text."""
+    text = cell.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return list(read(text))
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ExplainQuestion(CampaignQuestion):
     """What a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt and what
-    would remove it; with --full what its method makes it of, and what is near."""
+    would remove it; with `full` also what its method makes it of, and what is near."""
 
     confidence: Confidence = DEFAULT_CONFIDENCE
     throughout: Throughout = False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import warnings
 from pathlib import Path
 
 import pytest
 
-from jostle.data import CsvImport, Dataset, Runs, doubts, sample
+from jostle.data import CsvImport, Dataset, Runs, doubts, from_table, sample
 from jostle.errors import UnreadableFile
 from tests.command_line import jostle as command
 
@@ -40,6 +41,16 @@ def test_co_runners_that_were_not_named_or_not_parted(tmp_path: Path, separator:
     assert f"parted by {separator!r}" in wrong[0]
     assert "stand only beside others" in wrong[1]
     assert doubts(read(path, corunners=("beside",), separator=separator)) == ()
+
+
+def test_a_table_in_memory_warns_of_the_same() -> None:
+    table = {"workload": ["a", "b", "c"], "platform": ["p"] * 3, "ms": [1, 2, 3]}
+    table["corunners"] = ["b, c", "", "a, b"]
+    with pytest.warns(UserWarning, match=r"parted by ','\?.*with that `separator`"):
+        from_table(table, runtime="ms", corunners="corunners")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        from_table(table, runtime="ms", corunners="corunners", separator=",")
 
 
 def test_units_that_are_mixed(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import random
 import shlex
 from datetime import UTC, datetime
@@ -168,6 +170,7 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
          "--unit min --platform Node --corunners Co-runners"),
         ('"Job","Co Runners","elapsed [µs]"', "--workload Job --runtime 'elapsed [µs]' --unit us "
          "--platform-name NAME --corunners 'Co Runners'"),
+        ("workload,host,minutes", "--workload workload --runtime minutes --unit min --platform host"),
         ("a,b", "--workload COLUMN --runtime COLUMN --unit UNIT --platform-name NAME"),
     ],
 )  # fmt: skip
@@ -195,6 +198,19 @@ def test_a_log_names_its_import(tmp_path: Path) -> None:
     path = tmp_path / "sacct.txt"
     path.write_text("JobID|User|JobName|NodeList|Start|End|State\n")
     assert import_command(path) == f"jostle import {path} --kind sacct -o sacct"
+
+
+@pytest.mark.parametrize("text", [json.dumps, repr])
+def test_co_runners_in_lists_that_were_written_as_text_are_read(text: Any, tmp_path: Path) -> None:
+    """As a data frame whose column holds lists is written to CSV: by JSON, or as Python shows them."""
+    table, names = tmp_path / "times.csv", ["a", "b, c", "it's"]
+    lists = [names[: n % 4] for n in range(12)]
+    rows = [[names[n % 3], "p", text(beside), n + 1] for n, beside in enumerate(lists)]
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([["workload", "platform", "corunners", "ms"], *rows])
+    found = CsvImport(table, runtime="ms").read().runs.colocations
+    assert found.workload_names == ("a", "b, c", "it's")
+    assert [sorted(row) for row in found.to_columns()["corunners"]] == lists
 
 
 @pytest.mark.parametrize("separator", [", ", " + ", "/"])
