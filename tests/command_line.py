@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from typer.main import get_command
@@ -17,6 +18,16 @@ from jostle.errors import JostleError
 def application() -> Any:
     """All commands with their options, as click has them."""
     return get_command(build())
+
+
+def commands() -> Iterator[str]:
+    """The words of every command that does something."""
+    top = application()
+    context = top.make_context("jostle", [], resilient_parsing=True)
+    for name in top.list_commands(context):
+        group = top.get_command(context, name)
+        inner = group.list_commands(context) if hasattr(group, "list_commands") else []
+        yield from [f"{name} {other}" for other in inner] or [name]
 
 
 class Done(NamedTuple):

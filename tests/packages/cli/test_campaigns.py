@@ -11,7 +11,7 @@ import pytest
 
 import jostle
 from jostle.errors import UnknownName
-from tests.command_line import application
+from tests.command_line import application, commands
 from tests.command_line import jostle as command
 from tests.packages.learn.ensemble.conftest import DAYS, QUICK, in_campaigns
 
@@ -46,9 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_command_with_a_model_has_the_option() -> None:
-    from tests.packages.cli.test_console import COMMANDS
-
-    of_one_word = [name for name in COMMANDS if " " not in name or name.startswith("place ")]
+    of_one_word = [name for name in commands() if " " not in name or name.startswith("place ")]
     asking = {name for name in of_one_word if "model" in _options(name)} - CHANGE_OR_HOLD
     assert {"predict", "suggest", "limit", "forecast", "safe", "place rank"} <= asking
     assert asking == {name for name in of_one_word if "campaign" in _options(name)} - {"import"}

@@ -18,22 +18,12 @@ from jostle.cli import exit_code as run
 from jostle.cli.console import command_of
 from jostle.errors import UsageError
 from jostle.extend import Flag, Limits, NoOption, Positional, Report, Short
-from tests.command_line import application
+from tests.command_line import commands
 from tests.small_world import make_world
 
 SOURCES = Path(jostle.__file__).parent
 ROOT = Path(__file__).parents[3]
 OTHERS = {"ticks", "spread"}  # of packages that pages show how to write
-
-
-def commands() -> Iterator[str]:
-    """The words of every command that does something."""
-    top: Any = application()
-    context = top.make_context("jostle", [], resilient_parsing=True)
-    for name in top.list_commands(context):
-        group = top.get_command(context, name)
-        inner = group.list_commands(context) if hasattr(group, "list_commands") else []
-        yield from [f"{name} {other}" for other in inner] or [name]
 
 
 COMMANDS = list(commands())
