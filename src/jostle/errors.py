@@ -128,19 +128,19 @@ def _normal(package: str) -> str:
 
 
 class NotEnoughRuns(JostleError):
-    """There is too little data to learn from or to give a valid bound."""
+    """Error: too little data to learn from or to give a valid bound."""
 
     exit_code = 3
 
 
 class BadData(JostleError):
-    """Input data is malformed."""
+    """Error: malformed input data."""
 
     exit_code = 4
 
 
 class BadRows(BadData):
-    """Some rows of a table break its schema; `rows` holds (row number, reason) of each."""
+    """Error: rows of a table that break its schema; `rows` holds (row number, reason) of each."""
 
     def __init__(
         self,

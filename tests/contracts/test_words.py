@@ -68,6 +68,7 @@ NAMED = {*("The", "A", "An", "All", "Each", "Every", "Those", "One", "Its", "Som
 ASKED = {*("What", "Whether", "How", "Which", "Where", "Who", "When", "Why")}
 NEITHER = {*("Of", "That", "As", "With", "Without", "For", "From", "In", "At", "By", "Only", "No")}
 THINGS = ("property", "cached_property", "contextmanager", "setter")
+OTHER_CLASSES = ("learn/ensemble", "learn/training", "learn/learners", "usage", "gpu")
 NOT_YET = ("conformal", "learn/ensemble", "learn/training")  # whose properties still ask or elide
 
 
@@ -86,5 +87,22 @@ def test_what_a_function_does_is_said_by_a_verb() -> None:
                 continue
             words = ASKED | NEITHER | (set() if is_thing else NAMED)
             if text.split()[0].strip(",.:") in words or text[0] in "({":
+                wrong.append(f"{home}:{node.lineno}: {text.splitlines()[0]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_a_class_is_is_said_before_its_fields() -> None:
+    """A public class is named as a thing, or says what it does; its fields come after that sentence."""
+    wrong = []
+    for path in (ROOT / "src/jostle").rglob("*.py"):
+        home = path.relative_to(ROOT / "src/jostle").as_posix()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            text = ast.get_docstring(node) or "Nothing"
+            begins = text.split()[0].strip(",.:") in ASKED | NEITHER
+            if not home.startswith(OTHER_CLASSES) and (
+                begins or re.match(r"[a-z_]\w*(, [a-z_]\w*)*: ", text)
+            ):
                 wrong.append(f"{home}:{node.lineno}: {text.splitlines()[0]}")
     assert not wrong, "\n".join(wrong)

@@ -35,7 +35,8 @@ class Record:
 
 
 class AnswerDocument(Record):
-    """What is asked for. schema: of its document. model: version and data version of what answered."""
+    """Hold an answer with what it is written as. schema: of its document. model: version and data version of
+    what answered."""
 
     schema: ClassVar[str]
     model: dict[str, Any] | None
@@ -46,7 +47,7 @@ class AnswerDocument(Record):
 
 
 class VerbAnswer(AnswerDocument, Reported):
-    """What a verb answers: people have it as a report."""
+    """Base class of the answers of operations, which people read as a report."""
 
     @abstractmethod
     def report(self) -> Report:

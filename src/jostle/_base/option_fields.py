@@ -86,7 +86,8 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Option:
-    """One field. kind: its type without `None`; of a tuple or a mapping, that of its members or values.
+    """Describe one field of a record of settings. kind: its type without `None`; of a tuple or a mapping,
+    that of its members or values.
 
     default: REQUIRED where it has none. is_many, is_mapping: whether it takes several values, or values by
     names. is_optional: whether None is a value. choices: the values of a Literal or OneOf, else none. marks:

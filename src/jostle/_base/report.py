@@ -24,7 +24,7 @@ _NO_NUMBER = ("", "–", "none", "no bound", "no answer", "begins", "grows", "no
 
 @dataclass(frozen=True)
 class Table:
-    """columns: headings, all empty for none. rows: cells as text."""
+    """A table of texts with a title. columns: headings, all empty for none. rows: cells as text."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -111,9 +111,9 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 @dataclass(frozen=True)
 class Report:
-    """document: the JSON document. tables: what people read, in this order; a text is a line of its own.
-    figures: pictures that were written. notes: remarks beside the result, such as what was left out.
-    exit_code: of a command that prints it."""
+    """Output of a command, for programs and for people. document: the JSON document. tables: what people
+    read, in this order; a text is a line of its own. figures: pictures that were written. notes: remarks
+    beside the result, such as what was left out. exit_code: of a command that prints it."""
 
     document: dict[str, Any]
     tables: Sequence[Table | str] = ()

@@ -196,7 +196,7 @@ def _turn(folder: Path) -> Iterator[bool]:
 
 
 class Codec(NamedTuple):
-    """In `Annotated[Any, Codec(…)]`: how a value that is no dataclass becomes JSON, and back."""
+    """Say, in `Annotated[Any, Codec(…)]`, how a value that is no dataclass becomes JSON, and back."""
 
     to_json: Any
     from_json: Any

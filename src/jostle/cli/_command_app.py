@@ -52,7 +52,7 @@ HOMES["import"] = "jostle.cli.data.import_command"
 
 
 class Jostle(TyperGroup):
-    """Every command is imported when it is called for; the list of all of them needs none."""
+    """Group of all commands, each of which is imported when it is called; the list of all needs none."""
 
     is_listing = False
 

@@ -78,8 +78,8 @@ NO_LATE_NAMES: Mapping[str, frozenset[str]] = {"workloads": frozenset(), "platfo
 
 @dataclass(frozen=True)
 class CategorySummary:
-    """What questions of one category can be bounded with. n: calibration runs. groups: how many sets of runs
-    left out or drawn together these are. highest: the confidence above which there is no finite bound.
+    """Counts and limits of one category of calibration runs. n: calibration runs. groups: how many sets of
+    runs left out or drawn together these are. highest: the confidence above which there is no finite bound.
     name_group: label of the group of names, if bounds are by such groups."""
 
     category: str

@@ -163,7 +163,7 @@ class DriftLevels:
 
 
 class Quantiles:
-    """How far bounds of one level have to be moved, at each of CONFIDENCES and one more, in usual spreads."""
+    """Shifts of bounds of one level, at each of CONFIDENCES and one more, in usual spreads."""
 
     def __init__(self, confidences: np.ndarray, excess: np.ndarray) -> None:
         """Begin with n runs since the change. excess: (n, c) how far each lies over each usual bound."""

@@ -32,8 +32,7 @@ FEWEST_TO_CHOOSE = 50  # rows of a category
 
 @dataclass(frozen=True)
 class ScaleRows:
-    """Rows as the scale sees them, n of them: codes of names, -1 for unknown ones; category (n,); widths (f,
-    n), the predictor's own first, and the slopes (f,) that they have before any error is seen."""
+    """Rows as the scale of errors takes them, n of them."""
 
     workload: np.ndarray
     platform: np.ndarray

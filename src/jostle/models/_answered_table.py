@@ -28,7 +28,7 @@ _ANSWERED = ("runtime_seconds", "bound_seconds", "calibration_runs", *_TEXTS)
 
 @dataclass(frozen=True, repr=False)
 class AnsweredTable(Tabular, Glance):
-    """One answer for each of n rows, in their order.
+    """Table with one answer for each of n rows, in their order.
 
     asked: the rows as they came, with their other columns. where: the file. numbers: (n,) where each row
     stands in it. ignored: the other columns. corunners: n lists, None for a bad row. seconds,

@@ -16,8 +16,9 @@ from jostle.models._residual_baseline import FLEET, KINDS, KindNames, usual_spre
 
 @dataclass(frozen=True, eq=False)
 class MovedNames:
-    """Of one kind. codes: (n,) ascending, of names that drifted or seem to. shifts: (n,) log seconds. extra:
-    (n, c) usual spreads that bounds are moved by beyond that, at each of the confidences."""
+    """Shifts of the names of one kind. codes: (n,) ascending, of names that drifted or seem to. shifts: (n,)
+    log seconds. extra: (n, c) usual spreads that bounds are moved by beyond that, at each of the confidences.
+    """
 
     codes: np.ndarray
     shifts: np.ndarray
@@ -26,8 +27,8 @@ class MovedNames:
 
 @dataclass(frozen=True, eq=False)
 class DriftCorrection:
-    """How far names have moved since a model was fitted. names: of the fleet and each of KINDS. confidences:
-    (c,) ascending, of what bounds are moved by."""
+    """Shifts of names since a model was fitted. names: of the fleet and each of KINDS. confidences: (c,)
+    ascending, of what bounds are moved by."""
 
     kinds: KindNames
     names: Mapping[str, MovedNames]

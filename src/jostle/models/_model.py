@@ -51,7 +51,7 @@ AGAIN = "Fit it again with jostle fit."
 
 
 class Model(Glance):
-    """What `fit` and `load` return.
+    """Fitted model, as `fit` and `load` return it.
 
     predictor: what the method learned (jostle.learn.Fitted). metadata: method, settings, seed, version of
     Jostle and of the data, time of fitting where it was given, and counts of runs, kept with it. usual: what

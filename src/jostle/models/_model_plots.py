@@ -18,8 +18,8 @@ _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 
 
 class ModelPlots(PictureMenu):
-    """What `model.plot` gives. Each method draws on `axes`, or on new ones, and returns them; axes have
-    names and units. Raises MissingExtra without matplotlib."""
+    """Plots of a model, as `model.plot`. Each method draws on `axes`, or on new ones, and returns them; axes
+    have names and units. Raises MissingExtra without matplotlib."""
 
     def __init__(self, model: Any) -> None:
         self._model = model

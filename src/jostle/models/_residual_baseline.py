@@ -26,8 +26,8 @@ LEAST_SPREAD = 1e-3
 
 @dataclass(frozen=True)
 class ResidualBaseline(Serializable):
-    """What errors were like on runs that the model did not learn from, for each kind of names, in the order
-    of KindNames."""
+    """Usual errors of runs that the model did not learn from, for each kind of names, in the order of
+    KindNames."""
 
     levels: dict[str, UsualLevels]
 
@@ -64,8 +64,8 @@ def usual_errors(
 
 @dataclass(frozen=True)
 class KindNames:
-    """names: of each of KINDS, where devices are what stands behind the colon of platforms' names.
-    device_of_platform: (platforms,) codes."""
+    """Names of each kind, as drift knows them. names: of each of KINDS, where devices are what stands behind
+    the colon of platforms' names. device_of_platform: (platforms,) codes."""
 
     names: dict[str, tuple[str, ...]]
     device_of_platform: np.ndarray

@@ -13,7 +13,7 @@ from jostle.learn import HeldOut, Learner, OffersChoice, Prepared, TakesPrior, h
 
 @dataclass(frozen=True)
 class WayToLearn:
-    """unit: what was drawn whole. prior: runs measured elsewhere."""
+    """Recipe by which a model was fitted. unit: what was drawn whole. prior: runs measured elsewhere."""
 
     method: Learner[Any]
     unit: str

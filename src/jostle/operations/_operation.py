@@ -16,10 +16,11 @@ from jostle._base.progress import Progress, no_progress
 
 @dataclass(frozen=True)
 class Verb:
-    """name: everywhere. about: `model`, `placement` or `forecasts`. question, answer: dataclasses; a question
-    has defaults for all that is optional. act: (subject, items, question, progress) -> answer, without items
-    where the question says all. is_long: it may take seconds, so a service asks a process of its own.
-    needs_items: whether it cannot be asked about none. also: further names of its HTTP operation."""
+    """An operation: question, answer and the function between. name: everywhere. about: `model`, `placement`
+    or `forecasts`. question, answer: dataclasses; a question has defaults for all that is optional. act:
+    (subject, items, question, progress) -> answer, without items where the question says all. is_long: it may
+    take seconds, so a service asks a process of its own. needs_items: whether it cannot be asked about none.
+    also: further names of its HTTP operation."""
 
     name: str
     about: str

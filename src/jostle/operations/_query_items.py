@@ -26,7 +26,7 @@ MOST_SUGGESTED = 20  # sentences in one answer that look for names that are mean
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What a model answers about: codes by name; `platforms` without those that are inputs alone.
+    """Names that a model answers about, as codes by name; `platforms` without those that are inputs alone.
     answers_new: whether it answers about other names, too."""
 
     workload_names: tuple[str, ...]
@@ -91,8 +91,9 @@ class _Codes(dict[str, int]):
 
 @dataclass(frozen=True)
 class ReadItems:
-    """n items. colocations: of the m good ones. keys: m, the same for the same question. at: (m,) where each
-    stands. errors: {place: why not}. new: {place: which names were never met}."""
+    """Items of a question, n of them, as they were read. colocations: of the m good ones. keys: m, the same
+    for the same question. at: (m,) where each stands. errors: {place: why not}. new: {place: which names were
+    never met}."""
 
     colocations: Colocations
     keys: list[tuple[Any, ...]]

@@ -57,7 +57,7 @@ ON_PREDICTIONS = (
 
 @dataclass(frozen=True)
 class Standard(CampaignQuestion):
-    """By what a set of workloads is assessed, and in which campaign.
+    """Standard by which a set of workloads is assessed, and the campaign that is asked about.
 
     promise: `chosen`, that it holds of what is chosen, too (the first that is ranked, all that are assigned):
     the choice is replayed on calibration runs; `each`, of every bound by itself; `joint`, of all on a node at

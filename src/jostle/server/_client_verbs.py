@@ -39,4 +39,4 @@ def _with_operations(kind: type[ClientVerbs]) -> type[ClientVerbs]:
 @answers_verbs("placement", [v.name for v in served_verbs("placement")], ("fleet", "standard"))
 @answers_verbs("model", ("explain",))
 class ClientVerbs:
-    """Ask a service everything that it answers, by the object's own `ask` and `answers`."""
+    """Methods of a client that ask a service every operation, by the object's own `ask` and `answers`."""

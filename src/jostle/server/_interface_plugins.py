@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 class Door(Protocol):
-    """operations: {(method, path): handler}. schemas: {path: (JSON schema of the body, of the answer)}, None
-    where there is no body; an answer may also be the class of its record."""
+    """Operations that a plug-in adds to the service. operations: {(method, path): handler}. schemas: {path:
+    (JSON schema of the body, of the answer)}, None where there is no body; an answer may also be the class of
+    its record."""
 
     operations: Mapping[tuple[str, str], Any]
     schemas: Mapping[str, tuple[dict[str, Any] | None, Any]]

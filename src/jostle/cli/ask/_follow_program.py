@@ -15,7 +15,7 @@ from jostle.cli.console._shared_options import Follow
 
 @dataclass(frozen=True, kw_only=True)
 class FollowedProgram:
-    """A program to follow, and how far ahead to look."""
+    """Options that name a program to follow, and how far ahead to look."""
 
     follow: Follow = None
     ran: Annotated[float, "Seconds that what is followed has run already.", Limits(0)] = 0.0

@@ -32,7 +32,7 @@ _DEFAULT_AHEAD = 5  # samples
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastCommand:
-    """The question, and files to write."""
+    """Options of `jostle forecast`: the question, and files to write."""
 
     dataset: Annotated[
         tuple[Path, ...],

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LimitCommand(CampaignQuestion):
-    """What is asked of which runs."""
+    """Options of `jostle limit`: the runs, and the question about them."""
 
     dataset: Annotated[
         Path, "A dataset: a log with peaks of memory, or traces of whole runs.", Positional()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class AboutFleet:
-    """What every question about a fleet takes."""
+    """Options of every question about a fleet."""
 
     model: Annotated[
         Path,
@@ -154,7 +154,7 @@ class AboutFleet:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkTable:
-    """Many co-locations instead of a fleet and requests."""
+    """Options for a table of many co-locations, instead of a fleet and requests."""
 
     table: Annotated[
         Path | None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AboutMany(AboutOne):
-    """What to predict: one co-location, or a table."""
+    """Options of what to predict: one co-location, or a table."""
 
     workload: Annotated[
         str | None, "What runs; `jostle place rank` tells where it runs fastest.", Short("-w")

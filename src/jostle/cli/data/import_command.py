@@ -38,7 +38,7 @@ class AnyFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportCommand:
-    """What every importer takes besides its own options."""
+    """Options of every import besides those of its kind."""
 
     output: DatasetOutput
     kind: Annotated[
@@ -105,7 +105,7 @@ def _confirmed(question: TableQuestion) -> bool:
 
 
 class ImportOfKind(TyperCommand):
-    """Has the options of the kind that --kind says or the file shows; its own are those of every kind."""
+    """Command whose further options are those of the kind that --kind or the file names."""
 
     @property
     def kinds(self) -> Sequence[str]:

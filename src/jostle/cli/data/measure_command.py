@@ -24,7 +24,7 @@ from jostle.operations import (
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureCommand:
-    """Where is measured, and into what."""
+    """Options of `jostle measure`: the machine's part, and the dataset."""
 
     output: Annotated[Path | None, "The dataset: a folder, made if need be.", Short("-o")] = None
     suggested: Annotated[
@@ -53,7 +53,7 @@ class MeasureCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class Jobs:
-    """What is measured: shipped workloads and command lines."""
+    """Options of what is measured: shipped workloads and command lines."""
 
     words: Annotated[
         tuple[str, ...],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunsCommand:
-    """Which dataset is summarised."""
+    """Options of `jostle runs`: the dataset to summarise."""
 
     dataset: Annotated[Path, "The dataset: a folder.", Positional()]
     repair: Annotated[

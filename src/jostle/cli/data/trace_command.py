@@ -22,7 +22,7 @@ _WITHOUT_END_SECONDS = 1e9  # a command that is started is not cut short
 
 @dataclass(frozen=True, kw_only=True)
 class TraceCommand:
-    """What is traced, and what counts as disturbed."""
+    """Options of `jostle trace`: what to trace, and what counts as disturbed."""
 
     output: DatasetOutput
     workload: Annotated[

@@ -15,7 +15,7 @@ from jostle.operations import EvaluateQuestion, evaluated, evaluation_page
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateCommand:
-    """What is evaluated on, and where a page goes."""
+    """Options of `jostle evaluate`: the data, and where a page goes."""
 
     dataset: Annotated[Path, "The dataset: a folder of runs.", Positional()]
     html: Annotated[

@@ -13,7 +13,7 @@ from jostle.usage import RetryPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayCommand:
-    """What is replayed."""
+    """Options of `jostle evaluate limits`: the log to replay."""
 
     dataset: Annotated[Path, "The dataset: a log with peaks of memory.", Positional()]
 

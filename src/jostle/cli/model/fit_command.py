@@ -33,7 +33,7 @@ USEFUL = 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class FitCommand:
-    """What is learned from, by which method, and where the model goes."""
+    """Options of `jostle fit`: the data, the method, and where the model goes."""
 
     dataset: Annotated[
         Path | None, "The dataset: a folder of runs, and of traces and profiles.", Positional()

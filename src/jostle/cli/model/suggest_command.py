@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SuggestCommand(CampaignQuestion):
-    """The questions, and the platforms that can be measured."""
+    """Options of `jostle suggest`: the questions, and the platforms that can be measured."""
 
     model: Model
     workload: Annotated[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateCommand:
-    """Which model learns which runs."""
+    """Options of `jostle update`: the model, and the runs to learn."""
 
     model: Model
     dataset: Annotated[

@@ -15,7 +15,7 @@ from jostle.operations.tour import TourPlan
 
 @dataclass(frozen=True, kw_only=True)
 class TourCommand:
-    """Where to."""
+    """Options of `jostle tour`: the folder to write to."""
 
     output: Annotated[Path, "Folder for the dataset and the model.", Short("-o")] = Path(
         "jostle-tour"

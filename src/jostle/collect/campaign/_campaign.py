@@ -28,7 +28,7 @@ CHOSEN = 1_000_000  # ordinals of windows that were chosen begin here
 
 @dataclass(frozen=True)
 class PlannedWindow:
-    """One set to measure once. members: sorted by name. ordinal: of the same set, from 0."""
+    """A set of workloads to measure once. members: sorted by name. ordinal: of the same set, from 0."""
 
     engine: str
     members: tuple[Workload, ...]
@@ -47,7 +47,7 @@ class PlannedWindow:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What to measure on this machine.
+    """Plan of what to measure on this machine.
 
     workloads: names, shell patterns or Workload objects; None means all that are shipped.
     engines: names; None means all that work here and can run any of the workloads. A workload is measured on

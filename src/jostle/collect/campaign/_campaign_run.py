@@ -64,7 +64,7 @@ def measure(
 
 @dataclass(eq=False)
 class Session:
-    """One call of measure(): the windows that wait, the slots, what was learned."""
+    """State of one call of measure(): the windows that wait, the slots, what was learned."""
 
     campaign: Campaign
     storage: Storage

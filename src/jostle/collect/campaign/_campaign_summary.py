@@ -15,7 +15,7 @@ from jostle._base.report import percent
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """How to measure.
+    """Settings of how to measure.
 
     timeout_seconds: for a workload's set-up and for a repetition beyond its window, and for a whole window
     with command lines. most_disturbed_ratio: what a run lost to others is measured and taken off; a window
@@ -56,7 +56,8 @@ class MeasureOptions:
 
 @dataclass(frozen=True)
 class CampaignProgress:
-    """Where a campaign stands. done, total: planned windows. rejected: contaminated windows so far.
+    """Counts of how far a campaign has come. done, total: planned windows. rejected: contaminated windows so
+    far.
 
     remaining_seconds: an estimate, at most what the time budget leaves. doing: engine and members.
     """
@@ -71,7 +72,7 @@ class CampaignProgress:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a call of measure() did. planned: windows; of these `already` were there before.
+    """Result of a call of measure(). planned: windows; of these `already` were there before.
 
     ok, failed, timeout, contaminated: windows that ended so in this call; a contaminated one is
     repeated until it is ok or its attempts are used up (given_up). remaining: planned windows not

@@ -16,7 +16,8 @@ from jostle.collect.workloads._workloads import Workload
 
 
 class SlotPool:
-    """As a context, it lets its processes go at the end. most: members of the largest window."""
+    """A pool of child processes, one for each member of a window. As a context, it lets its processes go at
+    the end. most: members of the largest window."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ Packed = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """What a worker found: its campaign, the rows of its platforms' features, and the Jostle that it has."""
+    """Answer of a worker: its campaign, the rows of its platforms' features, and the Jostle that it has."""
 
     campaign: Campaign
     platforms: list[dict[str, Any]]
@@ -49,7 +49,7 @@ class WorkerReport:
 
 @dataclass(frozen=True)
 class Order:
-    """One window to measure. window_seconds: how long it must be."""
+    """A window that a worker is to measure. window_seconds: how long it must be."""
 
     key: str
     window_seconds: float

@@ -21,7 +21,8 @@ CAPACITY = MEMORY_PAGES * 65536 // 8 - 1
 
 @dataclass(frozen=True)
 class Beats:
-    """times: (count + 1,) int64 little-endian bytes: the start, then the end of each repetition.
+    """Times at which the repetitions of a workload began and ended. times: (count + 1,) int64 little-endian
+    bytes: the start, then the end of each repetition.
 
     Add clock_offset_ns to get `time.monotonic_ns`. count: repetitions.
     """
@@ -81,7 +82,7 @@ def repeated(call: Callable[[int], object], repeats: int, until_ns: int, most: i
 
 
 class Part(ABC):
-    """One phase, set up: a fresh instance of a workload."""
+    """A fresh instance of a workload for one phase, set up."""
 
     @abstractmethod
     def beats(self, repeats: int, start_ns: int, until_ns: int, most: int) -> Beats:

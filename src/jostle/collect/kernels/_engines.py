@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineSetting:
-    """One way to run workloads.
+    """A way to run workloads: an engine with its options.
 
     what: a phrase.
     optimizes, interprets, checks_bounds: features of the platform; None is not known.

@@ -103,7 +103,8 @@ _STACK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Called(Part):
-    """call: repeats so many times. result: the checksum's function, where there is one."""
+    """A WebAssembly function that repeats a workload. call: repeats so many times. result: the checksum's
+    function, where there is one."""
 
     call: Callable[[int], object]
     result: Callable[[], int] | None = None

@@ -16,7 +16,7 @@ from jostle.collect.kernels._beats import CAPACITY, Beats, Part
 
 
 class Harness:
-    """make: sets up the part of a `prepare` message."""
+    """Parts that a child process sets up and repeats. make: sets up the part of a `prepare` message."""
 
     def __init__(self, make: Callable[[dict[str, Any]], Part]) -> None:
         self._make = make

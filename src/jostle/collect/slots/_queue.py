@@ -29,7 +29,7 @@ def own_wait_ns() -> int:
 
 
 class RunQueue:
-    """Of one child, from a time on at which it had waited for before_ns."""
+    """Time that one child waited for a core, from a moment on at which it had waited for before_ns."""
 
     first_look_seconds = 0.01
 

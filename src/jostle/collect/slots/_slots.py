@@ -195,7 +195,7 @@ def ended(
 
 
 class Slot:
-    """One child process that runs one member at a time; started on use, again after a kill.
+    """A child process that runs one member at a time; started on use, again after a kill.
 
     program: the module that answers.
     """

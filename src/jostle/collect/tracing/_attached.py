@@ -22,7 +22,7 @@ _GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs
 
 @dataclass(frozen=True)
 class RunningSample:
-    """What something that runs did in one interval. time_seconds: its end since the first look. counters:
+    """Counters of a running program in one interval. time_seconds: its end since the first look. counters:
     counts over it, levels at its end; NaN where not told."""
 
     time_seconds: float

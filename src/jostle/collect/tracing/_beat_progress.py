@@ -38,8 +38,9 @@ PHASES = "phases"
 
 @dataclass(frozen=True)
 class ProgramPhase:
-    """repeats: of `run` in one beat. beats: how many, None without end. per_beat: by counter; of the
-    working set its size, which counts for as long as the phase takes."""
+    """A phase of a program in which the same work repeats. repeats: of `run` in one beat. beats: how many,
+    None without end. per_beat: by counter; of the working set its size, which counts for as long as the phase
+    takes."""
 
     workload: Workload
     repeats: int

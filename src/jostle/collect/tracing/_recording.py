@@ -31,7 +31,8 @@ Samples = list[tuple[int, list[dict[str, float]]]]
 
 
 class Following:
-    """answers: of each slot, when all have come. ended_ns: when each came."""
+    """State of the slots that are being recorded. answers: of each slot, when all have come. ended_ns: when
+    each came."""
 
     def __init__(
         self,

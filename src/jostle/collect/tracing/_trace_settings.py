@@ -16,7 +16,7 @@ from jostle.errors import UsageError
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """How to trace.
+    """Settings of how to trace.
 
     alone: members by themselves are recorded first. probes: the
     stressors by themselves are recorded, too. loop: all stay beside one another; traces hold the first pass.

@@ -20,7 +20,7 @@ from jostle.collect.workloads._workloads import Workload
 
 @dataclass(frozen=True)
 class MemberResult:
-    """What one member did in a window; None is not known. Columns of a run, see docs/measure.md.
+    """Result of one member of a window; None is not known. Columns of a run, see docs/measure.md.
     runtime_seconds: estimate of what it takes undisturbed; raw_runtime_seconds: as the clock has it;
     disturbance_ratio: share of its time that it lost to others; runtime_error_ratio: standard error of the
     estimate, as a share. extra: those that only some kinds of workloads have."""
@@ -43,7 +43,8 @@ class MemberResult:
 
 @dataclass(frozen=True)
 class WindowResult:
-    """members: in the window's order. foreign: who else was there, None where nobody looked.
+    """Result of measuring a window. members: in the window's order. foreign: who else was there, None where
+    nobody looked.
 
     window_seconds: the interval that counts. longest_repetition_seconds: the slowest member's, in the mean.
     """
@@ -140,7 +141,7 @@ MINIMUM_REPETITIONS = 2.0
 
 @dataclass(frozen=True)
 class Clocks:
-    """At a moment: the CPU time of each slot, and what the system told of all cores."""
+    """Clocks at one moment: the CPU time of each slot, and what the system reports of all cores."""
 
     at_ns: int
     cpu_ns: np.ndarray
@@ -149,8 +150,8 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Observed:
-    """start_ns: the common start. begin_ns, end_ns: the interval that counts, with the clocks read
-    at about its two ends. answers: of each slot."""
+    """Interval of a window that counts, with the clocks at both ends. start_ns: the common start. begin_ns,
+    end_ns: the interval that counts, with the clocks read at about its two ends. answers: of each slot."""
 
     start_ns: int
     begin_ns: int

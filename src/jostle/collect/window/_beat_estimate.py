@@ -37,7 +37,8 @@ _TURN_ERROR = 0.5
 
 @dataclass(frozen=True)
 class Estimate:
-    """beat: how long one takes. method: quiet, wall or cpu. beats: in the interval."""
+    """Estimated time of one repetition. beat: how long one takes. method: quiet, wall or cpu. beats: in the
+    interval."""
 
     beat: Cleaned
     method: str

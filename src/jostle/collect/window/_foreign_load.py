@@ -28,8 +28,8 @@ _HOUSEKEEPING_RATIO = 0.01
 
 @dataclass(frozen=True)
 class Moment:
-    """What the system told at a time. own_seconds: CPU time of this process; kernel_seconds: of the kernel's
-    threads, 0 where not asked for."""
+    """Loads that the system reports at one time. own_seconds: CPU time of this process; kernel_seconds: of
+    the kernel's threads, 0 where not asked for."""
 
     at_ns: int
     cores: Mapping[int, CoreTimes]
@@ -52,11 +52,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class Foreign:
-    """As columns of a run. foreign_load_ratio: share of the window's cores that members did not have, whoever
-    did. foreign_cores: how many of them other processes held in the mean; outside_cores: the same of the
-    machine's other cores. stolen_ratio: share of the window's cores that the hypervisor took.
-    pressure_cpu_ratio, pressure_io_ratio: of the time some task of the machine waited for a core, for input
-    or output (PSI); None where not told."""
+    """Load of other processes in a window, as columns of a run. foreign_load_ratio: share of the window's
+    cores that members did not have, whoever did. foreign_cores: how many of them other processes held in the
+    mean; outside_cores: the same of the machine's other cores. stolen_ratio: share of the window's cores that
+    the hypervisor took. pressure_cpu_ratio, pressure_io_ratio: of the time some task of the machine waited
+    for a core, for input or output (PSI); None where not told."""
 
     foreign_load_ratio: float
     foreign_cores: float
@@ -73,7 +73,7 @@ def foreign_columns(foreign: Foreign | None) -> dict[str, float | None]:
 
 @dataclass(frozen=True)
 class Elapsed:
-    """Two moments. All in seconds."""
+    """Difference between two moments. All in seconds."""
 
     before: Moment
     after: Moment

@@ -43,8 +43,8 @@ _IN_ANSWERS = {"starts", "pieces"}
 
 @dataclass(frozen=True)
 class JobRecord:
-    """answers: of each slot. seconds: from the common start to the stop, with what the system told at its
-    two ends. slot_cpu_ns: of each slot itself."""
+    """Record of a window of jobs that run to their end. answers: of each slot. seconds: from the common start
+    to the stop, with what the system told at its two ends. slot_cpu_ns: of each slot itself."""
 
     answers: list[dict[str, Any]]
     start_ns: int

@@ -29,10 +29,9 @@ _MEDIAN_ERROR = 1.2533  # standard error of a median, against that of a mean
 
 @dataclass(frozen=True)
 class Others:
-    """Of the cores where a member ran, in seconds, over a window: taken: by processes that are no members;
-    stolen: by the hypervisor; throttled: by limits; own: what the member used. seconds: the window's length.
-    foreign_share: of what it waited, the part that is lost; waited_per_unseen: seconds that it may have
-    waited for each second of CPU time whose waiting is not known."""
+    """Time that others took of the cores where a member ran, in seconds, over a window. seconds: the window's
+    length. foreign_share: of what it waited, the part that is lost; waited_per_unseen: seconds that it may
+    have waited for each second of CPU time whose waiting is not known."""
 
     seconds: float
     taken: float
@@ -49,8 +48,9 @@ class Others:
 
 @dataclass(frozen=True)
 class Cleaned:
-    """seconds: estimate of the undisturbed time; raw_seconds: as the clock has it. disturbance_ratio: share
-    of the time that was lost. error_ratio: standard error of `seconds`, as a share of it."""
+    """Time of a run without its disturbance. seconds: estimate of the undisturbed time; raw_seconds: as the
+    clock has it. disturbance_ratio: share of the time that was lost. error_ratio: standard error of
+    `seconds`, as a share of it."""
 
     seconds: float
     raw_seconds: float

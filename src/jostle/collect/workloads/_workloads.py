@@ -28,7 +28,7 @@ KINDS = ("kernel", "wasi", "command")
 
 @dataclass(frozen=True)
 class Workload:
-    """What is repeated: a kernel, a WASI program or a command line.
+    """A program to repeat: a kernel, a WASI program or a command line.
 
     name: unique in a dataset. kind: a `kernel` is a WebAssembly module that exports `setup(i32)`,
     given `argument` once in every window, and `run(i32)`, given `repeats`. A `wasi` program is a

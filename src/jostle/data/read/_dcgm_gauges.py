@@ -28,8 +28,8 @@ _UNTOLD = 1e12  # DCGM writes numbers near 2^63 for what a device does not tell
 
 @dataclass
 class Gauges:
-    """there: {window: {pod: its GPUs}}, a pod as (namespace, name). level: {(window, GPU): {feature: [sum,
-    number of readings]}}."""
+    """Readings of GPUs by window, from DCGM. there: {window: {pod: its GPUs}}, a pod as (namespace, name).
+    level: {(window, GPU): {feature: [sum, number of readings]}}."""
 
     there: dict[int, dict[tuple[str, str], set[str]]] = field(default_factory=dict)
     level: dict[tuple[int, str], dict[str, list[float]]] = field(default_factory=dict)

@@ -29,11 +29,10 @@ _HEAD, _ABOVE = 1 << 16, 20  # bytes and lines in which the names of columns are
 
 @dataclass(frozen=True)
 class ForeignTable:
-    """table: n rows. numbers: (n,) int64, where each row stands: line of a CSV file counting from
-    1 at the header, or row of a Parquet file counting from 0; `unit` says which. ragged: (line,
-    reason) of lines with the wrong number of cells, which are not in the table. comma: whether it is parted
-    by semicolons, so that a comma in a number is a decimal one.
-    """
+    """A table of another program, as it was read. table: n rows. numbers: (n,) int64, where each row stands:
+    line of a CSV file counting from 1 at the header, or row of a Parquet file counting from 0; `unit` says
+    which. ragged: (line, reason) of lines with the wrong number of cells, which are not in the table. comma:
+    whether it is parted by semicolons, so that a comma in a number is a decimal one."""
 
     table: pa.Table
     numbers: np.ndarray

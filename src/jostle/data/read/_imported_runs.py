@@ -21,7 +21,7 @@ from jostle.data.traces._traces import Traces, write_traces
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import found.
+    """Result of an import.
 
     runs: the good rows. source: the file's name. bad: (row, reason) of the others; row is a line
     of the file, counting the header, for CSV, and the row from 0 for Parquet. rejected: the bad

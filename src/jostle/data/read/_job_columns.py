@@ -29,7 +29,7 @@ from jostle.errors import BadData
 
 
 class JobColumns:
-    """Which column of a log holds what, and how cells are read. options: a JobsImport."""
+    """Names of a log's columns by role, and how cells are read. options: a JobsImport."""
 
     def __init__(self, options: Any, names: list[str], where: str) -> None:
         self.where = where

@@ -39,12 +39,12 @@ _LONGER = "Print a longer time of it."
 
 @dataclass
 class JobBatch:
-    """n jobs as a reader of logs gives them. id, node, workload, state: text. start, end: (n,) int64
+    """A batch of n jobs that a reader of logs yields. id, node, workload, state: text. start, end: (n,) int64
     microseconds since 1970, NO_TIME where there is none. outcome: (n,) int8. bad: {why: which rows are no
     jobs}. odd: {why: which are jobs whose times are not known: nobody knows when they were beside others}.
-    bounds: (n,) from when on and until when a job may have been there, where its times do not
-    say. unsure: (n,) which may have run an hour later. user: names. peak, requested: (n,) bytes, NaN where
-    not known. covariates: (n,) texts by name."""
+    bounds: (n,) from when on and until when a job may have been there, where its times do not say. unsure:
+    (n,) which may have run an hour later. user: names. peak, requested: (n,) bytes, NaN where not known.
+    covariates: (n,) texts by name."""
 
     id: Any
     node: Any

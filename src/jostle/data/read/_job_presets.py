@@ -24,13 +24,14 @@ ROLES = (
 
 @dataclass(frozen=True)
 class JobPreset:
-    """columns: {role: names in lower case, or a rule with columns in braces}. workload: rules, the first
-    whose columns are there. needs: columns that tell this source from others. took: seconds of a plain
-    number, None where times tell. peak, requested: bytes of a plain number. base: of KB and its like. states:
-    of its own. cutting: a rule that cuts names, as an example. is_part: whether `took` is only a part of what
-    lies between start and end. exits: columns in which a number other than 0 says that a job failed.
-    covariates: NAME=COLUMN, where no other is asked for. is_own: whether it holds the jobs of
-    one user where no column names users. order: `md` where 01/02/2026 is the second of January."""
+    """Form of the log of one scheduler. columns: {role: names in lower case, or a rule with columns
+    in braces}. workload: rules, the first whose columns are there. needs: columns that tell this source from
+    others. took: seconds of a plain number, None where times tell. peak, requested: bytes of a plain number.
+    base: of KB and its like. states: of its own. cutting: a rule that cuts names, as an example. is_part:
+    whether `took` is only a part of what lies between start and end. exits: columns in which a number other
+    than 0 says that a job failed. covariates: NAME=COLUMN, where no other is asked for. is_own: whether it
+    holds the jobs of one user where no column names users. order: `md` where 01/02/2026 is the second of
+    January."""
 
     columns: Mapping[str, tuple[str, ...]]
     workload: tuple[str, ...]

@@ -22,12 +22,12 @@ STATUS = np.array(STATUS_OF)
 
 @dataclass
 class MadeOfLog:
-    """What an import of a log made. jobs: rows of jobs. runs: of those that could be. added: of those that
+    """Result of the import of a log. jobs: rows of jobs. runs: of those that could be. added: of those that
     the dataset had not. status, left_aside: counts by name. stretches: of a run, in the mean. workloads,
-    once: names, and those of one run. sets, on_one_node: sets met at least twice, and of those the ones
-    that only one node had, whose slowdowns cannot be told from that node's own. several: names whose times
-    beside the same company are in groups, as of several programs. unknown_corunners: runs beside which others
-    were that nobody knows. understood: what columns and cells were taken for."""
+    once: names, and those of one run. sets, on_one_node: sets met at least twice, and of those the ones that
+    only one node had, whose slowdowns cannot be told from that node's own. several: names whose times beside
+    the same company are in groups, as of several programs. unknown_corunners: runs beside which others were
+    that nobody knows. understood: what columns and cells were taken for."""
 
     jobs: int = 0
     runs: int = 0
@@ -121,7 +121,7 @@ def table_of(
 
 
 class LogTally:
-    """What is counted while tables are made."""
+    """Counts made while tables are made of a log."""
 
     def __init__(self, workloads: int) -> None:
         self.runs = self.stretches = self.unknown = 0

@@ -359,7 +359,7 @@ _MOST = 1e15  # bytes: more has no device
 
 @dataclass
 class TensorSizes:
-    """How much memory bandwidth kernels need, from the sizes of tensors.
+    """Estimate of the memory bandwidth that kernels need, from the sizes of tensors.
 
     PyTorch records with `record_shapes=True` what shapes, strides and types an operator was given, and with
     every kernel the operator that launched it (`External id`). A need is the bytes of these tensors, each

@@ -74,9 +74,9 @@ def _ranges(piece: str) -> list[str]:
 
 
 class WorkloadRule:
-    """What a row is a run of: a column, or text with columns in braces, each with a regular expression if
-    need be, of which the first group counts: `{User}/{JobName:^[a-z]+}`. not_matched: how many rows an
-    expression did not fit, whose cells count whole. Raises UsageError."""
+    """Rule for the name of a row's workload: a column, or text with columns in braces, each with a regular
+    expression if need be, of which the first group counts: `{User}/{JobName:^[a-z]+}`. not_matched: how many
+    rows an expression did not fit, whose cells count whole. Raises UsageError."""
 
     def __init__(self, rule: str) -> None:
         self.not_matched = 0

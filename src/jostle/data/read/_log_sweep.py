@@ -18,7 +18,7 @@ MOST_OF_ONE = 100_000  # and of one stay, above which its company is not worked 
 
 @dataclass(frozen=True)
 class Stays:
-    """n stays of a job on a node. node, workload: (n,) int codes; start, end: (n,) int64 microseconds, end
+    """Stays of n jobs on nodes. node, workload: (n,) int codes; start, end: (n,) int64 microseconds, end
     after start; is_run: (n,) bool, whose company is wanted: the others are company alone."""
 
     node: np.ndarray
@@ -30,9 +30,9 @@ class Stays:
 
 @dataclass(frozen=True)
 class Company:
-    """Of k of the stays. stay: (k,) which ones. counts: (k,) stretches of each. offset: (m,) int64
-    microseconds from the stay's start to that of each stretch. sizes: (m,) co-runners in each. workload:
-    their codes, sorted in each stretch."""
+    """Co-runners over time of k stays. stay: (k,) which ones. counts: (k,) stretches of each. offset: (m,)
+    int64 microseconds from the stay's start to that of each stretch. sizes: (m,) co-runners in each.
+    workload: their codes, sorted in each stretch."""
 
     stay: np.ndarray
     counts: np.ndarray

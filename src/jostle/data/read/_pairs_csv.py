@@ -58,7 +58,7 @@ SLOWDOWNS = ("ratio", "percent", "added", "added-percent")
 
 @dataclass(frozen=True)
 class Measurement:
-    """One measurement. seconds: runtime, or seconds per step. place: where it stood, for run_ids."""
+    """A measured time of a set. seconds: runtime, or seconds per step. place: where it stood, for run_ids."""
 
     campaign: str
     platform: str

@@ -38,7 +38,8 @@ KERNEL = "k"
 
 @dataclass(frozen=True)
 class PerfLine:
-    """One count of an interval. value: NaN where not available. running_ratio: of the time, NaN if untold."""
+    """A count of one event in one interval. value: NaN where not available. running_ratio: of the time, NaN
+    if untold."""
 
     seconds: float
     core: str

@@ -25,9 +25,9 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Reading:
-    """How series are understood. by: labels that tell instances apart, None for `pod` or `instance` where all
-    have it. per: labels of which each value is a quantity of its own. kinds: of names, where their endings
-    do not say. metrics: only these, all where empty."""
+    """Options that say how series of Prometheus are understood. by: labels that tell instances apart, None
+    for `pod` or `instance` where all have it. per: labels of which each value is a quantity of its own.
+    kinds: of names, where their endings do not say. metrics: only these, all where empty."""
 
     by: tuple[str, ...] | None = None
     per: tuple[str, ...] = ()

@@ -56,7 +56,8 @@ _KERNELS, _COPY_FILE, _AGENTS = "kernel_trace.csv", "memory_copy_trace.csv", "ag
 
 @dataclass(frozen=True)
 class RocmAgents:
-    """known: the hardware of each agent, where there is a file. numbers: of the agents met, from 0 on."""
+    """Hardware and numbers of the agents of a ROCm recording. known: the hardware of each agent, where there
+    is a file. numbers: of the agents met, from 0 on."""
 
     known: dict[str, Gpu | None]
     numbers: dict[str, int]

@@ -29,9 +29,9 @@ def usual_kind(name: str) -> Kind:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One quantity of one instance. times_seconds: (n,) since 1970, rising. values: (n,), NaN where
-    nothing was read; of `count`, over the time since the reading before. unsure: how many readings may have
-    been an hour later."""
+    """Readings of one quantity of one instance over time. times_seconds: (n,) since 1970, rising. values:
+    (n,), NaN where nothing was read; of `count`, over the time since the reading before. unsure: how many
+    readings may have been an hour later."""
 
     name: str
     kind: Kind

@@ -86,9 +86,9 @@ def _of_a_clock(cells: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class TableColumns:
-    """What the columns are. time: None for the first with a usual name. instance, run: names of instances,
-    and of runs, such as requests. kinds: of columns, where their names do not say. only: these, all that
-    hold numbers where empty. zone: of times that name none."""
+    """Names of the columns of a table of readings. time: None for the first with a usual name. instance, run:
+    names of instances, and of runs, such as requests. kinds: of columns, where their names do not say. only:
+    these, all that hold numbers where empty. zone: of times that name none."""
 
     time: str | None = None
     instance: str | None = None

@@ -88,8 +88,8 @@ def _spellings(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PrometheusImport(_Service):
-    """What a service tells Prometheus, into the dataset's traces: answers to range queries, from files or
-    from a server. Names that end in _total, _count, _sum or _bucket are running totals, others levels."""
+    """Import a service's readings from Prometheus as traces: answers to range queries, from files or from a
+    server. Names that end in _total, _count, _sum or _bucket are running totals, others levels."""
 
     name: ClassVar[str] = "prometheus"
     source: Annotated[

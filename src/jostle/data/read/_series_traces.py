@@ -21,9 +21,9 @@ _SHORTEST = 1e-3  # of the usual sample: what is shorter at a cut joins nothing
 
 @dataclass(frozen=True)
 class Cut:
-    """How a service's time is cut. by: None for one run, `day`, `hour`, `minute`, or a length such as 15m.
-    zone: of days and hours. pieces: such as requests, instead. ended: whether a run ends where its
-    piece does."""
+    """Options that say how a service's time is cut into runs. by: None for one run, `day`, `hour`, `minute`,
+    or a length such as 15m. zone: of days and hours. pieces: such as requests, instead. ended: whether a run
+    ends where its piece does."""
 
     by: str | None = None
     zone: tzinfo = UTC

@@ -25,11 +25,10 @@ STEP = "ProfilerStep#"  # what torch.profiler calls its steps
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """What a file may not say itself. workload, run_id: what ran and the run's name; empty, they come from
-    the file's name. gpu: the device, instead of what the file says of it. The others are of traces:
-    platform, co-runners, what runs recorded together share, and seconds of the whole run where it had ended.
-    mark: how the names of annotations begin that mark a step (a query).
-    """
+    """Names that a recording may lack. workload, run_id: what ran and the run's name; empty, they come from
+    the file's name. gpu: the device, instead of what the file says of it. The others are of traces: platform,
+    co-runners, what runs recorded together share, and seconds of the whole run where it had ended. mark: how
+    the names of annotations begin that mark a step (a query)."""
 
     workload: str = ""
     run_id: str = ""

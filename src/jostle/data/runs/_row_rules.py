@@ -25,7 +25,7 @@ def _plain_row(row: int) -> str:
 
 
 class Findings:
-    """Which rows break a rule and why. Reasons are put into words only where they are shown."""
+    """Rows that break a rule, and the reasons. Reasons are put into words only where they are shown."""
 
     def __init__(self, number_of_rows: int) -> None:
         self.number_of_rows = number_of_rows

@@ -13,7 +13,7 @@ from jostle.errors import UsageError
 
 
 class RunsPlots(PictureMenu):
-    """What `runs.plot` gives. Each method draws on `axes`, or on new ones, and returns them; axes have
+    """Plots of runs, as `runs.plot`. Each method draws on `axes`, or on new ones, and returns them; axes have
     names and units. Raises UsageError where there is nothing to draw, MissingExtra without matplotlib."""
 
     def __init__(self, runs: Any) -> None:

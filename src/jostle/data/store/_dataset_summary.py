@@ -32,9 +32,9 @@ class Suspicion:
 
 @dataclass(frozen=True)
 class ChangingCompany:
-    """runs: with more than one stretch. stretches: of all runs, in the mean. longest_ratio: of those runs the
-    share of the time that the longest stretch lasted, in the mean. steady_ratio: of all runs those that
-    kept one company for 95% of their time."""
+    """Counts of runs whose co-runners change. runs: with more than one stretch. stretches: of all runs, in
+    the mean. longest_ratio: of those runs the share of the time that the longest stretch lasted, in the mean.
+    steady_ratio: of all runs those that kept one company for 95% of their time."""
 
     runs: int
     stretches: float
@@ -44,7 +44,7 @@ class ChangingCompany:
 
 @dataclass(frozen=True)
 class RunsSummary:
-    """What :func:`summarise` found. Only runs with status ok count beyond `status`.
+    """Result of :func:`summarise`. Only runs with status ok count beyond `status`.
 
     corunners: runs by number of co-runners. solo_cells: pairs of workload and platform measured
     alone; coverage_ratio: of all pairs that could be. connected_parts: groups of workloads and

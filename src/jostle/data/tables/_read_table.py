@@ -27,8 +27,8 @@ _ALIKE = 0.8  # how alike a column's name must be to one that is known to be tak
 
 @dataclass(frozen=True)
 class TableRows:
-    """rows: a mapping of columns to cells each. numbers: where each stands in the file. where: the file.
-    ignored: columns of the table that mean nothing here."""
+    """Rows of a foreign table, with their places. rows: a mapping of columns to cells each. numbers: where
+    each stands in the file. where: the file. ignored: columns of the table that mean nothing here."""
 
     rows: list[dict[str, Any]]
     numbers: list[int]

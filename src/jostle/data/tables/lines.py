@@ -104,7 +104,8 @@ def table_lines(
 
 @dataclass(frozen=True)
 class Line:
-    """cells: by plain names of columns, of which formats have several spellings. units: of columns."""
+    """A row of a log, its cells by plain names. cells: by plain names of columns, of which formats have
+    several spellings. units: of columns."""
 
     cells: Mapping[str, str]
     number: int

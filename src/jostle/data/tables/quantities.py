@@ -152,8 +152,9 @@ KINDS = {"durations": "seconds", "sizes": "bytes", "percentages": "ratio", "fact
 
 @dataclass(frozen=True)
 class ColumnOfNumbers:
-    """values: (n,) float64 in SI base units, NaN where nothing is known. rule: by which they were read.
-    unit: seconds, bytes or ratio where the cells say it, else empty. odd: cells that did not fit the rule."""
+    """Numbers of a column, with their unit. values: (n,) float64 in SI base units, NaN where nothing is
+    known. rule: by which they were read. unit: seconds, bytes or ratio where the cells say it, else empty.
+    odd: cells that did not fit the rule."""
 
     values: np.ndarray
     rule: str

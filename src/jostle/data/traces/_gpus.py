@@ -27,7 +27,7 @@ Slice = tuple[
 
 @dataclass(frozen=True)
 class Gpu:
-    """One device. PE: a streaming multiprocessor, or a compute unit on AMD.
+    """Hardware of a device. PE: a streaming multiprocessor, or a compute unit on AMD.
 
     memory_bandwidth_bytes_per_second: peak, None where unknown. reserved_shared_bytes: taken by the
     runtime from every block. register_unit: registers are given out to a warp in multiples of it.

@@ -76,11 +76,10 @@ _OPTIONAL = (
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """One profiled run. tasks: `tasks/v1` in the order of start. gpus: {device: its hardware, None where
-    neither the file nor the table of devices has it}. notes: what the reader left out or could not know.
-    marks: s at which marked steps began, where the file has them; they are not kept in a dataset.
-    memory_bytes: of the device, that the run takes; None where it is not known.
-    """
+    """Tasks of one profiled run. tasks: `tasks/v1` in the order of start. gpus: {device: its hardware, None
+    where neither the file nor the table of devices has it}. notes: what the reader left out or could not
+    know. marks: s at which marked steps began, where the file has them; they are not kept in a dataset.
+    memory_bytes: of the device, that the run takes; None where it is not known."""
 
     run_id: str
     workload: str

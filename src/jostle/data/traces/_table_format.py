@@ -19,8 +19,8 @@ _PARTS = b"parts"
 
 @dataclass(frozen=True)
 class TableFormat:
-    """version: as the files' metadata has it. columns: type, unit and meaning of each. optional: columns
-    that a file may lack, because they came later."""
+    """Columns of a table on disk. version: as the files' metadata has it. columns: type, unit and meaning of
+    each. optional: columns that a file may lack, because they came later."""
 
     version: str
     columns: Mapping[str, tuple[pa.DataType, str, str]]

@@ -71,7 +71,7 @@ TRACED = TableFormat(
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One core of one run: T samples in the order of time.
+    """Counters of one core of one run: T samples in the order of time.
 
     time_seconds: (T,) end of each sample since the run began. interval_seconds: (T,) above 0.
     counters: {name: (T,)} NaN where not available, never 0 for it.

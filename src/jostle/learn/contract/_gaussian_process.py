@@ -13,8 +13,9 @@ _IMPOSSIBLE = 1e10  # the cost of settings whose covariance is not positive defi
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """value: minus the log of the density, without n / 2 log(2 pi). inner: (n, n), such that the slope of the
-    value by a setting is minus half the sum of inner times the covariance's slope by it."""
+    """Value and derivatives of the likelihood of a Gaussian process. value: minus the log of the density,
+    without n / 2 log(2 pi). inner: (n, n), such that the slope of the value by a setting is minus half the
+    sum of inner times the covariance's slope by it."""
 
     value: float
     inner: np.ndarray

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Answers(Protocol):
-    """What was learned, as far as studies and bounds need it. Immutable; answers with NumPy alone. It may
-    have `uncertainty(asked)`, see jostle.conformal.Uncertainty."""
+    """Protocol of whatever predicts runtimes, as far as studies and bounds need it. Immutable; answers with
+    NumPy alone. It may have `uncertainty(asked)`, see jostle.conformal.Uncertainty."""
 
     def predict(self, asked: Colocations, /) -> np.ndarray:
         """Predict (n,) seconds, aligned with what is asked; NaN without an answer. Raises UnknownName."""
@@ -44,7 +44,7 @@ class Answers(Protocol):
 
 @runtime_checkable
 class Fitted(Answers, Protocol):
-    """What a method has learned: it answers, says how many runs stand behind it, and can be kept.
+    """Protocol of a fitted method: it predicts, counts the runs behind an answer, and can be saved.
 
     workload_names, platform_names: the names it knows, sorted. notes: what its user should know.
     """
@@ -160,9 +160,9 @@ class LeavesOut(Protocol):
 
 @dataclass(frozen=True)
 class FoldFit:
-    """What was learned without some runs: it answers about them as it would about new ones. runs: (t,)
-    numbers of those runs. unit: (t,) what was left out as one. is_of_names: whether names were left out, not
-    sets. is_larger: whether all sets of as many were, the largest that there are."""
+    """A fit without some runs, which predicts those as it would predict new ones. runs: (t,) numbers of those
+    runs. unit: (t,) what was left out as one. is_of_names: whether names were left out, not sets. is_larger:
+    whether all sets of as many were, the largest that there are."""
 
     fitted: Any
     runs: np.ndarray
@@ -222,7 +222,7 @@ class OffersChoice(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """Something fitted that can say why a prediction is what it is."""
+    """Protocol of a fitted method that explains its predictions."""
 
     def explain(self, asked: Colocations, /, *, runs: Runs | None = None) -> Report:
         """Explain the only co-location that is asked; runs: to count those that stand behind it.
@@ -234,7 +234,7 @@ class Explains(Protocol):
 
 @runtime_checkable
 class TakesSoloTraces(Protocol):
-    """Something fitted that answers about programs it never saw, from their traces alone."""
+    """Protocol of a fitted method that predicts programs it never saw, from their traces alone."""
 
     def with_solo(self, traces: Traces) -> Fitted:
         """Add the programs traced alone to the known ones. Raises UnknownName, BadData."""
@@ -243,7 +243,8 @@ class TakesSoloTraces(Protocol):
 
 @runtime_checkable
 class HasInputPlatforms(Protocol):
-    """Something fitted with platforms that are only inputs: nothing is answered on them beside others."""
+    """Protocol of a fitted method with platforms that are only inputs: nothing is answered on them beside
+    others."""
 
     @property
     def input_platforms(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ UNCOUNTED = -1
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of n co-locations, how many runs were learned from, each (n,) int64.
+    """Counts of the runs behind n co-locations, each (n,) int64.
 
     workload: of the workload anywhere. beside: of the workload beside others. platform: on the platform.
     platform_beside: on the platform, of anything beside others. corunner: in which a co-runner took part

@@ -29,8 +29,8 @@ _SHARED = 5.0  # newcomers on all platforms that count as much as one's own
 
 @dataclass(frozen=True)
 class Newcomers(Serializable):
-    """rate_per_second: (k,) by the number of co-runners that a run has, none beyond. share: (platforms,
-    workloads), how often each name comes."""
+    """Rates at which further jobs arrive on a platform. rate_per_second: (k,) by the number of co-runners
+    that a run has, none beyond. share: (platforms, workloads), how often each name comes."""
 
     rate_per_second: np.ndarray
     share: np.ndarray
@@ -144,9 +144,9 @@ class Rates:
 
 @dataclass(frozen=True)
 class BusyNodes:
-    """Of s nodes. platform: (s,) codes. members: (s, k) workload codes, -1 for nobody. left: (s, k) shares of
-    their work. pace: (s, k), how many times faster than predicted each is, if not as fast. slots: (s,)
-    members at most, as many as were seen by default."""
+    """State of s simulated nodes. platform: (s,) codes. members: (s, k) workload codes, -1 for nobody. left:
+    (s, k) shares of their work. pace: (s, k), how many times faster than predicted each is, if not as fast.
+    slots: (s,) members at most, as many as were seen by default."""
 
     platform: np.ndarray
     members: np.ndarray

@@ -49,9 +49,9 @@ _LATELY = 40_000  # answers that are kept
 
 @dataclass(frozen=True)
 class TimelineCalibration(Serializable):
-    """newcomers: as lately seen. kind, moment, workload: (n,) int64 of each error; kind: of KINDS, and so
-    many more where the run itself told how far it had come; workload by the codes of the model. error: (n,)
-    float64, log actual over told."""
+    """Calibration errors of runs whose co-runners changed. newcomers: as lately seen. kind, moment, workload:
+    (n,) int64 of each error; kind: of KINDS, and so many more where the run itself told how far it had come;
+    workload by the codes of the model. error: (n,) float64, log actual over told."""
 
     newcomers: Newcomers
     kind: np.ndarray
@@ -312,8 +312,8 @@ def told_by(
 
 @dataclass(frozen=True)
 class Ages:
-    """How far runs of a log had come when others were there. start, end: (n,) int64 microseconds; order: of
-    runs by node and start."""
+    """Progress of the runs of a log at the moments at which others were there. start, end: (n,) int64
+    microseconds; order: of runs by node and start."""
 
     runs: Runs
     rates: Rates

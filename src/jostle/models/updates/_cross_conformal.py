@@ -29,9 +29,9 @@ MIN_CAMPAIGNS = 5  # that tell what one is like that was never met
 
 @dataclass(frozen=True)
 class CrossConformalFit:
-    """calibration_runs: in the order of the scores. without: (what was learned without some runs, their
-    numbers), of sets left out. campaign_calibration: the calibration of answers about a campaign that was
-    named, None where campaigns tell nothing."""
+    """A fit with its cross-conformal calibration runs. calibration_runs: in the order of the scores. without:
+    (what was learned without some runs, their numbers), of sets left out. campaign_calibration: the
+    calibration of answers about a campaign that was named, None where campaigns tell nothing."""
 
     fitted: Any
     calibration: Calibration

@@ -20,8 +20,8 @@ ONE_IN = 20  # updates at most move a name of a kind that has not moved
 
 @dataclass(frozen=True)
 class NameMoved:
-    """kind, name: as of a Drift. first: the first of the new runs that is off. log_ratio: by how much log
-    runtimes have moved since."""
+    """A name whose runs take longer or shorter than before. kind, name: as of a Drift. first: the first of
+    the new runs that is off. log_ratio: by how much log runtimes have moved since."""
 
     kind: str
     name: str

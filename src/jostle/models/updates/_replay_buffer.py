@@ -20,10 +20,10 @@ MOST_IDS = 2_000_000  # of runs, the last ones, by which a model knows them agai
 
 @dataclass(frozen=True, eq=False)
 class ReplayBuffer(Serializable):
-    """learned: a sample of the runs that a model has learned from, or all of them where `is_whole`, for a
-    method that is fitted to them again. calibration: those that its bounds were calibrated on, in the order
-    of its scores. ids: (n,) int64 hashes of the run_id of every run that it was fitted to or was taught, None
-    of a model whose fit kept none."""
+    """Runs that a model keeps for updates. learned: a sample of the runs that a model has learned from, or
+    all of them where `is_whole`, for a method that is fitted to them again. calibration: those that its
+    bounds were calibrated on, in the order of its scores. ids: (n,) int64 hashes of the run_id of every run
+    that it was fitted to or was taught, None of a model whose fit kept none."""
 
     learned: KeptRuns
     calibration: KeptRuns

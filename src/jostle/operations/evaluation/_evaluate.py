@@ -80,7 +80,7 @@ class EvaluateQuestion:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One method or rule on one group of runs, means over the draws; NaN where nothing can be told.
+    """Scores of one method or rule on one group of runs, means over the draws; NaN where nothing can be told.
 
     name: of the method or rule. group: `all`, `solo`, `corun`, `corun_2`, ... runs: that were asked about
     and answered by every method. mape, median_error: of |predicted / true - 1|. coverage, margin: of the
@@ -99,7 +99,7 @@ class Evaluated:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(VerbAnswer):
-    """What was found.
+    """Scores of the default and of simple rules on held-out runs.
 
     asked: runs that were left out, in all draws. unknown: of these, with a name that no fit had seen.
     unanswered: of these, known but without an answer by some method. of_data: what was read. left_aside:

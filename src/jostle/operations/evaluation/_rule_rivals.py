@@ -28,7 +28,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class SimpleRule(StackedMethod[Any]):
-    """One simple rule, without anything beside it.
+    """A simple rule as a rival of the default.
 
     label: of RULES, as the ensemble names it.
     """

@@ -19,8 +19,8 @@ USUAL = ("resident_bytes", "cpu_seconds", "instructions", "read_bytes", "written
 
 @dataclass(frozen=True)
 class TotalUse:
-    """Of several workloads at one time. over: how likely each capacity is exceeded; any_ratio: how likely
-    any is, None for fewer than two."""
+    """Resource use of several workloads together at one time. over: how likely each capacity is exceeded;
+    any_ratio: how likely any is, None for fewer than two."""
 
     time_seconds: float
     law: Distribution
@@ -30,9 +30,10 @@ class TotalUse:
 
 @dataclass(frozen=True)
 class ForecastAnswer:
-    """fitted: (name, forecast) of each workload. answers: a distribution for each time, for each workload.
-    totals: for each time. limits, capacities: per second, by counter. live: (run_id, forecast) of a run that
-    goes on, asked about until `within_seconds` from its last sample. core: of the run."""
+    """Forecast resource use. fitted: (name, forecast) of each workload. answers: a distribution for each
+    time, for each workload. totals: for each time. limits, capacities: per second, by counter. live: (run_id,
+    forecast) of a run that goes on, asked about until `within_seconds` from its last sample. core: of the
+    run."""
 
     fitted: Sequence[tuple[str, Forecast]]
     core: int = 0

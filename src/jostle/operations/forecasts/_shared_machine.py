@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedMachine(CampaignQuestion):
-    """What several workloads on one machine do to one another."""
+    """Slowdowns of several workloads on one machine."""
 
     dependence: Annotated[
         str | None,
@@ -94,8 +94,8 @@ class SharedMachine(CampaignQuestion):
 
 
 class ModelledSlowdowns:
-    """How many times slower workloads are beside one another, by a model. Raises UsageError for a platform
-    that is not named where the model knows several."""
+    """Slowdowns of workloads beside one another, predicted by a model. Raises UsageError for a platform that
+    is not named where the model knows several."""
 
     def __init__(self, folder: Path, platform: str | None, about: CampaignQuestion) -> None:
         import jostle

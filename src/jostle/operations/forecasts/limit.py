@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LimitQuestion:
-    """What a run never exceeds over its whole life, or in what is left of one that goes on.
+    """Find what a run never exceeds over its whole life, or in what is left of one that goes on.
 
     Its peak, of memory or of any counter, stays at or below the limit with the confidence, where it is a run
     like the recorded ones; of several workloads: their sum at any time. Ends with 3 where runs are too few.
@@ -51,19 +51,19 @@ class LimitQuestion:
 
 @dataclass(frozen=True, repr=False)
 class LimitAnswer(VerbAnswer):
-    """limit: what it does not exceed, infinite where there is none. outcome: `guaranteed`; `censored`, which
-    holds where what ended runs early did not depend on what they would have used; `estimated`, of several
-    residents, which are in words in `residents`; `follows_trend`, where peaks turn on their order;
-    `unsteady`, where they do as no line and no step does; or `too_few_runs`. best_limit: that at
-    confidence_now, where runs are too few. any_limit: of several residents, a limit that holds however they
-    go together, with any_confidence. raised_ratio: how far the order of peaks raised a guaranteed one.
-    runs_before: how many runs are left out, since peaks stepped after them. runs: behind it, of several
-    workloads the fewest, and open_runs of them that may have used more than was seen. runs_needed: of
-    which so many may be open. confidence_now: the highest with a guaranteed limit from these runs.
-    now_seconds, highest_so_far: of a run that goes on, of which the rest is for what is left. over_ratio:
-    P(more than `over`), between over_low_ratio and over_high_ratio. fits: how many more there is room for
-    below `over`. unlike_ratio: the share of runs at least as strange as this one so far; unlike: a warning of
-    that, None where it is like the others."""
+    """A limit that a run keeps with the stated confidence. limit: what it does not exceed, infinite where
+    there is none. outcome: `guaranteed`; `censored`, which holds where what ended runs early did not depend
+    on what they would have used; `estimated`, of several residents, which are in words in `residents`;
+    `follows_trend`, where peaks turn on their order; `unsteady`, where they do as no line and no step does;
+    or `too_few_runs`. best_limit: that at confidence_now, where runs are too few. any_limit: of several
+    residents, a limit that holds however they go together, with any_confidence. raised_ratio: how far the
+    order of peaks raised a guaranteed one. runs_before: how many runs are left out, since peaks stepped after
+    them. runs: behind it, of several workloads the fewest, and open_runs of them that may have used more than
+    was seen. runs_needed: of which so many may be open. confidence_now: the highest with a guaranteed limit
+    from these runs. now_seconds, highest_so_far: of a run that goes on, of which the rest is for what is
+    left. over_ratio: P(more than `over`), between over_low_ratio and over_high_ratio. fits: how many more
+    there is room for below `over`. unlike_ratio: the share of runs at least as strange as this one so far;
+    unlike: a warning of that, None where it is like the others."""
 
     component: str
     confidence: float

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FitQuestion(CampaignQuestion):
-    """How many instances of a batch workload may share the device; without --batch, of each in the folder;
-    with --tenants, which sets of several services and batch jobs may, and in which way. It is the question of
-    jostle place safe on a fleet of one device, and has the same answer.
+    """Count how many instances of a batch workload may share the device; without --batch, of each in the
+    folder; with --tenants, which sets of several services and batch jobs may, and in which way. It is the
+    question of jostle place safe on a fleet of one device, and has the same answer.
     Where runs of these workloads side by side were measured, answers are learned from them, too, and safe is
     what their bounds keep. Exit code 0: safe, 1: not even one (or not as many as asked; not all tenants
     together), 3: runs were measured and no bound is valid."""
@@ -265,7 +265,7 @@ class DeviceQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadQuestion:
-    """When queries arrive at the service."""
+    """Options that say when queries arrive at the service."""
 
     rate: Annotated[float | None, "Queries per second, at random times; else back to back."] = None
     arrivals: Annotated[

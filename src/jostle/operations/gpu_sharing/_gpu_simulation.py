@@ -38,7 +38,7 @@ def no_bounds(times: Iterable[MemberTime]) -> list[str]:
 
 @dataclass(frozen=True)
 class MeasuredRest:
-    """What was learned from measured co-runs, and what its bounds are over. notes: how it came about, empty
+    """Corrections that were learned from measured co-runs, and their bounds. notes: how it came about, empty
     where a model was given."""
 
     rest: LearnedRest

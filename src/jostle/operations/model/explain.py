@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExplainQuestion(CampaignQuestion):
-    """What a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt and what
-    would remove it; with `full` also what its method makes it of, and what is near."""
+    """Explain what a prediction rests on: what each co-runner costs, the runs behind it, the largest doubt
+    and what would remove it; with `full` also what its method makes it of, and what is near."""
 
     confidence: Confidence = DEFAULT_CONFIDENCE
     throughout: Throughout = False
@@ -46,7 +46,8 @@ class ExplainQuestion(CampaignQuestion):
 
 @dataclass(frozen=True)
 class ExplainedBound(Record):
-    """seconds: None where no bound is valid. rank: of the score in its pool. outcome: the code of reason."""
+    """A bound with the calibration error it rests on. seconds: None where no bound is valid. rank: of the
+    score in its pool. outcome: the code of reason."""
 
     confidence: float
     seconds: float | None
@@ -90,8 +91,8 @@ class ExplainedBound(Record):
 
 @dataclass(frozen=True)
 class ExplainedItem(Record):
-    """Of one co-location. why: what the answer rests on, of a model of any method. method: what the method
-    itself makes of it, None where it knows no more. tables: all that for people."""
+    """Explanation of one co-location. why: what the answer rests on, of a model of any method. method: what
+    the method itself makes of it, None where it knows no more. tables: all that for people."""
 
     workload: str
     platform: str
@@ -105,7 +106,8 @@ class ExplainedItem(Record):
 
 @dataclass(frozen=True, repr=False)
 class Explanations(VerbAnswer):
-    """items: one for each co-location, in their order. model_runs: what the model learned from."""
+    """Explanations of co-locations. items: one for each co-location, in their order. model_runs: what the
+    model learned from."""
 
     items: tuple[ExplainedItem | Unanswered, ...]
     model_runs: Mapping[str, Any]

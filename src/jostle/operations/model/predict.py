@@ -104,11 +104,11 @@ _OVER = {
 
 @dataclass(frozen=True)
 class Prediction(Record):
-    """Of one co-location, or of a timeline, whose corunners are those of now. over: of which company it
-    speaks, this one `throughout`, this `timeline`, or whatever may come (`future`). runtime_seconds: from
-    start to end, None where there is no answer. bound_seconds: None where no bound is valid. status: of
-    the bound. reason: a sentence, of which `outcome` is the code. pool: of calibration runs, of which the
-    bound is the `rank`-th score. evidence: how many runs tell of it."""
+    """Prediction of one co-location, or of a timeline, whose corunners are those of now. over: of which
+    company it speaks, this one `throughout`, this `timeline`, or whatever may come (`future`).
+    runtime_seconds: from start to end, None where there is no answer. bound_seconds: None where no bound is
+    valid. status: of the bound. reason: a sentence, of which `outcome` is the code. pool: of calibration
+    runs, of which the bound is the `rank`-th score. evidence: how many runs tell of it."""
 
     status: Status = field(default="none", kw_only=True)
     workload: str
@@ -138,7 +138,7 @@ class Prediction(Record):
 
 @dataclass(frozen=True, repr=False)
 class Predictions(VerbAnswer):
-    """items: one for each co-location, in their order."""
+    """Predictions of co-locations. items: one for each co-location, in their order."""
 
     items: tuple[Prediction | Unanswered, ...]
     confidence: float

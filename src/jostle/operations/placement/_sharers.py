@@ -11,8 +11,8 @@ from jostle.conformal import status_of
 
 @dataclass(frozen=True)
 class Sharer(Record):
-    """One workload of a set. limit_seconds: None without an objective. bound_seconds: None where no bound is
-    valid. keeps: whether it is expected to keep its limit; None without one."""
+    """A workload of a set on one node. limit_seconds: None without an objective. bound_seconds: None where no
+    bound is valid. keeps: whether it is expected to keep its limit; None without one."""
 
     name: str
     workload: str
@@ -46,8 +46,8 @@ class Sharer(Record):
 
 @dataclass(frozen=True)
 class SafeAnswer(Record):
-    """True if a request may go to a node. reason: a key of REASONS. helps: sentences, what would help.
-    arrangement: how they would share an accelerator, empty elsewhere."""
+    """Answer to whether a request may go to a node. reason: a key of REASONS. helps: sentences, what would
+    help. arrangement: how they would share an accelerator, empty elsewhere."""
 
     request: str
     workload: str

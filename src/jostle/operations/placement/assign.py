@@ -21,7 +21,8 @@ Goal = Literal["most_accepted", "least_cost"]
 
 @dataclass(frozen=True)
 class AssignQuestion:
-    """Many requests at once: which goes where, who finds no place and why, and how far that is from the best.
+    """Place many requests at once: which goes where, which finds no place and why, and how far that is from
+    the best.
 
     Ends with 1 where a request finds no place.
     """

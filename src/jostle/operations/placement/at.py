@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AtQuestion:
-    """Who ends when: residents, each for as long as it has run and as far as it has come, and requests that
-    begin now on the node they name, beside one another.
+    """Predict who ends when: residents, each for as long as it has run and as far as it has come, and
+    requests that begin now on the node they name, beside one another.
 
     Ends with 1 where somebody's limit is not sure to be kept to the end.
     """
@@ -31,10 +31,11 @@ class AtQuestion:
 
 @dataclass(frozen=True)
 class End(Record):
-    """Of one on a node. end_seconds: from now, if nobody comes. runtime_seconds, bound_seconds: from its
-    start to its end, over what `over` says: a known `timeline` of who is there, or the `future`, with
-    newcomers as lately seen in the log. limit_seconds: what was promised to it, None where nothing was; in
-    a model of a log one that is kept is the bound, as later ones are let in for as long as it is kept."""
+    """Predicted end of one workload on a node. end_seconds: from now, if nobody comes. runtime_seconds,
+    bound_seconds: from its start to its end, over what `over` says: a known `timeline` of who is there, or
+    the `future`, with newcomers as lately seen in the log. limit_seconds: what was promised to it, None where
+    nothing was; in a model of a log one that is kept is the bound, as later ones are let in for as long as it
+    is kept."""
 
     name: str
     workload: str
@@ -65,8 +66,9 @@ class End(Record):
 
 @dataclass(frozen=True, repr=False)
 class Ends(VerbAnswer):
-    """items: of each request, in their order. residents: of everybody who is there, but for nodes of which
-    nothing can be told, as the model does not know a name there; untold says which, and why."""
+    """Predicted ends of workloads on nodes. items: of each request, in their order. residents: of everybody
+    who is there, but for nodes of which nothing can be told, as the model does not know a name there; untold
+    says which, and why."""
 
     items: tuple[End | Unanswered, ...]
     residents: tuple[End, ...]

@@ -28,7 +28,7 @@ Least = Literal["bound", "cost", "neighbours"]
 
 @dataclass(frozen=True)
 class RankQuestion:
-    """All nodes for each request, the best first, and why others are ruled out.
+    """List all nodes for each request, the best first, and why others are ruled out.
 
     Ends with 1 where a request may go nowhere.
     """
@@ -47,9 +47,9 @@ class RankQuestion:
 
 @dataclass(frozen=True)
 class RankedNode(Record):
-    """One place. cost: the node's price for as long as it stays, or over the bound. growth_ratio: by how
-    much the bound of any tenant grows at most, as a ratio minus 1. arrangement: how an accelerator would be
-    shared, empty elsewhere."""
+    """A node with its place in a ranking. cost: the node's price for as long as it stays, or over the bound.
+    growth_ratio: by how much the bound of any tenant grows at most, as a ratio minus 1. arrangement: how an
+    accelerator would be shared, empty elsewhere."""
 
     node: str
     platform: str
@@ -105,8 +105,8 @@ class Ranking(Record):
 
 @dataclass(frozen=True, repr=False)
 class Rankings(VerbAnswer):
-    """items: one for each request, in their order; those that could be read are also the rankings'
-    elements."""
+    """Rankings of nodes for requests. items: one for each request, in their order; those that could be read
+    are also the rankings' elements."""
 
     items: tuple[Ranking | Unanswered, ...]
     least: str

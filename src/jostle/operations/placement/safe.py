@@ -50,7 +50,7 @@ class SafeQuestion:
 
 @dataclass(frozen=True)
 class SafeRequest(Record):
-    """One request on each node."""
+    """Answers about one request on each node."""
 
     request: str
     workload: str
@@ -71,7 +71,7 @@ class SafeRequest(Record):
 
 @dataclass(frozen=True, repr=False)
 class SafeAnswers(VerbAnswer):
-    """items: one for each request, in their order."""
+    """Answers about requests on nodes. items: one for each request, in their order."""
 
     items: tuple[SafeRequest | Unanswered, ...]
     standard: Standard

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoreQuestion:
-    """Is each co-location of a Parquet table safe? A row is a workload, a platform, its corunners, and its
-    limit as deadline_seconds or slowdown; corunner_limits_seconds holds theirs. Batch by batch, so that a
-    table of any length fits; on the workers of a Dask scheduler where one is given. Ends with 1 where a row
-    could not be read."""
+    """Decide for each co-location of a Parquet table whether it is safe. A row is a workload, a platform, its
+    corunners, and its limit as deadline_seconds or slowdown; corunner_limits_seconds holds theirs. Batch by
+    batch, so that a table of any length fits; on the workers of a Dask scheduler where one is given. Ends
+    with 1 where a row could not be read."""
 
     table: Path
     output: Path
@@ -33,7 +33,8 @@ class ScoreQuestion:
 
 @dataclass(frozen=True, repr=False)
 class BulkScore(VerbAnswer):
-    """rows: of the table. reasons: {key of REASONS: rows}; `ok` are safe. output: the file."""
+    """Counts of the rows of a table by reason. rows: of the table. reasons: {key of REASONS: rows}; `ok` are
+    safe. output: the file."""
 
     rows: int
     reasons: dict[str, int]

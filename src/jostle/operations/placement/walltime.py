@@ -48,9 +48,9 @@ class WalltimeQuestion:
 
 @dataclass(frozen=True)
 class Walltime(Record):
-    """What to ask for. seconds: whole seconds that hold on every node that could be bounded, None where none
-    could. covered, considered: nodes with a valid bound, of those that the request may go to. ruled_out:
-    {reason: nodes} of the others. over: of which company it speaks, as of Prediction."""
+    """Time to ask a batch system for. seconds: whole seconds that hold on every node that could be bounded,
+    None where none could. covered, considered: nodes with a valid bound, of those that the request may go to.
+    ruled_out: {reason: nodes} of the others. over: of which company it speaks, as of Prediction."""
 
     request: str
     workload: str
@@ -79,7 +79,7 @@ class Walltime(Record):
 
 @dataclass(frozen=True, repr=False)
 class Walltimes(VerbAnswer):
-    """One for each request, in their order."""
+    """Times to ask for, one for each request, in their order."""
 
     items: tuple[Walltime | Unanswered, ...]
     standard: Standard

@@ -12,8 +12,8 @@ from jostle.models import Drift
 
 @dataclass(frozen=True, repr=False)
 class Drifts(VerbAnswer):
-    """runs: gone through, of which `checked` were compared with the model; the rest have unknown names or are
-    what it starts from."""
+    """Names that drift, and the runs that show it. runs: gone through, of which `checked` were compared with
+    the model; the rest have unknown names or are what it starts from."""
 
     runs: int
     checked: int

@@ -57,8 +57,9 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Failure:
-    """count: runs of the workload on the platform that ended so; of runs that are ok, executions that failed.
-    reason: of the last of them. ratio: of all executions, where the others counted."""
+    """A kind of failed runs, with their number. count: runs of the workload on the platform that ended so; of
+    runs that are ok, executions that failed. reason: of the last of them. ratio: of all executions, where the
+    others counted."""
 
     workload: str
     platform: str

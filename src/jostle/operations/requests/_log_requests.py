@@ -26,7 +26,7 @@ from jostle.usage import LeastCost, RankedLimit, RetryPolicy, RunHistory, limit_
 
 @dataclass(frozen=True)
 class RequestQuestion(RetryPolicy):
-    """What to request of memory and time for each workload of a log, so that it costs least.
+    """Recommend what memory and time to request for each workload of a log, so that it costs least.
 
     From the peaks and times of its runs, with their covariates, under a retry policy.
     """
@@ -64,11 +64,11 @@ class RequestQuestion(RetryPolicy):
 
 @dataclass(frozen=True)
 class Requested(Record):
-    """One resource of one workload. request: in bytes or seconds. rule: `jostle`, a simple rule that proved
-    cheaper, `requested` where nothing has ended, `bound`, or `unsteady`: peaks turn on their order, so that
-    no bound holds, and the largest seen or requested stands. over_ratio: how likely a run needs more, NaN
-    where unknown. now: what was requested last. confidence: of a bound, the best there is where runs are few.
-    """
+    """Recommended request of one resource for one workload. request: in bytes or seconds. rule: `jostle`, a
+    simple rule that proved cheaper, `requested` where nothing has ended, `bound`, or `unsteady`: peaks turn
+    on their order, so that no bound holds, and the largest seen or requested stands. over_ratio: how likely a
+    run needs more, NaN where unknown. now: what was requested last. confidence: of a bound, the best there is
+    where runs are few."""
 
     request: float
     rule: str
@@ -80,7 +80,8 @@ class Requested(Record):
 
 @dataclass(frozen=True)
 class WorkloadRequest(Record):
-    """memory in bytes, time in seconds; None where the log says nothing of it."""
+    """Recommended requests for a workload: memory in bytes, time in seconds; None where the log says nothing
+    of it."""
 
     workload: str
     memory: Requested | None
@@ -89,8 +90,8 @@ class WorkloadRequest(Record):
 
 @dataclass(frozen=True, repr=False)
 class LogRequests(VerbAnswer):
-    """What to request. retry: what a run gets that dies. most_memory, most_time: the most that was ever
-    requested or needed, which the retry `max` asks for."""
+    """Recommended requests for the workloads of a log. retry: what a run gets that dies. most_memory,
+    most_time: the most that was ever requested or needed, which the retry `max` asks for."""
 
     items: tuple[WorkloadRequest, ...]
     retry: str

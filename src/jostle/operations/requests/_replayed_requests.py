@@ -16,9 +16,9 @@ from jostle.usage import RULES, RetryPolicy, RunHistory, replay
 
 @dataclass(frozen=True)
 class ReplayedRule(Record):
-    """What a rule's requests cost. waste: GB-hours of memory, or hours of time, that were held and not used
-    or lost; of both at once, the price of all that. failures_ratio: runs that died at least once. lost_hours:
-    of attempts that died."""
+    """Cost of the requests of one rule. waste: GB-hours of memory, or hours of time, that were held and not
+    used or lost; of both at once, the price of all that. failures_ratio: runs that died at least once.
+    lost_hours: of attempts that died."""
 
     resource: str
     rule: str
@@ -29,7 +29,8 @@ class ReplayedRule(Record):
 
 @dataclass(frozen=True, repr=False)
 class ReplayedRequests(VerbAnswer):
-    """asked: runs that every rule was asked about. unknown: runs without a peak."""
+    """Costs of requests, replayed over a log. asked: runs that every rule was asked about. unknown: runs
+    without a peak."""
 
     results: tuple[ReplayedRule, ...]
     asked: int

@@ -26,7 +26,7 @@ ENGINES = ("speed", "none", "checked")
 
 @dataclass(frozen=True)
 class TourPlan:
-    """What the tour measures and how sure its bounds are.
+    """Settings of what the tour measures and how sure its bounds are.
 
     engines: of which those that work here are used. solo_repeats: windows of each workload alone on each
     engine. window_seconds: that count in one window. seed: of everything that is drawn.

@@ -27,7 +27,7 @@ MOST_EXACT = 3_000  # columns that are packed in whole numbers at once
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to search.
+    """Limits on how long to search.
 
     limit_seconds: of the program in whole numbers.
     seed: of the order in which greedy fillings offer requests.

@@ -22,7 +22,7 @@ _GOALS = {
 
 @dataclass(frozen=True)
 class Placed(Record):
-    """One request at its place. limit_seconds: None without an objective."""
+    """A request with the node that it got. limit_seconds: None without an objective."""
 
     request: str
     workload: str
@@ -42,7 +42,7 @@ class Placed(Record):
 
 @dataclass(frozen=True)
 class Unplaced(Record):
-    """One request without a place. reason: a key of REASONS."""
+    """A request without a node. reason: a key of REASONS."""
 
     request: str
     workload: str

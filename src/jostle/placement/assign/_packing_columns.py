@@ -13,8 +13,9 @@ SECONDS_PER_HOUR = 3600.0
 
 
 class Columns:
-    """place: (n,) kinds of nodes. items: (n, k) ascending kinds of requests, -1 at the end. worth: (n,).
-    seconds: (n, k) the bound of each, NaN where there is no item."""
+    """Sets of requests that fit on a kind of node, as columns of a packing problem. place: (n,) kinds of
+    nodes. items: (n, k) ascending kinds of requests, -1 at the end. worth: (n,). seconds: (n, k) the bound of
+    each, NaN where there is no item."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

@@ -24,8 +24,9 @@ _ROOM = (CODES["no_slot"], CODES["no_memory"])
 
 @dataclass(frozen=True)
 class Checked:
-    """n sets. feasible: (n,) whether everybody keeps the limit. late: (n,) whether somebody is over a valid
-    bound, so that no larger set is feasible. seconds: (n, k) the bounds of the requests."""
+    """Results of checking n sets. feasible: (n,) whether everybody keeps the limit. late: (n,) whether
+    somebody is over a valid bound, so that no larger set is feasible. seconds: (n, k) the bounds of the
+    requests."""
 
     feasible: np.ndarray
     late: np.ndarray
@@ -33,11 +34,11 @@ class Checked:
 
 
 class Problem:
-    """kinds: a Request for each of I kinds; names: the requests of each, sorted. places: a Node for each of T
-    kinds; nodes: the nodes' names of each, sorted. counts (I,), copies (T,): how many of each there are.
-    codes (I,) of workloads, platform (T,), levels: the confidences of their own that occur, level (I,)
-    which of them. limit (T, I) seconds. permitted (T, I). tenants, tenant_limit, tenant_level: (T, k),
-    codes -1 for nobody."""
+    """Kinds of requests and nodes of a packing problem. kinds: a Request for each of I kinds; names: the
+    requests of each, sorted. places: a Node for each of T kinds; nodes: the nodes' names of each, sorted.
+    counts (I,), copies (T,): how many of each there are. codes (I,) of workloads, platform (T,), levels: the
+    confidences of their own that occur, level (I,) which of them. limit (T, I) seconds. permitted (T, I).
+    tenants, tenant_limit, tenant_level: (T, k), codes -1 for nobody."""
 
     def __init__(self, requests: Sequence[Request], fleet: FleetBounds) -> None:
         self.sets = fleet.sets

@@ -33,8 +33,8 @@ _REPLAYS: WeakKeyDictionary[Any, Replay | None] = WeakKeyDictionary()
 
 
 class Replay:
-    """n calibration runs as they would have been answered. workload, platform: (n,) codes of the model's
-    names; log_runtime: (n,) measured; log_predicted: (n,) by what was learned without each."""
+    """Calibration runs, n of them, as they would have been answered. workload, platform: (n,) codes of the
+    model's names; log_runtime: (n,) measured; log_predicted: (n,) by what was learned without each."""
 
     def __init__(self, model: Model) -> None:
         """Prepare the calibration runs of a model that keeps them (see Replay.of)."""

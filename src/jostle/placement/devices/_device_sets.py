@@ -44,7 +44,7 @@ MOST_WORKLOADS = 512  # different ones in one question, so that sets of six have
 
 @dataclass(frozen=True)
 class Hardware:
-    """What questions about accelerators rest on.
+    """Simulator, profiles and rests that questions about accelerators use.
 
     applications: of solo profiles.
     device: theirs.
@@ -119,8 +119,7 @@ def wish_of(one: Request, application: Application) -> Wish:
 
 
 class SimulatedSets(SetBounds):
-    """As SetBounds: workloads are those of the questions, each with its rate, statistic and limit; platforms
-    are devices with the ways in which they may be shared."""
+    """Bounds of sets by simulation, as SetBounds gives them by a model."""
 
     knows_services = True
 

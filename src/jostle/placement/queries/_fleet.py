@@ -36,7 +36,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Node:
-    """One machine of a fleet.
+    """A machine of a fleet.
 
     platform: what the model knows it by. slots: workloads at once, None without a limit.
     memory_bytes: None without a limit. price_per_hour: in any currency. tenants: who is there now.

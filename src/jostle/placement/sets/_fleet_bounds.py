@@ -42,9 +42,9 @@ class Assessed:
 
 @dataclass(frozen=True)
 class JoinedSets:
-    """n sets, each of the tenants of a node and a request, which comes last. platform: (n,). members: (n, k)
-    codes, -1 for nobody. limit: (n, k) seconds, infinite without an objective, NaN where it is not known.
-    own: (n, k) places in confidences."""
+    """Sets of the tenants of a node and a request, n of them; the request comes last. platform: (n,).
+    members: (n, k) codes, -1 for nobody. limit: (n, k) seconds, infinite without an objective, NaN where it
+    is not known. own: (n, k) places in confidences."""
 
     platform: np.ndarray
     members: np.ndarray

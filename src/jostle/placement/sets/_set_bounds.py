@@ -59,7 +59,7 @@ class _Level:
 
 
 class SetBounds:
-    """What a model says of sets, by one standard.
+    """Bounds of sets of workloads by one standard.
 
     runs: where given, the median time alone that was measured counts, and only then the predicted one.
     rows: how many rows the model was asked about so far.

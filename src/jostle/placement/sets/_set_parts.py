@@ -12,8 +12,9 @@ UNKNOWN, NONE = -2, -1
 
 
 class Parts:
-    """m sets. platform: (m,). members: (m, w) ascending. count: (m,) members of each. parts: (m, w) the
-    numbers of the sets without the member of each column, NONE for none, UNKNOWN where not looked up."""
+    """Sets of workloads, m of them, each cut into its distinct parts. platform: (m,). members: (m, w)
+    ascending. count: (m,) members of each. parts: (m, w) the numbers of the sets without the member of each
+    column, NONE for none, UNKNOWN where not looked up."""
 
     def __init__(self, workloads: int, platforms: int) -> None:
         self._base, self._platforms = workloads + 1, platforms

@@ -25,8 +25,8 @@ NULL = {"type": "null"}
 
 @dataclass(frozen=True)
 class FleetQuestion:
-    """items: rows as in a table of requests. fleet, tenants: rows of tables; without a fleet, that of the
-    service as it is now."""
+    """A question about a fleet, as it was sent. items: rows as in a table of requests. fleet, tenants: rows
+    of tables; without a fleet, that of the service as it is now."""
 
     items: list[Any]
     standard: Standard

@@ -27,7 +27,7 @@ _model: Any = None  # of the process that searches
 
 @dataclass(frozen=True)
 class ApartQuery:
-    """verb: its name."""
+    """A question for the process that searches. verb: its name."""
 
     verb: str
     question: Any
@@ -71,7 +71,7 @@ class Worker:
 
 
 class Apart:
-    """One process for questions, which wait for each other."""
+    """A process that answers long questions, which wait for each other."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

@@ -36,7 +36,7 @@ def has_left(taken: socket.socket) -> bool:
 
 
 class Connection:
-    """One that was taken. protocol: once TLS is agreed on."""
+    """A taken connection. protocol: once TLS is agreed on."""
 
     def __init__(self, taken: socket.socket, address: str) -> None:
         self.taken, self.address = taken, address
@@ -85,7 +85,7 @@ class Certificate:
 
 
 class PatientServer(Server):
-    """announce: called once connections are taken."""
+    """A server with a limit on connections by address. announce: called once connections are taken."""
 
     def __init__(
         self,

@@ -21,7 +21,8 @@ _LOG = logging.getLogger("jostle.server")
 
 @dataclass(frozen=True)
 class Caller:
-    """name: of the key. key: what is sent, or `certificate`: a client certificate of that common name is."""
+    """A caller with a key and a role. name: of the key. key: what is sent, or `certificate`: a client
+    certificate of that common name is."""
 
     name: str
     role: str
@@ -55,7 +56,8 @@ def read_keys(path: Path) -> tuple[Caller, ...]:
 
 
 class Callers:
-    """path: the file of keys, read again when it changes; without one everybody may do everything.
+    """The callers of the file of keys. path: the file of keys, read again when it changes; without one
+    everybody may do everything.
 
     per_second: requests of one caller. clock: monotonic seconds. Raises UsageError for a file without keys.
     """

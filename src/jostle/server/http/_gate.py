@@ -20,8 +20,9 @@ _OPEN = {"/", "/docs", *_ALIVE}  # without a key
 
 @dataclass(frozen=True)
 class Gate:
-    """paths: of the operations, by which metrics are counted. reads: those that change nothing, whatever
-    their method. administers: those that only an administrator may call."""
+    """Checks before a request is read: host, origin, key, role and rate. paths: of the operations, by which
+    metrics are counted. reads: those that change nothing, whatever their method. administers: those that only
+    an administrator may call."""
 
     app: ASGIApp
     service: Serving

@@ -16,7 +16,8 @@ ItemsAnswer = Callable[[Served, list[Any], float], Sequence[Any]]
 
 
 class Gatherer:
-    """answer: of a model, for items, at a confidence; used by one event loop."""
+    """Gather questions of the same moment into one batch. answer: of a model, for items, at a
+    confidence; used by one event loop."""
 
     def __init__(self, answer: ItemsAnswer) -> None:
         self._answer = answer

@@ -21,7 +21,7 @@ _BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 
 
 
 class Metrics:
-    """One registry of its own for each application."""
+    """Registry of the metrics of one application."""
 
     def __init__(self) -> None:
         self.registry = r = CollectorRegistry()

@@ -44,7 +44,7 @@ def steady_clock() -> Callable[[], float]:
 
 
 class Queue:
-    """One thread, whose questions are answered one after the other, and which refuses too many."""
+    """A thread that answers questions one after the other, and refuses too many."""
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"jostle-{name}")
@@ -73,7 +73,8 @@ class Queue:
 
 
 class Serving:
-    """folder: the model. store: what changes. places: the fleet. clock: seconds since 1970."""
+    """Parts of a running service. folder: the model. store: what changes. places: the fleet. clock: seconds
+    since 1970."""
 
     def __init__(self, settings: ServeSettings, clock: Callable[[], float]) -> None:
         self.settings, self.clock = settings, clock

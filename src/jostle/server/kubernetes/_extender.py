@@ -43,7 +43,8 @@ HOLD_SECONDS = 10.0  # between prioritize and the pod on its node
 
 
 class KubernetesDoor:
-    """api: where pods and nodes are seen, None where the settings name none."""
+    """Routes for the scheduler of Kubernetes. api: where pods and nodes are seen, None where the settings
+    name none."""
 
     schemas: ClassVar[dict[str, Any]] = {
         f"{_PATH}/filter": (_POD, _FILTERED),

@@ -15,7 +15,8 @@ _SECONDS = 5.0
 
 
 class ApiServer:
-    """address: http(s)://…, or `in-cluster`: with the account of the pod that this runs in.
+    """Client of a Kubernetes API server. address: http(s)://…, or `in-cluster`: with the account of the pod
+    that this runs in.
 
     Raises UsageError outside a pod.
     """

@@ -22,9 +22,9 @@ KEYS = ("deadline", "slowdown", "solo_seconds", "confidence", "apart", "needs")
 
 @dataclass(frozen=True)
 class Pod:
-    """row: what it asks, as in a table of requests; empty where it names no workload. node: empty while it
-    has none. started_at, ended_at: seconds since 1970, None where it has not. is_measured: whether its time
-    is that of one run that succeeded."""
+    """A pod as the scheduler sends it. row: what it asks, as in a table of requests; empty where it names no
+    workload. node: empty while it has none. started_at, ended_at: seconds since 1970, None where it has not.
+    is_measured: whether its time is that of one run that succeeded."""
 
     namespace: str
     name: str

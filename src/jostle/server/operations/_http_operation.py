@@ -21,7 +21,7 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 class Question:
-    """Its fields are the keys of a body, of a query, or names in a path."""
+    """Base class of questions whose fields are the keys of a body, of a query, or names in a path."""
 
     @classmethod
     def of(cls, *arguments: Any, **options: Any) -> Any:
@@ -46,12 +46,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Nothing(Question):
-    """Nothing has to be given."""
+    """Question without fields."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateAnswer(AnswerDocument):
-    """model: filled in by the operation."""
+    """Base class of answers about the service's state. model: filled in by the operation."""
 
     model: dict[str, Any] | None = None
 
@@ -62,8 +62,8 @@ class StateAnswer(AnswerDocument):
 
 @dataclass(frozen=True)
 class Operation:
-    """act: (service, question) -> answer. result: what the client's method gives of the answers, one for each
-    request that the question takes."""
+    """An operation on the service's state. act: (service, question) -> answer. result: what the client's
+    method gives of the answers, one for each request that the question takes."""
 
     method: str
     path: str

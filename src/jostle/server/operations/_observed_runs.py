@@ -98,7 +98,7 @@ def _time_of(text: str) -> str:
 
 @dataclass(frozen=True)
 class AddRuns(Question):
-    """items: objects as SentRun reads them, or Runs."""
+    """Observed runs to store. items: objects as SentRun reads them, or Runs."""
 
     items: Any
 
@@ -128,8 +128,8 @@ class AddRuns(Question):
 
 @dataclass(frozen=True)
 class RunsAdded(StateAnswer, schema="runs/v1"):
-    """items: of each run, in their order, its status, id, bound_seconds and within_bound, None without a
-    valid bound; of a conflict, why."""
+    """Status of each observed run that was sent. items: of each run, in their order, its status, id,
+    bound_seconds and within_bound, None without a valid bound; of a conflict, why."""
 
     items: tuple[dict[str, Any], ...]
 
@@ -201,7 +201,7 @@ def _bounds_of(served: Served | None, runs: dict[int, SentRun], level: float) ->
 
 @dataclass(frozen=True)
 class ListRuns(Question):
-    """Which observed runs."""
+    """Choice of observed runs."""
 
     after: Annotated[int, "The number of the last one known.", Limits(0, 10**15 - 1)] = 0
     limit: Annotated[int, "So many at most.", Limits(0, 10**15 - 1)] = 100
@@ -209,7 +209,8 @@ class ListRuns(Question):
 
 @dataclass(frozen=True)
 class ObservedRuns(StateAnswer, schema="observed_runs/v1"):
-    """items: of each its number, id, itself, and what was known when it came. last: to ask after next."""
+    """Observed runs with what was known when they came. items: of each its number, id, itself, and what was
+    known when it came. last: to ask after next."""
 
     items: tuple[dict[str, Any], ...]
     last: int

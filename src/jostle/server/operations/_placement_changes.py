@@ -32,7 +32,7 @@ LONGEST_STAY_SECONDS = 366 * 86_400.0
 
 @dataclass(frozen=True)
 class PlacementName(Question):
-    """Which placement."""
+    """Name of a placement."""
 
     id: Annotated[str, "Of the placement."]
 
@@ -42,7 +42,7 @@ class PlacementName(Question):
 
 @dataclass(frozen=True)
 class Stay(PlacementName):
-    """Where it is, and for how long."""
+    """Node of a placement, and for how long."""
 
     node: Annotated[str, "On which node of the fleet it is."]
     ttl_seconds: Annotated[
@@ -56,7 +56,7 @@ class Stay(PlacementName):
 
 @dataclass(frozen=True)
 class PutPlacement(Question):
-    """row: what runs, as in a table of requests."""
+    """A placement to make or to change. row: what runs, as in a table of requests."""
 
     row: dict[str, Any]
     where: Stay
@@ -98,7 +98,7 @@ class PutPlacement(Question):
 
 @dataclass(frozen=True)
 class PlacementChanged(StateAnswer, schema="placement/v1"):
-    """expires_at: seconds since 1970."""
+    """A placement that was made or changed. expires_at: seconds since 1970."""
 
     status: Literal["placed", "removed", "not_there"]
     id: str
@@ -132,7 +132,8 @@ async def delete_placement(service: Serving, question: PlacementName) -> Placeme
 
 @dataclass(frozen=True)
 class Placements(StateAnswer, schema="placements/v1"):
-    """items: of each its id, node, request, whether it is held only, and until when."""
+    """The placements of the fleet. items: of each its id, node, request, whether it is held only, and until
+    when."""
 
     items: tuple[dict[str, Any], ...]
 

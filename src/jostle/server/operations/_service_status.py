@@ -24,8 +24,9 @@ _SHOWN = ("name", "platform", "slots", "free_slots", "memory_bytes", "free_bytes
 
 @dataclass(frozen=True)
 class FleetNow(StateAnswer, schema="fleet/v1"):
-    """nodes: with what is free on each; tenants with a limit have their bound beside it, None without one.
-    trouble: why the table that lies there now is not the one that is used, if so."""
+    """Nodes of the fleet with their tenants. nodes: with what is free on each; tenants with a limit have
+    their bound beside it, None without one. trouble: why the table that lies there now is not the one that is
+    used, if so."""
 
     nodes: tuple[dict[str, Any], ...]
     trouble: str | None
@@ -74,7 +75,8 @@ def _nodes(placement: Placement) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Coverage(StateAnswer, schema="coverage/v1"):
-    """days: of each day (UTC) with observed runs, how many: all, with a bound, at or under it."""
+    """Share of observed runs under their bound, by day. days: of each day (UTC) with observed runs, how many:
+    all, with a bound, at or under it."""
 
     confidence: float
     days: tuple[dict[str, Any], ...]
@@ -95,8 +97,8 @@ async def drifts(service: Serving, _: Nothing) -> Drifts:
 
 @dataclass(frozen=True)
 class ServedModels(StateAnswer, schema="models/v1"):
-    """models: of each its versions, names, what it learned, and what bounds rest on. trouble: why what lies
-    there now is not served, or not learned, if so."""
+    """Models that the service answers with. models: of each its versions, names, what it learned, and what
+    bounds rest on. trouble: why what lies there now is not served, or not learned, if so."""
 
     models: tuple[dict[str, Any], ...]
     trouble: str | None
@@ -130,14 +132,14 @@ async def models(service: Serving, _: Nothing) -> ServedModels:
 
 @dataclass(frozen=True)
 class ModelsBack(Question):
-    """Which model is taken back."""
+    """Choice of the model to take back."""
 
     version: Annotated[str, "Of the model that answers now."]
 
 
 @dataclass(frozen=True)
 class ModelIsBack(StateAnswer, schema="models_back/v1"):
-    """model: the one that answers from now on."""
+    """Model that answers after a step back. model: the one that answers from now on."""
 
 
 @operation("POST", "/v1/models/back", ModelsBack, lambda parts: parts[0].model["version"])

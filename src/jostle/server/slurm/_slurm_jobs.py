@@ -23,7 +23,7 @@ _PLACEMENT = re.compile(r".*\bplacement=(slurm-[0-9a-f]+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class JobsQuestion(Question):
-    """What a script of Slurm sees when a job begins or ends. Times are seconds since 1970."""
+    """Jobs that a script of Slurm sees when one begins or ends. Times are seconds since 1970."""
 
     event: Annotated[Literal["began", "ended"], "What the job does."]
     job: Annotated[str, "Its number."]
@@ -36,15 +36,15 @@ class JobsQuestion(Question):
 
 @dataclass(frozen=True)
 class JobsAnswer(StateAnswer, schema="slurm_jobs/v1"):
-    """recorded: how many runs became known."""
+    """Count of the runs that were recorded. recorded: how many runs became known."""
 
     recorded: int
 
 
 @dataclass(frozen=True)
 class SeenJob:
-    """One line. placement: the one that its comment names, which its user may have written. Raises
-    UsageError."""
+    """A line of what Slurm lists of a job. placement: the one that its comment names, which its user may have
+    written. Raises UsageError."""
 
     number: str
     node: str
@@ -74,7 +74,7 @@ class SeenJob:
 
 
 class ObservedJobs:
-    """since: seconds since 1970, as of ObservedStays."""
+    """Jobs of Slurm seen since a moment. since: seconds since 1970, as of ObservedStays."""
 
     def __init__(self, since: float) -> None:
         self.stays = ObservedStays(since)

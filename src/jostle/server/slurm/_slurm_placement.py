@@ -40,7 +40,7 @@ _LEVELS = {"anyOf": [{"type": "string", "pattern": f"^{_LEVEL.pattern}$"}, CONFI
 
 @dataclass(frozen=True)
 class JobQuestion(Question):
-    """What the plugin asks of a job."""
+    """Question of Slurm's plugin about one job."""
 
     workload: Annotated[str, "Which workload."]
     deadline: Annotated[str | None, "Its limit: 20ms, 1.5x."] = None
@@ -84,10 +84,11 @@ class JobQuestion(Question):
 
 @dataclass(frozen=True)
 class JobAnswer(StateAnswer, schema="slurm_submit/v2"):
-    """comment: of the job. bound_seconds: promised, None where nothing is; then expected_seconds, if anything
-    tells. outcome: of its bound on the node, a key of OUTCOMES; or a key of REASONS, why there is none.
-    placement: its id, to let it go by. placed: whether it breaks nobody's promise there at once; else, where
-    it may go to a node at all, it begins there in begins_in_minutes, when nobody with a promise is left."""
+    """Answer to Slurm's plugin about one job. comment: of the job. bound_seconds: promised, None where
+    nothing is; then expected_seconds, if anything tells. outcome: of its bound on the node, a key of
+    OUTCOMES; or a key of REASONS, why there is none. placement: its id, to let it go by. placed: whether it
+    breaks nobody's promise there at once; else, where it may go to a node at all, it begins there in
+    begins_in_minutes, when nobody with a promise is left."""
 
     placed: bool
     comment: str

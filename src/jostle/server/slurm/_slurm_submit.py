@@ -18,7 +18,7 @@ _LOG = logging.getLogger("jostle.server")
 
 
 class SlurmDoor:
-    """Where a job goes, and which jobs are there."""
+    """Routes for Slurm: where a job goes, and which jobs are there."""
 
     def __init__(self, service: Serving) -> None:
         self.observed = ObservedJobs(service.clock())

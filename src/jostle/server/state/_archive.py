@@ -18,8 +18,8 @@ _MOST = 20_000  # runs in one file
 
 
 class Archive:
-    """dataset: where observed runs go, if they do. keep_days: after which the state forgets them, if it does;
-    never before they are in the dataset."""
+    """Dataset to which observed runs are written in batches. dataset: where observed runs go, if they do.
+    keep_days: after which the state forgets them, if it does; never before they are in the dataset."""
 
     def __init__(self, store: Store, dataset: Path | None, keep_days: int | None) -> None:
         self.store, self.dataset, self.keep_days = store, dataset, keep_days

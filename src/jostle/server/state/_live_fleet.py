@@ -22,7 +22,7 @@ _MOST_IDLE_KINDS = 2000
 
 
 class LiveFleet:
-    """Used by one thread at a time.
+    """Fleet with its placements as they are now, used by one thread at a time.
 
     path: the table of nodes; without one, the nodes of a cluster (of_cluster), or every platform of the model
     as a node of that name, without a limit on slots. nodes: {name: node with all its tenants}. version:
@@ -144,7 +144,8 @@ class LiveFleet:
 
 
 class NodeKinds:
-    """of: {name of a node: number of its kind}. examples: a node of each kind, under a name of its own."""
+    """Nodes of a fleet by kind. of: {name of a node: number of its kind}. examples: a node of each kind,
+    under a name of its own."""
 
     def __init__(self) -> None:
         self.of: dict[str, int] = {}

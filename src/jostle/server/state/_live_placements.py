@@ -49,9 +49,9 @@ class NoPlace(JostleError):
 
 @dataclass(frozen=True)
 class WantedPlacement:
-    """What is to be on a node. request: its row, as in a table of requests. require: `slot`, that one is free
-    there; `safe`, that everybody keeps the limit, too; `others`, that all others do; `nothing`, for what runs
-    there already."""
+    """A placement that is asked for. request: its row, as in a table of requests. require: `slot`, that one
+    is free there; `safe`, that everybody keeps the limit, too; `others`, that all others do; `nothing`, for
+    what runs there already."""
 
     id: str
     node: str

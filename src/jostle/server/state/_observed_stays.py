@@ -11,8 +11,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ObservedStay:
-    """One of them on a node. start, end: seconds since 1970; end is infinite while it is there. is_measured:
-    whether its time is that of one run that succeeded."""
+    """A workload's stay on a node. start, end: seconds since 1970; end is infinite while it is there.
+    is_measured: whether its time is that of one run that succeeded."""
 
     workload: str
     node: str
@@ -22,7 +22,8 @@ class ObservedStay:
 
 
 class ObservedStays:
-    """since: seconds since 1970; who was beside one that began before is not known."""
+    """Stays on nodes, from which co-runners of a run are read. since: seconds since 1970; who was beside one
+    that began before is not known."""
 
     def __init__(self, since: float) -> None:
         self.since = since

@@ -38,8 +38,9 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class PlacementRow:
-    """What runs, or is about to run, on a node. node: None once it was let go. request: a row as in a table
-    of requests. held: not confirmed. expires_at: seconds since 1970. changed: the number of the change."""
+    """A stored placement: what runs, or is about to run, on a node. node: None once it was let go. request: a
+    row as in a table of requests. held: not confirmed. expires_at: seconds since 1970. changed: the number of
+    the change."""
 
     id: str
     node: str | None
@@ -64,7 +65,7 @@ class ObservedRun:
 
 
 class Store:
-    """clock: seconds since 1970."""
+    """Database of placements and observed runs. clock: seconds since 1970."""
 
     def __init__(self, state: str, clock: Callable[[], float]) -> None:
         self.engine = open_engine(state)
@@ -291,7 +292,7 @@ def _add_to_day(connection: sa.Connection, day: int, new: list[dict[str, Any]]) 
 
 
 class PlacementChange:
-    """One change of placements, under way. number: its number. now: seconds since 1970."""
+    """A change of placements that is under way. number: its number. now: seconds since 1970."""
 
     def __init__(self, connection: sa.Connection, number: int, now: float) -> None:
         self.connection, self.number, self.now = connection, number, now

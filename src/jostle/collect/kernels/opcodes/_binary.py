@@ -88,7 +88,8 @@ def unsigned(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class Instruction:
-    """name: as in the specification. start, end: the bytes it takes in the module."""
+    """A decoded WebAssembly instruction. name: as in the specification. start, end: the bytes it takes in the
+    module."""
 
     name: str
     start: int

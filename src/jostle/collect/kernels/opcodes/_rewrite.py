@@ -58,7 +58,8 @@ _ZERO_I32, _ZERO_I64 = b"\x7f\x01\x41\0\x0b", b"\x7e\x01\x42\0\x0b"  # mutable, 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """module: the bytes of the counting module. segments: the histogram of each, by name.
+    """A WebAssembly module that counts its own instructions. module: the bytes of the counting module.
+    segments: the histogram of each, by name.
 
     Segment i's executions are in the exported global COUNTER_NAME.format(i).
     """
