@@ -14,6 +14,7 @@ from jostle.data import read_profiles, write_profiles
 from jostle.errors import BadData
 from jostle.gpu import applications_of
 from jostle.learn.learners.simulation import way_to_share
+from tests.command_line import jostle as command
 from tests.packages.gpu.made_profiles import NAMES, profile_of
 from tests.packages.learn.simulation.learned_samples import simulated_seconds
 
@@ -214,6 +215,13 @@ def test_safe_is_asked_about_a_campaign(fleet: Path, tmp_path: Path, capsys) -> 
     assert exit_code([*ask, "--campaign", "moon"]) == 4
     assert exit_code([*ask, "--campaign", "slow", *RAW]) == 2
     assert "no campaign can be named" in capsys.readouterr().out
+
+
+def test_safe_of_runs_without_profiles_says_what_answers_them(fleet: Path, tmp_path: Path) -> None:
+    jostle.Dataset(tmp_path).write(jostle.read_runs(fleet))
+    done = command("safe", tmp_path, "--service", "asr", "--batch", "pf")
+    assert done.exit_code == 4
+    assert "jostle place safe" in done.stderr
 
 
 def test_safe_in_a_folder_with_profiles_of_two_devices(
