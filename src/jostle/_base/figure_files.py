@@ -13,7 +13,7 @@ _NEAR_BLACK, _NEAR_WHITE = 0.2, 0.97  # of full brightness, up to and from which
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
-    """PNG and SVG under folder/figures, and the SVG for dark pages as NAME-dark.svg; closes the figure.
+    """Write PNG and SVG under folder/figures, and the SVG for dark pages as NAME-dark.svg; closes the figure.
 
     Each has a background of its own, so that it can be read wherever it is put.
     """

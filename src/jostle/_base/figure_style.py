@@ -23,7 +23,7 @@ _SETTINGS = {
 
 
 def plotting() -> Any:
-    """matplotlib's pyplot, drawing to files only. Raises MissingExtra."""
+    """Return matplotlib's pyplot, drawing to files only. Raises MissingExtra."""
     plt = _pyplot(files_only=True)
     plt.rcParams.update(_SETTINGS)
     return plt
@@ -45,7 +45,7 @@ def look_of(number: int) -> tuple[str, str]:
 
 
 def plain_ticks(axis: Any) -> None:
-    """Ticks of a logarithmic axis at 1, 2, 3, 5, 10 …, as plain numbers."""
+    """Put ticks on a logarithmic axis at 1, 2, 3, 5, 10 …, as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
@@ -54,7 +54,7 @@ def plain_ticks(axis: Any) -> None:
 
 
 def seconds_on(*axis: Any) -> None:
-    """Ticks with their unit: 20 ms."""
+    """Label the ticks with their unit, such as 20 ms."""
     from matplotlib.ticker import EngFormatter, NullFormatter
 
     for one in axis:

@@ -137,7 +137,7 @@ def sync(file: BufferedIOBase) -> None:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """Temporary files of killed or still writing writers."""
+    """Return temporary files of killed or still writing writers."""
     return sorted(folder.glob(".*.tmp"))
 
 
@@ -203,7 +203,7 @@ def parquet_schema(path: Path) -> pa.Schema:
 
 
 def parquet_rows(path: Path) -> int:
-    """Rows in a file, from its footer. Raises UnreadableFile."""
+    """Return rows in a file, from its footer. Raises UnreadableFile."""
     with _damage_explained(path):
         return pq.ParquetFile(path).metadata.num_rows
 

@@ -52,7 +52,7 @@ class Block:
 
     @classmethod
     def columns(cls, values: np.ndarray) -> Block:
-        """Numbers of the rows, (n, k), each column with a slope of its own."""
+        """Return numbers of the rows, (n, k), each column with a slope of its own."""
         n, k = values.shape
         return cls(np.repeat(np.arange(n), k), np.tile(np.arange(k), n), values.ravel(), k)
 

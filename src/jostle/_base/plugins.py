@@ -29,7 +29,7 @@ def load(group: str, name: str) -> Any:
 
 @lru_cache(maxsize=128)
 def _load(group: str, name: str, path: tuple[str, ...]) -> Any:
-    """Packages are looked through once for each path that they may lie on; what failed is tried again."""
+    """Look packages through once for each path that they may lie on; what failed is tried again."""
     points = {point.value: point for point in entry_points(group=group, name=name)}
     kind = group.removeprefix("jostle.").replace("_", " ")
     kind = kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")

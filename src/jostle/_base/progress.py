@@ -9,7 +9,7 @@ Progress = Callable[[int, int, float], None]
 
 
 def no_progress(done: int, total: int, loss: float) -> None:
-    """Tells nobody."""
+    """Report no progress."""
 
 
 def share_of(progress: Progress | None, number: int, parts: int) -> Progress | None:

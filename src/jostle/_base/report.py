@@ -85,7 +85,7 @@ class Table:
         return "\n".join([*title, *lines])
 
     def _records(self, width: int) -> Iterator[str]:
-        """Rows as lines of a heading and a cell each."""
+        """Return rows as lines of a heading and a cell each."""
         for number, row in enumerate(self.rows):
             yield from [""] if number else []
             for head, cell in zip(self.columns, row, strict=True):
@@ -207,7 +207,7 @@ def written(name: str, value: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in three digits and the unit that fits: 12.3 ms."""
+    """Write seconds in three digits and the unit that fits: 12.3 ms."""
     if seconds != seconds:
         return "no answer"
     if seconds == float("inf"):

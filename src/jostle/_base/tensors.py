@@ -60,7 +60,8 @@ def write_document(
     arrays: Mapping[str, np.ndarray],
     only_over: str | None = None,
 ) -> None:
-    """only_over: the checksum of the document that has to be there, `` for none; any unless given.
+    """Write a document. only_over: the checksum of the document that has to be there, `` for none; any unless
+    given.
 
     Raises UsageError if a dataset lies in the folder, NotPermitted where the disk does not take it, or
     another document is there.

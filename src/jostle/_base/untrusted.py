@@ -75,7 +75,7 @@ def understands(field: str) -> Callable[[Callable[[Any], T]], Callable[[Any], T]
 
 
 def most_unpacked(size: int) -> int:
-    """Bytes that a file of this size may unpack to: 500 times as many, and 256 MiB always."""
+    """Return bytes that a file of this size may unpack to: 500 times as many, and 256 MiB always."""
     return max(_ALWAYS_ALLOWED_BYTES, _MOST_TIMES_LARGER * size)
 
 
@@ -120,7 +120,7 @@ def parquet_file(where: object, source: Any, size: int, cell_bytes: int = 8) -> 
 
 
 def text_bytes(array: Any) -> int:
-    """Bytes of an Arrow array once each of its cells stands for itself, told without unpacking any.
+    """Return bytes of an Arrow array once each of its cells stands for itself, told without unpacking any.
 
     array: what the format allows (as `validate(full=True)` has it).
     Raises UnreadableFile for types that repeat in other ways than by words and views of texts.
@@ -193,7 +193,7 @@ class Unpacked:
         self._left = most_unpacked(size)
 
     def read(self, count: int) -> bytes:
-        """Up to so many bytes; none at the end."""
+        """Read up to so many bytes; none at the end."""
         return self._counted(self._file.read, count)
 
     def readline(self) -> bytes:
@@ -216,7 +216,8 @@ class Unpacked:
 
 
 def printable(text: str) -> str:
-    """Text as it can be stored and shown: no half of a character, and control characters spelled out."""
+    """Return text as it can be stored and shown: no half of a character, and control characters spelled
+    out."""
     if text.isprintable():
         return text
     whole = text.encode("utf-8", "replace").decode()

@@ -53,7 +53,7 @@ class CountsRuns(Protocol):
     """A predictor that says how many runs it learned from tell of a co-location."""
 
     def evidence(self, asked: Any, /) -> Any:
-        """Counts, each (n,) integers: see jostle.learn.Evidence."""
+        """Return counts, each (n,) integers: see jostle.learn.Evidence."""
         ...
 
 

@@ -29,7 +29,7 @@ class Uncertainty(NamedTuple):
 
     @classmethod
     def unknown(cls, seconds: np.ndarray) -> Uncertainty:
-        """Predictions (n,) of which nothing tells how sure they are."""
+        """Return predictions (n,) of which nothing tells how sure they are."""
         with np.errstate(divide="ignore", invalid="ignore"):
             log = np.log(np.asarray(seconds, np.float64))
         return cls(log, np.zeros((0, len(log))), np.zeros(0), seconds)
@@ -40,7 +40,7 @@ class TellsUncertainty(Protocol):
     """A predictor that says how sure it seems to be."""
 
     def uncertainty(self, asked: Any, /) -> Any:
-        """Uncertainty of co-locations, of as many widths at every call."""
+        """Return uncertainty of co-locations, of as many widths at every call."""
         ...
 
 

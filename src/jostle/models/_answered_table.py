@@ -194,7 +194,7 @@ class _Known:
         self.reasons: dict[tuple[str, str], str] = {}
 
     def parsed(self, row: Mapping[str, Any], separator: str, *, any_name: bool = False) -> _Parsed:
-        """any_name: whether names are left to the model."""
+        """Parse the rows that ask something. any_name: whether names are left to the model."""
         try:
             if RAGGED in row:
                 raise ValueError(str(row[RAGGED]))
@@ -294,7 +294,7 @@ def _kept_as(name: str) -> str:
 
 
 def _names(rows: list[dict[str, Any]]) -> list[str]:
-    """Columns in the order they come in, those that are asked about in any case."""
+    """Return columns in the order they come in, those that are asked about in any case."""
     return list(dict.fromkeys([*ASKED, *(name for row in rows for name in row)]))
 
 

@@ -170,7 +170,7 @@ class DriftWatch(Glance):
         return self.following().predict(colocations)
 
     def bound(self, colocations: Colocations) -> Bounds:
-        """Upper bounds that follow drifts.
+        """Bound runtimes by bounds that follow drifts.
 
         Where nothing has drifted they are the model's own. From the first sign on that something has, the
         outcome is `adapting`: bounds are moved once it is told, so far that the stated share of runs is kept
@@ -320,7 +320,7 @@ def _change(
 
 
 def in_order(runs: Runs, since: str | None = None) -> Runs:
-    """Sorted by the time of measuring, from a time on."""
+    """Sort runs by the time of measuring, from a time on."""
     import pyarrow as pa
 
     require_runs(runs)

@@ -96,7 +96,7 @@ class Why(Reported):
         }
 
     def report(self) -> Report:
-        """Sentences, and a table where there are co-runners."""
+        """Report sentences, and a table where there are co-runners."""
         beside = _listed([one.name for one in self.corunners])
         where = f"{self.workload} on {self.platform} {f'beside {beside}' if beside else 'alone'}"
         if self.over != "throughout":
@@ -234,8 +234,8 @@ def _seconds(
     asked: list[tuple[str, tuple[str, ...]]],
     covariates: Mapping[str, np.ndarray],
 ) -> list[float]:
-    """Predictions of workloads beside others, NaN where there is none: a co-runner may be one that never ran
-    as a workload. covariates: of the last workload; of others they are not known."""
+    """Return predictions of workloads beside others, NaN where there is none: a co-runner may be one that
+    never ran as a workload. covariates: of the last workload; of others they are not known."""
     from jostle.data import Colocations
 
     every = Colocations.from_columns(

@@ -8,8 +8,9 @@ from jostle.errors import UsageError
 
 
 def groups_of(runs: Runs, by: str) -> Groups:
-    """by: `platform`, `workload`, or a column of the features of either. Names without a value form a group
-    of their own. Raises UsageError for an unknown column, or one that both kinds have."""
+    """Group names by a column. by: `platform`, `workload`, or a column of the features of either. Names
+    without a value form a group of their own. Raises UsageError for an unknown column, or one that both kinds
+    have."""
     names = {
         "workload": runs.colocations.workload_names,
         "platform": runs.colocations.platform_names,

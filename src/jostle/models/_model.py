@@ -459,7 +459,7 @@ def _part(
     name: str,
     restore: Callable[..., Any],
 ) -> Any:
-    """None where it was not saved. Raises UnreadableFile, whatever is wrong with it."""
+    """Return None where it was not saved. Raises UnreadableFile, whatever is wrong with it."""
     if document.get(name) is None:
         return None
     with understood(path, AGAIN):

@@ -27,8 +27,8 @@ class ModelPlots(PictureMenu):
     def accuracy(
         self, runs: Runs, confidence: float = DEFAULT_CONFIDENCE, *, axes: Any = None
     ) -> Any:
-        """Measured over predicted times of runs that the model did not learn from; those over their bound
-        are ringed. Runs of names that the model does not know are left out."""
+        """Plot measured over predicted times of runs that the model did not learn from; those over their
+        bound are ringed. Runs of names that the model does not know are left out."""
         runs, predicted, bound = self._answered(runs, confidence)
         axes = axes_or_new(axes, size=(4.8, 4.4))
         measured, degree = runs.runtime_seconds, runs.colocations.number_of_corunners

@@ -41,7 +41,7 @@ def runs_of_names_left_out(
     groups: Groups | None = None,
     progress: Progress | None = None,
 ) -> LeftOutRuns:
-    """Errors about runs by fits that had left out their names.
+    """Return the errors about runs by fits that had left out their names.
 
     learning: by which each fit holds out, too, for its own choices. Raises NotEnoughRuns where there are too
     few names, or where no fit could be made.

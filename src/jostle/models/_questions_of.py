@@ -13,7 +13,7 @@ from jostle._base.documents import unknown_sentences
 
 
 def questions_of(model: Any, given: Any, *, throughout: bool = False) -> Any:
-    """Co-locations or timelines as they are; of a table, or a row of one, those of its rows. throughout: see
+    """Return co-locations or timelines as they are, and those in the rows of a table. throughout: see
     over_time."""
     if hasattr(given, "to_dict") and not hasattr(given, "columns"):  # a row of pandas
         given = given.to_dict()

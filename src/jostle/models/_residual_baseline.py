@@ -33,7 +33,8 @@ class ResidualBaseline(Serializable):
 
     @classmethod
     def of(cls, model: Any, calibration: Runs | KeptRuns) -> ResidualBaseline:
-        """calibration: the runs that the model's bounds were calibrated on, names left out aside."""
+        """Measure the usual errors of calibration runs. calibration: the runs that the model's bounds were
+        calibrated on, names left out aside."""
         kinds, usual = KindNames.of(model.predictor), standard_scores(model)
         keys = kinds.keys(calibration.ok().colocations)
         pairs = zip(*(one.tolist() for one in _standard(model)), strict=True)
@@ -88,7 +89,8 @@ class KindNames:
 
 
 def device_of(platform: str) -> str:
-    """hc-42 of iwasm-a:hc-42, and the platform itself where nothing is behind a colon."""
+    """Return what stands behind the colon of a platform's name, such as hc-42 of iwasm-a:hc-42; else the
+    name."""
     return platform.partition(":")[2] or platform
 
 

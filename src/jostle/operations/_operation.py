@@ -97,7 +97,7 @@ class Verb:
 
 
 def verb(question: type, **marks: Any) -> Callable[[Callable[..., Any]], Verb]:
-    """Makes a function the verb of its name and of the folder that it lies in. marks: of a Verb."""
+    """Make a function the verb of its name and of the folder that it lies in. marks: of a Verb."""
 
     def make(act: Callable[..., Any]) -> Verb:
         about = act.__module__.split(".")[-2]

@@ -103,7 +103,7 @@ class ReadItems:
     new: dict[int, str]
 
     def listed(self, good: Sequence[Any]) -> tuple[Any, ...]:
-        """n answers in the order of the items; good: the m of the good ones."""
+        """Return n answers in the order of the items; good: the m of the good ones."""
         answers: list[Any] = [None] * self.n
         for place, one in zip(self.at, good, strict=True):
             answers[place] = with_new_names(one, self.new.get(place, ""))

@@ -32,7 +32,7 @@ def each(requests: Requests, act: Callable[[Request], Any], progress: Progress) 
 
 
 def unread(requests: Requests) -> tuple[Unanswered, ...]:
-    """Rows that could not be read."""
+    """Return rows that could not be read."""
     rows = zip(requests.rows, requests.status, requests.numbers, strict=True)
     return tuple(Unanswered(status, number) for row, status, number in rows if row is None)
 

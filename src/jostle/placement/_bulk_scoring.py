@@ -238,7 +238,7 @@ class _Rows:
         return np.where(is_known, limit, np.nan)
 
     def joined(self, at: np.ndarray, limit: np.ndarray) -> JoinedSets:
-        """These rows, each with its co-runners. limit: (n,) of all rows."""
+        """Return these rows, each with its co-runners. limit: (n,) of all rows."""
         shape = len(self.reason), int(self.place.max(initial=-1)) + 2
         members, seconds = np.full(shape, -1), np.full(shape, np.inf)
         members[self.row, self.place], seconds[self.row, self.place] = self.corunner, self.theirs

@@ -77,7 +77,7 @@ class Placement(PlacementVerbs, Glance):
         return self.sets.standard
 
     def bounds_on(self, on: str | Sequence[str] | None) -> FleetBounds:
-        """On these nodes alone; on all by default. Raises UnknownName."""
+        """Bound the tenants on these nodes alone; on all by default. Raises UnknownName."""
         return self.bounds if on is None else FleetBounds(self._nodes(on), self.sets)
 
     def chosen(

@@ -106,8 +106,8 @@ class Standard(CampaignQuestion):
 
 @cache
 def _of_each(confidence: float, members: int) -> float:
-    """Share a confidence among the members of a set by a union bound, rounded to the nearest number that is
-    not less."""
+    """Share a confidence among the members of a set by a union bound, rounded to the nearest number
+    that is not less."""
     whole = exact_confidence(confidence)
     if members < 2:
         return float(whole)

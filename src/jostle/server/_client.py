@@ -108,8 +108,8 @@ class Client(ClientVerbs):
         *,
         campaign: str | None = None,
     ) -> Bounds:
-        """Upper bounds, each with its outcome. campaign: the one asked about, of the campaigns of the model's
-        runs. Raises BadRows for names that the model has never met."""
+        """Bound runtimes; each bound comes with its outcome. campaign: the one asked about, of the campaigns
+        of the model's runs. Raises BadRows for names that the model has never met."""
         question = PredictQuestion(confidence, throughout=True, campaign=campaign)
         return self._predictions(colocations, question).bounds
 

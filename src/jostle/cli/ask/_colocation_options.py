@@ -55,7 +55,7 @@ class AboutOne:
 def one_question(
     about: AboutOne, of: Any, workload: str, *, throughout: bool = False
 ) -> Colocations | Timelines:
-    """of: the model. throughout: see over_time. Raises UsageError."""
+    """Make the question that the options ask. of: the model. throughout: see over_time. Raises UsageError."""
     from jostle.data.tables import cells
     from jostle.models import Timelines, over_time
 
@@ -98,7 +98,7 @@ def one_question(
 
 
 def _covariates(predictor: Any, given: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Numbers and texts as arrays of one. Raises UnknownName for what the model does not know."""
+    """Return numbers and texts as arrays of one. Raises UnknownName for what the model does not know."""
     from jostle.data import covariate_of
 
     known = tuple(getattr(predictor, "covariate_names", ()))

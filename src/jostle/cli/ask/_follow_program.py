@@ -29,7 +29,7 @@ class FollowedProgram:
         return self.follow is not None
 
     def check(self) -> None:
-        """Before anything is learned: raises UsageError, UnreadableFile for what cannot be followed."""
+        """Check before anything is learned. Raises UsageError, UnreadableFile for what cannot be followed."""
         from jostle.collect import TraceOptions, follow_running
 
         if self.follow is None:

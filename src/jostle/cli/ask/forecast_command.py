@@ -66,7 +66,7 @@ class ForecastCommand:
     )
 
     def check(self, is_followed: bool) -> None:
-        """Before anything is read: raises UsageError for options that do not go together."""
+        """Check before anything is read. Raises UsageError for options that do not go together."""
         if not self.at and not is_followed:
             raise UsageError("no time to forecast", fix="Say --at SECONDS.")
         if self.given is not None and is_followed:
@@ -79,8 +79,8 @@ class ForecastCommand:
             raise UsageError("--within needs a --limit", fix="Say --limit COUNTER=RATE.")
 
     def check_of(self, fitted: Sequence[tuple[str, Forecast]], is_shared: bool) -> None:
-        """Before anything is learned of these workloads: raises UsageError, UnknownName. is_shared: whether
-        something is stated of workloads together."""
+        """Check before anything is learned of these workloads. Raises UsageError, UnknownName. is_shared:
+        whether something is stated of workloads together."""
         if len(fitted) > 1 and (self.save is not None or self.picture is not None):
             raise UsageError("--save and --picture are for one workload at a time")
         if is_shared and self.given:

@@ -124,7 +124,7 @@ class AboutFleet:
         return _all_used(fleet.with_tenants(self.tenants), self.platform)
 
     def _columns(self, *, of_fleet: bool = False) -> dict[str, str] | None:
-        """Names of columns of the fleet, or of the requests."""
+        """Return names of columns of the fleet, or of the requests."""
         head = "fleet."
         return {
             name.removeprefix(head): theirs

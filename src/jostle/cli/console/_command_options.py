@@ -147,7 +147,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
-    """Takes one of these words. typer's own kinds of parameters moved between its versions."""
+    """Take one of these words. typer's own kinds of parameters moved between its versions."""
 
     def choice(text: str) -> str:
         if text not in choices:

@@ -65,7 +65,7 @@ def show(report: Report, as_json: bool) -> None:
 
 
 def _harmless(text: str) -> str:
-    """Names come from files: what a terminal would obey is spelled out, lines and tabs stay."""
+    """Spell out what a terminal would obey, as names come from files; lines and tabs stay."""
     if text.isprintable():
         return text
     return "".join(

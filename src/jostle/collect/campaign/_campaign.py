@@ -191,7 +191,7 @@ class Campaign:
         return self._chosen() + opening + mixed
 
     def _chosen(self) -> list[PlannedWindow]:
-        """Windows of their own, whatever else the campaign measures of the same sets."""
+        """Return windows of their own, whatever else the campaign measures of the same sets."""
         member = {one.name: one for one in self.members}
         ordinals: Counter[tuple[str, tuple[str, ...]]] = Counter()
         windows = []

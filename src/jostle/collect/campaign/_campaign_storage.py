@@ -58,7 +58,7 @@ class Storage:
     warnings: list[str] = field(default_factory=list)
 
     def journal(self, clock: Callable[[], float]) -> Journal:
-        """This campaign's journal, opened. Raises UsageError where another process holds it."""
+        """Return this campaign's journal, opened. Raises UsageError where another process holds it."""
         return _journal(self.path, self.campaign.identity, clock)
 
     def history(self, plan: Iterable[PlannedWindow]) -> dict[str, tuple[str | None, int]]:
@@ -136,7 +136,7 @@ class Storage:
             _write(self.path, [], workloads=new[0], platforms=new[1])
 
     def _new(self, rows: list[Row], key: str, known: dict[str, Row]) -> list[Row]:
-        """Rows whose key is not known; a warning for each known one that differs now."""
+        """Return rows whose key is not known; a warning for each known one that differs now."""
         for row in rows:
             before = known.get(row[key])
             changed = [n for n, v in row.items() if before and n in before and before[n] != v]
@@ -223,7 +223,7 @@ def _window_statuses(path: Path, campaign: str) -> dict[str, str]:
 
 
 def _features(path: Path) -> tuple[dict[str, Row], dict[str, Row]]:
-    """Known features of workloads and of platforms, by name."""
+    """Return known features of workloads and of platforms, by name."""
     runs = _runs(path)
     if runs is None:
         return {}, {}

@@ -147,7 +147,7 @@ class _Fleet:
         )
 
     def run(self, stop: threading.Event) -> None:
-        """Until nothing waits, time is up, nobody is left who could go on, or stopped."""
+        """Hand out windows until nothing waits, time is up, nobody is left who could go on, or stopped."""
         while not stop.is_set():
             self._look_around()
             for worker in list(self.workers.values()):

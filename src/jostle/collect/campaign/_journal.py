@@ -125,7 +125,7 @@ class Journal:
 
 
 def campaigns_with_journal(dataset: Path) -> list[str]:
-    """Campaigns whose journal holds windows that may not be in the dataset yet."""
+    """Return campaigns whose journal holds windows that may not be in the dataset yet."""
     return sorted(
         path.stem for path in (dataset / "journal").glob("*.jsonl") if path.stat().st_size
     )

@@ -122,7 +122,7 @@ _lock = threading.Lock()
 
 
 def _worker_of(packed: Packed, name: str) -> _CampaignWorker:
-    """This worker's, kept; another campaign's is let go."""
+    """Return this worker's, kept; another campaign's is let go."""
     key = hashlib.sha256(pickle.dumps((sorted(packed.items(), key=str), name))).hexdigest()
     with _lock:
         if key not in _workers:

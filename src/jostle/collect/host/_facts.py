@@ -146,7 +146,7 @@ def _nominal_frequency(cpu: dict[str, str]) -> float | None:
 
 
 def _caches(core: int) -> dict[str, int | None]:
-    """Data or unified cache of each level, in bytes, and how many CPUs share the last."""
+    """Return data or unified cache of each level, in bytes, and how many CPUs share the last."""
     sizes: dict[str, int | None] = {f"cache_level{level}_bytes": None for level in (1, 2, 3)}
     for index in sorted((_CPUS / f"cpu{core}/cache").glob("index*")):
         level, size = _number(index / "level"), text_of(index / "size")

@@ -27,7 +27,7 @@ def text_of(path: str | Path) -> str | None:
 
 
 def pressure() -> dict[str, float]:
-    """Seconds since boot in which some task waited for the CPU, for memory, for input and output."""
+    """Return seconds since boot in which some task waited for the CPU, for memory, for input and output."""
     waited = {}
     for name, what in PRESSURE.items():
         text = text_of(_PRESSURE / what)
@@ -37,7 +37,7 @@ def pressure() -> dict[str, float]:
 
 
 def process_seconds(without: Sequence[int]) -> dict[tuple[int, str], float]:
-    """CPU seconds of every process by its number and name, but for some."""
+    """Return CPU seconds of every process by its number and name, but for some."""
     tick = os.sysconf("SC_CLK_TCK")
     seconds = {}
     for entry in os.listdir("/proc"):
@@ -80,8 +80,8 @@ def core_times() -> dict[int, CoreTimes]:
 
 
 def kernel_thread_seconds() -> float:
-    """CPU seconds that the kernel's own threads have used since boot, which write pages back and serve disks
-    and sockets for whoever asked; 0 where they are not seen, as in a container."""
+    """Return CPU seconds that the kernel's own threads have used since boot, which write pages back and serve
+    disks and sockets for whoever asked; 0 where they are not seen, as in a container."""
     folder = Path(f"/proc/{_KTHREADD}")
     if text_of(folder / "comm") != "kthreadd":
         return 0.0
@@ -128,7 +128,7 @@ GROUP_NAMES = (
 
 
 def group_totals(folder: Path) -> dict[str, float]:
-    """Totals and levels of a control group now, by name. folder: below /sys/fs/cgroup."""
+    """Return totals and levels of a control group now, by name. folder: below /sys/fs/cgroup."""
     totals: dict[str, float] = {}
     for file, names in (("cpu.stat", _CPU), ("memory.stat", _MEMORY)):
         for line in (text_of(folder / file) or "").splitlines():
@@ -154,7 +154,8 @@ def group_totals(folder: Path) -> dict[str, float]:
 
 
 def throttled_seconds() -> float:
-    """Since it began, of the control group in which this process is; 0 where there is none or no limit."""
+    """Return the seconds for which the control group of this process was throttled since it began; 0 where
+    there is none or no limit."""
     for line in (text_of("/proc/self/cgroup") or "").splitlines():
         number, _, path = line.split(":", 2)
         if number == "0":
@@ -169,7 +170,7 @@ def is_populated(folder: Path) -> bool:
 
 
 def threads_of(pid: int, and_children: bool = False) -> list[str]:
-    """Folders of all threads of the process, and of all that it started, as far as they live."""
+    """Return folders of all threads of the process, and of all that it started, as far as they live."""
     folders, processes = [], [str(pid)]
     while processes:
         one = processes.pop()

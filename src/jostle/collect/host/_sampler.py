@@ -59,7 +59,7 @@ class PerfEvents:
         return tuple(self._files)
 
     def read(self) -> dict[str, float]:
-        """Totals since the start, by name; an event that had no turn yet is missing."""
+        """Return totals since the start, by name; an event that had no turn yet is missing."""
         totals = {}
         for name, file in self._files.items():
             count, enabled, running = struct.unpack("QQQ", os.read(file, 24))
@@ -132,7 +132,7 @@ class Sampler:
         self._perf = PerfEvents(pid)
 
     def read(self) -> dict[str, float]:
-        """Totals and levels now, by name; what is not told is missing."""
+        """Return totals and levels now, by name; what is not told is missing."""
         resident, is_first, most = 0.0, self._most is None, self._most or {}
         for folder in self._folders():
             own_totals = _process(folder)

@@ -59,7 +59,7 @@ def _numbers(text: str) -> np.ndarray:
 
 
 def packed(numbers: Sequence[int]) -> bytes:
-    """Numbers as int64."""
+    """Return numbers as int64."""
     return bytes((ctypes.c_int64 * len(numbers))(*numbers))
 
 

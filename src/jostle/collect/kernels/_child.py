@@ -18,7 +18,7 @@ def die_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 
 
 def child_environment() -> dict[str, str]:
-    """This process's environment, with this very package found first."""
+    """Return this process's environment, with this very package found first."""
     here = str(Path(__file__).resolve().parents[3])
     inherited = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{inherited}" if inherited else here}

@@ -41,7 +41,7 @@ _TEXT = f"""
 
 
 def kernels_on(engine: str) -> Callable[[dict[str, Any]], KernelInstance]:
-    """Sets up kernels under one of wasmtime's engines; compiled modules are kept."""
+    """Set up kernels under one of wasmtime's engines; compiled modules are kept."""
     import wasmtime
 
     compiler = make_engine(engine)
@@ -157,7 +157,7 @@ def wasi_programs_on(engine: str) -> Callable[[dict[str, Any]], Called]:
 
 
 def kernels_on_wasm3() -> Callable[[dict[str, Any]], Called]:
-    """Kernels in the wasm3 interpreter, through the Python package pywasm3."""
+    """Return kernels in the wasm3 interpreter, through the Python package pywasm3."""
     import wasm3  # pyright: ignore[reportMissingImports]
 
     environment = wasm3.Environment()

@@ -270,8 +270,9 @@ def native_part(part: dict[str, Any]) -> Part:
 def execute(
     harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Over and over from start_ns until a line comes; notice: told {"done": n} at every end. A job that
-    fails now and then goes on; one that has failed _FAILURES times and never ended well is given up.
+    """Run the command over and over from start_ns until a line comes; notice: told {"done": n} at every end.
+    A job that fails now and then goes on; one that has failed _FAILURES times and never ended well is given
+    up.
 
     Of a job: {"starts", "ends": base64 of int64, "cpu_ns_used": by its executions, "cpu_ns_around": by the
     commands before and after them, and what else a run has}. Of a kernel: its beats.
@@ -315,7 +316,7 @@ def execute(
 
 
 def _children_ns() -> int:
-    """CPU time of all that was started here and has ended."""
+    """Return CPU time of all that was started here and has ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return int((used.ru_utime + used.ru_stime) * 1e9)
 
@@ -323,7 +324,7 @@ def _children_ns() -> int:
 def _kernel(
     harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Beats in pieces, until told to stop; of a long window its last part, as much as is kept."""
+    """Return beats in pieces, until told to stop; of a long window its last part, as much as is kept."""
     pieces: list[dict[str, Any]] = []
     begin_ns, is_first = message["start_ns"], True
     while True:

@@ -23,7 +23,7 @@ class Harness:
         self.parts: list[Part] = []
 
     def prepare(self, parts: list[dict[str, Any]]) -> None:
-        """Fresh ones, set up, in place of those prepared before. Raises what setting up traps with."""
+        """Set up fresh parts in place of those prepared before. Raises what setting up traps with."""
         self.close()
         for part in parts:
             self.parts.append(self._make(part))
@@ -52,7 +52,7 @@ _LOOK_EVERY_NS = 50_000_000
 def follow(
     harness: Harness, message: dict[str, Any], notice: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Beats of the first pass, in pieces, each with the phase it belongs to.
+    """Yield the beats of the first pass, in pieces, each with the phase it belongs to.
 
     message: phases: [{repeats: of one beat, beats: how many, None for no end}], start_ns, until_ns,
     and loop: whether to begin again after the end, until stopped. notice: told {"finished": true}

@@ -31,7 +31,7 @@ _MOST_SWEEPS = 100  # past which a process is one that the system does not end
 
 
 def adopt_orphans() -> None:
-    """Processes whose parents have ended become children of this one instead of the system's first."""
+    """Let processes whose parents have ended become children of this one instead of the system's first."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -87,7 +87,7 @@ def end_marked(mark: str) -> None:
 
 
 def cpu_ns_of(pid: int) -> int:
-    """CPU time that a process has used, threads that have ended included; 0 when it is gone."""
+    """Return CPU time that a process has used, threads that have ended included; 0 when it is gone."""
     # The kernel's number for "CPU clock of process pid" (clock_getcpuclockid(3)).
     try:
         return time.clock_gettime_ns(~pid << 3 | 2)
@@ -247,7 +247,7 @@ class Slot:
         return [int(one) for one in [*threads, *started] if int(one) != self.pid]
 
     def cpu_ns(self) -> int:
-        """CPU time the process has used, to the nanosecond; 0 when it has died."""
+        """Return CPU time the process has used, to the nanosecond; 0 when it has died."""
         return cpu_ns_of(self.pid)
 
     def ask(self, message: dict[str, Any], timeout_seconds: float) -> dict[str, Any]:

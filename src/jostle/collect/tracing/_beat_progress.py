@@ -63,7 +63,7 @@ def phases_of(program: TracedProgram, longest_seconds: float) -> list[ProgramPha
 
 
 def _per_beat(workload: Workload, repetitions: float) -> dict[str, float]:
-    """Exact counts of one beat, null where the module cannot be counted."""
+    """Return exact counts of one beat, null where the module cannot be counted."""
     try:
         counts = count_opcodes(workload)
     except BadData:
@@ -88,7 +88,7 @@ def _per_beat(workload: Workload, repetitions: float) -> dict[str, float]:
 
 
 def _width(opcode: str) -> int:
-    """Bytes that `i64.load`, `i64.load16_s` or the like moves."""
+    """Return bytes that `i64.load`, `i64.load16_s` or the like moves."""
     kind, _, name = opcode.partition(".")
     digits = "".join(c for c in name.partition("_")[0] if c.isdigit())
     return int(digits or kind[1:]) // 8

@@ -32,7 +32,7 @@ def trace(
     on_attempt: Callable[[Assessment], None] | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> Traces:
-    """Counter samples of the members side by side, one run each; the same again `runs` times.
+    """Record counter samples of the members side by side, one run each; the same again `runs` times.
 
     members: workloads, or programs as text (`fft-m*300+stream-l*40`). A program with an end is
     followed to it, and `runtime_seconds` says how long it took; the others run as long as the first
@@ -91,7 +91,7 @@ def _beside_probes(
     engine: str,
     cores: int,
 ) -> list[tuple[TracedProgram, ...]]:
-    """Windows of each program beside each stressor, and of the stressors alone."""
+    """Return windows of each program beside each stressor, and of the stressors alone."""
     if cores < 2:
         raise UsageError("probes need two cores: a workload's, and the stressor's")
     _require_runnable(stressors, engine)

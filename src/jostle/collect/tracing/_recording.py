@@ -56,7 +56,7 @@ class Following:
         placement: Sequence[Sequence[int]],
         seconds: float,
     ) -> None:
-        """Until every slot has answered or its time is over. seconds: to follow at most."""
+        """Follow until every slot has answered or its time is over. seconds: to follow at most."""
         deadline = time.monotonic() + self.options.timeout_seconds
         interval_ns = int(self.options.interval_seconds * 1e9)
         self._start(phases, seconds)

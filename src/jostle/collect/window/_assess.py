@@ -109,8 +109,8 @@ class Window:
         fewest_repetitions: float,
         warmup_seconds: float = 0.0,
     ) -> tuple[MemberResult, ...]:
-        """Return the members' results as they count: all are contaminated, with the reason, if one of them
-        is. warmup_seconds: from the common start to the interval that counts."""
+        """Return the members' results, all marked as contaminated, with the reason, if one of them is.
+        warmup_seconds: from the common start to the interval that counts."""
         latest = warmup_seconds + 0.5 * self.window_seconds
         reason = None
         worst = max((one.disturbance_ratio or 0.0 for one in members), default=0.0)
@@ -166,7 +166,7 @@ class Observed:
         return (self.end_ns - self.begin_ns) * 1e-9
 
     def child_cpu_seconds(self, answer: dict[str, Any]) -> float:
-        """CPU time of what the slot started, in the interval; even within a repetition."""
+        """Return CPU time of what the slot started, in the interval; even within a repetition."""
         used = beat_cpu_ns(answer)
         if used is None:
             return 0.0

@@ -46,7 +46,7 @@ class Estimate:
 
 
 def beats_done(beats_ns: np.ndarray, at_ns: float) -> float:
-    """Beats done at a time, by interpolation. beats_ns: (n + 1,), from the start on."""
+    """Interpolate how many beats were done at a time. beats_ns: (n + 1,), from the start on."""
     return float(np.interp(at_ns, beats_ns, np.arange(len(beats_ns))))
 
 
@@ -58,7 +58,7 @@ def estimate(
     shares_core: bool,
     lost_ratio: float = 0.0,
 ) -> Estimate | None:
-    """Seconds per beat in [begin, end]; None where none was done in it.
+    """Estimate the seconds per beat between begin and end; None if no beat ended in that time.
 
     beats_ns: (n + 1,) int64, the start and the end of each beat. cpu_seconds: used in the interval.
     shares_core: whether another member of the set may have held the core; lost_ratio: then, the share of

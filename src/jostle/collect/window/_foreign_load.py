@@ -67,7 +67,7 @@ class Foreign:
 
 
 def foreign_columns(foreign: Foreign | None) -> dict[str, float | None]:
-    """Null where nobody looked."""
+    """Return the columns of a run; null if nobody looked."""
     return {one.name: getattr(foreign, one.name, None) for one in fields(Foreign)}
 
 
@@ -91,7 +91,8 @@ class Elapsed:
         return self.after.own_seconds - self.before.own_seconds
 
     def stolen(self, cores: Iterable[int]) -> float:
-        """Never more than there was: what a core lost before is at times told only when it next runs."""
+        """Return the time that the hypervisor took, never more than there was: what a core lost before is at
+        times told only when it next runs."""
         return sum(min(self.seconds, self._grown(core, "stolen")) for core in cores)
 
     def busy(self, core: int) -> float:
@@ -111,7 +112,7 @@ class Elapsed:
         return sorted(set(self.after.cores) - set(cores))
 
     def pressure_ratio(self, what: str) -> float | None:
-        """Share of the time in which some task of the machine waited for it."""
+        """Return share of the time in which some task of the machine waited for it."""
         name = f"pressure_{what}_seconds"
         if name not in self.before.pressure or name not in self.after.pressure:
             return None

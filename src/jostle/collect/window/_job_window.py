@@ -245,7 +245,7 @@ def _of_job(answer: dict[str, Any], others: Others, cores: int) -> _JobEstimate 
 
 
 def _further(answer: dict[str, Any]) -> dict[str, Any]:
-    """Further columns of a run, some of whose executions failed."""
+    """Return further columns of a run, some of whose executions failed."""
     if not (failed := answer.get("failed_executions")):
         return {}
     of_all = failed / (failed + len(_numbers(answer, "ends", "<i8")))

@@ -24,7 +24,7 @@ _MOST_BYTES = 1 << 30
 
 
 def named_files(workload: Workload) -> tuple[Path, ...]:
-    """Return the files below the folder where it runs that its words name, as they name them."""
+    """Return the files that the command line names and that lie below its folder, as it names them."""
     job = workload.job or JobSettings()
     if workload.kind != "command" or job.has_own_folder:
         return ()

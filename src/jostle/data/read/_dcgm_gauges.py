@@ -63,12 +63,12 @@ class Gauges:
     def beside(
         self, number: int, place: frozenset[str], known: set[tuple[str, str]]
     ) -> list[tuple[str, str]]:
-        """Pods on these GPUs in a window, but for those that are known otherwise."""
+        """Return pods on these GPUs in a window, but for those that are known otherwise."""
         pods = self.there.get(number, {}).items()
         return [pod for pod, gpus in sorted(pods) if gpus & place and pod not in known]
 
     def alone(self, pod: tuple[str, str]) -> list[dict[str, float]]:
-        """Return what it makes of its GPUs in windows in which no other pod is on them."""
+        """Return the pod's use of its GPUs, for each window in which no other pod is on them."""
         return [
             self.levels(number, frozenset(pods[pod]))
             for number, pods in self.there.items()
@@ -86,8 +86,8 @@ class Gauges:
 
 
 def pod_of(labels: dict[str, str], *, of_exporter: bool = False) -> tuple[str, str] | None:
-    """Return (namespace, name). Prometheus calls labels that its target has too `exported_…`: `pod` is then
-    the exporter's own, as it is where an exporter tells of no pod."""
+    """Return (namespace, name) of the pod that labels name. Prometheus calls labels that its target has too
+    `exported_…`: `pod` is then the exporter's own, as it is where an exporter tells of no pod."""
     if labels.get("exported_pod"):
         return labels.get("exported_namespace", ""), labels["exported_pod"]
     pod = labels.get("pod") or labels.get("pod_name") or ""
@@ -96,5 +96,5 @@ def pod_of(labels: dict[str, str], *, of_exporter: bool = False) -> tuple[str, s
 
 
 def owner_of(pod: tuple[str, str]) -> str:
-    """namespace/owner, the owner by what generated names add."""
+    """Return namespace/owner, the owner by what generated names add."""
     return "/".join(part for part in (pod[0], owner_by_name(pod[1])) if part)

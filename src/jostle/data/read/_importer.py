@@ -19,7 +19,8 @@ class Importer(Protocol):
     name: ClassVar[str]
 
     def read(self) -> Any:
-        """:class:`Imported` runs, `Traces`, or a `Profile`. Raises a JostleError; nothing is written."""
+        """Return :class:`Imported` runs, `Traces`, or a `Profile`. Raises a JostleError; nothing is
+        written."""
         ...
 
 

@@ -160,14 +160,14 @@ class _Events:
 
 
 def _reserved(arguments: dict[str, Any]) -> float:
-    """Bytes of the device that PyTorch held then (profile_memory=True), 0 of the host's."""
+    """Return bytes of the device that PyTorch held then (profile_memory=True), 0 of the host's."""
     held = _whole(arguments.get("Total Reserved")) or 0
     is_device = arguments.get("Device Type") in (1, 20)  # CUDA or ROCm
     return float(held) if is_device and 0 < held < _MOST else 0.0
 
 
 def _event(builder: TaskBuilder, category: str, event: dict[str, Any], where: str) -> bool:
-    """Adds the event; False where it is a copy that does not touch this device's link or memory."""
+    """Add the event; False where it is a copy that does not touch this device's link or memory."""
     args = _arguments(event)
     label = str(event.get("name", ""))
     start, duration = _seconds(event, where)
@@ -420,7 +420,8 @@ class TensorSizes:
 
 
 def tensor_bytes(arguments: Mapping[str, Any]) -> float:
-    """Bytes of the tensors among an operator's inputs, each element once; 0 where it does not say."""
+    """Count the bytes of the tensors among an operator's inputs, each element once; 0 where it does not
+    say."""
     shapes, kinds = arguments.get("Input Dims"), arguments.get("Input type")
     strides = arguments.get("Input Strides")
     if not isinstance(shapes, list) or not isinstance(kinds, list) or len(shapes) != len(kinds):

@@ -203,7 +203,7 @@ def _last_told(about: dict[str, Any], status: dict[str, Any]) -> str | None:
 
 
 def _requested(containers: Sequence[Mapping[str, Any]]) -> str | None:
-    """Bytes of memory that these containers may have together; None where one does not say."""
+    """Return bytes of memory that these containers may have together; None where one does not say."""
     total = 0.0
     for one in containers:
         resources = one.get("resources") or {}
@@ -218,7 +218,8 @@ def _requested(containers: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _of_series(series: list[Series]) -> list[Row]:
-    """Pods by kube-state-metrics. One whose series end before the others is gone, and how is not known."""
+    """Return pods by kube-state-metrics. One whose series end before the others is gone, and how is not
+    known."""
     latest = max((pairs[-1][0] for _, pairs in series if pairs), default=0.0)
     rows: dict[str, Row] = {}
     last: dict[tuple[str, str], tuple[float, float]] = {}  # of each pod and series
@@ -266,7 +267,7 @@ def _row(job: str, namespace: str, pod: str, owner: str, kind: str) -> Row:
 
 
 def _gone(events: list[dict[str, Any]], listed: list[Row]) -> list[Row]:
-    """Pods of whose times events alone tell: from their start until they were killed, or their job was
+    """Return pods of whose times events alone tell: from their start until they were killed, or their job was
     completed. How they ended is not known."""
     daemons = {row["workload"] for row in listed if row["kind"] in DAEMONS}
     known = {row["job"] for row in listed if row["start"]}

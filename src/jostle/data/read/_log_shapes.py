@@ -128,7 +128,8 @@ def _xml_cells(row: ElementTree.Element) -> dict[str, Any]:
 
 
 def _flat(row: Mapping[str, Any], depth: int = 0) -> dict[str, str]:
-    """Objects inside as `time.start`; {"set": true, "number": 3} of Slurm as 3; lists parted by commas."""
+    """Return objects inside as `time.start`; {"set": true, "number": 3} of Slurm as 3; lists parted by
+    commas."""
     flat: dict[str, str] = {}
     for key, value in row.items():
         if isinstance(value, Mapping) and {"set", "number"} <= set(value):

@@ -39,7 +39,7 @@ class LogStream:
         self._mended: list[list[str]] = []
 
     def cells(self) -> Iterator[dict[str, Any]]:
-        """Columns of text by name. Raises UnreadableFile."""
+        """Return columns of text by name. Raises UnreadableFile."""
         if self.where.endswith((".parquet", ".pq")):
             yield from _parquet_cells(self.file, self.where)
             return

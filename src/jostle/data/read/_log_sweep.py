@@ -79,7 +79,7 @@ class _Sorted:
     span: int
 
     def start(self, stay: np.ndarray) -> np.ndarray:
-        """Since the first one."""
+        """Return the starts since the first one."""
         return self.from_key[stay] % self.span
 
     def end(self, stay: np.ndarray) -> np.ndarray:
@@ -87,7 +87,7 @@ class _Sorted:
 
 
 def _slice(swept: _Sorted, first: int, last: int, entries: int) -> Company | None:
-    """None where there is too much of it at once."""
+    """Return None where there is too much of it at once."""
     a, b = _pairs(swept, first, last)
     start, end = swept.start, swept.end
     end_a = end(a)
@@ -147,7 +147,7 @@ def _pairs(swept: _Sorted, first: int, last: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _counted(number: np.ndarray) -> np.ndarray:
-    """0, 1, ... number - 1 for each of them, one after the other."""
+    """Return 0, 1, ... number - 1 for each of them, one after the other."""
     ends = np.cumsum(number)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - number, number)
 

@@ -92,7 +92,7 @@ def _rate(launch: _Launch, typical_seconds: float) -> float:
 
 
 def peak_bandwidth(profile: Profile) -> float:
-    """Bytes/s of the slowest device's memory; infinite where none is known."""
+    """Return bytes/s of the slowest device's memory; infinite where none is known."""
     peaks = [gpu.memory_bandwidth_bytes_per_second for gpu in profile.gpus.values() if gpu]
     known = [peak for peak in peaks if peak and peak > 1.0]
     return min(known) if known else math.inf

@@ -39,7 +39,7 @@ def read(path: Path, recording: RecordedRun) -> Profile:
 
 
 def read_gpu_trace(path: Path, recording: RecordedRun, tool: str) -> Profile:
-    """tool: nvprof or nsys, which wrote it. Raises what `read` does."""
+    """Read the tasks of a GPU trace. tool: nvprof or nsys, which wrote it. Raises what `read` does."""
     where = str(path)
     rows = csv_lines(path)
     needs = {"start", "duration", "name"} | ({"corrid"} if tool == "nsys" else {"stream"})

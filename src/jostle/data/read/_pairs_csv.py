@@ -190,7 +190,8 @@ def runs_of(
     where: str,
     group: str | None = None,
 ) -> Runs:
-    """Runs from measurements: rows that are sides of one co-run share a window, campaign by campaign."""
+    """Return runs from measurements: rows that are sides of one co-run share a window, campaign by
+    campaign."""
     names = sorted({n for m in measured for n in (m.workload, *m.corunners)})
     code = {name: number for number, name in enumerate(names)}
     places = sorted({(m.campaign, m.platform) for m in measured})
@@ -334,8 +335,8 @@ def _is_rate(unit: str) -> bool:
 
 
 def seconds_of(value: float, unit: str) -> float:
-    """Seconds of a time above 0, seconds per step of a throughput above 0. Raises ValueError where they are
-    more or less than a number can hold."""
+    """Return seconds of a time above 0, seconds per step of a throughput above 0. Raises ValueError where
+    they are more or less than a number can hold."""
     if _is_rate(unit):
         seconds = rate_seconds(unit.removeprefix("1")) / value
     else:

@@ -142,7 +142,7 @@ def trace_of(
 
 
 def counted_several_ways(lines: Iterable[PerfLine]) -> set[str]:
-    """Counters of events that stand there with several modifiers."""
+    """Return the counters of events that are listed with several modifiers."""
     ways: dict[str, set[str]] = {}
     for line in lines:
         ways.setdefault(line.counter, set()).add(line.modifier)

@@ -97,7 +97,7 @@ def _agents(path: Path) -> dict[str, Gpu | None]:
 
 
 def _read_into(builder: TaskBuilder, path: Path, agents: RocmAgents) -> int:
-    """Adds the rows of one file; returns how many copies were left out."""
+    """Add the rows of one file; returns how many copies were left out."""
     columns, lines = csv_table(path)
     if not {*_START} & {*columns} or not {*_END} & {*columns}:
         raise UnreadableFile(
@@ -109,7 +109,7 @@ def _read_into(builder: TaskBuilder, path: Path, agents: RocmAgents) -> int:
 
 
 def _add(builder: TaskBuilder, line: Line, agents: RocmAgents) -> bool:
-    """Adds the task, unless it is a copy that does not touch the device's link or memory; whether it did."""
+    """Add the task, unless it is a copy that does not touch the device's link or memory; whether it did."""
     start, end = line.whole(*_START), line.whole(*_END)
     if start is None or end is None:
         raise line.bad(" has no times")

@@ -216,7 +216,7 @@ class JobsImport:
         )
 
     def _cells(self, log: ImportedLog, where: str) -> Iterator[dict[str, Any]]:
-        """Columns of text by name, some at a time. Raises UnreadableFile."""
+        """Return columns of text by name, some at a time. Raises UnreadableFile."""
         preset = preset_named(self.preset or self.usual or "jobs")
         spellings = (*preset.columns.values(), *preset_named("jobs").columns.values())
         words = {column for names in spellings for column in names}

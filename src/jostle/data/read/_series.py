@@ -103,8 +103,8 @@ class Series:
 
 
 def added(parts: list[Series], edges: np.ndarray) -> np.ndarray:
-    """Return (m,) several series of one name together. One that is not there yet, or no more, adds nothing;
-    one that is missing in between leaves the sum not known."""
+    """Sum several series of one name over the same intervals. A series that has not begun or has ended adds
+    nothing; one that is missing in between leaves the sum not known."""
     if len(parts) == 1:
         return parts[0].over(edges)
     total, anyone = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, bool)

@@ -189,7 +189,7 @@ class _Table:
         return cls(texts, found.numbers.tolist(), where, columns.zone)
 
     def column(self, name: str | None, usual: Sequence[str] = (), what: str = "") -> str:
-        """This one, or the first that is called as usual. Raises UnknownName, BadData."""
+        """Return this column, or the first that is called as usual. Raises UnknownName, BadData."""
         if name is not None:
             require_known("column", name, self.names, where=self.where)
             return name

@@ -44,7 +44,7 @@ def query_moment(text: str, zone: tzinfo, now_seconds: float) -> float:
 
 
 def length_of(text: str) -> float:
-    """Seconds of a length: 15, 15s, 5m, 6h, 7d. Raises UsageError."""
+    """Read the seconds of a length: 15, 15s, 5m, 6h, 7d. Raises UsageError."""
     try:
         seconds = duration_of(f"{text.strip()}s" if text.strip()[-1:].isdigit() else text)
     except ValueError:
@@ -115,8 +115,8 @@ def in_line_order(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, in
 def pieces_of(
     labels: Sequence[str], begins: Sequence[np.ndarray], ends: Sequence[np.ndarray], where: str
 ) -> list[Piece]:
-    """Requests as pieces: (n,) begins and ends in either pass of an hour that a clock has twice. Raises
-    BadData for one that ends before it begins."""
+    """Return requests as pieces: (n,) begins and ends in either pass of an hour that a clock has twice.
+    Raises BadData for one that ends before it begins."""
     crosses = (ends[0] <= begins[0]) & (ends[1] > begins[0])
     unsure = ~crosses & ((begins[0] != begins[1]) | (ends[0] != ends[1]))
     begin, end = begins[0], np.where(crosses, ends[1], ends[0])

@@ -63,8 +63,8 @@ class _Window:
         return max(self.covered.values(), default=0.0)
 
     def latency(self, quantile: float | None) -> float:
-        """s, NaN where the series do not say. Inside a bucket latencies are taken as spread evenly; over its
-        last bound nothing is known."""
+        """Estimate the latency in s; NaN if the series do not tell it. Inside a bucket latencies are taken as
+        spread evenly; over its last bound nothing is known."""
         if quantile is None:
             return self.total_seconds / self.count
         bounds = sorted(self.within)

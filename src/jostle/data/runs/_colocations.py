@@ -89,7 +89,7 @@ class Colocations(Tabular, Glance):
         corunners: Sequence[Iterable[str]] | np.ndarray | None = None,
         covariates: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
     ) -> Colocations:
-        """Co-locations from columns of names; the order of co-runners in a row does not matter.
+        """Make co-locations from columns of names; the order of co-runners in a row does not matter.
 
         workload, platform: n names. corunners: n lists of names, empty where the workload runs
         alone; None means that all do. covariates: n numbers or texts of each name. Raises BadRows for
@@ -300,7 +300,7 @@ def _joined_covariates(parts: Sequence[Colocations]) -> dict[str, np.ndarray]:
 
 
 def sort_inside_rows(codes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """codes (m,) sorted within each row; codes are at least -1. Sorts only when it has to."""
+    """Sort codes (m,) within each row; codes are at least -1. Sorts only when it has to."""
     if len(codes) < 2:
         return codes
     row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -338,7 +338,7 @@ def require_entries(values: Any, column: str) -> None:
 
 
 def _listed(values: Any, column: str) -> Sequence:
-    """values as a list or tuple, so that it can be walked twice and measured."""
+    """Return the values as a list or tuple, so that it can be walked twice and measured."""
     require_entries(values, column)
     if isinstance(values, (list, tuple)):
         return values

@@ -48,7 +48,7 @@ class PlainLaw:
 
     @classmethod
     def of(cls, runs: Runs, seed: int = 0) -> PlainLaw:
-        """Learned from runs with status ok, and whose co-runners are known."""
+        """Learn from runs with status ok, and whose co-runners are known."""
         runs = runs.take(~runs.unknown_corunners) if runs.unknown_corunners.any() else runs
         if len(runs) > _LEARNED:
             runs = runs.take(np.random.default_rng(seed).choice(len(runs), _LEARNED, replace=False))

@@ -70,7 +70,8 @@ def bad_rows(
     where: str | None,
     fix: str | None,
 ) -> BadRows:
-    """bad: (row, reason) of the first, or all, of so many bad ones `of` so many rows."""
+    """Make the error for bad rows. bad: (row, reason) of the first, or all, of so many bad ones `of` so many
+    rows."""
     number, total = of
     lines = [f"\n  {row_name(row)}: {reason}" for row, reason in bad[:SHOWN]]
     if number > SHOWN:

@@ -103,8 +103,8 @@ class Runs(Tabular, Glance):
         covariates: Sequence[str] = (),
         **extra: Any,
     ) -> Runs:
-        """Runs from columns of n entries: lists, NumPy or Arrow arrays. Extra columns are kept; covariates
-        names those of them that are known before a run starts, numbers or text.
+        """Return runs from columns of n entries: lists, NumPy or Arrow arrays. Extra columns are kept;
+        covariates names those of them that are known before a run starts, numbers or text.
 
         corunners: n lists of names in any order; None means that all ran alone. An extra column `stretches`
         says who was beside a run from when on, n lists of (start_seconds, names) or None for one company;

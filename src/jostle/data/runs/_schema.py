@@ -71,7 +71,7 @@ def with_covariates(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _covariate(column: Any, name: str) -> Any:
-    """float64, or text; null where a value is not known."""
+    """Return float64, or text; null where a value is not known."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type

@@ -95,7 +95,7 @@ class Dataset(Glance):
         return [file for folder in _VERSIONS for file in parquet_files(self.path / folder)]
 
     def leftovers(self) -> list[Path]:
-        """Temporary files of writers that are at work or were killed.
+        """Return temporary files of writers that are at work or were killed.
 
         Readers pass them over; the next writer of the same folder removes those of killed ones.
         """

@@ -82,7 +82,7 @@ class RunsSummary:
 
 
 def summarise(runs: Runs) -> RunsSummary:
-    """Counts, coverage, repeatability and suspicious values of the runs."""
+    """Return counts, coverage, repeatability and suspicious values of the runs."""
     ok = runs.ok()
     colocations = ok.colocations
     seconds = ok.runtime_seconds
@@ -234,7 +234,7 @@ def _impossible(runs: Runs) -> Suspicion:
 
 
 def _later(codes: np.ndarray) -> np.ndarray:
-    """Rows whose code stood in an earlier row."""
+    """Return rows whose code stood in an earlier row."""
     first = np.unique(codes, return_index=True)[1]
     later = np.ones(len(codes), bool)
     later[first] = False

@@ -111,7 +111,7 @@ def _split(values: list[str], separator: str) -> set[str]:
 
 
 def _separators(runs: Runs) -> list[str]:
-    """Names of co-runners that are several workloads in one."""
+    """Return names of co-runners that are several workloads in one."""
     workloads = set(pc.unique(runs.table.column("workload")).to_pylist())
     beside = set(pc.unique(pc.list_flatten(runs.table.column("corunners"))).to_pylist())
     strange = sorted(beside - workloads)
@@ -154,7 +154,8 @@ def units_off(runs: Runs) -> np.ndarray:
 
 
 def _units(runs: Runs) -> list[str]:
-    """Runtimes a thousand, a million or a billion times off what their workload and platform suggest."""
+    """Return runtimes a thousand, a million or a billion times off what their workload and platform
+    suggest."""
     factor, sentences = units_off(runs), []
     for value in _UNIT_FACTORS:
         near = np.flatnonzero(np.isclose(np.maximum(factor, 1 / factor), value))

@@ -58,7 +58,8 @@ def _platforms(runs: Runs, there: Runs | None) -> TableQuestion | None:
 
 
 def _spellings(runs: Runs, there: Runs | None, key: str) -> TableQuestion | None:
-    """Names that are the same but for case and blanks: they become that of the dataset, or the usual one."""
+    """Return names that are the same but for case and blanks: they become that of the dataset, or the usual
+    one."""
     known = Counter() if there is None else _counts(there, key)
     alike: dict[str, Counter[str]] = defaultdict(Counter)
     for name, count in _counts(runs, key).items():
@@ -81,7 +82,7 @@ def _spellings(runs: Runs, there: Runs | None, key: str) -> TableQuestion | None
 
 
 def _unit(runs: Runs, there: Runs | None) -> TableQuestion | None:
-    """Runtimes that are a thousand, a million or a billion times off the others."""
+    """Return runtimes that are a thousand, a million or a billion times off the others."""
     factor = units_off(runs)
     off = np.flatnonzero(factor != 1)
     if not len(off):
@@ -108,7 +109,7 @@ def _known(runs: Runs, there: Runs | None) -> set[str]:
 
 
 def _joined(runs: Runs, there: Runs | None) -> TableQuestion | None:
-    """Names of co-runners that are several workloads in one cell, by another separator."""
+    """Return names of co-runners that are several workloads in one cell, by another separator."""
     known, parts = _known(runs, there), {}
     for name in set(pc.list_flatten(runs.table.column("corunners")).to_pylist()):
         for separator in SEPARATORS if _folded(name) not in known else ():
@@ -139,7 +140,7 @@ def _joined(runs: Runs, there: Runs | None) -> TableQuestion | None:
 
 
 def _corunners(runs: Runs, there: Runs | None) -> TableQuestion | None:
-    """Names that stand only beside others."""
+    """Return names that stand only beside others."""
     folded = _known(runs, there)
     beside = runs.table.column("corunners").to_pylist()
     strange = Counter(

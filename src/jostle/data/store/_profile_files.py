@@ -78,8 +78,8 @@ def write_profiles(path: str | os.PathLike[str], profiles: list[Profile]) -> lis
 
 
 def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
-    """Return {run_id: profile} of the dataset in folder `path`, in the order of run_id; of a run in two
-    files, the earlier, and its notes say so.
+    """Return {run_id: profile} of the dataset in folder `path`, in the order of run_id. A run in two files is
+    read from the earlier one, and its notes say so.
 
     Raises UnreadableFile naming a file that is missing, truncated or foreign, or a folder without any.
     """

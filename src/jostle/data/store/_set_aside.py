@@ -15,7 +15,7 @@ ASIDE_VERSION = "set_aside/v1"
 
 
 def aside_table(run_ids: Sequence[str], reason: str, at: datetime, back: bool) -> pa.Table:
-    """back: they are to be read again. at: with a time zone."""
+    """Make the table of the rows set aside. back: they are to be read again. at: with a time zone."""
     columns = {
         "run_id": pa.array(run_ids, pa.string()),
         "is_aside": pa.array([not back] * len(run_ids), pa.bool_()),
@@ -26,7 +26,7 @@ def aside_table(run_ids: Sequence[str], reason: str, at: datetime, back: bool) -
 
 
 def rows_aside(path: Path) -> dict[str, str]:
-    """run_id: reason, of those set aside in the dataset of this folder. Raises UnreadableFile."""
+    """Return {run_id: reason} of those set aside in the dataset of this folder. Raises UnreadableFile."""
     aside: dict[str, str] = {}
     for file in parquet_files(path / SET_ASIDE):
         for row in read_parquet(file, ASIDE_VERSION).to_pylist():

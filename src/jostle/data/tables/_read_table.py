@@ -190,7 +190,8 @@ def json_or_lines(text: str, where: str) -> Any:
 
 
 def csv_rows(text: str, where: str, delimiter: str | None = None) -> TableRows:
-    """Lines by their number; one with more or fewer cells than the header says so in the column RAGGED.
+    """Yield the lines by their number; one with more or fewer cells than the header says so in the column
+    RAGGED.
 
     delimiter: None for commas, unless the headings have none: some spreadsheets write semicolons or tabs
     instead. Raises UnreadableFile, BadData.

@@ -61,7 +61,7 @@ def _messages_of_file(content: bytes) -> Iterator[Any]:
 
 
 def _unpacked_bytes(message: Any) -> int:
-    """Bytes of a message's cells once they are unpacked, which stand before each packed buffer."""
+    """Return bytes of a message's cells once they are unpacked, which stand before each packed buffer."""
     if message.body is None:
         return 0
     table, body = message.metadata.to_pybytes(), message.body

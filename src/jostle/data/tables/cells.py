@@ -50,9 +50,11 @@ def text(cell: Any, what: str) -> str | None:
 
 
 def float_of(cell: Any) -> float:
-    """Python's `float` without what only Python writes (1_000) or reads (digits of other scripts).
+    """Read a number as Python's `float` does, without what only Python writes (1_000) or reads (digits of
+    other scripts).
 
-    Raises ValueError, TypeError."""
+    Raises ValueError, TypeError.
+    """
     if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
         raise ValueError(f"{cell!r} is not a number")
     return float(cell)
@@ -75,7 +77,7 @@ def number(cell: Any, what: str, least: float = 0.0, *, above: bool = True) -> f
 
 
 def seconds(cell: Any, what: str, *, unit: str | None = None) -> float | None:
-    """Seconds above 0: text with a unit (`20ms`), or, with `unit`, a number in it."""
+    """Read seconds above 0: text with a unit (`20ms`), or, with `unit`, a number in it."""
     if isinstance(cell, str) and (match := _WITH_UNIT.fullmatch(cell)) and match[2]:
         if match[2] not in SECONDS:
             known = ", ".join(SECONDS)
@@ -89,7 +91,7 @@ def seconds(cell: Any, what: str, *, unit: str | None = None) -> float | None:
 
 
 def size(cell: Any, what: str) -> float | None:
-    """Bytes, at least 0: a number, or text with a unit (`4GiB`)."""
+    """Read bytes, at least 0: a number, or text with a unit (`4GiB`)."""
     if isinstance(cell, str) and (match := _WITH_UNIT.fullmatch(cell)) and match[2]:
         if match[2].lower() not in BYTES:
             raise ValueError(f"{what} is {cell!r}, in a unit that is none of {', '.join(BYTES)}")
@@ -113,7 +115,7 @@ def limit(cell: Any, what: str) -> tuple[float | None, float | None]:
 
 
 def names(cell: Any, what: str) -> tuple[str, ...]:
-    """Names in a list, or in text, parted by semicolons; sorted, each once."""
+    """Read names in a list, or in text, parted by semicolons; sorted, each once."""
     if is_empty(cell):
         return ()
     parts = cell.split(SEPARATOR) if isinstance(cell, str) else cell

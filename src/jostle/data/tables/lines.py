@@ -14,7 +14,7 @@ MOST_DIGITS = 18  # of a number: no stream, queue or count has more, and Python 
 
 
 def plain(name: str) -> str:
-    """`Grid_Size X` and `gridsizex` are the same column."""
+    """Rewrite a column's name so that `Grid_Size X` and `gridsizex` are the same."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 

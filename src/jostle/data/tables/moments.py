@@ -126,7 +126,7 @@ def seconds_of(column: Any, zone: str = "UTC") -> tuple[np.ndarray, np.ndarray, 
 
 
 def moment_of(text: str, zone: str = "UTC") -> float:
-    """Seconds since 1970 of one. Raises ValueError."""
+    """Read a moment as seconds since 1970. Raises ValueError."""
     (value,), _, _ = seconds_of([text], zone)
     if np.isnan(value):
         raise ValueError(f"{text[:60]!r} is not a valid time")
@@ -138,7 +138,7 @@ def _flags(mask: Any) -> np.ndarray:
 
 
 def _moments(some: Any, read: Callable[[Any], Any]) -> np.ndarray:
-    """NO_TIME where a day is none."""
+    """Return NO_TIME where a day is none."""
     try:
         values = read(some).cast(pa.int64())
     except pa.ArrowInvalid:
@@ -154,7 +154,7 @@ def _one_time(cell: str, read: Callable[[Any], Any]) -> int | None:
 
 
 def _by_words(cells: Sequence[str], zone: str, fold: int, order: str) -> np.ndarray:
-    """Days with slashes, and names of months."""
+    """Return days with slashes, and names of months."""
     place, order, known = zone_named(zone), _order(cells, order), dict[str, int]()
     for cell in dict.fromkeys(cells):
         try:
@@ -208,7 +208,7 @@ def _moment(year: int, month: int, day: int, *clock: str | None) -> datetime:
 
 
 def _named(cell: str) -> datetime | None:
-    """None for a moment without a year, which could be of any."""
+    """Return None for a moment without a year, which could be of any."""
     match = _NAMED.fullmatch(" ".join(_UNTOLD.sub(" ", cell.lower()).split()))
     if match is None:
         return datetime.fromisoformat(cell)

@@ -105,7 +105,7 @@ class Gpu:
     def occupancy(
         self, threads_per_block: int, registers_per_thread: int = 0, shared_bytes: int = 0
     ) -> float:
-        """Theoretical occupancy: resident warps over the most a PE can hold, 0 to 1."""
+        """Compute the theoretical occupancy: resident warps over the most a PE can hold, 0 to 1."""
         blocks = self.resident_blocks(threads_per_block, registers_per_thread, shared_bytes)
         return blocks * self.warps_of(threads_per_block) / self.warps_per_pe
 

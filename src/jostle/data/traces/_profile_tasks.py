@@ -202,7 +202,7 @@ class TaskBuilder:
         return Profile(self.run_id, workload, self._table(gpus), gpus, tuple(notes), format)
 
     def _table(self, gpus: Mapping[int, Gpu | None]) -> pa.Table:
-        """`tasks/v1`, in the order of start (ties as added), occupancy filled in where it is known."""
+        """Return `tasks/v1`, in the order of start (ties as added), occupancy filled in where it is known."""
         if not self.rows:
             raise BadData(
                 "no kernel or transfer ran on an accelerator in this profile",

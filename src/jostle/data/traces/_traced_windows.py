@@ -90,7 +90,7 @@ class Windows:
 
 
 def _natural(text: str) -> tuple[tuple[int, str], ...]:
-    """Sorts run-2 before run-10."""
+    """Sort run-2 before run-10."""
     parts = re.split(r"(\d+)", text)
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
 
@@ -143,5 +143,5 @@ def without_waiting(trace: Trace) -> Trace:
 
 
 def all_without_waiting(traces: Traces) -> Traces:
-    """`without_waiting` of every trace."""
+    """Return `without_waiting` of every trace."""
     return Traces.from_traces([without_waiting(trace) for trace in traces])

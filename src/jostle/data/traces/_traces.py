@@ -328,7 +328,7 @@ class Traces:
             )
 
     def _check_order(self, forbid: Any) -> None:
-        """Samples of one counter must not overlap, and all counters of a sample share its interval."""
+        """Refuse samples of one counter that overlap, and counters of a sample with own intervals."""
         order = np.lexsort(
             (
                 _numbers(self.samples, "time_seconds"),

@@ -21,7 +21,7 @@ KINDS = ("workload", "platform")
 
 
 def _columns(table: Any) -> dict[str, list[Any]] | None:
-    """Numbers and text as JSON has them; what is no finite number is none."""
+    """Return numbers and text as JSON has them; what is no finite number is none."""
     if table is None:
         return None
     columns = {}
@@ -168,7 +168,7 @@ class KeptRuns(Serializable):
 
 
 def _apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Codes of both, none of the one in the other."""
+    """Return codes of both, none of the one in the other."""
     return np.concatenate([first, second + int(first.max(initial=-1)) + 1])
 
 

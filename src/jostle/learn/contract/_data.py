@@ -45,8 +45,8 @@ class Data(Glance):
 
     @classmethod
     def of(cls, source: Any) -> Data:
-        """Data from what a caller has: Data, the path of a folder, a Dataset, Runs, Traces, or a table that
-        runs.from_table takes.
+        """Make data from what a caller has: Data, the path of a folder, a Dataset, Runs, Traces, or a table
+        that runs.from_table takes.
 
         Raises UsageError for anything else.
         """

@@ -208,7 +208,7 @@ def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
 
 
 def halves(runs: Runs, seed: int, unit: str) -> tuple[Runs, Runs]:
-    """Two parts, no unit in both."""
+    """Split into two parts, with no group in both."""
     from jostle.data import split_rows
 
     first, second = split_rows(runs, (0.5, 0.5), seed, "window" if unit == "row" else unit)
@@ -255,7 +255,7 @@ def _calibration_shares(unit: np.ndarray, degree: np.ndarray) -> dict[int, float
 
 
 def _only_units(runs: Runs, unit: str) -> np.ndarray:
-    """Units that hold the only appearance of some workload, co-runner or platform."""
+    """Return units that hold the only appearance of some workload, co-runner or platform."""
     c = runs.colocations
     drawn = runs.units(unit)
     row = np.repeat(np.arange(len(runs)), c.number_of_corunners)

@@ -234,7 +234,8 @@ def _hashes(names: tuple[str, ...]) -> np.ndarray:
 
 
 def mixed_bits(value: np.ndarray) -> np.ndarray:
-    """Spread bits over the whole number (splitmix64, Steele et al. 2014), so that sums rarely collide."""
+    """Spread the bits of integers over all 64 (splitmix64, Steele et al. 2014), so that sums rarely
+    collide."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

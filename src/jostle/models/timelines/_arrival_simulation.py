@@ -87,7 +87,7 @@ class Newcomers(Serializable):
 
 
 def no_newcomers() -> Newcomers:
-    """Nobody comes."""
+    """Return rates at which nobody comes."""
     return Newcomers(np.zeros(1), np.zeros((0, 0)))
 
 

@@ -21,8 +21,9 @@ _HALVINGS = 6  # of confidence, by which the share that lasts longer is found
 
 
 def outlived_bound(model: Any, asked: Timelines, confidence: float) -> Bounds:
-    """Bound n timelines; those that are open have none. If a run itself tells how far it has come, that
-    counts and not how long it has run. What has outlived others is `behind`."""
+    """Bound n timelines, given how long each has run; open timelines get no bound. A run that reports its own
+    progress is bounded by that instead. If a run has outlived the calibration runs, its outcome is `behind`.
+    """
     bounds = _integrated(asked, model.bound(asked.colocations, confidence))
     by_time = (asked.elapsed_seconds > 0) & np.isnan(asked.done_ratio) & ~asked.is_open
     on = np.flatnonzero(by_time & np.isfinite(bounds.seconds))

@@ -66,8 +66,9 @@ class TimelineCalibration(Serializable):
     def of(
         cls, fitted: Any, runs: Runs, calibration: np.ndarray, seed: int, most: int = MOST
     ) -> TimelineCalibration:
-        """fitted: what was learned without the calibration runs. runs: all of the log, with status ok.
-        calibration: (k,) rows of it, of which at most so many are asked about."""
+        """Calibrate on runs whose co-runners change. fitted: what was learned without the calibration runs.
+        runs: all of the log, with status ok. calibration: (k,) rows of it, of which at most so many are asked
+        about."""
         rates = Rates(fitted)
         newcomers = Newcomers.of(runs, *rates.names)
         parts = runs.stretches.take(calibration)
@@ -133,7 +134,8 @@ class TimelineCalibration(Serializable):
         self, told: np.ndarray, asked: Timelines, log_times: np.ndarray, workload: np.ndarray,
         confidence: float,
     ) -> Bounds:  # fmt: skip
-        """told: (n,) seconds. log_times: as of asked.progress. workload: (n,) codes."""
+        """Bound predictions. told: (n,) predicted seconds. log_times: as of asked.progress. workload: (n,)
+        codes."""
         n, elapsed = len(asked), asked.elapsed_seconds
         done = np.nan_to_num(asked.progress(log_times)[0])
         moment = np.searchsorted(MOMENTS, done, "right") - 1
@@ -387,7 +389,7 @@ class Ages:
         return replace(asked, beside_done=done)
 
     def _done(self, rows: np.ndarray, age: np.ndarray) -> np.ndarray:
-        """Share of its work that each of these runs has done at an age, by the law."""
+        """Return share of its work that each of these runs has done at an age, by the law."""
         some, of = np.unique(rows, return_inverse=True)
         asked, work, seconds = self._work(some)
         before = np.concatenate([[0.0], np.cumsum(work)[:-1]])

@@ -24,7 +24,7 @@ class OverTime:
 
     @classmethod
     def of(cls, source: Data, needs: frozenset[str], seed: int) -> OverTime | None:
-        """None where every run has one company, or none is learned from."""
+        """Return None where every run has one company, or none is learned from."""
         if "runs" not in needs or not source.has_runs:
             return None
         before = source.runs.ok()

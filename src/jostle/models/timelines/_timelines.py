@@ -332,6 +332,6 @@ def past_and_future(
 
 
 def _counted(number: np.ndarray) -> np.ndarray:
-    """0, 1, ... number - 1 for each of them, one after the other."""
+    """Return 0, 1, ... number - 1 for each of them, one after the other."""
     ends = np.cumsum(number)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - number, number)

@@ -71,7 +71,8 @@ class NameMoved:
 def as_measured_now(
     runs: KeptRuns, moved: list[NameMoved], place: np.ndarray | None = None
 ) -> KeptRuns:
-    """place: (n,) of new runs in their order: those since a name moved are as they are."""
+    """Rescale runs from before a name moved. place: (n,) of new runs in their order: those since a name moved
+    are as they are."""
     log_ratio = np.zeros(len(runs))
     for one in moved:
         before = True if place is None else place < one.first

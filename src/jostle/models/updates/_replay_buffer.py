@@ -58,8 +58,8 @@ class ReplayBuffer(Serializable):
     def with_more(
         self, learned: KeptRuns, calibration: KeptRuns, seed: int, most: int
     ) -> ReplayBuffer:
-        """After an update that learned some runs and calibrated on others, of which the last `most` of each
-        number of co-runners stay."""
+        """Return the buffer after an update that learned some runs and calibrated on others, of which the
+        last `most` of each number of co-runners stay."""
         more = self.learned.joined(learned)
         more = more if self.is_whole else more.sampled(seed)
         every = self.calibration.joined(calibration.without_features())

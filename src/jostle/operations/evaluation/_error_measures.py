@@ -9,8 +9,8 @@ from jostle.data import Runs
 
 
 def corun_groups(test: Runs) -> dict[str, np.ndarray]:
-    """Masks (n,) of the runs alone (`solo`), those with co-runners (`corun`) and, where there are several
-    numbers of them, each number (`corun_2`); those that have runs."""
+    """Return masks (n,) of the runs alone (`solo`), those with co-runners (`corun`) and, where there are
+    several numbers of them, each number (`corun_2`); those that have runs."""
     degree = test.colocations.number_of_corunners
     groups = {"solo": degree == 0, "corun": degree > 0}
     several = np.unique(degree[degree > 0])
@@ -20,7 +20,8 @@ def corun_groups(test: Runs) -> dict[str, np.ndarray]:
 
 
 def error_measures(predicted: np.ndarray, actual: np.ndarray) -> dict[str, float]:
-    """Ratios: `unanswered` and, of what is answered, the mean (`mape`) and median absolute relative error."""
+    """Return ratios: `unanswered` and, of what is answered, the mean (`mape`) and median absolute relative
+    error."""
     known = np.isfinite(predicted)
     measures = {"unanswered": float(1 - known.mean())}
     if known.any():
@@ -30,7 +31,7 @@ def error_measures(predicted: np.ndarray, actual: np.ndarray) -> dict[str, float
 
 
 def bound_measures(bound: np.ndarray, actual: np.ndarray) -> dict[str, float]:
-    """Ratios: `coverage`, the `margin` of those that are finite, and how many are not (`no_bound`)."""
+    """Return ratios: `coverage`, the `margin` of those that are finite, and how many are not (`no_bound`)."""
     valid = np.isfinite(bound)
     return {
         "coverage": coverage(bound, actual),
@@ -42,7 +43,7 @@ def bound_measures(bound: np.ndarray, actual: np.ndarray) -> dict[str, float]:
 def metrics_of(
     test: Runs, predicted: np.ndarray, bounds: dict[float, np.ndarray]
 ) -> dict[str, float]:
-    """Metrics by documented name for every group of `corun_groups` in which anything is answered.
+    """Return metrics by documented name for every group of `corun_groups` in which anything is answered.
 
     predicted: (n,) seconds. bounds: (n,) seconds by confidence.
     """

@@ -317,7 +317,7 @@ class _Tally:
                     self.rows.append(Evaluated(name, group, float(len(at)), *values))
 
     def results(self) -> tuple[Evaluated, ...]:
-        """Means over the draws, of each group the methods in their order."""
+        """Return means over the draws, of each group the methods in their order."""
         groups = dict.fromkeys(one.group for one in self.rows)
         out = []
         for group in groups if len(groups) != 2 else ("all",):  # one group is the whole

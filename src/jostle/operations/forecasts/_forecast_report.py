@@ -45,7 +45,7 @@ class ForecastAnswer:
     within_seconds: float | None = None
 
     def report(self, datasets: Sequence[Path], dependence: str, figures: Sequence[Path]) -> Report:
-        """dependence: how workloads go together, in words."""
+        """Report the forecast. dependence: how workloads go together, in words."""
         laws = self.answers or [()] * len(self.fitted)
         each = [self._workload(*one, row) for one, row in zip(self.fitted, laws, strict=True)]
         document: dict[str, Any] = {

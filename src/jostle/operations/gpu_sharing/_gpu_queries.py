@@ -274,7 +274,7 @@ class LoadQuestion:
     seed: Annotated[int, "Of the arrivals.", NoOption()] = 0
 
     def times(self) -> np.ndarray | None:
-        """Seconds at which they arrive by a file; None: back to back, or at the rate."""
+        """Return seconds at which they arrive by a file; None: back to back, or at the rate."""
         from jostle.gpu import read_arrivals
 
         if self.rate is not None and self.arrivals is not None:

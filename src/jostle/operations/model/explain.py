@@ -124,8 +124,8 @@ class Explanations(VerbAnswer):
 def explain(
     model: Model, items: Any, question: ExplainQuestion, progress: Progress
 ) -> Explanations:
-    """items: as of `predict`. progress: before each item, which it may refuse with a JostleError. Raises
-    UsageError for `full` where the method knows no more."""
+    """Explain the prediction of each item. items: as of `predict`. progress: before each item, which it may
+    refuse with a JostleError. Raises UsageError for `full` where the method knows no more."""
     from jostle.data import Colocations, read_runs
     from jostle.learn import Explains
 

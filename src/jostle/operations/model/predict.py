@@ -236,9 +236,9 @@ def _cell(seconds: float | None) -> str:
 
 @verb(PredictQuestion, also=("bound",))
 def predict(model: Model, items: Any, question: PredictQuestion, progress: Progress) -> Predictions:
-    """items: Colocations, Timelines, or objects with workload, platform and corunners (or stretches, for a
-    company that changes), of which a bad one has a reason.
-    Raises UnknownName for Colocations with a name that the model has never met."""
+    """Predict each item. items: Colocations, Timelines, or objects with workload, platform and corunners (or
+    stretches, for a company that changes), of which a bad one has a reason. Raises UnknownName for
+    Colocations with a name that the model has never met."""
     from jostle.data import Colocations
 
     model = question.about(model)

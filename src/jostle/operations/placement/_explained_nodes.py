@@ -74,7 +74,7 @@ class _Explained:
         self.joined = here.joined(requests, row, at, self.assessed.limit_seconds)
 
     def answers(self, fleet: FleetBounds) -> list[SafeAnswer]:
-        """fleet: where else they might go."""
+        """Explain the answers. fleet: where else they might go."""
         members, requests, nodes = self._members(), self.requests, self.here.nodes
         helps, answers = self._helps(members, fleet), []
         predicted = self.assessed.predicted[self.row, self.at].tolist()
@@ -214,5 +214,5 @@ class _Explained:
 
 
 def _or_none(values: np.ndarray) -> list[list[float | None]]:
-    """None for what is not finite."""
+    """Return None for what is not finite."""
     return np.where(np.isfinite(values), values, np.array(None)).tolist()

@@ -99,7 +99,8 @@ def _lines(summary: RunsSummary) -> list[tuple[str, str]]:
 def imported_report(
     imported: Imported, output: Path, written: Sequence[Path], sentence: Callable[[str], str] = str
 ) -> Report:
-    """Runs that came in; the notes are of rows set aside. written: files. sentence: as in dataset_report."""
+    """Report the runs that came in; the notes are of rows set aside. written: files. sentence: as in
+    dataset_report."""
     from jostle.data import doubts
 
     runs, bad = imported.runs, imported.bad

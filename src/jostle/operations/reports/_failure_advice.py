@@ -115,7 +115,7 @@ def _failures(runs: Runs) -> Iterable[Failure]:
 
 
 def _now_and_then(runs: Runs) -> Iterable[Failure]:
-    """Programs of which some executions failed."""
+    """Return programs of which some executions failed."""
     names = ["workload", "platform", "failed_executions", "repetitions", "failure"]
     if not set(names) <= set(runs.table.column_names):
         return

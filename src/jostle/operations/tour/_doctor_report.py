@@ -47,7 +47,8 @@ def findings() -> list[Finding]:
 
 
 def doctor_report() -> Report:
-    """Report what this machine can do, what is missing, and how to get it; ends with 1 if any is broken."""
+    """Report what this machine can do, what is missing, and how to get it; the exit code is 1 if a part is
+    broken."""
     every = findings()
     document = {"schema": "doctor/v1", "findings": [vars(one) for one in every]}
     parts: list[Table | str] = []

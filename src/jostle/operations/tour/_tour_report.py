@@ -14,8 +14,8 @@ SHOWN = 12
 
 
 def tour_report(result: Tour, plan: TourPlan, output: Path, program: str) -> Report:
-    """Errors, examples, an answer, and what to type next. output: the tour's folder. program: how this one
-    is called in a shell."""
+    """Report errors, examples, an answer, and what to type next. output: the tour's folder. program: how this
+    one is called in a shell."""
     document = {
         "schema": "tour/v1",
         "dataset": str(output / "dataset"),

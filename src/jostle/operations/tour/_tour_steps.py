@@ -31,7 +31,7 @@ NEEDED = {"wasmtime": "measure", "jax": "fit", "optax": "fit", "scipy": "fit"}
 
 
 def check_tour() -> None:
-    """Before minutes are spent: whether all that the tour needs is installed. Raises MissingExtra."""
+    """Check before minutes are spent that all that the tour needs is installed. Raises MissingExtra."""
     from importlib.util import find_spec
 
     for module, extra in NEEDED.items():
@@ -91,7 +91,7 @@ class Tour:
     seconds_to_fit: float
 
     def examples(self, count: int) -> Sequence[int]:
-        """Held-out runs to show: a spread over slowdowns, always the same ones."""
+        """Choose held-out runs to show: a spread over slowdowns, always the same ones."""
         slowdown = self.held.runtime_seconds / self.solo
         order = np.argsort(-np.nan_to_num(slowdown), kind="stable")
         places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)

@@ -30,7 +30,8 @@ class Filling:
         self.left = problem.counts.copy()
 
     def fill(self, random: np.random.Generator, *, tight: bool) -> None:
-        """Everyone who is left onto any node that takes it. tight: onto the fullest, else the emptiest."""
+        """Put each remaining request on any node that takes it. tight: onto the fullest, else the
+        emptiest."""
         problem, still = self.problem, 0
         fit = problem.permitted.sum(axis=0)
         while still < PATIENCE:

@@ -58,7 +58,7 @@ class Replay:
 
     @classmethod
     def of(cls, model: Model | None) -> Replay | None:
-        """None where the model keeps no calibration runs."""
+        """Return None where the model keeps no calibration runs."""
         if model is None:
             return None
         calibration = model.calibration

@@ -93,7 +93,7 @@ CONFIG = attrgetter(
 
 
 def config_text(one: Request) -> str:
-    """CONFIG in words, so that different ones are different workloads."""
+    """Write CONFIG in words, so that different ones are different workloads."""
     workload, rate, statistic, share, memory, deadline, slowdown, solo = CONFIG(one)
     text = workload
     text += f" at {rate:g}/s" if rate is not None else ""
@@ -185,7 +185,7 @@ class SimulatedSets(SetBounds):
         return rest.seconds(name)
 
     def arrangement(self, platform: int, members: Sequence[int], names: Sequence[str]) -> str:
-        """members: codes; names: what they are called."""
+        """Say how the members share the device. members: codes; names: what they are called."""
         order = sorted(range(len(members)), key=lambda n: members[n])
         way = self._best(platform, tuple(members[n] for n in order)).arrangement
         return "" if way is None else way.text([names[n] for n in order])

@@ -128,7 +128,7 @@ class Request:
 
     @classmethod
     def of_text(cls, text: str, name: str = "") -> Request:
-        """`workload`, `workload@1.5x` or `workload@20ms`. Raises ValueError."""
+        """Read `workload`, `workload@1.5x` or `workload@20ms`. Raises ValueError."""
         workload, at, limit = text.rpartition("@")
         if not at:
             return cls(text, name or text)

@@ -62,7 +62,8 @@ class Certificate:
         self._context: ssl.SSLContext | None = None
 
     def context(self) -> ssl.SSLContext | None:
-        """None without TLS. Raises OSError, ssl.SSLError where the first one cannot be read."""
+        """Return the TLS context, None without TLS. Raises OSError, ssl.SSLError where the first one cannot
+        be read."""
         given, key = self._settings.tls_cert, self._settings.tls_key
         if given is None:
             return None

@@ -72,7 +72,8 @@ class Callers:
         self.bodies: Counter[str] = Counter()  # bytes that are being received, by address
 
     def of(self, token: str, certificate: str) -> Caller | None:
-        """token: as sent. certificate: common name of one that was verified. None: nobody who is known."""
+        """Find the caller. token: as sent. certificate: common name of one that was verified. None: nobody
+        who is known."""
         if self.path is None:
             return Caller("anybody", ROLES[-1], "")
         self._read_again(self.path)
@@ -85,7 +86,7 @@ class Callers:
         return found
 
     def waits(self, name: str) -> float:
-        """Seconds until this caller may ask again, 0 where it may now, which then counts."""
+        """Return the seconds until this caller may ask again, 0 where it may now, which then counts."""
         left = self._left(name)
         if left >= 1:
             self.charge(name, 1)
@@ -99,7 +100,7 @@ class Callers:
             self._buckets.popitem(last=False)
 
     def _left(self, name: str) -> float:
-        """Requests that this caller may send at once."""
+        """Return requests that this caller may send at once."""
         burst, now = max(1.0, self.per_second), self.clock()
         left, at = self._buckets.get(name, (burst, now))
         return min(burst, left + (now - at) * self.per_second)

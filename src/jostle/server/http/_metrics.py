@@ -57,12 +57,12 @@ class Metrics:
         self._counted = dict.fromkeys(self._events, 0)
 
     def raise_to(self, event: str, count: int) -> None:
-        """So often it has happened by now."""
+        """Set a counter to how often something has happened by now."""
         self._events[event].inc(count - self._counted[event])
         self._counted[event] = count
 
     def count(self, operation: str, outcomes: Iterable[str]) -> None:
-        """Items that were answered."""
+        """Count items that were answered."""
         for outcome, n in Counted(outcomes).items():
             self.items.labels(operation, outcome).inc(n)
 

@@ -171,7 +171,7 @@ def _forecast_handler(verb: Verb, service: Serving) -> Handler:
 
 
 def _until(settings: ServeSettings) -> Progress:
-    """Ends the items that are reached too late."""
+    """End the items that are reached too late."""
     deadline = time.monotonic() + 0.9 * settings.most_seconds
 
     def progress(done: int, total: int, _: float) -> None:

@@ -54,7 +54,7 @@ def status_of(error: JostleError) -> int:
 
 
 def problem_of(error: Exception) -> Response:
-    """Whatever was raised, as a document; for what nobody foresaw, without its insides."""
+    """Describe whatever was raised as a document; for what nobody foresaw, without its insides."""
     if isinstance(error, HttpProblem):
         kind = HTTPStatus(error.status).phrase.replace(" ", "")
         return problem(error.status, error.sentence, kind, error.headers)
@@ -68,6 +68,6 @@ def problem_of(error: Exception) -> Response:
 
 
 def answered(document: Any, headers: dict[str, str] | None = None) -> Response:
-    """JSON, in which no number is NaN or infinite. document: or its bytes."""
+    """Answer with JSON in which no number is NaN or infinite. document: or its bytes."""
     content = document if isinstance(document, bytes) else orjson.dumps(document)
     return Response(content, 200, {**(headers or {}), **_PLAIN}, JSON)

@@ -34,7 +34,8 @@ AGAIN_SECONDS = 1.0
 
 
 def steady_clock() -> Callable[[], float]:
-    """Seconds since 1970 by the clock of the system as it is now: no later step of it ends a placement."""
+    """Return seconds since 1970 by the clock of the system as it is now: no later step of it ends a
+    placement."""
 
     def since_boot() -> float:
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -68,7 +69,7 @@ class Queue:
             raise HttpProblem(503, f"no answer within {seconds:g} s.", Retry_After="1") from None
 
     def close(self) -> None:
-        """Nothing that still waits begins; what is under way goes on."""
+        """Begin nothing that still waits; what is under way goes on."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -182,7 +183,7 @@ class Serving:
             worker.close()
 
     async def ask_places(self, act: Callable[[LivePlaces, Served], _T]) -> _T:
-        """About the fleet, in the thread that it belongs to."""
+        """Ask about the fleet, in the thread that it belongs to."""
         served = self.served
         return await self.placing.ask(lambda: act(self.places, served), self.settings.most_seconds)
 
@@ -210,7 +211,7 @@ class Serving:
             self.store.close()
 
     def refresh_metrics(self) -> None:
-        """Gauges that are looked up only when somebody asks."""
+        """Set the gauges that are looked up only when somebody asks."""
         m, served = self.metrics, self.folder.served
         m.model.clear()
         if served is not None:

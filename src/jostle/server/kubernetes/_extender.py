@@ -158,8 +158,8 @@ class KubernetesDoor:
                 _LOG.warning("placements were not compared with the pods: %s", error)
 
     async def compare(self) -> None:
-        """Placements of pods that are gone go; those of pods that run are made, or live on; those that have
-        ended are runs. Without a table of the fleet its nodes are those of the cluster."""
+        """Return placements of pods that are gone go; those of pods that run are made, or live on; those that
+        have ended are runs. Without a table of the fleet its nodes are those of the cluster."""
         assert self.api is not None
         service, settings = self.service, self.service.settings
         if settings.fleet is None:

@@ -66,7 +66,8 @@ class Pod:
             return False
 
     def request(self) -> Request | None:
-        """None where it names no workload. Raises UsageError where it cannot be read."""
+        """Return what the pod asks for, None where it names no workload. Raises UsageError where it cannot be
+        read."""
         if not self.row:
             return None
         read = Requests.read([{**self.row, "name": self.id}])

@@ -46,8 +46,8 @@ class PodAssessment:
         return self.names[int(np.argmin(self.safe_seconds))] if "ok" in self.reason else None
 
     def scores(self, held: str | None) -> list[dict[str, Any]]:
-        """0 to 10 for each node: 10 for the one that is held, at most 9 for others that are safe, the more
-        the lower the bound; 0 for the rest."""
+        """Score each node from 0 to 10: 10 for the one that is held, at most 9 for others that are safe, the
+        more the lower the bound; 0 for the rest."""
         safe, score = self.safe_seconds, np.zeros(len(self.names), np.int64)
         good = np.array(self.reason) == "ok"
         if good.any():
@@ -56,7 +56,7 @@ class PodAssessment:
         return [{"Host": name, "Score": HIGHEST if name == held else n} for name, n in pairs]
 
     def decision(self, pod: Pod, served: Served, most: int = 200) -> dict[str, Any]:
-        """Figures behind the constant words."""
+        """Return the figures behind the constant words."""
         figures = (finite(part.tolist()) for part in (self.bound_seconds, self.limit_seconds))
         listed = zip(self.names[:most], self.reason, *figures, strict=False)
         names = ("node", "reason", "bound_seconds", "limit_seconds")

@@ -82,7 +82,7 @@ class Operation:
 def operation(
     method: str, path: str, question: type[Question], result: Callable[[Sequence[Any]], Any]
 ) -> Callable[[Any], Any]:
-    """Makes a function an operation under its own name."""
+    """Make a function an operation under its own name."""
 
     def make(act: Any) -> Any:
         answer = vars(modules[act.__module__])[act.__annotations__["return"]]

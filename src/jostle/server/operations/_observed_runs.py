@@ -218,7 +218,7 @@ class ObservedRuns(StateAnswer, schema="observed_runs/v1"):
 
 @operation("GET", "/v1/runs", ListRuns, lambda parts: list(parts[0].items))
 async def observed_runs(service: Serving, question: ListRuns) -> ObservedRuns:
-    """Observed runs in the order in which they came."""
+    """Return observed runs in the order in which they came."""
     most = min(question.limit, MOST_ROWS)
     rows = await service.write(lambda: service.store.runs_after(question.after, most))
     known = ("received_at", "confidence", "bound_seconds", "model_version")

@@ -71,7 +71,7 @@ class PutPlacement(Question):
         ttl_seconds: float | None = None,
         require: Literal["slot", "safe", "nothing"] = "slot",
     ) -> PutPlacement:
-        """request: or text such as fft@1.5x."""
+        """Make the question. request: or text such as fft@1.5x."""
         try:
             row = Request.of_text(request) if isinstance(request, str) else request
         except ValueError as error:

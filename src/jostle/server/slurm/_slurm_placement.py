@@ -210,7 +210,8 @@ def _remarks(job: JobQuestion, minutes: int | None, wish: dict[str, Any]) -> str
 def _at_most(
     request: Request, safe: list[str], places: LivePlaces, served: Served, standard: Standard
 ) -> float | None:
-    """Seconds on the node that was chosen, as `at` tells them where newcomers count. safe: see _limited."""
+    """Return seconds on the node that was chosen, as `at` tells them where newcomers count. safe: see
+    _limited."""
     nodes = [places.fleet.nodes[name] for name in safe]
     here = Placement(Fleet((nodes[0],)), _sure(places.sets(served, standard), request, nodes))
     told: Any = here.at([request]).items[0]

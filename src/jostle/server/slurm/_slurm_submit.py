@@ -35,10 +35,10 @@ class SlurmDoor:
             self.operations["POST", path] = handler_of(one, service)
 
     async def watch(self) -> None:
-        """Nothing goes on beside its answers."""
+        """Do nothing: nothing goes on beside the answers."""
 
     async def close(self) -> None:
-        """It has no connections."""
+        """Do nothing: there are no connections."""
 
     async def submit(self, service: Serving, job: JobQuestion) -> JobAnswer:
         """Choose where a job goes, hold that place for it, and set its time limit."""
@@ -49,8 +49,8 @@ class SlurmDoor:
         return await service.ask_places(lambda p, s: place_job(job, p, s, *given))
 
     async def jobs(self, service: Serving, seen: JobsQuestion) -> JobsAnswer:
-        """Jobs that ended are runs, with who was beside them from when on, and their places are free; those
-        that run are there, whoever placed them."""
+        """Return jobs that ended are runs, with who was beside them from when on, and their places are free;
+        those that run are there, whoever placed them."""
         if service.settings.fleet is None:
             service.fleet.of_cluster = nodes_of(seen.nodes)
         known = service.fleet.of_cluster or tuple(service.fleet.nodes.values())

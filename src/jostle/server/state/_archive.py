@@ -65,7 +65,7 @@ class Archive:
 
 
 def as_runs(rows: list[dict[str, Any]]) -> Runs:
-    """Observed runs as they are stored."""
+    """Return observed runs as they are stored."""
     runs = [row["run"] for row in rows]
     stretches = [run.get("stretches") for run in runs]
     more = {"stretches": stretches} if any(stretches) else {}

@@ -105,7 +105,7 @@ class LiveFleet:
         return dirty
 
     def _take_table(self, platforms: Iterable[str]) -> set[str]:
-        """Names of nodes that are not as they were."""
+        """Return names of nodes that are not as they were."""
         if self.path is None:
             source: Any = self.of_cluster or tuple(platforms)
             if source == self._source:
@@ -176,7 +176,7 @@ class NodeKinds:
 
 
 def _kind(node: Node) -> Any:
-    """Equal for nodes that answer every question alike, as long as it names no node and no tenant."""
+    """Return equal for nodes that answer every question alike, as long as it names no node and no tenant."""
     tenants = tuple(
         (t.workload, t.deadline_seconds, t.slowdown, t.solo_seconds, t.confidence, t.apart)
         + ((t.name,) if t.apart else ())

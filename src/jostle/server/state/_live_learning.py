@@ -143,7 +143,7 @@ class Learning:
         return is_there
 
     def wait(self) -> None:
-        """Until as many have come once more."""
+        """Wait until as many have come once more."""
         self._waiting = 0
 
     def _fit(self, when: str) -> tuple[list[dict[str, Any]], Model]:
@@ -160,7 +160,7 @@ class Learning:
 
 
 def learn_apart(path: Path, state: str, every: int, now: float) -> bool:
-    """Learning in a process of its own. Raises what Learning.learn raises."""
+    """Learn in a process of its own. Raises what Learning.learn raises."""
     folder, store = ModelFolder(path), Store(state, lambda: now)
     try:
         folder.look()

@@ -133,8 +133,8 @@ class LivePlaces:
         served: Served,
         standard: Standard,
     ) -> None:
-        """Placements whose ids begin so are of those that run: of those that are gone they go, others are
-        made, or live on for as long again. there: {id: (node, request where nothing was promised)}."""
+        """Return placements whose ids begin so are of those that run: of those that are gone they go, others
+        are made, or live on for as long again. there: {id: (node, request where nothing was promised)}."""
         self.fleet.sync(served.known.platforms)
         before = {id: row for id, (row, _) in self.fleet.placed.items() if id.startswith(prefix)}
         for id in [id for id, row in before.items() if id not in there and not row.held]:

@@ -33,7 +33,8 @@ class ObservedStays:
     def see(
         self, there: Mapping[str, ObservedStay], platform_of: Mapping[str, str], now: float
     ) -> list[dict[str, Any]]:
-        """Runs that have ended since, as they are sent to a service. there: all that are there now, by id."""
+        """Return the runs that have ended since, as they are sent to a service. there: all that are there
+        now, by id."""
         for id, stay in self._stays.items():
             if id not in there and stay.end > now:  # taken away before it had ended
                 self._stays[id] = replace(stay, end=now)

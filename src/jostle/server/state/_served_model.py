@@ -29,7 +29,7 @@ class Lately(OrderedDict[Any, Any]):
         self.most, self._lock = most, Lock()
 
     def put(self, key: Any, answer: Any) -> None:
-        """Nobody changes an answer afterwards."""
+        """Keep an answer, which nobody changes afterwards."""
         with self._lock:
             if key not in self and len(self) >= self.most:
                 self.popitem(last=False)

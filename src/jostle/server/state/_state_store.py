@@ -165,7 +165,8 @@ class Store:
         return [PlacementRow(i, n, json.loads(r), h, float(e), c) for i, n, r, h, e, c in rows]
 
     def add_runs(self, observed: Sequence[ObservedRun]) -> list[str]:
-        """`stored`, `already_stored`, or `conflict` for another run under the same id; on the disk after."""
+        """Store runs. Returns for each `stored`, `already_stored`, or `conflict` for another run under the
+        same id; on the disk after."""
         t, statuses = tables.runs, []
         with self._writes() as connection:
             _lock(connection)
@@ -193,8 +194,8 @@ class Store:
     def runs_after(
         self, number: int, most: int, *, versions: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Observed runs in the order in which they came. number: of the last one known, 0 for all. versions:
-        only runs that a model of these answered when they came."""
+        """Return observed runs in the order in which they came. number: of the last one known, 0 for all.
+        versions: only runs that a model of these answered when they came."""
         t = tables.runs
         query = sa.select(t).where(t.c.number > number).order_by(t.c.number).limit(most)
         if versions is not None:

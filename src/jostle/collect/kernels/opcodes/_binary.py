@@ -77,7 +77,7 @@ class Reader:
 
 
 def unsigned(value: int) -> bytes:
-    """value in unsigned LEB128."""
+    """Return the value in unsigned LEB128."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -143,9 +143,10 @@ def module_counts(
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     stopped: Callable[[], bool] = lambda: False,
 ) -> OpcodeCounts:
-    """Counts of one repetition, after set-up, computed once. A module that does not come with Jostle is
-    validated and run in a process of its own, for so long and with so much memory at most. stopped: asked ten
-    times a second whether to give up. Raises BadData where it cannot be counted, fails or takes too long."""
+    """Return counts of one repetition, after set-up, computed once. A module that does not come with Jostle
+    is validated and run in a process of its own, for so long and with so much memory at most. stopped: asked
+    ten times a second whether to give up. Raises BadData where it cannot be counted, fails or takes too long.
+    """
     if Path(question.module).parent == KERNEL_FOLDER:
         return _here(question)
     if question not in _apart:

@@ -75,7 +75,7 @@ class Rewritten:
         return executions, totals[:1], totals[1:]
 
     def histogram(self, executions: Sequence[int]) -> dict[str, int]:
-        """Instructions executed, by name (and `function_entry`), from each segment's executions."""
+        """Return instructions executed, by name (and `function_entry`), from each segment's executions."""
         total: Counter[str] = Counter()
         for times, segment in zip(executions, self.segments, strict=True):
             if times:
@@ -160,7 +160,7 @@ class _Functions:
         return b"".join(out)
 
     def _operand_added(self, name: str) -> bytes:
-        """Adds the number on top of the stack to a sum and leaves it there."""
+        """Add the number on top of the stack to a sum and leave it there."""
         total = self.bulk_bytes if name in _BULK_BYTES else self.bulk_other
         keep = _SET + self.operand + _GET + self.operand
         return keep + _added(total, _GET + self.operand + _EXTEND)
