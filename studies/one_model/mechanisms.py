@@ -83,7 +83,7 @@ def _mechanisms() -> dict[str, Mechanism]:
             (f"{product}form.py", f"{product}equation.py"), _without("product")
         ),
         "product forms by name": Mechanism((), _without("product by name")),
-        "product forms of seconds": Mechanism((), _without("product of seconds")),
+        "product forms of seconds": Mechanism((), _without("product of seconds", "product alike")),
         "effects of seconds": Mechanism((), _without("effects of seconds", "level of seconds")),
         "network": Mechanism((), _without("network")),
         "weights by selection": Mechanism(

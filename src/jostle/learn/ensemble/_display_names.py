@@ -13,6 +13,7 @@ _WORDS = {
     "effects and rest": "additive effects and what pairs differ by",
     "product": "susceptibility times pressure",
     "product by name": "susceptibility times pressure",
+    "product alike": "susceptibility times pressure",
     "process": "a Gaussian process",
     "process of effects": "a Gaussian process over additive effects",
     "mixture": "a mixture of stressors",

@@ -121,7 +121,7 @@ def test_numbers_that_no_row_tells_of_are_nothing_and_cost_nothing() -> None:
     """Of a sparse design as of the same one in full, whose search has those that some row tells of alone."""
     design = np.vstack([np.eye(4, 12)[[0, 1, 2, 3, 0, 1]], np.eye(12, 12)])
     many = Sizes(6, 3, 2, csr_matrix(design), True, True, 0.6)
-    x = _fitted(FOUR_ROWS, many, 0.1, _random_start(many, seed=0), steps=200)
+    x, _ = _fitted(FOUR_ROWS, many, 0.1, _random_start(many, seed=0), steps=200)
     part = many.unpack(x)
     met = np.union1d(FOUR_ROWS.target, FOUR_ROWS.corunner)
     told = design[met].any(0)
@@ -129,7 +129,7 @@ def test_numbers_that_no_row_tells_of_are_nothing_and_cost_nothing() -> None:
     for name in ("s", "g", "both"):
         assert not part[name][~told].any()
     dense = replace(many, design=design)
-    full = _fitted(FOUR_ROWS, dense, 0.1, _random_start(dense, seed=0), steps=200)
+    full, _ = _fitted(FOUR_ROWS, dense, 0.1, _random_start(dense, seed=0), steps=200)
     loss = FormLoss(many, FOUR_ROWS, 0.1)
     assert loss(x)[0] == pytest.approx(loss(full)[0], rel=0.01)
 

@@ -1,4 +1,4 @@
-"""The slowdown form as a member: fits from several starts, averaged."""
+"""The slowdown form as a member: fits from several starts, averaged by how low each one ended."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 START = 0.1  # spread of the starting numbers
 ENOUGH = 1e-7  # share of the loss, under which a step gains nothing that other rows would know of
+DEPTH = 8.0  # A start counts by its loss to minus this power: a search may end in a poor hollow.
 
 
 @dataclass(frozen=True)
 class SlowdownForm:
     """m starts, t types. susceptibility, pressure: (m, cells, t) above 0, the platform's gain inside the
-    pressure. constant: (m, platforms) at least 0. exponent: (m, workloads)."""
+    pressure. constant: (m, platforms) at least 0. exponent: (m, workloads). weight: (m,) of sum 1."""
 
     susceptibility: np.ndarray
     pressure: np.ndarray
     constant: np.ndarray
     exponent: np.ndarray
+    weight: np.ndarray
 
     def log_slowdown(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         total, n = np.zeros(len(rows)), len(rows)
@@ -39,8 +41,8 @@ class SlowdownForm:
             pressed = np.stack([np.bincount(rows.row, column, n) for column in there.T], 1)
             reached = (self.susceptibility[m][rows.target] * pressed).sum(1)
             value = np.log1p(rows.scale * (self.constant[m][place] + reached))
-            total += self.exponent[m][workload] * value
-        return total / len(self.exponent)
+            total += self.weight[m] * self.exponent[m][workload] * value
+        return total
 
     def value(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         log = self.log_slowdown(rows, cell_table)
@@ -59,21 +61,24 @@ def fit_forms(
     slowdown. The strongest starts at random, each weaker one where the one before has ended: it ends sooner
     and higher up than from chance."""
     spread = spread_of(rows) if len(rows) else 1.0
-    found: list[list[np.ndarray]] = [[] for _ in penalties]
+    found: list[list[tuple[np.ndarray, float]]] = [[] for _ in penalties]
     for number in range(starts):
         x = _random_start(sizes, seed + 1000 * number)
         for at in reversed(range(len(penalties))):
-            x = _fitted(rows, sizes, penalties[at] * spread, x, steps)
-            found[at].append(x)
+            x, loss = _fitted(rows, sizes, penalties[at] * spread, x, steps)
+            found[at].append((x, loss))
     return [_form_of(sizes, fits) for fits in found]
 
 
-def _form_of(sizes: Sizes, fits: list[np.ndarray]) -> SlowdownForm:
+def _form_of(sizes: Sizes, fits: list[tuple[np.ndarray, float]]) -> SlowdownForm:
     fields: dict[str, list[np.ndarray]] = {name: [] for name in SlowdownForm.__dataclass_fields__}
     p, w = sizes.platforms, sizes.workloads
-    for x in fits:
+    least = max(min(loss for _, loss in fits), 1e-300)
+    total = sum((max(loss, least) / least) ** -DEPTH for _, loss in fits)
+    for x, loss in fits:
         part = sizes.unpack(x)
         hit, press = (softplus(each - SHIFT) for each in sizes.mixed(part))
+        fields["weight"].append(np.array((max(loss, least) / least) ** -DEPTH / total))
         fields["susceptibility"].append(hit)
         fields["pressure"].append(press * np.repeat(positive(part["gain"]), w)[:, None])
         fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
@@ -97,13 +102,13 @@ def _random_start(sizes: Sizes, seed: int) -> np.ndarray:
 
 def _fitted(
     rows: SlowdownRows, sizes: Sizes, strength: float, start: np.ndarray, steps: int
-) -> np.ndarray:
-    """Return the numbers of one fit."""
+) -> tuple[np.ndarray, float]:
+    """Return (the numbers of one fit, its loss)."""
     from scipy.optimize import minimize
     from scipy.sparse import issparse
 
     if len(rows) == 0:
-        return start
+        return start, 1.0
     design: Any = sizes.design
     few, at = sizes, np.arange(len(start))
     if issparse(design):  # a step costs what all of them are, and of most no row tells
@@ -120,4 +125,4 @@ def _fitted(
     )
     x = np.zeros(len(start))  # what no row tells of
     x[at] = solution.x
-    return x
+    return x, float(solution.fun)

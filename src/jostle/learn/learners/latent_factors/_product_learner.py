@@ -27,7 +27,7 @@ from jostle.learn.training._training_data import TrainingRuns
 
 PENALTIES = (0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 # How far S and G share their numbers: jobs that take turns wait alike for each other.
-ALIKE_IN_SECONDS = 0.9
+APART, ALIKE = 0.0, 0.9
 BY_EFFECTS = "process of effects"
 MOST_ENTRIES = 6_000  # co-runners of the rows, which a process compares one by one
 PROCESSES = ("process", BY_EFFECTS)
@@ -38,12 +38,13 @@ STARTS_OF_TRIALS = 1  # of a form that answers what a fold leaves out
 @dataclass(frozen=True)
 class FormKind:
     """text: how its labels begin. designs: of the campaign's, of which the first that there is counts.
-    is_timed: whether seconds are added up."""
+    is_timed: whether seconds are added up. alike: how far S and G share their numbers."""
 
     text: str
     designs: tuple[str, ...]
     is_timed: bool
     penalties: tuple[float, ...]
+    alike: float = APART
 
     def labels(self) -> dict[str, float]:
         """Return {label: penalty}."""
@@ -57,7 +58,8 @@ class FormKind:
 FORM_KINDS = (
     FormKind("product", ("here",), False, PENALTIES),
     FormKind("product by name", ("by name",), False, PENALTIES),
-    FormKind("product of seconds", ("by name", "here"), True, PENALTIES[:2]),
+    FormKind("product of seconds", ("by name", "here"), True, PENALTIES[:1]),
+    FormKind("product alike of seconds", ("by name", "here"), True, PENALTIES[1:2], ALIKE),
 )
 
 
@@ -135,7 +137,7 @@ class ProductLearner(Restores):
                 continue
             sizes = Sizes(
                 *(platforms, workloads, self.rank, campaign.designs[design]),
-                *(exponents, kind.is_timed, ALIKE_IN_SECONDS if kind.is_timed else 0.0),
+                *(exponents, kind.is_timed, kind.alike),
             )
             about = _rows_of(some, kind.is_timed)
             forms = fit_forms(about, sizes, list(mine.values()), seed, starts, self.steps)
