@@ -108,7 +108,8 @@ def _fitted(
     of_set = np.unique(keys_of(by_name), return_inverse=True)[1].reshape(-1)
     sets = int(of_set.max(initial=-1)) + 1
     if sets < len(rows):
-        design["set"] = Block.of(of_set, sets)
+        # Its size goes with the runtime, as the noise does: a long set is farther off than a short one.
+        design["set"] = Block.of(of_set, sets, np.sqrt(rows.trust / rows.weight))
     fit = fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",), expected=EXPECTED)
     return fit, design
 
