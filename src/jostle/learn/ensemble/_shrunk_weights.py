@@ -14,7 +14,7 @@ PICKS, BOOTSTRAPS = 20, 20
 # Units left out, at which what they say decides half; else members count by their error to minus this power:
 # few units tell which member is far off, not how much of each is best.
 HALF_TRUSTED, SHARPNESS = 24, 8.0
-FEWEST_TO_WEIGH = 4  # units
+FEWEST_TO_WEIGH = 2  # units
 LEAST_WEIGHT = 0.02  # under which an answer is not asked for
 # How far what other data say, such as profiles or runs beside stressors, is believed over answers from runs
 # alone before any unit was left out: it was not learned from the few units that are known.

@@ -104,8 +104,11 @@ def test_each_kind_and_number_has_weights_of_its_own_as_far_as_it_was_tried() ->
     assert not (weight[NEW_SET, 1] == weight[NEW_SET, 2]).all()
     # None was tried with three: what is told of all new sets stands.
     assert weight[NEW_SET, 3, [0, 4]].min() > 0.1
-    few = trial.take(np.arange(3))
-    assert (weights_of(np.eye(5)[0], few, 1, 0) == [1, 0, 0, 0, 0]).all()
+    one = trial.take(np.arange(1))
+    assert (weights_of(np.eye(5)[0], one, 1, 0) == [1, 0, 0, 0, 0]).all()
+    # Two sets left out already tell which answer is far off.
+    two = trial.take(np.flatnonzero(group == 1)[:2])
+    assert weights_of(np.eye(5)[0], two, 1, 0)[NEW_SET, 1].argmax() == 1
 
 
 def keys_of(rows: Any) -> list[tuple[int, ...]]:
