@@ -10,11 +10,11 @@ Three kinds of rules, on what is answered about sets no larger than those seen, 
     grow:  (d / b)^power times the mean over sets of b of the d co-runners
 
 With several numbers of co-runners known, all rules are weighed by how close they are on the highest, learned
-from the others. Pairs alone cannot tell: the sum of them, the worst and their mean count alike. But they tell
-whether members take turns at something: then two of them get no more done side by side than one alone,
-whoever they are. `gain`, what the second of a pair adds at most, over what one does alone, says how far that
-is believed, and then what co-runners cost adds up. Parts that simulate how members share what they run on
-answer themselves.
+from the others. Pairs alone cannot tell: the sum of them and the worst count alike. But they tell whether
+members take turns at something: then two of them get no more done side by side than one alone, whoever they
+are. `gain`, what the second of a pair adds at most, over what one does alone, says how far that is believed,
+and then what co-runners cost adds up. Parts that simulate how members share what they run on answer
+themselves.
 
 Where sets of more than one co-runner ran, no answer is below the mean of what is answered about sets as
 large as the largest of these, unless larger sets that were left out are closer without that.
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
     base: int
 
 
-OF_PAIRS = (Rule(POOL, SUM, 0), Rule(POOL, WORST, 0), Rule(GROW, 0.0, 1))
+OF_PAIRS = (Rule(POOL, SUM, 0), Rule(POOL, WORST, 0))
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _without_turns(answer: Answer, cell_table: CellTable) -> Answer:
 
 def _rules(before: int, parts: int) -> list[Rule]:
     grows = [Rule(GROW, power, base) for power in POWERS for base in sorted({1, before})]
-    return [*(Rule(PART, 0.0, at) for at in range(parts)), *OF_PAIRS[:2], *grows]
+    return [*(Rule(PART, 0.0, at) for at in range(parts)), *OF_PAIRS, *grows]
 
 
 def _gain(rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
