@@ -115,6 +115,7 @@ def fit_mixed_effects(
     known_noise: np.ndarray | None = None,
     like: MixedEffects | None = None,
     expected: float = 1 / 3,
+    heavy: tuple[str, ...] = (),
 ) -> MixedEffects:
     """Fit effects and their variances.
 
@@ -135,12 +136,15 @@ def fit_mixed_effects(
     expected : float
         Share of the mean square that each block is first taken to make: the smaller, the sooner rows that are
         far off are taken for outliers.
+    heavy : tuple of str
+        Blocks some of whose levels may lie as far off as rows may: these are shrunk less, and count less in
+        the block's variance.
 
     Returns
     -------
     MixedEffects
     """
-    about = design, y, weight, fixed, noise_class, known_noise, like, expected
+    about = design, y, weight, fixed, noise_class, known_noise, like, expected, heavy
     return _Fit(*about).result()
 
 
@@ -154,6 +158,7 @@ class _Fit:
     known_noise: np.ndarray | None
     like: MixedEffects | None
     expected: float
+    heavy: tuple[str, ...]
     used: np.ndarray = field(init=False)
 
     def result(self) -> MixedEffects:
@@ -176,16 +181,21 @@ class _Fit:
         self.total = float(np.average(usual**2, weights=weight)) + 1e-12
         tau, noise = self._start(names, int(kind.max()) + 1)
         huber, b = np.ones(n), np.zeros(len(self.used))
+        is_heavy = np.isin(self.block, [names.index(name) for name in self.heavy])
+        self.tail = np.ones(len(self.used))
         gram, before = None, np.zeros(n)
         for _ in range(ROUNDS if self.like is None else 2):
             w = weight * huber / noise[kind]
             gram = (x.T @ diags(w) @ x).tocsc()
-            solve, trace = _inverse(gram + diags(1 / tau[self.block]))
+            solve, trace = _inverse(gram + diags(self.tail / tau[self.block]))
             b = solve(x.T @ (w * self.y))
             answered = x @ b
             left = self.y - answered
             if self.like is None:
                 tau = self._block_variances(names, tau, b, trace)
+                most = HUBER * np.sqrt(tau[self.block])
+                far = np.minimum(1, most / np.maximum(np.abs(b), 1e-300))
+                self.tail = np.where(is_heavy, far, 1.0)
                 noise = self._noise(x, w, weight * huber**2, left, kind, noise, trace)
             scale = np.sqrt(noise[kind] / weight)
             huber = np.minimum(1, HUBER * scale / np.maximum(np.abs(left), 1e-12))
@@ -208,13 +218,15 @@ class _Fit:
     def _block_variances(
         self, names: list[str], tau: np.ndarray, b: np.ndarray, trace: Callable[..., float]
     ) -> np.ndarray:
-        out = tau.copy()
+        from scipy.sparse import diags
+
+        out, m = tau.copy(), diags(self.tail).tocsc() if self.heavy else None
         for j, name in enumerate(names):
             mine = self.block == j
             if name in self.fixed:
                 continue
-            told = mine.sum() - trace(None, mine) / tau[j] if mine.any() else 0.0
-            value = float((b[mine] ** 2).sum()) / told if told > 1e-3 else 0.0
+            told = mine.sum() - trace(m, mine) / tau[j] if mine.any() else 0.0
+            value = float(((self.tail * b)[mine] ** 2).sum()) / told if told > 1e-3 else 0.0
             out[j] = np.clip(value, self.total * LEAST_VARIANCE, self.total * 10)
         return out
 

@@ -90,3 +90,32 @@ def test_nothing_and_rows_that_are_taken() -> None:
     block = Block(np.array([0, 0, 2]), np.array([1, 2, 0]), np.ones(3), 3)
     part = block.take(np.array([0, 2]), 3)
     assert part.sums(np.array([1.0, 10.0, 100.0]), 2).tolist() == [110.0, 1.0]
+
+
+def test_a_heavy_block_keeps_a_level_that_is_far_off_for_itself() -> None:
+    """Sets of repeated runs, one of which lies far off: names keep their effects, as without that set."""
+    random, names = np.random.default_rng(5), 8
+    first, second = (each.ravel() for each in np.triu_indices(names, 1))
+    of_name = random.normal(size=names)
+    mean = of_name[first] + of_name[second] + 0.1 * random.normal(size=len(first))
+    of_set = np.repeat(np.arange(len(first)), 4)
+
+    def effects(far: float, heavy: tuple[str, ...], without: int = -1) -> np.ndarray:
+        y = (mean + far * (np.arange(len(first)) == 0))[of_set]
+        keep = of_set != without
+        y = (y + 0.01 * np.random.default_rng(6).normal(size=len(y)))[keep]
+        design = {
+            "names": Block.of(
+                np.r_[first[of_set[keep]], second[of_set[keep]]],
+                names,
+                row=np.tile(np.arange(len(y)), 2),
+            ),
+            "set": Block.of(of_set[keep], len(first)),
+        }
+        return fit_mixed_effects(design, y, heavy=heavy).effect["names"]
+
+    usual = effects(0.0, ("set",))
+    np.testing.assert_allclose(usual, effects(0.0, ()), atol=0.02)
+    without = effects(0.0, (), without=0)
+    away = {heavy: np.abs(effects(2.0, heavy) - without).max() for heavy in ((), ("set",))}
+    assert away["set",] < 0.1 < away[()]

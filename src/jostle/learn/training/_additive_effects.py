@@ -110,7 +110,14 @@ def _fitted(
     if sets < len(rows):
         # Its size goes with the runtime, as the noise does: a long set is farther off than a short one.
         design["set"] = Block.of(of_set, sets, np.sqrt(rows.trust / rows.weight))
-    fit = fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",), expected=EXPECTED)
+    fit = fit_mixed_effects(
+        design,
+        rows.value,
+        rows.weight,
+        fixed=("all",),
+        expected=EXPECTED,
+        heavy=tuple({"set"} & set(design)),
+    )
     return fit, design
 
 
