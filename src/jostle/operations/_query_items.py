@@ -237,7 +237,7 @@ def read_timeline(
 
 def _finite(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= 1e12:
-        raise UsageError(f"`{name}` is not a number")
+        raise UsageError(f"`{name}` is not a number, or larger than 1e12")
     return float(value)
 
 

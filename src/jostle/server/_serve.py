@@ -42,6 +42,7 @@ def serve(settings: ServeSettings, announce: Callable[[str], None] = print) -> N
         ws="none",
         access_log=False,
         log_config=None,
+        log_level="error",  # or anybody fills the disk with a line for each mistake
         server_header=False,
         proxy_headers=False,  # a client would choose its own address
         timeout_keep_alive=60,

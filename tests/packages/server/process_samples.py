@@ -16,15 +16,16 @@ KEYS = "see read reader-key\ndo write writer-key\nall administer admin-key\n"
 
 @contextmanager
 def serving(model: Path, state: Path, *more: str) -> Iterator[tuple[str, Any]]:
-    """(address, process)."""
+    """(address, process). Its log is written beside the state."""
     command = [sys.executable, "-m", "jostle", "serve", str(model), "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--state", str(state), *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    with open(f"{state}.log", "a") as log:
+        process = subprocess.Popen(
+            [*command, "--state", str(state), *more],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

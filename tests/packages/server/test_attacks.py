@@ -383,7 +383,8 @@ def test_no_second_request_is_smuggled(address: str, headers: bytes) -> None:
 @pytest.mark.parametrize(
     "host", [b"Host: evil.example", b"Host: evil.example:8000", b"Host: localhost.evil.example", b"X: y",
              b"Host: localhost\r\nHost: evil.example", b"Host: localhost@evil.example",
-             b"Host: localhost\r\nOrigin: http://evil.example", b"Host: localhost\r\nOrigin: http://["]
+             b"Host: localhost\r\nOrigin: http://evil.example", b"Host: localhost\r\nOrigin: http://[",
+             b"Host: localhost\r\nAuthorization: Bearer wrong"]
 )  # fmt: skip
 def test_another_host_is_refused(address: str, host: bytes) -> None:
     key = b"Authorization: Bearer admin-key\r\nConnection: close"

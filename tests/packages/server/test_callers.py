@@ -92,11 +92,31 @@ def test_every_route_asks_for_its_role(start: Start, tmp_path: Path) -> None:
     assert changed() == before
 
 
-@pytest.mark.parametrize("text", ["", "# none\n", "a b\n", "a owner c\n", "ä\n"])
-def test_files_without_keys_are_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no API key"),
+        ("# none\n", "no API key"),
+        ("see read k\ndo", "line 2"),  # cut off: a name is no key that may do everything
+        ("a b\n", "line 1"),
+        ("a owner c\n", "line 1"),
+        ("ä read c\n", "ascii"),
+        ("a read k\nb administer k\n", "another role"),
+    ],
+)
+def test_files_without_keys_are_refused(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "keys").write_text(text)
-    with pytest.raises(UsageError, match="API key"):
+    with pytest.raises(UsageError, match=why):
         Callers(tmp_path / "keys", 1.0, lambda: 0.0)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.parametrize("begin", ["", "\ufeff", "\n # mine\n"])
+def test_keys_as_editors_write_them(tmp_path: Path, begin: str, end: str) -> None:
+    (tmp_path / "keys").write_bytes(f"{begin}see\tread k{end or chr(10)}see read l{end}".encode())
+    callers = Callers(tmp_path / "keys", 1.0, lambda: 0.0)
+    found = [callers.of(one, "") for one in ("k", "l", "see", "")]
+    assert [one and (one.name, one.role) for one in found] == [("see", "read")] * 2 + [None] * 2
 
 
 def test_the_rate_is_that_of_each_caller() -> None:

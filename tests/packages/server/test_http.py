@@ -84,7 +84,7 @@ def test_unknown_paths_and_methods_are_problems(service: Running) -> None:
 
 
 def test_the_key_is_asked_for(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("secret\n")
+    (tmp_path / "key").write_text("all administer secret\n")
     service = start(keys=tmp_path / "key")
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret2"}):
         for path in ("/v1/models", "/metrics", "/v1/nothing"):

@@ -21,10 +21,12 @@ from tests.packages.server.process_samples import answer_of, connected, serving
 
 
 @pytest.fixture(scope="module")
-def running(
-    model_folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("running")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("running")
+
+
+@pytest.fixture(scope="module")
+def running(model_folders: tuple[Path, Path], folder: Path) -> Iterator[str]:
     (folder / "fleet.csv").write_text(FLEET)
     more = ("--fleet", str(folder / "fleet.csv"), "--most-seconds", "1")
     with serving(model_folders[0], folder / "state.sqlite", *more) as (address, _):
@@ -65,14 +67,18 @@ def test_a_slow_body_gets_its_problem_and_delays_nobody(running: str) -> None:
         assert answer_of(slow).startswith(b"HTTP/1.1 408 ")
 
 
-def test_nonsense_is_answered_and_the_service_lives(running: str) -> None:
-    for text in (b"\x00\xff\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET http:// HTTP/1.1\r\n\r\n"):
+def test_nonsense_is_answered_and_the_service_lives(running: str, folder: Path) -> None:
+    upgrade = b"Connection: close, Upgrade\r\nUpgrade: websocket\r\nHost: localhost\r\n\r\n"
+    for text in (b"\x00\xff\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\n" + upgrade):
         with connected(running) as made:
             made.sendall(text)
             made.shutdown(socket.SHUT_WR)
             answer_of(made)
     with jostle.Client(running) as client:
         assert client.is_ready
+    assert (
+        folder / "state.sqlite.log"
+    ).read_text() == ""  # which strangers would fill the disk with
 
 
 def test_headers_too_long_are_cut_off(running: str) -> None:

@@ -45,6 +45,7 @@ BAD_RUNS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"id": ""}, "not a name"),
     ({"id": "a\0b"}, "not a name"),
     ({"id": "x" * 300}, "not a name"),
+    ({"id": "a\ufffdb"}, "not a name"),
     ({"id": 7}, "`id` is not a text"),
     ({"workload": ""}, "not a name"),
     ({"workload": " "}, "not a name"),
@@ -61,6 +62,27 @@ def test_a_bad_run_says_why_and_spoils_no_other(service: Running) -> None:
         found = service.post("/v1/runs", {"items": [{**RUN, **changed}, good]})
         assert [one["status"] for one in found["items"]] == ["error", "stored"]
         assert sentence in found["items"][0]["error"]
+
+
+@pytest.mark.parametrize("id", ["%E9", "a%ff", "%ed%a0%80"])
+def test_ids_in_other_letters_than_utf8_are_refused(service: Running, id: str) -> None:
+    """Or all of them would be the same one, and one job would take the place of another."""
+    body = {"workload": "w00", "node": "east"}
+    assert service.http.put(f"/v1/placements/{id}", json=body).status_code == 422
+    assert service.http.delete(f"/v1/placements/{id}").status_code == 422
+
+
+def test_runs_are_sent_with_all_that_ran_beside_them(service: Running) -> None:
+    told = [[{"start_seconds": 0.0, "corunners": ["w01"]}, {"start_seconds": 1.0, "corunners": []}]]
+    columns: dict[str, Any] = {name: [RUN[name]] for name in ("workload", "platform")}
+    columns |= {"runtime_seconds": [2.5]}
+    runs = jostle.Runs.from_columns(**columns, run_id=["s"], stretches=told)
+    assert service.client.add_runs(runs) == ["stored"]
+    (stored,) = service.http.get("/v1/runs").json()["items"]
+    assert stored["stretches"] == told[0]
+    unknown = jostle.Runs.from_columns(**columns, run_id=["u"], unknown_corunners=[True])
+    with pytest.raises(UsageError, match="nobody knows"):  # it did not run alone
+        service.client.add_runs(unknown)
 
 
 def test_observed_runs_count_towards_coverage(service: Running) -> None:

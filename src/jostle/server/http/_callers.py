@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hmac
 import logging
 from collections import Counter, OrderedDict
@@ -33,24 +34,23 @@ class Caller:
 
 
 def read_keys(path: Path) -> tuple[Caller, ...]:
-    """Read lines `NAME ROLE KEY`; a line that is a key alone may do everything.
-
-    Returns nothing for a file without keys. Raises UsageError.
-    """
+    """Read lines `NAME ROLE KEY`. Returns nothing for a file without keys. Raises UsageError."""
     try:
         require_regular(path)
-        lines = path.read_text("ascii").splitlines()
+        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("the API keys cannot be read", where=str(path)) from error
-    callers = []
+        raise UsageError(f"the API keys cannot be read: {error}", where=str(path)) from error
+    callers, role_of = list[Caller](), dict[str, str]()
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        words = ["key", ROLES[-1], *words] if len(words) == 1 else words
         if len(words) != 3 or words[1] not in ROLES:
             fix = f"Write NAME ROLE KEY, with one of the roles {', '.join(ROLES)}."
             raise UsageError(f"line {number} is not an API key", where=str(path), fix=fix)
+        if words[2] != CERTIFICATE and role_of.setdefault(words[2], words[1]) != words[1]:
+            what = f"line {number} gives a key another role than a line before"
+            raise UsageError(what, where=str(path), fix="Give each key one role.")
         callers.append(Caller(*words))
     return tuple(callers)
 

@@ -16,6 +16,7 @@ from jostle.server.http._running_service import Serving
 
 _ALIVE = {"/healthz", "/readyz"}  # at any rate, where a connection begins with it
 _OPEN = {"/", "/docs", *_ALIVE}  # without a key
+_ONCE = {b"host", b"origin", b"authorization"}  # of two, who passes requests on may see the other
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,10 @@ class Gate:
         """Say why a request was meant for another host, or comes from a page of one; None if it was not."""
         host, origin = headers.get(b"host", b"").decode("latin-1"), headers.get(b"origin")
         hosts = self.service.settings.hosts
-        named = sum(name == b"host" for name, _ in scope["headers"])
-        if named > 1 or (hosts and _name_of(host) not in hosts):
+        given = [name for name, _ in scope["headers"] if name in _ONCE]
+        if len(given) > len(set(given)):
+            return "the host, the origin or the key is named twice."
+        if hosts and _name_of(host) not in hosts:
             return "this service is not called by that host name."
         try:
             is_other = origin and urlsplit(origin.decode("latin-1")).netloc != host

@@ -94,7 +94,8 @@ def operation(
 
 def checked_id(value: str) -> str:
     """Raises UsageError."""
-    if not 0 < len(value) <= LONGEST_ID or "\0" in value:
-        fix = f"Give 1 to {LONGEST_ID} characters."
+    # What was not UTF-8 came as the same replacement character, whatever it was.
+    if not 0 < len(value) <= LONGEST_ID or {"\0", "\ufffd"} & set(value):
+        fix = f"Give 1 to {LONGEST_ID} characters of UTF-8."
         raise UsageError(f"the id {shortened(repr(value), 80)} is not a name", fix=fix)
     return value

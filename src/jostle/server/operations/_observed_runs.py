@@ -117,8 +117,13 @@ class AddRuns(Question):
         """List the requests that send these runs, under their run_ids."""
         if isinstance(self.items, list):
             return [{"items": self.items}]
-        names = [*_COLOCATION, "runtime_seconds", "measured_at", "window_id"]
-        table = self.items.table.select(["run_id", *names]).rename_columns(["id", *names])
+        if n := int(self.items.unknown_corunners.sum()):
+            fix = "Send the others: a service takes a run with all that ran beside it."
+            raise UsageError(f"{n} runs had co-runners that nobody knows", fix=fix)
+        table = self.items.table
+        names = [*_COLOCATION, "runtime_seconds", "measured_at", "window_id", "stretches"]
+        names = [name for name in names if name in table.column_names]
+        table = table.select(["run_id", *names]).rename_columns(["id", *names])
         items = [{k: v for k, v in row.items() if v is not None} for row in table.to_pylist()]
         for item in items:
             if "measured_at" in item:
