@@ -20,6 +20,7 @@ from jostle.collect.slots._slots import LastWords, ended
 from jostle.collect.window._assess import Window, WindowResult
 from jostle.collect.window._foreign_load import Elapsed, Moment, foreign_to_kernels
 from jostle.collect.window._job_window import JobRecord, _assessed
+from jostle.collect.workloads._trial import with_own_copies
 from jostle.data import Dataset, Runs
 from jostle.errors import UnreadableFile, UsageError
 from jostle.operations import dataset_report
@@ -239,6 +240,20 @@ def test_nothing_outlives_a_campaign(tmp_path: Path, how: str) -> None:
         process.wait(120)
     finally:
         process.kill()
+    wait_for(lambda: f"sleep {mark}\n" not in _command_lines())
+
+
+def test_nothing_outlives_the_trial_whether_files_are_used_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mark = f"96{time.monotonic_ns() % 10**6}"
+    for changes, act in ((False, "cat file"), (True, "rm file")):
+        (tmp_path / "file").write_text("kept")
+        line = LEAVES.format(mark=mark, act=act).rpartition(";")[0]
+        one = command_workload(["sh", "-c", line, "file"], "leaves")
+        assert (with_own_copies(one) != one) == changes
+        assert (tmp_path / "file").read_text() == "kept"
     wait_for(lambda: f"sleep {mark}\n" not in _command_lines())
 
 

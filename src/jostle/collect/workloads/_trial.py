@@ -7,19 +7,17 @@ files in a folder of its own. It is found out on copies, once; the user's files 
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from jostle.collect.slots._slots import Slot
 from jostle.collect.workloads._job import JobSettings
 from jostle.collect.workloads._workloads import Workload
 
-_SECONDS = 10.0
+_START_SECONDS, _SECONDS = 60.0, 10.0
 _MOST_BYTES = 1 << 30
 
 
@@ -60,23 +58,14 @@ def _changes(workload: Workload, job: JobSettings, folder: Path, files: tuple[Pa
             (Path(trial) / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(folder / path, Path(trial) / path)
         before = [_state(Path(trial) / path) for path in files]
-        with open(job.stdin or os.devnull, "rb") as stdin, suppress(OSError):
-            process = subprocess.Popen(
-                [str(workload.module), *workload.arguments],
-                stdin=stdin,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd=trial,
-                env={**os.environ, **dict(job.environment)},
-                start_new_session=True,
-            )
-            try:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_SECONDS)
-            finally:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        job = replace(job, directory=Path(trial), before=(), after=(), expected=None)
+        parts = [{**replace(workload, job=job).part(), "kind": "job"}]
+        slot = Slot()  # which ends all that it started
+        try:
+            slot.ask({"do": "prepare", "engine": "native", "parts": parts}, _START_SECONDS)
+            slot.ask({"do": "execute", "start_ns": 0}, _SECONDS)
+        finally:
+            slot.kill()
         return before != [_state(Path(trial) / path) for path in files]
 
 
