@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from jostle.server.operations import StateAnswer
+from jostle.server.slurm._slurm_jobs import ObservedJobs
 from tests.packages.server.conftest import FLEET, Running, Start
 from tests.packages.server.process_samples import KEYS, answer_of, connected, serving
 
@@ -334,20 +335,27 @@ def test_what_takes_long_is_not_done_by_the_event_loop(
     def noted(kind: type, name: str) -> None:
         act = getattr(kind, name)
 
-        def noting(self: Any) -> Any:
+        def noting(self: Any, *given: Any) -> Any:
             done.append((type(self).__name__, threading.current_thread().name))
-            return act(self)
+            return act(self, *given)
 
         monkeypatch.setattr(kind, name, noting)
 
     noted(StateAnswer, "to_document")
     noted(type(service.app.state.service.served.model.calibration), "summary")
+    noted(ObservedJobs, "see")
     for path in ("placements", "fleet", "models", "models"):
         assert service.http.get(f"/v1/{path}").status_code == 200
     by_kind = dict(done)
     assert by_kind["FleetNow"] != by_kind["Placements"] == by_kind["ServedModels"]
     (found,) = [one for one in done if one[0] not in ("FleetNow", "Placements", "ServedModels")]
     assert found[1] != by_kind["Placements"]  # found once, and by another thread
+    # All jobs of a large cluster at once, none of which was placed here: one change on the disk.
+    jobs = [f"{n}|ann|n{n}|1|w00|" for n in range(300)]
+    service.post("/v1/slurm/jobs", {"event": "began", "job": "1", "nodes": [], "jobs": jobs})
+    placed = service.app.state.service.store.placements_since(0)
+    assert (len(placed), len({one.changed for one in placed})) == (300, 1)
+    assert dict(done)["ObservedJobs"] != by_kind["Placements"]
 
 
 SMUGGLED = (

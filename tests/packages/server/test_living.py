@@ -6,8 +6,10 @@ import asyncio
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,14 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.errors import JostleError
+from jostle.errors import JostleError, NotPermitted
 from jostle.models import DriftWatch
-from jostle.server.asking._search_process import GIVES_WAY, Worker
+from jostle.server.asking import _search_process
+from jostle.server.asking._search_process import GIVES_WAY, Apart, Worker
 from jostle.server.http._running_service import Queue
-from jostle.server.state import as_runs, learn_apart
+from jostle.server.state import as_runs, learn_apart, read_served
 from tests.packages.server.conftest import Running, Start
+from tests.waiting import HANGS_SECONDS, wait_for
 
 
 @pytest.fixture
@@ -347,6 +351,34 @@ def test_who_learns_gives_way_with_every_thread(gives_way: bool) -> None:
     finally:
         worker.close()
     assert found == {GIVES_WAY if gives_way else os.getpriority(os.PRIO_PROCESS, 0)}
+
+
+@dataclass(frozen=True)
+class Search:
+    seconds: float
+
+    def answer(self) -> int:
+        time.sleep(self.seconds)
+        return os.getpid()
+
+
+def test_a_search_that_takes_too_long_is_ended(
+    model_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_search_process, "_START_SECONDS", HANGS_SECONDS)
+    served, apart = read_served(model_folders[0]), Apart()
+
+    async def asked() -> list[Any]:
+        first = await apart.ask(Search(0), served, HANGS_SECONDS)  # type: ignore[arg-type]
+        with pytest.raises(NotPermitted, match=r"no answer within 0\.1 s"):
+            await apart.ask(Search(600), served, 0.1)  # type: ignore[arg-type]
+        wait_for(lambda: not os.path.isdir(f"/proc/{first}/task"))
+        return [first, await apart.ask(Search(0), served, HANGS_SECONDS)]  # type: ignore[arg-type]
+
+    try:
+        assert len({*asyncio.run(asked())}) == 2
+    finally:
+        apart.close()
 
 
 def test_who_is_cancelled_as_a_long_search_ends_is_cancelled() -> None:

@@ -182,4 +182,4 @@ class KubernetesDoor:
             if pod.ended_at is None
         }
         now = self.service.clock()
-        places.follow("pod:", there, self._stay, now, served, self.standard)
+        places.follow("pod:", there, self._stay, now, served)

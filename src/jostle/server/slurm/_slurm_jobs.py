@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -94,9 +95,8 @@ class ObservedJobs:
         LivePlaces.follow takes them). Raises UsageError.
         """
         jobs = [SeenJob.read(line) for line in seen.jobs]
-        many = {one.number for one in jobs if sum(o.number == one.number for o in jobs) > 1}
-        numbers = {one.number for one in jobs}
-        self._began = {key: when for key, when in self._began.items() if key in numbers}
+        n_nodes = Counter(one.number for one in jobs)
+        self._began = {key: when for key, when in self._began.items() if key in n_nodes}
         self._tie(jobs, placed)
         if seen.event == "began":
             self._began[seen.job] = now
@@ -109,14 +109,14 @@ class ObservedJobs:
             stay = ObservedStay(one.workload, one.node, begun)
             placement = self._tied[one.number, one.node]
             if is_it and seen.event == "ended":
-                is_one = seen.exit == "0:0" and one.number not in many
+                is_one = seen.exit == "0:0" and n_nodes[one.number] == 1
                 stay = ObservedStay(one.workload, one.node, begun, now, is_one)
                 over += [placement] if placement else []
             elif placement is None:
                 wish = {"workload": one.workload}
                 if Requests.read([wish]).rows[0] is not None:
                     unplaced[f"{RUNS}{one.number}:{one.node}"] = one.node, wish
-            there[f"{name}:{one.node}" if one.number in many else name] = stay
+            there[f"{name}:{one.node}" if n_nodes[one.number] > 1 else name] = stay
         return self.stays.see(there, platform_of, now), over, unplaced
 
     def _tie(self, jobs: list[SeenJob], placed: Mapping[str, tuple[str, str]]) -> None:
@@ -124,10 +124,13 @@ class ObservedJobs:
         job has. What its comment says later changes nothing."""
         keys = {(one.number, one.node) for one in jobs}
         self._tied = {key: id for key, id in self._tied.items() if key in keys}
+        taken = set(self._tied.values())
         for one in jobs:
-            own, taken = one.placement, set(self._tied.values())
+            own, key = one.placement, (one.number, one.node)
             is_own = own not in taken and placed.get(own or "") == (one.node, one.workload)
-            self._tied.setdefault((one.number, one.node), own if is_own else None)
+            if key not in self._tied:
+                self._tied[key] = own if is_own else None
+                taken.add(self._tied[key])
 
 
 def nodes_of(lines: tuple[str, ...]) -> tuple[Node, ...]:

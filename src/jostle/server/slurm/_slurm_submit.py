@@ -58,12 +58,13 @@ class SlurmDoor:
         placed: dict[str, tuple[str, str]] = {}
         if service.folder.served is not None:
             placed = await service.ask_places(lambda p, s: p.placed(s))
-        runs, over, there = self.observed.see(seen, platform_of, placed, service.clock())
+        given = seen, platform_of, placed, service.clock()
+        runs, over, there = await service.placing.ask(lambda: self.observed.see(*given), 10.0)
         if runs:
             await add_runs(service, AddRuns(runs))
         for id in over:
             await service.placing.ask(lambda id=id: service.places.let_go(id), 10.0)
         if service.folder.served is not None:
-            given = RUNS, there, self.stay, service.clock()
-            await service.ask_places(lambda p, s: p.follow(*given, s, self.standard))
+            stays = RUNS, there, self.stay, service.clock()
+            await service.ask_places(lambda p, s: p.follow(*stays, s))
         return JobsAnswer(len(runs))

@@ -131,23 +131,27 @@ class LivePlaces:
         stay_seconds: float,
         now: float,
         served: Served,
-        standard: Standard,
     ) -> None:
         """Return placements whose ids begin so are of those that run: of those that are gone they go, others
         are made, or live on for as long again. there: {id: (node, request where nothing was promised)}."""
         self.fleet.sync(served.known.platforms)
         before = {id: row for id, (row, _) in self.fleet.placed.items() if id.startswith(prefix)}
-        for id in [id for id, row in before.items() if id not in there and not row.held]:
-            self.let_go(id)
+        gone = [id for id, row in before.items() if id not in there and not row.held]
+        new: dict[str, tuple[str, dict[str, Any]]] = {}
         for id, (node, wish) in there.items():
             row = before.get(id)
             row = row if row is not None and row.node == node else None
             lives = row is not None and not row.held and row.expires_at > now + stay_seconds / 2
             if node in self.fleet.nodes and not lives:
                 # Only what was held for it, where it now is, was promised.
-                request = wish if row is None else row.request
-                wanted = WantedPlacement(id, node, request, stay_seconds, "nothing")
-                self.put(wanted, served, standard)
+                new[id] = node, wish if row is None else row.request
+        if gone or new:
+            with self.store.changing() as change:  # one for all, however many there are
+                for id in gone:
+                    change.let_go(id)
+                end = change.now + stay_seconds
+                for id, where in new.items():
+                    change.put(PlacementRow(id, *where, False, end, change.number))
 
     def placed(self, served: Served) -> dict[str, tuple[str, str]]:
         """Return (node, workload) of each placement that is alive."""
