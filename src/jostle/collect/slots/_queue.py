@@ -68,8 +68,8 @@ class RunQueue:
             self._first = _read(f"/proc/{self._child}/schedstat")
 
     def total(self, cpu_ns: int) -> tuple[int, int]:
-        """Return (nanoseconds in the queue, CPU nanoseconds of what nobody looked at). cpu_ns: of all of
-        it."""
+        """Return (nanoseconds in the queue, CPU nanoseconds of threads that ended before a look at them).
+        cpu_ns: CPU time of the child and of all that it started."""
         ran, waited = self._first or (0, self.before_ns)
         others = self._others.values()
         seen = ran + sum(one[0] for one in others)

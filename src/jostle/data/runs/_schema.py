@@ -145,8 +145,8 @@ ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
 def runs_schema(extra: pa.Schema | None = None) -> pa.Schema:
-    """Return the schema with units in its metadata, followed by the free columns of `extra`, whose origins
-    are kept."""
+    """Return the schema with units in its metadata, followed by the free columns of `extra` with their
+    metadata."""
     fields = [
         pa.field(name, kind, metadata={"unit": unit, "meaning": meaning})
         for name, (kind, unit, meaning) in COLUMNS.items()

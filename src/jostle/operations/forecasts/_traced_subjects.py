@@ -67,7 +67,8 @@ class TracedRuns:
         return fitted
 
     def select(self, traces: Traces, workload: str | None) -> Traces | Windows:
-        """Keep the chosen runs. Raises UnknownName, BadData if none is left."""
+        """Keep the runs of a workload (None: of any) on the platform and beside the co-runners that are asked
+        about. Raises UnknownName, BadData if none is left."""
         from jostle.data import Windows
 
         rows = traces.traced.to_pylist()

@@ -84,7 +84,7 @@ def node_row(node: Node) -> dict[str, Any]:
 
 
 def request_schema(**changed: Any) -> dict[str, Any]:
-    """Build the JSON schema of a request from its fields, with one way to say each."""
+    """Build the JSON schema of a request from its fields; of two spellings of one thing it allows one."""
     shapes = {"workload": VISIBLE, "confidence": {"anyOf": [CONFIDENCE, NULL]}}
     shapes["deadline"] = {"anyOf": [LIMIT, NULL]}
     shapes["memory"] = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,6}(MiB|GiB)$"}, NULL]}
