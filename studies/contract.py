@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from jostle._base.progress import Progress
-from jostle._base.report import Report
+from jostle._base.report import Report, Table
 
 
 class Study(Protocol):
@@ -34,3 +35,10 @@ def document(study: Study, data: Any, seed: int, **results: Any) -> dict[str, An
     """The JSON document of a study: what was evaluated on what, and the results."""
     about = {"schema": "evaluate/v1", "name": study.name, "data": data, "seed": seed}
     return about | results
+
+
+def report_of(study: Study, data: Any, seed: int, tables: Sequence[Table]) -> Report:
+    """Show tables one under the other; the document has their rows by column."""
+    rows = [[dict(zip(t.columns, row, strict=True)) for row in t.rows] for t in tables]
+    parts = [part for table in tables for part in (table, "")]
+    return Report(document(study, data, seed, tables=rows), parts[:-1])

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from jostle._base.progress import Progress
 from jostle._base.report import Report
-from studies.contract import document
+from studies.contract import report_of
 from studies.data import data_folder
 
 
@@ -33,6 +33,4 @@ class AcceleratorStudy:
             from studies.accelerator.recorded_gpus import evaluate_recorded
 
             tables = evaluate_recorded(self.on, self.seed, progress)
-        results = [[dict(zip(t.columns, row, strict=True)) for row in t.rows] for t in tables]
-        parts = [part for table in tables for part in (table, "")]
-        return Report(document(self, self.on, self.seed, results=results), parts)
+        return report_of(self, self.on, self.seed, tables)

@@ -1,6 +1,6 @@
 """Made families of runs that differ in kind, each with what real services show and a smooth drift does not.
 
-`made_family(name, runs, seed=...)` gives traces of COUNTERS, LENGTH_SECONDS long. The process depends on the
+`made_family(name, runs, seed=...)` gives traces of COUNTERS, LENGTH seconds long. The process depends on the
 seed alone; runs are drawn from it independently.
 """
 
@@ -12,8 +12,7 @@ import numpy as np
 
 from jostle.data import Traces
 from jostle.errors import UnknownName
-from studies.bridge.data import COUNTERS, UNITS
-from tests.plain_traces import plain_trace
+from studies.bridge.data import UNITS, made_trace
 
 SAMPLES, INTERVAL_SECONDS = 150, 0.02
 TIME = INTERVAL_SECONDS * np.arange(1, SAMPLES + 1)
@@ -28,14 +27,8 @@ def made_family(name: str, runs: int, *, seed: int = 0) -> Traces:
     number = sorted(FAMILIES).index(name)
     program = np.random.default_rng([seed, 10, number])
     draw = FAMILIES[name](program)
-    traces = []
-    for run in range(runs):
-        levels = draw(np.random.default_rng([seed, 11, number, run])) * UNITS
-        counts = {name: levels[:, i] * INTERVAL_SECONDS for i, name in enumerate(COUNTERS)}
-        facts = {"runtime_seconds": LENGTH, "time_seconds": TIME}
-        facts |= {"run_id": f"run-{run:05d}", "workload": "made", "platform": "none"}
-        traces.append(plain_trace(counts, INTERVAL_SECONDS, **facts))
-    return Traces.from_traces(traces)
+    levels = (draw(np.random.default_rng([seed, 11, number, run])) * UNITS for run in range(runs))
+    return Traces.from_traces([made_trace(run, TIME, rates) for run, rates in enumerate(levels)])
 
 
 Draw = Callable[[np.random.Generator], np.ndarray]

@@ -14,9 +14,7 @@ from studies.bridge.data import (
     CYCLES,
     PAPER_SCALE,
     Folder,
-    drift,
     fingerprint,
-    phase_program,
     read_published,
 )
 from studies.bridge.families import FAMILIES, made_family
@@ -125,13 +123,6 @@ def published_splits(
     return made
 
 
-def leaks_of_design(folder: Folder, between: int) -> list[float]:
-    """The times, in cycles, of the paper's held-out grid that are bit for bit a training snapshot."""
-    _, _, prints = read_published(folder, between)
-    times, _, test_prints = read_published(folder, 5)
-    return [float(times[k]) for k in _inside_cycles(times) if test_prints[k] in prints]
-
-
 def _inside_cycles(times: np.ndarray) -> list[int]:
     """The numbers of the times at which no cycle begins or ends."""
     return [k for k in range(len(times)) if k % (len(times) // CYCLES)]
@@ -145,34 +136,14 @@ def made_splits(
     splits: int = 3,
     ended: float = 0.0,
 ) -> list[ForecastSplit]:
-    """The made data sets: `phases-JITTER-SNAPSHOTS` (jitter in percent) `drift-SNAPSHOTS`, or a
-    family of `studies.bridge.families` with its snapshots.
-    """
-    method = Bridge(components=COUNTERS)
-    kind, *numbers = name.split("-")
-    try:
-        if kind == "phases":
-            jitter, snapshots = int(numbers[0]) / 100, int(numbers[1])
-            traces = phase_program(runs, jitter=jitter, seed=seed)
-        elif kind == "drift":
-            snapshots = int(numbers[0])
-            traces = drift(runs, seed=seed)
-        elif kind in FAMILIES:
-            snapshots = int(numbers[0])
-            traces = made_family(kind, runs, seed=seed)
-        else:
-            raise ValueError(name)
-    except (IndexError, ValueError):
+    """Split a family of `studies.bridge.families`, named with its snapshots. Raises UsageError."""
+    kind, _, snapshots = name.partition("-")
+    if kind not in FAMILIES or not snapshots.isdigit():
         raise UsageError(
             f"unknown data {name!r}",
-            fix="phases-5-7 (jitter 5%, 7 snapshots), drift-7, nmpc-4 (4 inside each cycle), or a family "
-            f"with its snapshots, like heavy-7: {', '.join(FAMILIES)}.",
-        ) from None
-    return trace_splits(
-        traces,
-        snapshots,
-        method=method,
-        splits=splits,
-        ended=ended,
-        seed=seed,
-    )
+            fix="nmpc-4 (4 snapshots inside each cycle), or a family with its snapshots, like heavy-7: "
+            f"{', '.join(FAMILIES)}.",
+        )
+    traces, method = made_family(kind, runs, seed=seed), Bridge(components=COUNTERS)
+    how = {"splits": splits, "ended": ended, "seed": seed}
+    return trace_splits(traces, int(snapshots), method=method, **how)

@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar
 
 from jostle._base.option_fields import Flag, Limits
 from jostle._base.progress import Progress
-from jostle._base.report import Report, Table
+from jostle._base.report import Report
 from jostle.errors import UsageError
-from studies.contract import document
+from studies.contract import report_of
 
-MADE = ("phases-1-7", "phases-5-7", "phases-15-7", "drift-7")
+MADE = ("stages-7", "speeds-7", "smooth-7", "heavy-7")
 PUBLISHED = tuple(f"nmpc-{between}" for between in range(5))
 
 
@@ -28,8 +28,7 @@ class BridgeStudy:
 
     data: Annotated[
         tuple[str, ...],
-        "phases-JITTER-SNAPSHOTS (jitter in percent), drift-SNAPSHOTS, FAMILY-SNAPSHOTS, nmpc-BETWEEN, or a "
-        "folder with recorded traces; repeat for more.",
+        "FAMILY-SNAPSHOTS, nmpc-BETWEEN, or a folder with recorded traces; repeat for more.",
     ] = MADE
     published: Annotated[Path | None, "The folder of the published snapshots, for nmpc-…."] = None
     snapshots: Annotated[int, "Of recorded traces: times to learn from.", Limits(least=2)] = 7
@@ -46,27 +45,11 @@ class BridgeStudy:
     def run(self, *, progress: Progress) -> Report:
         """Scores of every method on every data set. Raises UsageError for unknown data."""
         from studies.bridge.scores import score
-        from studies.bridge.splits import leaks_of_design
-        from studies.bridge.tables import (
-            accuracy_metrics,
-            reliability_table,
-            score_document,
-            score_table,
-        )
+        from studies.bridge.tables import reliability_table, score_table
 
-        metrics: dict[str, Any] = {}
-        scores = []
-        for name in self.data:
-            label, splits = self._splits(name)
-            scores.append(score(label, splits, progress))
-            if self.published is not None and name in PUBLISHED:
-                leaks = leaks_of_design(self.published, int(name[5:]))
-                metrics[f"leaks_of_design_{name.replace('-', '_')}"] = float(len(leaks))
-        metrics |= accuracy_metrics(scores)
-        documents = [score_document(one) for one in scores]
-        found = document(self, list(self.data), self.seed, metrics=metrics, scores=documents)
-        shown: list[Table | str] = [score_table(one) for one in scores]
-        return Report(found, [*shown, reliability_table(scores)])
+        scores = [score(*self._splits(name), progress) for name in self.data]
+        tables = [*(score_table(one) for one in scores), reliability_table(scores)]
+        return report_of(self, list(self.data), self.seed, tables)
 
     def _splits(self, name: str) -> tuple[str, Any]:
         """(name, splits) of one of the data sets."""

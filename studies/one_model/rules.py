@@ -124,7 +124,7 @@ def _features(runs: Runs, key: str, names: tuple[str, ...]) -> np.ndarray:
 
 
 RULES: dict[str, Callable[[Runs, int], Answer]] = {
-    "solo": _rival(SimpleRule("none")),
+    "solo": lambda runs, seed: _design(runs)[1],
     "constant": _rival(SimpleRule("level")),
     "additive": _rival(SimpleRule("effects")),
     "own_worst": _rival(OwnPairs("worst")),

@@ -67,7 +67,6 @@ class OneModelStudy:
             {"names": self._data_names()},
             self.seed,
             settings={"shares": self.shares, "ways": self.ways, "seeds": self.seeds},
-            metrics=tables.metrics_of(cells),
             cells=records,
         )
         reasons = dict.fromkeys(

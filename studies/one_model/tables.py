@@ -139,27 +139,6 @@ def _summed(results: Sequence[dict[str, Any]]) -> list[str]:
     return cells
 
 
-def metrics_of(cells: dict[Key, Any]) -> dict[str, float]:
-    """Of the default, by name: means and worst over the cells and over those of each way, and what its bounds
-    are worth."""
-    metrics: dict[str, float] = {}
-    for group, names in GROUPS.items():
-        over = ratios(cells, DEFAULT, names)
-        for way in (None, *dict.fromkeys(way for _, way, _ in cells)):
-            results = summary({key: value for key, value in over.items() if way in (None, key[1])})
-            tail = "" if way is None else "_" + way.replace("-", "_")
-            for part in ("geometric_mean", "worst"):
-                name = f"{part}_over_best_{group}{tail}_ratio"
-                metrics[name] = results.get(f"{part}_ratio", math.nan)
-    mine = [methods[DEFAULT] for methods in cells.values() if DEFAULT in methods]
-    for name in ("error", "coverage", "margin", "no_bound"):
-        metrics[f"{name}_mean_ratio"] = float(np.mean([m[name] for m in mine] or [math.nan]))
-    seconds = [m["cpu_seconds"] for m in mine] or [math.nan]
-    metrics["fit_cpu_seconds_mean"] = float(np.mean(seconds))
-    metrics["fit_cpu_seconds_most"] = float(np.max(seconds))
-    return metrics
-
-
 def _words(key: Key) -> list[str]:
     data, way, share = key
     return [data, way, percent(share, 0)]

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from jostle._base.option_fields import Positional
 from jostle._base.progress import Progress
 from jostle._base.report import Report
-from studies.contract import document
+from studies.contract import report_of
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,4 @@ class PapersStudy:
     def run(self, *, progress: Progress) -> Report:
         """Raises what reading and fitting raise; ends the program with a sentence where data are absent."""
         tables = import_module(f"studies.papers.{self.paper}").tables(self.seed, progress)
-        rows = [[dict(zip(t.columns, row, strict=True)) for row in t.rows] for t in tables]
-        parts = [part for table in tables for part in (table, "")]
-        return Report(document(self, self.paper, self.seed, tables=rows), parts[:-1])
+        return report_of(self, self.paper, self.seed, tables)

@@ -248,6 +248,14 @@ def test_tests_stand_on_their_own() -> None:
     assert not broken
 
 
+def test_studies_import_no_test() -> None:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in STUDIES.rglob("*.py")}
+    found = [
+        path for path, tree in trees.items() if any(n.startswith("tests") for n in imported(tree))
+    ]
+    assert not found
+
+
 def test_a_test_of_a_package_takes_no_other_package_apart() -> None:
     """Private modules and names are tested by their own package alone."""
     broken = []

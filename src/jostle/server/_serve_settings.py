@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
@@ -102,7 +103,7 @@ class ServeSettings:
         except ValueError:
             return self.host == "localhost"
 
-    @property
+    @cached_property
     def hosts(self) -> frozenset[str]:
         """Names that requests may be sent to, in lower case; all where there is none."""
         own = {self.host, "localhost", "127.0.0.1", "::1"} if self.is_loopback else set()

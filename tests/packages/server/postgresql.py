@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,24 +26,17 @@ class Server:
     """address: for --state. It refuses to run as root, so that root runs it as the user `postgres`."""
 
     def __init__(self, folder: Path) -> None:
+        """folder: empty, where that user can get to."""
         self.folder = folder
         self._bin = programs()
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self._as = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-        self.user = "postgres"
         self.address = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-        (folder / "data").mkdir(parents=True)
+        (folder / "data").mkdir()
         if self._as:
             for place in (folder, folder / "data"):
                 shutil.chown(place, "postgres")
-            for place in (folder, *folder.parents):  # which pytest makes for its own user alone
-                if (
-                    place != Path("/tmp")
-                    and place.stat().st_uid == 0
-                    and place.is_relative_to("/tmp")
-                ):
-                    place.chmod(place.stat().st_mode | 0o011)
         self._do("initdb", "-D", str(folder / "data"), "-U", "postgres", "-A", "trust", "--no-sync")
         self.start()
 
@@ -81,9 +75,11 @@ class Server:
 
 
 @contextmanager
-def postgresql(folder: Path) -> Iterator[Server]:
-    server = Server(folder)
-    try:
-        yield server
-    finally:
-        server.stop()
+def postgresql() -> Iterator[Server]:
+    # Every run of pytest closes its own folders to other users, those of another run, too.
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder))
+        try:
+            yield server
+        finally:
+            server.stop()

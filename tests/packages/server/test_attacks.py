@@ -119,26 +119,36 @@ def test_requests_that_never_end(model_folders: tuple[Path, Path], tmp_path: Pat
             made.close()
 
 
-def test_who_comes_is_heard_before_those_who_had_an_answer() -> None:
+def test_who_comes_is_heard_before_those_who_had_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a turn costs does not grow with those who wait: each is looked at when it comes and when taken."""
     pytest.importorskip("uvicorn")
-    from jostle.server.http._protocol import Turns
+    from jostle.server.http import _protocol
 
-    later, heard, turns = list[Any](), list[str](), Turns()
+    later, heard, looks, turns = list[Any](), list[int](), list[int](), _protocol.Turns()
+    monkeypatch.setattr(_protocol, "TURN_SECONDS", 0.0)  # one turn has time for one of them
 
     class Connection:
         loop = SimpleNamespace(call_soon=later.append)
 
-        def __init__(self, name: str, cycle: object) -> None:
-            self.name, self.cycle = name, cycle
+        def __init__(self, number: int) -> None:
+            self.number = number
 
-        def parse_part(self) -> None:
-            heard.append(self.name)
+        @property
+        def cycle(self) -> object:
+            looks.append(self.number)
+            return None if self.number >= 40 else 1
 
-    for one in (Connection("old", 1), Connection("older", 2), Connection("new", None)):
-        turns.wait_for(one)  # type: ignore[arg-type]
-    for take in later:
+        def parse_part(self) -> bool:
+            heard.append(self.number)
+            return heard.count(self.number) < 2
+
+    for number in range(50):
+        turns.wait_for(Connection(number))  # type: ignore[arg-type]
+    for take in later:  # which adds to them
         take()
-    assert heard[0] == "new"
+    assert heard == [*range(40, 50)] * 2 + [*range(40)] * 2
+    assert len(later) <= len(heard)
+    assert len(looks) <= 3 * len(heard)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,9 @@ def test_a_whole_name_that_was_typed_counts_and_no_other(page: Any) -> None:
     assert page.input_value("#beside") == "w0x"
     assert page.get_attribute("#beside", "aria-invalid") == "true"
     page.click("#ask")
-    page.wait_for_selector("#problem:has-text('\"w0x\" is no workload of this model')")
+    page.wait_for_selector(
+        "#problem:has-text('\"w0x\" is no workload of this model. Did you mean w1')"
+    )
     assert page.evaluate("document.activeElement.id") == "beside"
     page.keyboard.press("Escape")
     assert page.get_attribute("#beside", "aria-invalid") == "false"
@@ -208,6 +210,55 @@ def test_the_page_of_operations_fits_the_window(browser: Any, address: str, widt
         ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.id)"
     )
     assert wide == []
+    context.close()
+
+
+def test_the_focus_stays_in_the_field_of_a_wrong_key(
+    browser: Any, model_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "keys").write_text("ann read the-right-key-of-ann\n")
+    (tmp_path / "keys").chmod(0o600)
+    more = ("--keys", str(tmp_path / "keys"))
+    with serving(model_folders[0], tmp_path / "s.sqlite", *more) as (where, _):
+        context = browser.new_context()
+        opened = context.new_page()
+        opened.goto(where + "/")
+        for key in ("a wrong key", "the-right-key-of-ann"):
+            opened.wait_for_selector("#problem:has-text('API key')")
+            assert opened.evaluate("document.activeElement.id") == "key"
+            opened.evaluate("document.querySelector('#problem').textContent = ''")
+            opened.keyboard.type(key)  # in place of the one before
+            opened.keyboard.press("Enter")
+        opened.wait_for_selector("#ranked tbody tr")
+        assert opened.evaluate("document.activeElement.id") == "workload"
+        assert opened.is_hidden("#key-form")
+        context.close()
+
+
+def test_long_names_leave_room_for_the_figures(browser: Any, address: str) -> None:
+    """In a narrow window the table of platforms shows all columns, the maps a figure of each row."""
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    opened = context.new_page()
+
+    def longer(route: Any) -> None:
+        text = re.sub(
+            r'"platform":"p',
+            '"platform":"platform-of-rack-12.example.org-' + "x" * 30,
+            route.fetch().text(),
+        )
+        route.fulfill(body=text)
+
+    opened.route("**/v1/predict", longer)
+    opened.goto(address + "/")
+    opened.wait_for_selector("#pairs tbody tr")
+    opened.evaluate(
+        "for (const e of document.querySelectorAll('.heat tbody th')) e.textContent = 'name'.repeat(20)"
+    )
+    rights = opened.evaluate(
+        "[...document.querySelectorAll('#ranked button, .heat tbody tr td:nth-child(2)')]"
+        ".map(e => e.getBoundingClientRect().right)"
+    )
+    assert max(rights) <= 390
     context.close()
 
 
@@ -294,8 +345,15 @@ def test_the_fleet_is_asked_by_a_form_made_of_the_question(page: Any) -> None:
     page.click("#verb-form button")
     page.wait_for_selector("#verb-answer tbody:has-text('w0O')")
     ruled_out = page.inner_text("#verb-answer tbody tr")
-    assert "east: unknown workload" in ruled_out
+    assert "east: the model has never met the workload" in ruled_out
     assert "none at most" not in ruled_out
+    assert "unknown workload 'w0O'. Did you mean w" in page.inner_text("#verb-promise")
+    held: list[Any] = []
+    page.route("**/v1/rank", lambda route: held.append(route))
+    page.click("#verb-form button")
+    page.wait_for_selector("#verb-promise:has-text('Asking')")
+    assert page.locator("#verb-answer tr td").count() == 0  # which answered an older question
+    page.unroute("**/v1/rank")
     page.select_option("#verb", "walltime")
     page.fill("#requests", "w00")
     page.click("#verb-form button")

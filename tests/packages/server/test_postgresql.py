@@ -17,9 +17,9 @@ RUN = {"id": "r1", "workload": "w00", "platform": "p0", "corunners": [], "runtim
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server() -> Iterator[Server]:
     pytest.importorskip("psycopg")
-    with postgresql(tmp_path_factory.mktemp("postgresql") / "server") as running:
+    with postgresql() as running:
         yield running
 
 

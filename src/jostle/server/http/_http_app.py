@@ -62,9 +62,9 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] | None = None) 
 
     verbs = model_verbs(service) | fleet_verbs(service, apart) | forecast_verbs(service)
     handlers: dict[tuple[str, str], Handler] = {
+        **_about_itself(service),  # found first, whatever is asked beside them
         **{("POST", f"/v1/{verb}"): one for verb, one in verbs.items()},
         **operation_handlers(service),
-        **_about_itself(service),
     }
     schemas: dict[str, Any] = {}
     for door in doors.values():
@@ -76,8 +76,8 @@ def make_app(settings: ServeSettings, clock: Callable[[], float] | None = None) 
     async def openapi_json(_: Request) -> Response:
         return Response(described, media_type=JSON)
 
-    by_path: dict[str, dict[str, Handler]] = {"/openapi.json": {"GET": openapi_json}}
-    for (method, path), handler in handlers.items():
+    by_path: dict[str, dict[str, Handler]] = {}
+    for (method, path), handler in {**handlers, ("GET", "/openapi.json"): openapi_json}.items():
         by_path.setdefault(path, {})[method] = handler
     routes = [_route(path, of) for path, of in by_path.items()]
     for path, handler in page_handlers(document).items():

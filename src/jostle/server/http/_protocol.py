@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -25,24 +26,26 @@ class Turns:
     them, keeps the others waiting."""
 
     def __init__(self) -> None:
-        self._waiting: dict[PatientProtocol, None] = {}
+        self._new, self._others = OrderedDict[PatientProtocol, None](), OrderedDict[Any, None]()
+        self._is_due = False
 
     def wait_for(self, one: PatientProtocol) -> None:
         """Parse what this connection has received, in its turn."""
-        if not self._waiting:
+        (self._new if one.cycle is None else self._others).setdefault(one)
+        if not self._is_due:
+            self._is_due = True
             one.loop.call_soon(self._take)
-        self._waiting[one] = None
 
     def _take(self) -> None:
-        end = time.perf_counter() + TURN_SECONDS
-        waiting = dict.fromkeys(sorted(self._waiting, key=lambda one: one.cycle is not None))
-        self._waiting = {}
-        while waiting and time.perf_counter() < end:
-            del waiting[one := next(iter(waiting))]
+        end, self._is_due = time.perf_counter() + TURN_SECONDS, False
+        while waiting := self._new or self._others:
+            one, _ = waiting.popitem(last=False)
             if one.parse_part():
-                waiting[one] = None
-        for one in waiting:
-            self.wait_for(one)
+                self.wait_for(one)
+            if time.perf_counter() > end:
+                break
+        if waiting := self._new or self._others:
+            self.wait_for(next(iter(waiting)))
 
 
 class HeldFlow(FlowControl):

@@ -9,7 +9,7 @@ from typing import Any
 from jostle._base.documents import schema_of
 from jostle._base.version import VERSION
 from jostle.operations import question_schema, served_verbs
-from jostle.placement import Standard
+from jostle.placement import REASONS, Standard
 from jostle.server.asking._fleet_queries import CONFIDENCE, NODE_KEYS, NULL, VISIBLE, request_schema
 from jostle.server.operations import OPERATIONS
 
@@ -162,7 +162,13 @@ def openapi(paths: Iterable[tuple[str, str]], doors: Mapping[str, Any]) -> dict[
     description = "How long a workload takes, and at most how long, beside others."
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Jostle", "version": VERSION, "description": description},
+        # x-reasons: a sentence for each code of a reason, for pages that show answers to people.
+        "info": {
+            "title": "Jostle",
+            "version": VERSION,
+            "description": description,
+            "x-reasons": REASONS,
+        },
         "paths": documents,
         "components": {"schemas": dict(sorted((shared | _SHARED).items()))},
     }

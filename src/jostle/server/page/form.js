@@ -71,29 +71,31 @@ export function timelineOf({ then, elapsed, done, future }, corunners) {
 }
 
 // What an item says at a glance: its plain values, and of a list the first names and how many there are.
-export function glance(item) {
-  return Object.entries(item).map(([key, value]) => [key.replaceAll("_", " "), cell(key, value)]);
+// reasons: a sentence for each code of a reason.
+export function glance(item, reasons = {}) {
+  return Object.entries(item).map(([key, value]) => [reasons[key] ?? key.replaceAll("_", " "), cell(key, value, reasons)]);
 }
 
 const MOST_NAMES = 3;
 
-function cell(key, value) {
+function cell(key, value, reasons) {
   if (value === null) return "";
+  if (key === "reason") return reasons[value] ?? value;
   if (Array.isArray(value)) {
-    const names = value.slice(0, MOST_NAMES).map(nameOf), rest = value.length - names.length;
+    const names = value.slice(0, MOST_NAMES).map((entry) => nameOf(entry, reasons)), rest = value.length - names.length;
     return names.join(", ") + (rest > 0 ? ` and ${rest} more` : "");
   }
-  if (typeof value === "object") return glance(value).filter(([, text]) => text !== "").map((pair) => pair.join(": ")).join(", ");
+  if (typeof value === "object") return glance(value, reasons).filter(([, text]) => text !== "").map((pair) => pair.join(": ")).join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value !== "number") return value;
   if (/(^|_)seconds$/.test(key)) return duration(value);
   return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
 }
 
-function nameOf(entry) {
+function nameOf(entry, reasons) {
   if (entry === null || typeof entry !== "object") return String(entry);
   const name = entry.node ?? entry.name ?? entry.request ?? entry.tenant ?? Object.values(entry).find((value) => typeof value === "string");
   const safe = entry.safe === undefined ? "" : entry.safe ? " (yes)" : " (no)";
-  const bound = entry.bound_seconds === null ? `: ${(entry.reason || "no bound").replaceAll("_", " ")}` : `: ${duration(entry.bound_seconds)} at most`;
+  const bound = entry.bound_seconds === null ? `: ${reasons[entry.reason] ?? entry.reason ?? "no bound"}` : `: ${duration(entry.bound_seconds)} at most`;
   return `${name ?? "…"}${safe}${"bound_seconds" in entry ? bound : ""}`;
 }

@@ -6,7 +6,7 @@ import { searchBox } from "./search.js";
 const ANYWHERE = "";
 const MOST_ROWS = 30, MOST_COLUMNS = 24;
 const $ = (id) => document.getElementById(id);
-let workloads = [], platforms = [], beside = [], verbs = {}, questions = 0, edits = 0;
+let workloads = [], platforms = [], beside = [], verbs = {}, reasons = {}, questions = 0, fleetQuestions = 0, edits = 0;
 const workloadBox = searchBox($("workload"), $("workload-list"), { names: () => workloads, choose: outdate, keeps: true });
 const besideBox = searchBox($("beside"), $("beside-list"), {
   names: () => workloads,
@@ -27,7 +27,11 @@ async function call(path, body) {
   const given = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
   const answer = await fetch(path, given);
   const document_ = await answer.json();
-  if (answer.status === 401) $("key-form").hidden = false;
+  if (answer.status === 401) {
+    $("key-form").hidden = false;
+    $("key").focus();
+    $("key").select();
+  }
   if (!answer.ok) throw new Error(document_.detail || `status ${answer.status}`);
   return document_;
 }
@@ -79,7 +83,9 @@ async function ask() {
   for (const [box, field] of [[workloadBox, $("workload")], [besideBox, $("beside")]]) {
     if (box.settle()) continue;
     field.focus();
-    throw new Error(`"${field.value}" is no workload of this model: choose one of the list.`);
+    const [told] = await predictions([{ workload: field.value.trim(), platform: platforms[0] }]);
+    const like = /Did you mean [^?]*\?/.exec(told.reason || told.error);
+    throw new Error(`"${field.value}" is no workload of this model${like ? `. ${like[0]}` : ": choose one of the list."}`);
   }
   const question = ++questions, asked = edits;
   const workload = $("workload").value, platform = $("platform").value;
@@ -194,7 +200,9 @@ function headroom(tenant) {
 }
 
 async function showVerbs() {
-  verbs = verbsOf(await call("openapi.json"));
+  const openapi = await call("openapi.json");
+  verbs = verbsOf(openapi);
+  reasons = openapi.info["x-reasons"];
   options($("verb"), Object.keys(verbs));
   showFields();
 }
@@ -213,13 +221,22 @@ async function askFleet() {
     const text = $("verb-form").elements[name].value.trim();
     if (text) body[name] = valueOf(text, schema);
   }
-  const { items, promise } = await call(`v1/${$("verb").value}`, body);
-  const rows = items.map((item) => new Map(glance(item)));
-  const heads = [...new Set(rows.flatMap((row) => [...row.keys()]))];
-  fill(document.querySelector("#verb-answer thead"), make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name))));
-  fill(document.querySelector("#verb-answer tbody"), ...rows.map((row) => make("tr", {},
-    ...heads.map((name) => make("td", {}, row.get(name) ?? "")))));
-  $("verb-promise").textContent = promise || "";
+  const question = ++fleetQuestions;
+  const show = (text, heads = [], rows = []) => {
+    $("verb-promise").textContent = text;
+    fill(document.querySelector("#verb-answer thead"), make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name))));
+    fill(document.querySelector("#verb-answer tbody"), ...rows.map((row) => make("tr", {}, ...heads.map((name) => make("td", {}, row.get(name) ?? "")))));
+  };
+  show("Asking…");
+  try {
+    const { items, promise, unknown_names } = await call(`v1/${$("verb").value}`, body);
+    if (question !== fleetQuestions) return;
+    const rows = items.map((item) => new Map(glance(item, reasons)));
+    show([...(unknown_names ?? []), promise ?? ""].join(" "), [...new Set(rows.flatMap((row) => [...row.keys()]))], rows);
+  } catch (error) {
+    if (question === fleetQuestions) show("");
+    throw error;
+  }
 }
 
 async function start() {
@@ -231,6 +248,8 @@ async function start() {
   workloadBox.set(workloads[0]);
   options($("platform"), platforms, "any platform");
   options($("pairs-platform"), platforms);
+  if (!$("key-form").hidden) $("workload").focus(); // rather than in a form that goes
+  $("key-form").hidden = true;
   showChosen();
   await ask();
   await Promise.all([showCoverage(), showFleet(), showVerbs()]);
@@ -250,7 +269,6 @@ $("pairs-platform").addEventListener("change", () => guarded(showPairs));
 $("key-form").addEventListener("submit", (event) => {
   event.preventDefault();
   sessionStorage.setItem("jostle-key", $("key").value);
-  $("key-form").hidden = true;
   guarded(start);
 });
 guarded(start);
