@@ -128,7 +128,6 @@ class AlignmentStudy:
             drawn,
             law,
             sets=protocol_sets([one.name for one in drawn], self.windows, self.held, self.seed),
-            seed=self.seed,
             probes=stressors(law, self.seconds) if self.probes else (),
         )
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -24,17 +22,6 @@ def data_folder(file: str) -> Path:
     if not results.is_file():
         sys.exit(f"there is no {results}: set JOSTLE_DATA to the folder that holds {file}")
     return results
-
-
-@contextmanager
-def on_one_core() -> Iterator[None]:
-    """Pinned to one core for a while; what runs afterwards in this process has all of them again."""
-    cores = os.sched_getaffinity(0)
-    one_core()
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, cores)
 
 
 def one_core() -> None:

@@ -67,7 +67,7 @@ def simulated(programs: int, windows: int, seconds: float, seed: int) -> Traces:
         programs, seed, seconds=seconds, longest_seconds=LONGEST_SECONDS, machine=law
     )
     sets = protocol_sets([one.name for one in drawn], windows, HELD, seed)
-    return simulate_campaign(drawn, law, sets=sets, seed=seed)
+    return simulate_campaign(drawn, law, sets=sets)
 
 
 def tables_of(traces: Traces, seed: int, progress: Progress) -> list[Table]:

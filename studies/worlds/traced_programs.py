@@ -15,10 +15,11 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from jostle.data import Trace, Traces
-from studies.worlds.memory_laws import COUNTERS, Law, Machine, SimulatedPhase, SimulatedProgram
+from studies.worlds.memory_laws import COUNTERS, Law, SimulatedPhase, SimulatedProgram
 
 PLATFORM = "simulated"
 SHORTEST_SECONDS, LONGEST_SECONDS = 3e-4, 4e-2
+PERIOD_SECONDS = 1e-3  # of samples
 
 
 @dataclass(frozen=True)
@@ -118,21 +119,19 @@ def draw_programs(
     seed: int,
     *,
     seconds: float = 0.5,
-    shortest_seconds: float = SHORTEST_SECONDS,
     longest_seconds: float = LONGEST_SECONDS,
-    machine: Law | None = None,
+    machine: Law,
 ) -> list[SimulatedProgram]:
     """Programs of three to eight kinds of phases in loops, about `seconds` long alone on core 0.
 
     The length of a phase is drawn log-uniformly between the two limits, its kind from compute-bound to
     memory-bound, its working set from 64 KiB to 32 MiB.
     """
-    machine = machine or Machine()
     random, powers = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     return [
         SimulatedProgram(
             f"program-{i:02d}",
-            _phases(random, powers, machine, seconds, shortest_seconds, longest_seconds),
+            _phases(random, powers, machine, seconds, longest_seconds),
         )
         for i in range(number)
     ]
@@ -143,7 +142,6 @@ def _phases(
     powers: np.random.Generator,
     machine: Law,
     seconds: float,
-    shortest: float,
     longest: float,
 ) -> tuple[SimulatedPhase, ...]:
     kinds = []
@@ -161,7 +159,7 @@ def _phases(
             reuse_power=float(powers.uniform(0.3, 1.2)),
         )
         rate = float(machine.speeds([(0, phase)])[0, 0])
-        length = np.exp(random.uniform(np.log(shortest), np.log(longest)))
+        length = np.exp(random.uniform(np.log(SHORTEST_SECONDS), np.log(longest)))
         kinds.append((phase, rate, length))
     phases, spent = [], 0.0
     while spent < seconds:
@@ -177,27 +175,18 @@ def _phases(
 
 def trace_of(
     history: JobHistory,
-    period_seconds: float,
     *,
     run_id: str,
     corunners: Sequence[str] = (),
     window_id: str | None = None,
-    noise_ratio: float = 0.0,
-    seed: int = 0,
 ) -> Trace:
-    """What a recorder reads every period_seconds from the job's start; the last sample may be shorter.
-
-    noise_ratio: each sample of each counter but the instructions is off by this much, log-normally.
-    """
+    """What a recorder reads every PERIOD_SECONDS from the job's start; the last sample may be shorter."""
     start, end = history.job.start_seconds, history.end_seconds
-    times = np.arange(1, int(np.floor((end - start) / period_seconds * (1 + 1e-12))) + 1)
-    times = times * period_seconds
-    if not len(times) or end - start - times[-1] > 1e-6 * period_seconds:
+    times = np.arange(1, int(np.floor((end - start) / PERIOD_SECONDS * (1 + 1e-12))) + 1)
+    times = times * PERIOD_SECONDS
+    if not len(times) or end - start - times[-1] > 1e-6 * PERIOD_SECONDS:
         times = np.append(times, end - start)
     counts = np.diff(history.at(np.r_[0.0, times] + start), axis=0)
-    if noise_ratio:
-        random = np.random.default_rng(seed)
-        counts[:, 1:] *= np.exp(noise_ratio * random.normal(size=counts[:, 1:].shape))
     return Trace(
         run_id=run_id,
         core=history.job.core,
@@ -214,13 +203,10 @@ def trace_of(
 
 def simulate_campaign(
     programs: Sequence[SimulatedProgram],
-    machine: Law | None = None,
+    law: Law,
     *,
-    period_seconds: float = 1e-3,
     sets: Sequence[Sequence[int]] | None = None,
     loop: bool = False,
-    noise_ratio: float = 0.0,
-    seed: int = 0,
     probes: Sequence[SimulatedProgram] = (),
 ) -> Traces:
     """Every program alone, and together in sets.
@@ -233,23 +219,11 @@ def simulate_campaign(
     if sets is None:
         pairs = list(combinations_with_replacement(range(len(programs)), 2))
         sets = pairs + [(b, a) for a, b in pairs if a != b]
+    every = (*_histories(programs, law, sets, loop), *_beside_probes(programs, law, probes))
     return Traces.from_traces(
         [
-            trace_of(
-                history,
-                period_seconds,
-                run_id=run_id,
-                corunners=corunners,
-                window_id=window,
-                noise_ratio=noise_ratio,
-                seed=seed + number,
-            )
-            for number, (history, run_id, corunners, window) in enumerate(
-                (
-                    *_histories(programs, machine or Machine(), sets, loop),
-                    *_beside_probes(programs, machine or Machine(), probes),
-                )
-            )
+            trace_of(history, run_id=name, corunners=others, window_id=window)
+            for history, name, others, window in every
         ]
     )
 

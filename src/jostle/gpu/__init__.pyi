@@ -17,7 +17,6 @@ from ._device_tenants import Arrangement as Arrangement
 from ._device_tenants import DeviceTenant as DeviceTenant
 from ._device_tenants import SimulatedLoad as SimulatedLoad
 from ._device_tenants import arranged as arranged
-from ._device_tenants import arrangements as arrangements
 from ._device_tenants import check_mode as check_mode
 from ._device_tenants import ways_to_arrange as ways_to_arrange
 from ._measured_residual import SIMULATED as SIMULATED

@@ -78,11 +78,10 @@ class Device:
             raise UsageError("the partitions share out more than all of the device's resources")
 
     @classmethod
-    def of(cls, gpu: Gpu, *, effective_ratio: float = EFFECTIVE_SHARE, **settings) -> Device:
-        """Return the device of a row of hardware. effective_ratio: of the peak memory bandwidth,
-        reachable."""
+    def of(cls, gpu: Gpu, **settings) -> Device:
+        """Return the device of a row of hardware."""
         peak = gpu.memory_bandwidth_bytes_per_second
-        resources = {MEMORY: peak * effective_ratio} if peak else {}
+        resources = {MEMORY: peak * EFFECTIVE_SHARE} if peak else {}
         known = {"memory_bytes": gpu.memory_bytes, "slices": gpu.slices}
         return cls(gpu.pes, gpu.warps_per_pe, resources, **{**known, **settings})
 

@@ -119,30 +119,6 @@ def check_mode(device: Device, mode: str) -> None:
         split_device(device, mode)
 
 
-def arrangements(
-    tenants: Sequence[DeviceTenant],
-    device: Device,
-    mode: str,
-    *,
-    memory_bytes: float | None = None,
-    queries: int = 50,
-    seed: int = 0,
-    rest: LearnedRest | None = None,
-) -> Iterator[Arrangement]:
-    """Simulate the tenants in each way to share the device in one mode.
-
-    mode: a way to share kernels (concurrent, sequential, time-sliced); `shares` of the PEs, even unless the
-        tenants have their own; or slices, such as `3g,4g` (see split_device).
-    memory_bytes: of the device, by default its own; ways that do not fit are left out.
-    queries: see SimulatedLoad.
-    seed: of the arrivals.
-    rest: what measured co-runs say; without it seconds are the simulation's.
-    Raises UsageError.
-    """
-    for way in ways_to_arrange(tenants, device, mode, memory_bytes):
-        yield arranged(tenants, device, mode, way, SimulatedLoad(queries, seed), rest)
-
-
 def ways_to_arrange(
     tenants: Sequence[DeviceTenant], device: Device, mode: str, memory_bytes: float | None = None
 ) -> Iterator[tuple[int, ...]]:
@@ -173,7 +149,12 @@ def arranged(
     draw: SimulatedLoad = SimulatedLoad(),
     rest: LearnedRest | None = None,
 ) -> Arrangement:
-    """Simulate the tenants in one mode and one of its ways_to_arrange. rest: as for `arrangements`."""
+    """Simulate the tenants in one mode and one of its ways_to_arrange.
+
+    mode: a way to share kernels (concurrent, sequential, time-sliced); `shares` of the PEs, even unless the
+        tenants have their own; or slices, such as `3g,4g` (see split_device).
+    rest: what measured co-runs say; without it seconds are the simulation's.
+    """
     places = way or [0] * len(tenants)
     beside = [
         [o.application for k, o in enumerate(tenants) if k != n and places[k] == places[n]]

@@ -7,7 +7,7 @@ stays within its limits, so only such sets are simulated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 from jostle._base.progress import Progress, no_progress
@@ -72,12 +72,14 @@ def sets_that_fit(
     for done, part in enumerate(sets, start=1):
         smaller = [found.get(less) for less in combinations(part, len(part) - 1) if less]
         if all(one is not None and one.verdict == WITHIN for one in smaller):
-            members = sorted((wishes[n] for n in part), key=lambda wish: wish.kind)
-            key = tuple(wish.kind for wish in members)
+            order = sorted(part, key=lambda n: wishes[n].kind)
+            key = tuple(wishes[n].kind for n in order)
             if key not in known:
                 options = {"memory_bytes": memory_bytes, "seed": seed, "rest": rest}
+                members = [wishes[n] for n in order]
                 known[key] = within_limits(members, device, modes, **options)
-            found[part] = _named(known[key], members, [wishes[n] for n in part])
+            names = [wishes[n].name for n in part]
+            found[part] = known[key].for_names(names, [order.index(n) for n in part])
         progress(done, len(sets), float("nan"))
     largest_first = sorted(found, key=lambda part: (-len(part), part))
     fitting: list[tuple[int, ...]] = []
@@ -92,21 +94,3 @@ def sets_that_fit(
         tuple(found[part] for part in others),
         sum(one.simulated for one in known.values()),
     )
-
-
-def _named(found: TenantSet, members: Sequence[Wish], wanted: Sequence[Wish]) -> TenantSet:
-    """Give what was found for wishes of these kinds the names and the order of the wanted ones."""
-    order = sorted(range(len(wanted)), key=lambda n: wanted[n].kind)
-    at = {n: place for place, n in enumerate(order)}
-    names = tuple(wish.name for wish in wanted)
-    way, times = found.arrangement, found.times
-    if way is not None:
-        back = [at[n] for n in range(len(wanted))]
-        times = tuple(replace(times[b], name=name) for b, name in zip(back, names, strict=True))
-        way = replace(
-            way,
-            slices=tuple(way.slices[b] for b in back if way.slices),
-            latencies=tuple(way.latencies[b] for b in back),
-            beside=tuple(way.beside[b] for b in back if way.beside),
-        )
-    return TenantSet(names, way, times, found.simulated)

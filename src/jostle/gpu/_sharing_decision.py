@@ -180,6 +180,19 @@ class TenantSet:
     times: tuple[MemberTime, ...]
     simulated: int = field(default=0, compare=False)
 
+    def for_names(self, names: Sequence[str], order: Sequence[int]) -> TenantSet:
+        """Return the same for members of these names. order: the place here of each of them."""
+        way = self.arrangement
+        if way is None:
+            return replace(self, members=tuple(names))
+        parts = {
+            part: tuple(getattr(way, part)[n] for n in order if getattr(way, part))
+            for part in ("slices", "latencies", "beside")
+        }
+        times = (replace(self.times[n], name=name) for n, name in zip(order, names, strict=True))
+        way = replace(way, **parts, seconds=())
+        return replace(self, members=tuple(names), arrangement=way, times=tuple(times))
+
     @property
     def verdict(self) -> str:
         """Return within where all are, over where one is for certain or where there is no room."""
@@ -226,7 +239,7 @@ def within_limits(
 ) -> TenantSet:
     """Decide whether all of these tenants together stay within their limits, in the best way to share.
 
-    modes: ways to share the device, see `arrangements`; each is tried.
+    modes: ways to share the device, see `arranged`; each is tried.
     memory_bytes: of the device, by default its own.
     seed: of the arrivals at a rate.
     rest: what measured co-runs say, in whose seconds the answer then is.
@@ -242,19 +255,8 @@ def within_limits(
     names = tuple(wish.name for wish in wishes)
     if not found:
         return TenantSet(names, None, ())
-    best = min(found, key=lambda one: one.order)
-    back = [order.index(n) for n in range(len(wishes))]
-    way = best.arrangement
-    assert way is not None
-    way = replace(
-        way,
-        slices=tuple(way.slices[n] for n in back if way.slices),
-        latencies=tuple(way.latencies[n] for n in back),
-        beside=tuple(way.beside[n] for n in back if way.beside),
-        seconds=(),
-    )
-    times = tuple(replace(best.times[n], name=name) for n, name in zip(back, names, strict=True))
-    return TenantSet(names, way, times, search.simulated)
+    best = replace(min(found, key=lambda one: one.order), simulated=search.simulated)
+    return best.for_names(names, [order.index(n) for n in range(len(wishes))])
 
 
 @dataclass(eq=False)

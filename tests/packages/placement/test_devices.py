@@ -13,7 +13,16 @@ import pytest
 import jostle
 from jostle.data import write_profiles
 from jostle.errors import UsageError
-from jostle.gpu import Application, Device, DeviceTenant, Task, arrangements
+from jostle.gpu import (
+    Application,
+    Arrangement,
+    Device,
+    DeviceTenant,
+    SimulatedLoad,
+    Task,
+    arranged,
+    ways_to_arrange,
+)
 from jostle.placement import DevicePlacement, Fleet, Node, Request, Standard
 from jostle.placement.devices._device_sets import Hardware
 from tests.packages.gpu.made_profiles import profile_of
@@ -26,6 +35,19 @@ KNOWN = {
     "short": Application.of("short", Task("kernel", 0.001, blocks=80)),
     "long": Application.of("long", Task("kernel", 0.200, blocks=80)),
 }
+
+
+def arrangements(
+    tenants: list[DeviceTenant],
+    device: Device,
+    mode: str,
+    *,
+    memory_bytes: float | None = None,
+    queries: int = 50,
+) -> list[Arrangement]:
+    """Simulate each way to share the device in a mode."""
+    ways = ways_to_arrange(tenants, device, mode, memory_bytes)
+    return [arranged(tenants, device, mode, way, SimulatedLoad(queries)) for way in ways]
 
 
 def placed(fleet: Any, *modes: str, promise: Any = "predicted") -> DevicePlacement:
@@ -63,16 +85,16 @@ def test_batch_work_beside_each_other_slows_down_alike() -> None:
 
 def test_slices_keep_tenants_apart_and_have_their_share_of_memory() -> None:
     both = [DeviceTenant(KNOWN["half"], memory_bytes=6.0), DeviceTenant(KNOWN["long"])]
-    ways = list(arrangements(both, DEVICE, "0.5,0.5", queries=5))
+    ways = arrangements(both, DEVICE, "0.5,0.5", queries=5)
     assert [way.slices[0] == way.slices[1] for way in ways] == [True, False]
     apart = ways[1]
     assert apart.latencies[0].mean_seconds == pytest.approx(0.010, rel=0.01)
     assert apart.text(["a", "b"]) == "0.5 (1): a; 0.5 (2): b"
-    assert not list(arrangements(both, DEVICE, "0.5,0.5", memory_bytes=10.0))
-    assert not list(arrangements(both, DEVICE, "concurrent", memory_bytes=5.0))
-    assert list(arrangements(both, DEVICE, "concurrent", memory_bytes=6.0, queries=3))
+    assert not (arrangements(both, DEVICE, "0.5,0.5", memory_bytes=10.0))
+    assert not (arrangements(both, DEVICE, "concurrent", memory_bytes=5.0))
+    assert arrangements(both, DEVICE, "concurrent", memory_bytes=6.0, queries=3)
     with pytest.raises(UsageError, match="slice"):
-        list(arrangements(both, DEVICE, "halves"))
+        (arrangements(both, DEVICE, "halves"))
 
 
 def test_a_simulation_is_no_bound() -> None:
