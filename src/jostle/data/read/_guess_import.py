@@ -24,8 +24,8 @@ from jostle.errors import JostleError, UnreadableFile, UsageError
 
 # The first name that fits, in this order; what no column fits is left for the user to say.
 _LIKE = {
-    "workload": r"workload|job|program|task|app|benchmark|function|name",
-    "platform": r"platform|host|node|machine|device|server|cluster|where",
+    "workload": r"workload|job|program|task|app|benchmark|function|kernel|^model$|(?<!gpu[-_ ])name",
+    "platform": r"platform|host|node|machine|device|server|cluster|where|^gpu([-_ ](name|type|model))?$",
     "corunners": r"co[-_ ]?run|beside|neighbou?r|other|with|interfer|background",
     "runtime": r"runtime|wall|elapsed|took|duration|latency|seconds|time|_m?s$|\([mun]?s\)$|\((min|h)\)$"
     r"|^(m|milli|u|micro|n|nano)?s(ecs?|econds?)?$|^(min(ute)?|h(ou)?r)s?$",

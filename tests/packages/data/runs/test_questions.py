@@ -171,6 +171,8 @@ def test_rows_that_are_not_there(tmp_path: Path) -> None:
         ('"Job","Co Runners","elapsed [µs]"', "--workload Job --runtime 'elapsed [µs]' --unit us "
          "--platform-name NAME --corunners 'Co Runners'"),
         ("workload,host,minutes", "--workload workload --runtime minutes --unit min --platform host"),
+        ("gpu_name,model,beside,time_ms", "--workload model --runtime time_ms --unit ms "
+         "--platform gpu_name --corunners beside"),
         ("a,b", "--workload COLUMN --runtime COLUMN --unit UNIT --platform-name NAME"),
     ],
 )  # fmt: skip
