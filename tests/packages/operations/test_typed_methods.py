@@ -54,5 +54,5 @@ def test_a_stub_has_every_verb_with_its_parameters(kind: type) -> None:
 
 def test_a_verb_helps_with_the_sentences_of_its_question() -> None:
     text = getdoc(Placement.rank) or ""
-    assert text.startswith("All nodes for each request")
+    assert text.startswith("List all nodes for each request")
     assert "Parameters\n----------\nleast\n    What the best has least of" in text
