@@ -171,7 +171,7 @@ def test_who_would_be_hurt_and_what_would_help(model: Model) -> None:
     )
     found = place(model, fleet).safe(Request("w02", slowdown=20.0), on="here")
     answer = found.answers[0]
-    assert not found.is_safe
+    assert (found.is_safe, found.exit_code) == (False, 1)
     assert [member.name for member in answer.hurt] == ["strict"]
     assert answer.reason == "tenant_late"
     (hurt,) = answer.hurt

@@ -372,6 +372,15 @@ def test_a_pod_of_several_containers_runs_from_the_first_to_the_last(
     assert run["runtime_seconds"] == 11
 
 
+def test_what_is_not_known_gets_no_points(start: Start, service: Running, tmp_path: Path) -> None:
+    """Neither a pod that names no workload or what cannot be read, nor any pod where there is no model."""
+    none = dict.fromkeys(NODES, 0)
+    assert scores(service, {"metadata": {"name": "a", "namespace": "b"}}) == none
+    assert scores(service, pod("a", deadline="soon")) == none
+    assert scores(start(model=tmp_path / "empty", learn=10), pod("a")) == none
+    assert max(scores(service, pod("a")).values()) == 10
+
+
 ODD: tuple[Any, ...] = ([], 3, [1], [{"start_seconds": 1, "corunners": []}], [{"corunners": [""]}])
 
 

@@ -9,7 +9,9 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+from jostle.placement import Fleet, Node, Placement, Request, SetBounds, Standard
 from jostle.server.slurm._slurm_jobs import SeenJob
+from jostle.server.slurm._slurm_placement import _sure
 from tests.packages.server.conftest import Running, Start
 
 
@@ -19,9 +21,21 @@ def test_a_job_gets_a_node_a_limit_and_a_place(service: Running) -> None:
     assert found["placed"] is True
     assert found["time_limit_minutes"] == 1
     assert found["node"] in found["comment"]
-    assert found["placement"] in found["comment"]
+    assert f" (guaranteed), placement={found['placement']}" in found["comment"]
     (placed,) = service.http.get("/v1/placements").json()["items"]
     assert (placed["id"], placed["node"]) == (found["placement"], found["node"])
+
+
+def test_the_least_of_several_bounds_is_as_sure_as_one(service: Running) -> None:
+    """The node that is chosen is the one with the luckiest bound."""
+    sets, request = SetBounds(service.app.state.service.served.model, Standard(0.8)), Request("w00")
+    nodes = [Node(name, f"p{n}") for n, name in enumerate("abc")]
+    assert _sure(sets, request, nodes[:1]) is sets
+    one, several = (
+        Placement(Fleet((nodes[0],)), by).walltime([request]).rows[0].bound_seconds or 0.0
+        for by in (sets, _sure(sets, request, nodes))
+    )
+    assert 0 < one < several
 
 
 def test_a_job_that_fits_nowhere_is_told_why(service: Running) -> None:

@@ -170,7 +170,9 @@ def at(placement: Placement, requests: Requests, question: AtQuestion, progress:
     residents = []
     for (node, one, place), end in zip(people, told, strict=True):
         row = End(one.name, one.workload, node.name, *end)
-        residents += [row] if place < 0 else []
-        answers |= {} if place < 0 else {place: row}
+        if place < 0:
+            residents.append(row)
+        else:
+            answers[place] = row
     items = tuple(answers[place] for place in range(len(requests)))
     return Ends(items, tuple(residents), placement.standard, placement.label, tuple(untold))

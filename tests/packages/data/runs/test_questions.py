@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from jostle.data import CsvImport, Dataset, Runs, TableQuestion, import_command, rows_named
+from jostle.data.store._import_questions import _some
 from jostle.errors import UnknownName, UsageError
 from tests.command_line import jostle
 
@@ -110,6 +111,11 @@ def test_good_tables_are_not_asked_about(tmp_path: Path) -> None:
         raise AssertionError(question)
 
     assert found.mended(tmp_path / "d", refuse).runs == found.runs
+
+
+@pytest.mark.parametrize(("n", "end"), [(5, "e"), (6, "e and 1 more")])
+def test_of_many_names_the_first_are_shown(n: int, end: str) -> None:
+    assert _some(list("abcdef"[:n])) == f"a, b, c, d, {end}"
 
 
 def test_features_follow_their_names(tmp_path: Path) -> None:

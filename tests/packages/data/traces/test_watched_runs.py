@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from jostle.cli import exit_code
-from jostle.data import Dataset, PrometheusImport, SeriesImport, read_traces
+from jostle.data import Dataset, PrometheusImport, SeriesImport, Traces, read_traces
+from jostle.data.read._watched_runs import watched_runs
 from jostle.errors import BadData, UnknownName
 from tests.packages.data.traces.services_samples import DAY, every, matrix
+from tests.plain_traces import plain_trace
 
 STEP, HOURS = 60, 60
 LOADS = np.tile([10.0, 20.0, 40.0], HOURS // 3)  # requests a second, an hour each
@@ -60,6 +62,20 @@ def test_windows_become_runs_with_their_load_and_peak(
     traces = read_traces(out)
     assert traces.counters == ("container_memory_working_set_bytes_level",)
     assert set(traces.run_ids) == set(runs.table.column("run_id").to_pylist())
+
+
+def test_what_is_not_known_of_a_run_is_null() -> None:
+    """Its peak where nothing of its memory was read, and when it ran where times count from a start."""
+    whole = [1e9, 2e9]
+    read = [{"rss_bytes_level": whole}, {"rss_bytes_level": [np.nan] * 2, "n": whole}, {"n": whole}]
+    made = [plain_trace(counters, 0.1, run_id=f"r{n}") for n, counters in enumerate(read)]
+    traces = Traces.from_traces(made)
+    for begin, is_known in ((100.0, False), (1e9, True)):
+        begins = dict.fromkeys(traces.run_ids, begin)
+        runs = watched_runs(traces, begins, {"n": "n"}, "here", knows_corunners=True).runs
+        assert runs is not None
+        assert runs.table.column("peak_memory_bytes").to_pylist() == [2e9, None, None]
+        assert (runs.table.column("measured_at").null_count == 0) == is_known
 
 
 def test_a_limit_turns_on_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
