@@ -5,7 +5,9 @@ Errors are logarithms of actual over told: of whole runtimes where progress is t
 that is left where the run itself tells, as each run's own count would. Scores are errors over the usual size
 of the name's, shrunk towards that of all, and without the run itself; the conformal rank is taken among those
 of all names (by what was known: all company of the run, or what had been until then; and by moment). A run
-that lasts longer than predicted, whoever came, is bounded by those that lasted as many times longer.
+that lasts longer than predicted, whoever came, is bounded by those that lasted as many times longer. What is
+told of whatever may come is corrected by how earlier answers came out; each error is of a correction that had
+not seen its run.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jostle._base.tensors import Serializable
+from jostle._base.tensors import UNSAVED, Serializable
 from jostle.conformal import BEHIND, ON_THE_ACT, Bounds, conformal_rank
 from jostle.errors import UsageError
 from jostle.models.timelines._arrival_simulation import (
@@ -34,6 +36,7 @@ from jostle.models.timelines._timelines import (
     Timelines,
     past_and_future,
 )
+from jostle.models.timelines._told_correction import Signs, ToldCorrection, after
 
 if TYPE_CHECKING:
     from jostle.data import Runs
@@ -51,13 +54,18 @@ _LATELY = 40_000  # answers that are kept
 class TimelineCalibration(Serializable):
     """Calibration errors of runs whose co-runners changed. newcomers: as lately seen. kind, moment, workload:
     (n,) int64 of each error; kind: of KINDS, and so many more where the run itself told how far it had come;
-    workload by the codes of the model. error: (n,) float64, log actual over told."""
+    workload by the codes of the model. error: (n,) float64, log actual over told. correction: of what is told
+    of whatever may come. signs, run: (n,) what a correction is learned from, and of which run each answer is;
+    None once that is done."""
 
     newcomers: Newcomers
     kind: np.ndarray
     moment: np.ndarray
     workload: np.ndarray
     error: np.ndarray
+    correction: ToldCorrection | None = None
+    signs: Signs | None = field(default=None, metadata=UNSAVED)
+    run: np.ndarray | None = field(default=None, metadata=UNSAVED)
     _scores: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -78,7 +86,8 @@ class TimelineCalibration(Serializable):
         rows = np.random.default_rng(seed).permutation(rows)[:most]
         if not len(rows):
             none = np.zeros(0, np.int64)
-            return cls(newcomers, none, none, none, np.zeros(0))
+            signs = Signs(none, none, none, none, none, none, none)
+            return cls(newcomers, none, none, none, np.zeros(0), None, signs, none)
         age = Ages.of(runs, rates)
         found = [
             _errors(
@@ -87,9 +96,39 @@ class TimelineCalibration(Serializable):
             for moment in range(len(MOMENTS))
             for is_told in ((False, True) if moment else (False,))
         ]
-        columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-        kind, moment, workload = (column.astype(np.int64) for column in columns[:3])
-        return cls(newcomers, kind, moment, workload, columns[3])
+        columns = [
+            np.concatenate(column) for column in zip(*(one for one, _ in found), strict=True)
+        ]
+        kind, moment, workload, run = (column.astype(np.int64) for column in columns[:4])
+        signs = Signs.concatenate([one for _, one in found])
+        return cls(newcomers, kind, moment, workload, columns[4], None, signs, run)
+
+    def learned(self, names: Any) -> TimelineCalibration:
+        """Learn how what is told of whatever may come is corrected, and the errors that are left. names:
+        workloads and platforms."""
+        open_ones = np.flatnonzero(self.kind == KINDS.index(FUTURE))
+        if self.signs is None or self.run is None:
+            return self
+        signs = self.signs.take(open_ones)
+        found = ToldCorrection.fit(signs, self.error[open_ones], self.run[open_ones], names)
+        if found is None:
+            return replace(self, signs=None, run=None)
+        return self._corrected(*found)
+
+    def corrected_by(self, correction: ToldCorrection | None) -> TimelineCalibration:
+        """Return the errors that a correction learned from other runs leaves."""
+        if self.signs is None or correction is None:
+            return replace(self, signs=None, run=None)
+        signs = self.signs.take(np.flatnonzero(self.kind == KINDS.index(FUTURE)))
+        return self._corrected(correction, correction.log_ratio(signs))
+
+    def _corrected(self, correction: ToldCorrection, log_ratio: np.ndarray) -> TimelineCalibration:
+        """log_ratio: (n,) of open questions."""
+        assert self.signs is not None
+        mine, error = np.flatnonzero(self.kind == KINDS.index(FUTURE)), self.error.copy()
+        signs = self.signs.take(mine)
+        error[mine] -= np.log(after(signs, log_ratio) / signs.told)
+        return replace(self, error=error, correction=correction, signs=None, run=None)
 
     @classmethod
     def updated(
@@ -103,6 +142,8 @@ class TimelineCalibration(Serializable):
             return None
         names = Rates(now).names
         asked = cls.of(model, new, np.flatnonzero(~(new.is_chosen | chosen)), seed)
+        known = None if model.acts is None else model.acts.correction
+        asked = asked.corrected_by(known)
         parts = [asked] if model.acts is None else [model.acts, asked]
         codes = {name: code for code, name in enumerate(names[0])}
         code_of = np.array([codes[name] for name in Rates(model).names[0]], np.int64)
@@ -119,16 +160,22 @@ class TimelineCalibration(Serializable):
             both.moment[lately],
             code_of[both.workload[lately]],
             both.error[lately],
+            known,
         )
 
     @classmethod
     def joined(cls, parts: Sequence[TimelineCalibration]) -> TimelineCalibration:
         """Concatenate, of the same names; newcomers are those of the first."""
-        columns = (
-            np.concatenate([getattr(one, name) for one in parts])
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in parts])
             for name in ("kind", "moment", "workload", "error")
-        )
-        return cls(parts[0].newcomers, *columns)
+        }
+        signs = [one.signs for one in parts if one.signs is not None]
+        run = [one.run for one in parts if one.run is not None]
+        if len(signs) < len(parts) or len(run) < len(parts):
+            return cls(parts[0].newcomers, **columns)
+        columns |= {"signs": Signs.concatenate(signs), "run": np.concatenate(run)}
+        return cls(parts[0].newcomers, **columns)
 
     def bound(
         self, told: np.ndarray, asked: Timelines, log_times: np.ndarray, workload: np.ndarray,
@@ -239,16 +286,16 @@ class TimelineCalibration(Serializable):
 
 def _errors(
     age: Ages, rows: np.ndarray, moment: int, is_told: bool, newcomers: Newcomers, seed: int
-) -> tuple[np.ndarray, ...]:
-    """Return (kinds, moments, workloads, errors) of runs of the log that are asked about at one of the
-    moments of their work, by the law or, is_told, by their own count."""
+) -> tuple[tuple[np.ndarray, ...], Signs]:
+    """Ask about runs of the log at one of the moments of their work, by the law or, is_told, by their own
+    count. Returns ((kinds, moments, workloads, runs, errors), signs)."""
     share = MOMENTS[moment]
     elapsed = age.when_done(rows, share, is_told) if moment else np.zeros(len(rows))
     on = np.flatnonzero(elapsed < age.runs.runtime_seconds[rows])
     rows, elapsed = rows[on], elapsed[on]
     actual = age.runs.runtime_seconds[rows]
-    workload, _, _ = age.runs.colocations.take(rows).recode(*age.rates.names)
     found: list[tuple[np.ndarray, ...]] = []
+    shown: list[Signs] = []
     for kind, name in enumerate(KINDS):
         asked = past_and_future(age.runs, rows, elapsed, is_open=name == FUTURE)
         if is_told:
@@ -257,24 +304,45 @@ def _errors(
             asked = age.with_residents(asked, rows)
         past = elapsed if is_told else 0.0
         with np.errstate(invalid="ignore", divide="ignore"):
-            told = told_by(age.rates, asked, newcomers, seed)
+            told, log_times = _told_with_times(age.rates, asked, newcomers, seed)
             error = np.log((actual - past) / (told - past))
-        good = np.isfinite(error)
-        n, code = int(good.sum()), kind + len(KINDS) * is_told
-        found.append((np.full(n, code), np.full(n, moment), workload[good], error[good]))
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+        good = np.flatnonzero(np.isfinite(error))
+        signs = Signs.of(asked, log_times, told, age.rates.names, age.of_log[rows]).take(good)
+        n, code = len(good), kind + len(KINDS) * is_told
+        columns = np.full(n, code), np.full(n, moment), signs.workload, rows[good], error[good]
+        found.append(columns)
+        shown.append(signs)
+    return tuple(np.concatenate(one) for one in zip(*found, strict=True)), Signs.concatenate(shown)
 
 
 def told_by(
-    rates: Rates, asked: Timelines, newcomers: Newcomers | None, seed: int = 0
+    rates: Rates,
+    asked: Timelines,
+    newcomers: Newcomers | None,
+    seed: int = 0,
+    correction: ToldCorrection | None = None,
 ) -> np.ndarray:
     """Predict (n,) seconds from start to end, the median of drawn futures if the question is open. Raises
     UsageError for such a question if no arrivals were seen."""
+    told, log_times = _told_with_times(rates, asked, newcomers, seed)
+    if correction is None:
+        return told
+    drift = getattr(rates.fitted, "moved", None)
+    moved = np.zeros(len(asked), bool)
+    if drift is not None:
+        moved = drift.log_ratio(asked.colocations.take(asked.now))[1]
+    return correction.corrected(asked, log_times, told, moved)
+
+
+def _told_with_times(
+    rates: Rates, asked: Timelines, newcomers: Newcomers | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ((n,) seconds as of told_by, log_times as of asked.progress)."""
     log_times = np.log(rates.fitted.predict(asked.colocations))
     told = asked.runtime(log_times)
     rows = np.flatnonzero(asked.is_open)
     if not len(rows):
-        return told
+        return told, log_times
     if newcomers is None:
         raise UsageError(
             "nobody was seen to come: the model learned from no log",
@@ -309,19 +377,21 @@ def told_by(
     nodes = BusyNodes(many[0], many[1], many[2], speed)
     more = ends(rates, nodes, newcomers, watched=1, seed=seed + 1)[:, 0]
     told[rows] = now.elapsed_seconds + np.median(more.reshape(-1, DRAWS), axis=1)
-    return told
+    return told, log_times
 
 
 @dataclass(frozen=True)
 class Ages:
-    """Progress of the runs of a log at the moments at which others were there. start, end: (n,) int64
-    microseconds; order: of runs by node and start."""
+    """Progress of the runs of a log at the moments at which others were there. start: (n,) int64
+    microseconds; order: of runs by node and start. of_log: (n,) from -1 where the log begins to 0 where it
+    ends; 0 if not known."""
 
     runs: Runs
     rates: Rates
     node: np.ndarray
     start: np.ndarray
     order: np.ndarray
+    of_log: np.ndarray
 
     @classmethod
     def of(cls, runs: Runs, rates: Any) -> Ages:
@@ -331,7 +401,7 @@ class Ages:
         """
         rates = rates if isinstance(rates, Rates) else Rates(rates)
         n = len(runs)
-        node, start = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        node, start, of_log = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n)
         if "node" in runs.table.schema.names:
             node = np.unique(
                 np.array(runs.table.column("node").cast("string").fill_null("").to_pylist(), str),
@@ -339,7 +409,10 @@ class Ages:
             )[1].reshape(-1)
             at = runs.table.column("measured_at").combine_chunks().cast("int64")
             start = at.fill_null(0).to_numpy()
-        return cls(runs, rates, node, start, np.lexsort((start, node)))
+            latest = int(start.max(initial=0))
+            first = int(start[start > 0].min(initial=latest))
+            of_log = np.where(start > 0, (start - latest) / max(latest - first, 1), 0.0)
+        return cls(runs, rates, node, start, np.lexsort((start, node)), of_log)
 
     def _work(self, rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return (stretches of the rows, work that the law gives each, seconds of a run throughout it)."""

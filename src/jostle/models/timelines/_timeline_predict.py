@@ -31,8 +31,10 @@ def over_time(model: Any, asked: Any, *, throughout: bool = False) -> Any:
 
 def told(model: Any, asked: Timelines) -> np.ndarray:
     """Predict (n,) seconds from start to end. Raises UnknownName, UsageError."""
-    newcomers = None if model.acts is None else model.acts.newcomers
-    return told_by(Rates(model), asked, newcomers)
+    acts = model.acts
+    if acts is None:
+        return told_by(Rates(model), asked, None)
+    return told_by(Rates(model), asked, acts.newcomers, correction=acts.correction)
 
 
 def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray, Bounds]:

@@ -66,7 +66,8 @@ class OverTime:
             at = self._own(runs.take(rows))[1]
             most = -(-MOST * len(rows) // max(whole, 1))  # as many of each, in proportion
             parts.append(TimelineCalibration.of(fitted, self._before, at, seed, most))
-        return TimelineCalibration.joined(parts)
+        names = Rates(without[0][0]).names
+        return TimelineCalibration.joined(parts).learned(names)
 
     def _own(self, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
         """Return (which of the runs are of the data, where they are there)."""
