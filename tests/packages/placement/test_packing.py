@@ -99,4 +99,5 @@ def test_an_answer_says_who_is_where_and_who_is_not() -> None:
     assert "the best there is for as many as can be placed" in said(assignment(0, optimal=True))
     empty = Assignment("most_accepted", Standard(), (), 0.0, 0.0, 0.0, 0.0, True, 0)
     assert (empty.is_complete, empty.gap_ratio) == (False, 0.0)
+    assert all(isinstance(part, str) for part in empty.report().tables)  # no heading of nothing
     assert replace(empty, is_optimal=False).gap_ratio == 0.0

@@ -166,7 +166,7 @@ class Observed:
         return (self.end_ns - self.begin_ns) * 1e-9
 
     def child_cpu_seconds(self, answer: dict[str, Any]) -> float:
-        """Return CPU time of what the slot started, in the interval; even within a repetition."""
+        """Return the CPU time of what the slot started, in the interval; a repetition uses it evenly."""
         used = beat_cpu_ns(answer)
         if used is None:
             return 0.0

@@ -23,7 +23,7 @@ from typing import Annotated, Any, BinaryIO, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from jostle._base.option_fields import OneOf, Positional
+from jostle._base.option_fields import NoOption, OneOf, Positional
 from jostle._base.untrusted import understands
 from jostle.data.read._foreign_table import ForeignTable
 from jostle.data.read._imported_runs import Imported, rejected_rows
@@ -98,8 +98,8 @@ class PairsImport:
         OneOf(SLOWDOWNS),
     ] = "ratio"
     group: GroupRule = None
-    published: Annotated[str | None, "Who published it, and where."] = None
-    licence: Annotated[str | None, "Under which licence."] = None
+    published: Annotated[str | None, "Who published it, and where.", NoOption()] = None
+    licence: Annotated[str | None, "Under which licence.", NoOption()] = None
     drop_bad: Annotated[
         bool, "Set bad rows aside in rejected/ with the reason, and take the others."
     ] = False

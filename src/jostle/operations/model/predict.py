@@ -55,21 +55,14 @@ class PredictQuestion(CampaignQuestion):
     ] = None
     share: Annotated[
         tuple[str, ...],
-        "How often a name of that mix is asked about, such as edge-box=0.7.",
-        Local(),
-    ] = ()
-    measured: Annotated[
-        tuple[str, ...],
-        "How often a name was drawn when runs were measured, such as edge-box=0.2, where that is known: "
-        "bounds over a mix are narrower then.",
+        "How often a name of that mix is asked about, such as edge-box=0.7. If you know how often names were "
+        "measured, `Model.for_mix(..., measured=...)` in Python gives narrower bounds.",
         Local(),
     ] = ()
 
     def __post_init__(self) -> None:
         """Raises UsageError."""
         object.__setattr__(self, "confidence", float(exact_confidence(self.confidence)))
-        if self.measured and not self.share:
-            raise UsageError("`measured` goes with `share` for each name of the mix")
 
     def about(self, model: Model) -> Model:
         """Return the model for the campaign that the question names, with bounds over its shares. Raises
@@ -77,20 +70,14 @@ class PredictQuestion(CampaignQuestion):
         model = super().about(model)
         if not self.share:
             return model
-        measured = _shares("measured", self.measured) or None
-        shares = _shares("share", self.share)
-        return model.for_mix(shares, self.mix_by or "platform", measured=measured)
-
-
-def _shares(option: str, entries: tuple[str, ...]) -> dict[str, float]:
-    shares = {}
-    for entry in entries:
-        name, _, number = entry.rpartition("=")
-        try:
-            shares[name] = float(number)
-        except ValueError:
-            raise UsageError(f"`{option}` {entry!r} is not NAME=NUMBER") from None
-    return shares
+        shares = {}
+        for entry in self.share:
+            name, _, number = entry.rpartition("=")
+            try:
+                shares[name] = float(number)
+            except ValueError:
+                raise UsageError(f"`share` {entry!r} is not NAME=NUMBER") from None
+        return model.for_mix(shares, self.mix_by or "platform")
 
 
 Status = Literal["guaranteed", "calibrated", "extrapolated", "adapting", "none"]

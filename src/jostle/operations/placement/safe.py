@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from jostle._base.documents import Record, Unanswered, VerbAnswer, answered
+from jostle._base.option_fields import NoOption
 from jostle._base.report import Report, Table, duration
 from jostle.errors import UsageError
 from jostle.operations._operation import verb
@@ -37,6 +38,7 @@ class SafeQuestion:
     explain: Annotated[
         bool | None,
         "Who would be hurt and what would help.  [default: where requests times nodes are at most 64]",
+        NoOption(),
     ] = None
 
     def served(self, requests: int, nodes: int) -> None:

@@ -128,7 +128,9 @@ class Assignment(VerbAnswer):
             [node, there[0].platform, ", ".join(one.text for one in there)]
             for node, there in self.by_node.items()
         ]
-        parts: list[Table | str] = [Table(["node", "platform", "requests (bound of limit)"], rows)]
+        parts: list[Table | str] = []
+        if rows:
+            parts.append(Table(["node", "platform", "requests (bound of limit)"], rows))
         parts += [f"{node} is shared: {text}." for node, text in self.arrangements.items()]
         n = len(self.placed) + len(self.unplaced)
         text = f"{len(self.placed)} of {n} requests placed on {self.nodes_used} nodes"
