@@ -90,7 +90,7 @@ def read_profiles(path: str | os.PathLike[str]) -> dict[str, Profile]:
         raise UnreadableFile(
             "the folder holds no profiles of accelerators",
             where=str(folder),
-            fix="Bring some in with jostle import FILE --kind profile -o FOLDER. What ran side by side is "
+            fix="Bring some in with jostle import FILE -o FOLDER. What ran side by side is "
             "answered without them: jostle fit FOLDER -o MODEL, then jostle place safe MODEL.",
         )
     names = tasks.column("run_id").to_numpy()
