@@ -17,6 +17,7 @@ from ._bounds import status_of as status_of
 from ._calibration import Calibration as Calibration
 from ._calibration import CategorySummary as CategorySummary
 from ._calibration import names_of as names_of
+from ._categories import BY_CORUNNERS as BY_CORUNNERS
 from ._categories import CATEGORIES as CATEGORIES
 from ._categories import KNOWN as KNOWN
 from ._categories import category_of as category_of

@@ -219,7 +219,7 @@ class Calibration(Serializable):
 
     def categories(self, predictor: Any, asked: Any) -> np.ndarray:
         """Tell the category of each co-location; names that joined late count as new. Returns (n,) int8."""
-        out = category_of(predictor, asked, self.most)
+        out = category_of(predictor, asked, self.most, tells_measured=self.is_cross_conformal)
         late = [self.names_added_after_calibration[kind] for kind in NO_LATE_NAMES]
         if any(late):
             known = (

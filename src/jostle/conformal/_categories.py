@@ -15,7 +15,7 @@ import numpy as np
 
 SOLO, ONE, TWO, THREE_OR_MORE = range(4)  # co-runners, all names known
 NEW_WORKLOAD, NEW_CELL_SOLO, NEW_CELL, MORE_CORUNNERS, NEW_NAME, FEW_RUNS = range(4, 10)
-NEW_CORUNNER = 10
+NEW_CORUNNER, MEASURED = 10, 11
 CATEGORIES = (
     "alone",
     "1 co-runner",
@@ -28,6 +28,7 @@ CATEGORIES = (
     "new name",
     "name with few runs",
     "new co-runner",
+    "measured set",
 )
 MEANING = (
     "workload and platform measured together, alone",
@@ -41,8 +42,10 @@ MEANING = (
     "a workload or a platform that was never measured at all",
     "a name that joined after the calibration runs were drawn",
     "a known workload beside one that was never measured at all",
+    "the same workloads measured together on the platform before",
 )
-KNOWN = (SOLO, ONE, TWO, THREE_OR_MORE)
+BY_CORUNNERS = (SOLO, ONE, TWO, THREE_OR_MORE)
+KNOWN = (*BY_CORUNNERS, MEASURED)
 # Their errors are of another kind: they tell nothing of the others.
 NEVER_MET = (NEW_NAME, NEW_CORUNNER)
 ALONE = (SOLO, NEW_CELL_SOLO)  # the others lend each other the shape of their errors
@@ -57,7 +60,18 @@ class CountsRuns(Protocol):
         ...
 
 
-def category_of(predictor: Any, asked: Any, most: int | None = None) -> np.ndarray:
+@runtime_checkable
+class RemembersSets(Protocol):
+    """A predictor that knows which sets of workloads were measured, and how far off it is of these."""
+
+    def measured(self, asked: Any, /) -> np.ndarray:
+        """Tell of each co-location whether the same was measured before, (n,) bool."""
+        ...
+
+
+def category_of(
+    predictor: Any, asked: Any, most: int | None = None, *, tells_measured: bool = False
+) -> np.ndarray:
     """Tell the category of each co-location.
 
     Parameters
@@ -67,6 +81,8 @@ def category_of(predictor: Any, asked: Any, most: int | None = None) -> np.ndarr
     asked : Colocations
     most : int, optional
         Most co-runners that were measured.
+    tells_measured : bool
+        Whether sets that were measured before are a category of their own.
 
     Returns
     -------
@@ -83,6 +99,8 @@ def category_of(predictor: Any, asked: Any, most: int | None = None) -> np.ndarr
     # Counts of pairs are below 0 where there were too many to count.
     out[beside & ((e.there == 0) | (e.platform_beside == 0))] = NEW_CELL
     out[~beside & (e.alone_there == 0)] = NEW_CELL_SOLO
+    if tells_measured and isinstance(predictor, RemembersSets):
+        out[np.isin(out, BY_CORUNNERS) & beside & predictor.measured(asked)] = MEASURED
     names = [getattr(predictor, f"{kind}_names", None) for kind in ("workload", "platform")]
     if None not in names:
         out[~asked.known_in(*names)] = NEW_CORUNNER

@@ -30,7 +30,7 @@ class CalibrationRuns:
     name_group : (n,) ndarray
         Codes of the Groups of names within each of which bounds hold; 0 without any.
     held_out : (n,) ndarray of bool
-        Names left out of a further fit, or more co-runners than it knew.
+        Names left out of a further fit, more co-runners than it knew, or sets of which it knew other runs.
     workload, platform : (n,) ndarray
         Codes of the names (name_codes).
     """
@@ -84,6 +84,7 @@ class LeftOutRuns:
         name_groups: Groups | None = None,
         held_out: bool = False,
         most: int | None = None,
+        is_crossed: bool = False,
     ) -> LeftOutRuns:
         """Ask a predictor about runs (all with status ok) that it was not fitted to.
 
@@ -94,11 +95,13 @@ class LeftOutRuns:
         names : tuple of (workloads, platforms)
             Names that the scale has effects for.
         held_out : bool
-            Whether names, or the largest numbers of co-runners, were left out.
+            Whether names or the largest numbers of co-runners were left out, or only some runs of a set.
         most : int, optional
             Most co-runners that the predictor learned from.
+        is_crossed : bool
+            Whether other predictors answer other runs, some by other runs of the same set.
         """
-        category = category_of(predictor, runs.colocations, most)
+        category = category_of(predictor, runs.colocations, most, tells_measured=is_crossed)
         residuals = Residuals.of(predictor, runs, names, category)
         at = residuals.index
         runs, n = runs.take(at), len(at)

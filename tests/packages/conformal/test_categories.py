@@ -77,3 +77,30 @@ def test_what_does_not_count_its_runs_knows_all_names() -> None:
         CATEGORIES.index("more co-runners"),
     ]
     assert category_of(object(), asked.take(np.zeros(0, int))).tolist() == []
+
+
+class Remembering(Counting):
+    """Which knows the very co-locations that it learned from."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        super().__init__(rows)
+        self.rows = {(w, p, tuple(sorted(c))) for w, p, c in rows}
+
+    def measured(self, asked: Colocations) -> np.ndarray:
+        columns = asked.to_columns()
+        each = zip(columns["workload"], columns["platform"], columns["corunners"], strict=True)
+        return np.array([(w, p, tuple(sorted(c))) in self.rows for w, p, c in each], bool)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(rows, min_size=1, max_size=12), st.data())
+def test_sets_measured_before_are_a_category_of_their_own(
+    learned: list[Row], data: st.DataObject
+) -> None:
+    """Beside others only; one that cannot be calibrated by left-out runs is not told apart."""
+    row = data.draw(st.sampled_from(learned))
+    predictor, asked = Remembering(learned), as_asked([row])
+    usual = category_of(predictor, asked)
+    (found,) = category_of(predictor, asked, tells_measured=True)
+    assert CATEGORIES[found] == ("measured set" if row[2] else CATEGORIES[usual[0]])
+    assert CATEGORIES[usual[0]] == by_hand(learned, row, most=4)

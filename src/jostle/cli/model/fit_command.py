@@ -174,10 +174,10 @@ def _report(model: Model, command: FitCommand, notes: Sequence[str]) -> Report:
 
 def _by_corunners(categories: Sequence[CategorySummary]) -> list[CategorySummary]:
     """Select the categories of known names, by the number of co-runners; one without runs has no bound."""
-    from jostle.conformal import CATEGORIES, KNOWN, CategorySummary
+    from jostle.conformal import BY_CORUNNERS, CATEGORIES, CategorySummary
 
     shown: list[CategorySummary] = []
-    for name in (CATEGORIES[code] for code in KNOWN):
+    for name in (CATEGORIES[code] for code in BY_CORUNNERS):
         mine = [one for one in categories if one.category == name]
         shown += mine or [CategorySummary(name, "", "", 0, 0, 0.0)]
     return shown

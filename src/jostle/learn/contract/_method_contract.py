@@ -162,13 +162,15 @@ class LeavesOut(Protocol):
 class FoldFit:
     """A fit without some runs, which predicts those as it would predict new ones. runs: (t,) numbers of those
     runs. unit: (t,) what was left out as one. is_of_names: whether names were left out, not sets. is_larger:
-    whether all sets of as many were, the largest that there are."""
+    whether all sets of as many were, the largest that there are. is_again: whether other runs of the same
+    sets were learned from."""
 
     fitted: Any
     runs: np.ndarray
     unit: np.ndarray
     is_of_names: bool
     is_larger: bool = False
+    is_again: bool = False
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +37,7 @@ from jostle.learn.ensemble._folds import (
     NEW_CELL,
     NEW_NAME,
     NEW_SET,
+    TrialFold,
     folds_of,
     is_large,
 )
@@ -56,6 +57,7 @@ from jostle.learn.ensemble._stacking import (
     usual_weights,
     weights_of,
 )
+from jostle.learn.training._set_keys import keys_of
 from jostle.learn.training._solo_baseline import relative_medians
 from jostle.learn.training._training_data import TrainingRuns
 
@@ -163,8 +165,32 @@ def _left_out(
             at = np.flatnonzero(asked)
             if len(at):
                 out.append(FoldFit(own, campaign.origin[at], fold.unit[at], is_of_names))
+        for again, at in _measured_again(own, fitted, campaign, fold):
+            unit = fold.unit[at]
+            out.append(FoldFit(again, campaign.origin[at], unit, is_of_names=False, is_again=True))
     inputs = campaign.origin[campaign.is_input]
     return out + _never_met(fitted, source, inputs, tried.seed)
+
+
+def _measured_again(
+    own: FittedEnsemble, fitted: FittedEnsemble, campaign: TrainingRuns, fold: TrialFold
+) -> Iterator[tuple[FittedEnsemble, np.ndarray]]:
+    """Answer half of the runs of each set that a fold left out as if the other half had been measured, and
+    the other way round. Yields (what answers them, their row numbers). Where runs are in time, what was
+    measured is older than what is asked, which halves are not."""
+    memory = fitted.state.memory
+    if memory is None or not memory.is_tried or campaign.time_block is not None:
+        return
+    every = campaign.rows_over(own.state.log_solo, campaign.unit_seconds)
+    mine = (fold.kind == NEW_SET) & np.isfinite(every.log_slowdown)
+    at, rows = np.flatnonzero(mine), every.take(mine)
+    left = rows.log_slowdown - in_parts(own.known, rows)[0]
+    turn = turns_of(np.unique(keys_of(rows), return_inverse=True)[1].reshape(-1)) % 2
+    for known in (turn == 0, turn == 1):
+        again = own.with_state(memory=memory.learned_from(rows.take(known), left[known]))
+        asked = ~known & again.state.memory.has(rows)  # type: ignore[union-attr]
+        if asked.any():
+            yield again, at[asked]
 
 
 def _told_by(part: TrainingRuns, fitted: FittedEnsemble) -> CampaignEffects | None:

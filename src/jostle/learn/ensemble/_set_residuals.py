@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from jostle.learn.training._set_keys import keys_of
 from jostle.learn.training._slowdown_rows import SlowdownRows, looked_up
 
+FEWEST_REPEATED = 20  # sets, from which it is told how far off answers about measured ones are
+
 
 @dataclass(frozen=True)
 class SetResiduals:
-    """key: (k,) ascending, of targets with their co-runners; residual: (k,) log slowdown to add."""
+    """key: (k,) ascending, of targets with their co-runners; residual: (k,) log slowdown to add. beyond,
+    noise: () variances of what sets differ by and of repeated runs. is_tried: () whether enough sets were
+    repeated to tell how far off answers about measured sets are."""
 
     key: np.ndarray
     residual: np.ndarray
+    beyond: np.ndarray
+    noise: np.ndarray
+    is_tried: np.ndarray
 
     def of(self, rows: SlowdownRows) -> np.ndarray:
         """Look up the residuals (n,) to add; 0 for sets never measured."""
         return looked_up(self.key, self.residual, keys_of(rows))
+
+    def has(self, rows: SlowdownRows) -> np.ndarray:
+        """Tell whether each row's set was measured, (n,) bool."""
+        return looked_up(self.key, np.ones(len(self.key)), keys_of(rows)) > 0
+
+    def learned_from(self, rows: SlowdownRows, residual: np.ndarray) -> SetResiduals:
+        """Take means of other residuals (n,), shrunken by the same variances."""
+        key, at, count = np.unique(keys_of(rows), return_inverse=True, return_counts=True)
+        share = self.beyond / np.maximum(self.beyond + self.noise / count, 1e-300)
+        return replace(self, key=key, residual=share * np.bincount(at, residual) / count)
 
 
 def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> SetResiduals:
@@ -40,6 +57,6 @@ def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarr
         noise = float(((residual - mean[at])[repeated] ** 2).sum() / free)
     else:
         noise = spread / 2
-    beyond = max(spread - noise, 0.0)
-    share = beyond / np.maximum(beyond + noise / count, 1e-300)
-    return SetResiduals(key, share * mean)
+    is_tried = np.array(int((count > 1).sum()) >= FEWEST_REPEATED)
+    about = np.array(max(spread - noise, 0.0)), np.array(noise), is_tried
+    return SetResiduals(key, mean, *about).learned_from(rows, residual)

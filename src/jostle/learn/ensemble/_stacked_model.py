@@ -141,6 +141,14 @@ class FittedEnsemble:
     def notes(self) -> tuple[str, ...]:
         return self.state.notes
 
+    def measured(self, asked: Colocations) -> np.ndarray:
+        """Tell which co-locations are of sets whose own runs say how far off answers about them are, (n,)."""
+        out, memory = np.zeros(len(asked), bool), self.state.memory
+        known = np.flatnonzero(asked.known_in(self.workload_names, self.platform_names))
+        if memory is not None and memory.is_tried and len(known):
+            out[known] = memory.has(self._rows(asked.take(known))[0])
+        return out
+
     def evidence(self, asked: Colocations) -> Evidence:
         """Count the runs learned from that tell of each co-location."""
         return self.state.counts.evidence(asked)

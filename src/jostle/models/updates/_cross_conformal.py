@@ -84,7 +84,7 @@ def fit_crossed(
     ]
     parts = [one for one in parts if len(one.runs)]
     # What calibrates first are sets left out: models keep these to learn more.
-    parts.sort(key=lambda one: (one.is_of_names, one.is_larger))
+    parts.sort(key=lambda one: (one.is_of_names, one.is_larger, one.is_again))
     asked = [runs.take(one.runs) for one in parts]
     if taken_by is not None:
         asked = [taken_by(one.fitted, some) for one, some in zip(parts, asked, strict=True)]
@@ -128,15 +128,16 @@ def _calibrated(
     found, without = [], []
     for one, some in zip(parts, asked, strict=True):
         names = names_of(fitted, some)
-        is_about_names = one.is_of_names or one.is_larger
+        is_apart = one.is_of_names or one.is_larger or one.is_again
         told = LeftOutRuns.of(
             *(one.fitted, some, one.unit, names),
             name_groups=groups,
-            held_out=is_about_names,
+            held_out=is_apart,
             most=most - 1 if one.is_larger else most,
+            is_crossed=True,
         )
         found.append(told)
-        if not is_about_names:
+        if not is_apart:
             without.append((one.fitted, one.runs[told.residuals.index]))
     if not any(len(told) for told, one in zip(found, parts, strict=True) if not one.is_of_names):
         return None, without

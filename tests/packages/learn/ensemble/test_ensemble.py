@@ -119,7 +119,7 @@ def test_a_fold_never_learns_what_it_is_asked(
     whole, parts = left_out
     c = runs.colocations
     sets = [frozenset([w, *k]) for w, k in zip(*names_of(c), strict=True)]
-    by_sets = [one for one in parts if not (one.is_of_names or one.is_larger)]
+    by_sets = [one for one in parts if not (one.is_of_names or one.is_larger or one.is_again)]
     halves = [one for one in parts if one.is_larger]
     largest = np.concatenate([half.runs for half in halves])
     assert sorted(largest.tolist()) == np.flatnonzero(c.number_of_corunners == 2).tolist()
@@ -457,3 +457,38 @@ def test_without_any_base_learner_it_is_said_what_to_install(runs: Runs, monkeyp
     monkeypatch.setattr("jostle.learn.ensemble._ensemble_method.learner_names", tuple)
     with pytest.raises(UsageError, match="no base learner is installed"):
         jostle.fit(runs)
+
+
+def test_runs_of_measured_sets_are_told_by_other_runs_of_the_same_set() -> None:
+    """Half by the other half, each once; nothing that a fit answers is in what it remembers."""
+    every = made_runs(programs=8, platforms=1, noise=0.05, threes=0)
+    random = np.random.default_rng(3)
+    thrice = rewritten(every, np.repeat(np.arange(len(every)), 3), {})
+    seconds = thrice.runtime_seconds * np.exp(0.05 * random.normal(size=len(thrice)))
+    runs = Runs.from_columns(**thrice.colocations.to_columns(), runtime_seconds=seconds)
+    model = jostle.fit(runs, QUICK, seed=0)
+    fitted, parts = QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=0)
+    again, memory = [one for one in parts if one.is_again], fitted.state.memory
+    assert memory is not None
+    c = runs.colocations
+    names = [(w, tuple(k)) for w, k in zip(*names_of(c), strict=True)]
+    same_set = [np.array([at for at, one in enumerate(names) if one == own]) for own in names]
+    asked = np.concatenate([one.runs for one in again])
+    assert sorted(asked.tolist()) == np.flatnonzero(runs.colocations.number_of_corunners).tolist()
+    for one in again:
+        assert one.fitted.measured(runs.colocations.take(one.runs)).all()
+        first = one.fitted.with_state(memory=None).predict(runs.colocations)
+        told = one.fitted.predict(runs.colocations)
+        left = np.log(runs.runtime_seconds / first)
+        for row in one.runs.tolist():
+            others = np.setdiff1d(same_set[row], one.runs)
+            share = memory.beyond / (memory.beyond + memory.noise / len(others))
+            assert np.log(told / first)[row] == pytest.approx(share * left[others].mean())
+    new = Colocations.from_columns(
+        workload=["program 0"], platform=["machine 0"], corunners=[["program 0"]]
+    )
+    beside = runs.colocations.take(np.flatnonzero(runs.colocations.number_of_corunners)[:1])
+    assert fitted.measured(beside).all()
+    assert not fitted.measured(new).any()
+    assert model.bound(beside, 0.9).pool[0] == "measured set"
+    assert model.bound(new, 0.9).pool[0] == "1 co-runner"

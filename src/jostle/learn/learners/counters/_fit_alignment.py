@@ -112,7 +112,7 @@ def fit_all(
         place.setdefault(member_of(*every.colocations.row(number)), []).append(number)
     without = []
     for one in left_out:
-        if one.is_larger:  # here a roll answers larger sets, not the ensemble
+        if one.is_larger or one.is_again:  # here a roll answers larger sets, not the ensemble
             continue
         asked = {
             member_of(members[at][1], members[at][0], members[at][2]): unit
