@@ -36,12 +36,16 @@ class Block:
     value : (m,) ndarray
     size : int
         Number of levels.
+    heavy : bool
+        Whether some levels may lie as far off as rows may: these are shrunk less, and count less in the
+        variance of the block.
     """
 
     row: np.ndarray
     level: np.ndarray
     value: np.ndarray
     size: int
+    heavy: bool = False
 
     @classmethod
     def of(cls, level: np.ndarray, size: int, value: Any = 1.0, row: Any = None) -> Block:
@@ -61,7 +65,8 @@ class Block:
         place = np.full(n, -1)
         place[rows] = np.arange(len(rows))
         keep = place[self.row] >= 0
-        return Block(place[self.row[keep]], self.level[keep], self.value[keep], self.size)
+        about = place[self.row[keep]], self.level[keep], self.value[keep], self.size
+        return Block(*about, self.heavy)
 
     def sums(self, effect: np.ndarray, n: int) -> np.ndarray:
         """Sum effects (size,) over the block, (n,)."""
@@ -115,7 +120,6 @@ def fit_mixed_effects(
     known_noise: np.ndarray | None = None,
     like: MixedEffects | None = None,
     expected: float = 1 / 3,
-    heavy: tuple[str, ...] = (),
 ) -> MixedEffects:
     """Fit effects and their variances.
 
@@ -136,15 +140,12 @@ def fit_mixed_effects(
     expected : float
         Share of the mean square that each block is first taken to make: the smaller, the sooner rows that are
         far off are taken for outliers.
-    heavy : tuple of str
-        Blocks some of whose levels may lie as far off as rows may: these are shrunk less, and count less in
-        the block's variance.
 
     Returns
     -------
     MixedEffects
     """
-    about = design, y, weight, fixed, noise_class, known_noise, like, expected, heavy
+    about = design, y, weight, fixed, noise_class, known_noise, like, expected
     return _Fit(*about).result()
 
 
@@ -158,7 +159,6 @@ class _Fit:
     known_noise: np.ndarray | None
     like: MixedEffects | None
     expected: float
-    heavy: tuple[str, ...]
     used: np.ndarray = field(init=False)
 
     def result(self) -> MixedEffects:
@@ -181,7 +181,7 @@ class _Fit:
         self.total = float(np.average(usual**2, weights=weight)) + 1e-12
         tau, noise = self._start(names, int(kind.max()) + 1)
         huber, b = np.ones(n), np.zeros(len(self.used))
-        is_heavy = np.isin(self.block, [names.index(name) for name in self.heavy])
+        is_heavy = np.array([block.heavy for block in self.design.values()])[self.block]
         self.tail = np.ones(len(self.used))
         gram, before = None, np.zeros(n)
         for _ in range(ROUNDS if self.like is None else 2):
@@ -220,7 +220,7 @@ class _Fit:
     ) -> np.ndarray:
         from scipy.sparse import diags
 
-        out, m = tau.copy(), diags(self.tail).tocsc() if self.heavy else None
+        out, m = tau.copy(), None if (self.tail == 1).all() else diags(self.tail).tocsc()
         for j, name in enumerate(names):
             mine = self.block == j
             if name in self.fixed:

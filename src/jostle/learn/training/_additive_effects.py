@@ -109,15 +109,9 @@ def _fitted(
     sets = int(of_set.max(initial=-1)) + 1
     if sets < len(rows):
         # Its size goes with the runtime, as the noise does: a long set is farther off than a short one.
-        design["set"] = Block.of(of_set, sets, np.sqrt(rows.trust / rows.weight))
-    fit = fit_mixed_effects(
-        design,
-        rows.value,
-        rows.weight,
-        fixed=("all",),
-        expected=EXPECTED,
-        heavy=tuple({"set"} & set(design)),
-    )
+        own = Block.of(of_set, sets, np.sqrt(rows.trust / rows.weight))
+        design["set"] = replace(own, heavy=True)
+    fit = fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",), expected=EXPECTED)
     return fit, design
 
 
