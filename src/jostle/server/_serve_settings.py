@@ -110,7 +110,8 @@ class ServeSettings:
         return frozenset(name.lower() for name in own | set(self.allow_host))
 
     def state_file(self) -> str:
-        """Or an address of a database. Raises NotPermitted where its folder cannot be made."""
+        """Return the state's file, or the address of its database. Raises NotPermitted where its folder
+        cannot be made."""
         if self.state is not None:
             return self.state
         data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"

@@ -43,7 +43,8 @@ def usable_cores() -> tuple[int, ...]:
 
 
 def chosen_cores(cores: Iterable[int] | None) -> tuple[int, ...]:
-    """These cores in order, each once; None means all that are usable. Raises UsageError, NotPermitted."""
+    """Return these cores in order, each once; None means all that are usable. Raises UsageError,
+    NotPermitted."""
     usable = usable_cores()
     numbers = usable if cores is None else tuple(sorted(set(cores)))
     if not numbers or not set(numbers) <= set(usable):
@@ -52,7 +53,7 @@ def chosen_cores(cores: Iterable[int] | None) -> tuple[int, ...]:
 
 
 def machine_facts(cores: tuple[int, ...]) -> dict[str, Any]:
-    """CPU, caches, memory and kernel, keyed by feature name; sizes in bytes, frequencies in hertz.
+    """Read CPU, caches, memory and kernel, keyed by feature name; sizes in bytes, frequencies in hertz.
 
     cores: those that are used; the first one's caches are described.
     """

@@ -121,7 +121,7 @@ class Called(Part):
 
 
 def wasi_programs_on(engine: str) -> Callable[[dict[str, Any]], Called]:
-    """WASI commands: every repetition is a fresh instance that runs `_start` to its end.
+    """Set up WASI commands: every repetition is a fresh instance that runs `_start` to its end.
 
     Its arguments are the workload's; it sees no files and no environment, and what it prints is
     thrown away. A module that ends with another exit code than 0 fails.

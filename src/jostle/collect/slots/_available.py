@@ -46,7 +46,7 @@ def engine_table() -> list[tuple[str, str, str | None]]:
 
 
 def find_engines(wanted: Iterable[str] | None) -> tuple[str, ...]:
-    """These engines, each once, in the usual order; None means all that work here."""
+    """Return these engines, each once, in the usual order; None means all that work here."""
     if wanted is None:
         return available_engines()
     names = {engine_setting(name).name for name in wanted}

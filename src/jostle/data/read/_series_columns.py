@@ -144,7 +144,7 @@ def read_columns(path: Path, columns: TableColumns) -> list[Series]:
 
 
 def read_requests(path: Path, columns: TableColumns) -> list[Piece]:
-    """Requests, or jobs, from a table with columns of begins and ends."""
+    """Read requests, or jobs, from a table with columns of begins and ends."""
     table = _Table.read(path, columns)
     begins = table.moments(table.column(None, _BEGINS, "begins"))
     ends = table.moments(table.column(None, _ENDS, "ends"))

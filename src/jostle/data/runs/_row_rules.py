@@ -32,7 +32,8 @@ class Findings:
         self._checks: list[tuple[np.ndarray, RowName]] = []
 
     def add(self, rows: np.ndarray, reason: str | RowName) -> None:
-        """rows: (k,) row numbers; reason: a text, or what makes one from a row number."""
+        """Add bad rows with a reason. rows: (k,) row numbers; reason: a text, or what makes one from a row
+        number."""
         if len(rows):
             reason_of = (lambda _: reason) if isinstance(reason, str) else reason
             self._checks.append((np.unique(rows), reason_of))
@@ -86,7 +87,7 @@ def find_bad_rows(
     platform_features: pa.Table | None,
     row_name: RowName = _plain_row,
 ) -> Findings:
-    """Checks a table whose columns conform to a schema of runs; row_name names a row in reasons."""
+    """Check a table whose columns conform to a schema of runs; row_name names a row in reasons."""
     findings = Findings(table.num_rows)
 
     def value(column: str) -> RowName:

@@ -117,8 +117,8 @@ def conform_stretches(column: Any) -> Any:
 def stretches_column(
     counts: np.ndarray, start_seconds: Any, corunners: Any, null: np.ndarray | None = None
 ) -> pa.ListArray:
-    """counts: (n,) stretches of each run. start_seconds, corunners: (m,) of all of them. null: (n,) bool,
-    runs that state none."""
+    """Make the column of stretches. counts: (n,) stretches of each run. start_seconds, corunners: (m,) of all
+    of them. null: (n,) bool, runs that state none."""
     inside = pa.StructArray.from_arrays(
         [pa.array(start_seconds, pa.float64()), corunners], fields=list(_FIELDS)
     )

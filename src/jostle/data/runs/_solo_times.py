@@ -75,7 +75,7 @@ def _medians(
 def split_rows(
     runs: Any | int, fractions: Sequence[float], seed: int, unit: str = "window"
 ) -> list[np.ndarray]:
-    """Disjoint sorted index arrays that cover all runs, one per fraction.
+    """Split runs into disjoint sorted index arrays that cover all runs, one per fraction.
 
     runs: the runs, or how many rows there are (then every row stands alone). fractions: not
     negative, summing to 1. unit: `window` keeps rows that were measured together on one side, which

@@ -132,7 +132,7 @@ class Dataset(Glance):
         return done
 
     def version(self) -> str:
-        """16 hexadecimal digits: a hash of the file list, which changes with every file added."""
+        """Return 16 hexadecimal digits: a hash of the file list, which changes with every file added."""
         return version_of(self.files())
 
     def write(self, runs: Runs) -> list[Path]:

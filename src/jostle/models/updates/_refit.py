@@ -46,7 +46,7 @@ class Again:
     def folded_again(
         self, fitted: Any, kept: KeptRuns, *, seed: int = 0
     ) -> Sequence[tuple[Fitted, KeptRuns]]:
-        """None: what is left out is told by fits without it."""
+        """Return None: what is left out is told by fits without it."""
         return ()
 
     def never_held(self, runs: KeptRuns, kept: KeptRuns) -> np.ndarray:
