@@ -66,7 +66,7 @@ def _mechanisms() -> dict[str, Mechanism]:
         return shrunk_weights(weight, answers, log, 0, prior)
 
     def forgotten(*_: Any) -> SetResiduals:
-        return SetResiduals(np.zeros(0, np.uint64), np.zeros(0), *np.zeros((3, 1)))
+        return SetResiduals(np.zeros(0, np.uint64), np.zeros(0), *np.zeros((2, 1)))
 
     product = "learners/latent_factors/_product_"
     return {

@@ -37,6 +37,7 @@ from jostle.conformal._categories import (
     FEW_RUNS,
     KNOWN,
     MEANING,
+    MEASURED,
     MORE_CORUNNERS,
     NEVER_MET,
     NEW_CELL,
@@ -219,7 +220,8 @@ class Calibration(Serializable):
 
     def categories(self, predictor: Any, asked: Any) -> np.ndarray:
         """Tell the category of each co-location; names that joined late count as new. Returns (n,) int8."""
-        out = category_of(predictor, asked, self.most, tells_measured=self.is_cross_conformal)
+        tells_measured = bool((self.runs.category == MEASURED).any())
+        out = category_of(predictor, asked, self.most, tells_measured=tells_measured)
         late = [self.names_added_after_calibration[kind] for kind in NO_LATE_NAMES]
         if any(late):
             known = (

@@ -137,7 +137,7 @@ def _extended(
 
 NEVER_MET_FOLDS = 5  # by which workloads are answered as if they had never been met
 RUNS_OF_A_NAME = 20  # that are asked about then
-FEWEST_REPEATED = 19  # cells with repeated runs alone, from which those say how runs alone scatter
+FEWEST_REPEATED = 19  # cells or sets, past which their repeated runs say how such runs scatter
 
 
 def _left_out(
@@ -146,6 +146,7 @@ def _left_out(
     """Collect, per fold, the model fitted without it and runs that score it: new sets and repeats alone, then
     names and cells; last, names never met. Stacking weights have seen these runs. source: runs as given."""
     campaign, out = tried.campaign, []
+    measured: list[FoldFit] = []
     repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
     few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < FEWEST_REPEATED
     alone = campaign.degree == 0
@@ -165,9 +166,12 @@ def _left_out(
             at = np.flatnonzero(asked)
             if len(at):
                 out.append(FoldFit(own, campaign.origin[at], fold.unit[at], is_of_names))
-        for again, at in _measured_again(own, fitted, campaign, fold):
-            unit = fold.unit[at]
-            out.append(FoldFit(again, campaign.origin[at], unit, is_of_names=False, is_again=True))
+        measured += [
+            FoldFit(again, campaign.origin[at], fold.unit[at], is_of_names=False, is_again=True)
+            for again, at in _measured_again(own, fitted, campaign, fold)
+        ]
+    if len(np.unique(np.concatenate([*(one.unit for one in measured), []]))) > FEWEST_REPEATED:
+        out += measured
     inputs = campaign.origin[campaign.is_input]
     return out + _never_met(fitted, source, inputs, tried.seed)
 
@@ -179,7 +183,7 @@ def _measured_again(
     the other way round. Yields (what answers them, their row numbers). Where runs are in time, what was
     measured is older than what is asked, which halves are not."""
     memory = fitted.state.memory
-    if memory is None or not memory.is_tried or campaign.time_block is not None:
+    if memory is None or campaign.time_block is not None:
         return
     every = campaign.rows_over(own.state.log_solo, campaign.unit_seconds)
     mine = (fold.kind == NEW_SET) & np.isfinite(every.log_slowdown)
@@ -189,8 +193,7 @@ def _measured_again(
     for known in (turn == 0, turn == 1):
         again = own.with_state(memory=memory.learned_from(rows.take(known), left[known]))
         asked = ~known & again.state.memory.has(rows)  # type: ignore[union-attr]
-        if asked.any():
-            yield again, at[asked]
+        yield again, at[asked]
 
 
 def _told_by(part: TrainingRuns, fitted: FittedEnsemble) -> CampaignEffects | None:

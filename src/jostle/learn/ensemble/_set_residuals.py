@@ -9,20 +9,16 @@ import numpy as np
 from jostle.learn.training._set_keys import keys_of
 from jostle.learn.training._slowdown_rows import SlowdownRows, looked_up
 
-FEWEST_REPEATED = 20  # sets, from which it is told how far off answers about measured ones are
-
 
 @dataclass(frozen=True)
 class SetResiduals:
     """key: (k,) ascending, of targets with their co-runners; residual: (k,) log slowdown to add. beyond,
-    noise: () variances of what sets differ by and of repeated runs. is_tried: () whether enough sets were
-    repeated to tell how far off answers about measured sets are."""
+    noise: () variances of what sets differ by and of repeated runs."""
 
     key: np.ndarray
     residual: np.ndarray
     beyond: np.ndarray
     noise: np.ndarray
-    is_tried: np.ndarray
 
     def of(self, rows: SlowdownRows) -> np.ndarray:
         """Look up the residuals (n,) to add; 0 for sets never measured."""
@@ -57,6 +53,5 @@ def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarr
         noise = float(((residual - mean[at])[repeated] ** 2).sum() / free)
     else:
         noise = spread / 2
-    is_tried = np.array(int((count > 1).sum()) >= FEWEST_REPEATED)
-    about = np.array(max(spread - noise, 0.0)), np.array(noise), is_tried
+    about = np.array(max(spread - noise, 0.0)), np.array(noise)
     return SetResiduals(key, mean, *about).learned_from(rows, residual)

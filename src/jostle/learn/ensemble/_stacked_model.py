@@ -142,10 +142,10 @@ class FittedEnsemble:
         return self.state.notes
 
     def measured(self, asked: Colocations) -> np.ndarray:
-        """Tell which co-locations are of sets whose own runs say how far off answers about them are, (n,)."""
+        """Tell which co-locations are of sets that were measured there, (n,) bool."""
         out, memory = np.zeros(len(asked), bool), self.state.memory
         known = np.flatnonzero(asked.known_in(self.workload_names, self.platform_names))
-        if memory is not None and memory.is_tried and len(known):
+        if memory is not None and len(known):
             out[known] = memory.has(self._rows(asked.take(known))[0])
         return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -459,13 +460,23 @@ def test_without_any_base_learner_it_is_said_what_to_install(runs: Runs, monkeyp
         jostle.fit(runs)
 
 
-def test_runs_of_measured_sets_are_told_by_other_runs_of_the_same_set() -> None:
-    """Half by the other half, each once; nothing that a fit answers is in what it remembers."""
+def repeated_runs(**more: Any) -> Runs:
     every = made_runs(programs=8, platforms=1, noise=0.05, threes=0)
     random = np.random.default_rng(3)
     thrice = rewritten(every, np.repeat(np.arange(len(every)), 3), {})
     seconds = thrice.runtime_seconds * np.exp(0.05 * random.normal(size=len(thrice)))
-    runs = Runs.from_columns(**thrice.colocations.to_columns(), runtime_seconds=seconds)
+    columns = thrice.colocations.to_columns() | {name: one(thrice) for name, one in more.items()}
+    return Runs.from_columns(**columns, runtime_seconds=seconds)
+
+
+BESIDE_ITSELF = Colocations.from_columns(
+    workload=["program 0"], platform=["machine 0"], corunners=[["program 0"]]
+)
+
+
+def test_runs_of_measured_sets_are_told_by_other_runs_of_the_same_set() -> None:
+    """Half by the other half, each once; nothing that a fit answers is in what it remembers."""
+    runs = repeated_runs()
     model = jostle.fit(runs, QUICK, seed=0)
     fitted, parts = QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=0)
     again, memory = [one for one in parts if one.is_again], fitted.state.memory
@@ -484,11 +495,18 @@ def test_runs_of_measured_sets_are_told_by_other_runs_of_the_same_set() -> None:
             others = np.setdiff1d(same_set[row], one.runs)
             share = memory.beyond / (memory.beyond + memory.noise / len(others))
             assert np.log(told / first)[row] == pytest.approx(share * left[others].mean())
-    new = Colocations.from_columns(
-        workload=["program 0"], platform=["machine 0"], corunners=[["program 0"]]
-    )
     beside = runs.colocations.take(np.flatnonzero(runs.colocations.number_of_corunners)[:1])
     assert fitted.measured(beside).all()
-    assert not fitted.measured(new).any()
+    assert not fitted.measured(BESIDE_ITSELF).any()
     assert model.bound(beside, 0.9).pool[0] == "measured set"
-    assert model.bound(new, 0.9).pool[0] == "1 co-runner"
+    assert model.bound(BESIDE_ITSELF, 0.9).pool[0] == "1 co-runner"
+
+
+def test_halves_of_a_set_tell_nothing_of_later_runs_of_a_log() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    at = lambda runs: [start + timedelta(minutes=n) for n in range(len(runs))]  # noqa: E731
+    runs = repeated_runs(measured_at=at, node=lambda runs: ["n"] * len(runs))
+    model = jostle.fit(runs, QUICK, seed=0)
+    beside = runs.colocations.take(np.flatnonzero(runs.colocations.number_of_corunners)[:1])
+    assert model.predictor.measured(beside).all()
+    assert model.bound(beside, 0.9).pool[0] == "1 co-runner"
