@@ -398,6 +398,7 @@ def test_bodies_that_are_no_calls_of_a_scheduler_are_problems(service: Running) 
             {"Pod": {"metadata": {}}, "NodeNames": ["a", 3]},
             {"Pod": 1},
             {"Pod": {"metadata": {}}, "NodeNames": "a"},
+            {"Pod": {"metadata": {}}, "Nodes": {"items": ["a"]}},
             {"Pod": {"metadata": {"labels": 3}}},
             {"Pod": {"metadata": {"uid": "a\0b"}}, "NodeNames": NODES},
             {"Pod": {"metadata": {"uid": "a" * 1000}}, "NodeNames": NODES},
