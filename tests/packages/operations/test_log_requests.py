@@ -121,6 +121,24 @@ def test_deaths_raise_what_is_requested() -> None:
     assert told.request > 2.5e9
 
 
+def test_where_every_run_died_no_bound_is_made_and_what_is_requested_stands() -> None:
+    peaks = np.full(12, 2e9)
+    died = a_log(
+        12,
+        workload=["a"] * 12,
+        status=["out_of_memory"] * 12,
+        reason=["killed"] * 12,
+        runtime_seconds=[None] * 12,
+        peak_memory_bytes=peaks,
+        requested_memory_bytes=peaks,
+    )
+    told = requests_of(died, RequestQuestion(confidence=0.9))
+    memory = told.items[0].memory
+    assert memory is not None
+    assert (memory.rule, memory.request, memory.confidence) == ("requested", 2e9, None)
+    assert not told.report().notes
+
+
 def test_a_replay_prices_every_rule(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["evaluate", "limits", str(dataset), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from jostle.errors import UsageError
-from jostle.usage import RULES, RetryPolicy, RunHistory
+from jostle.usage import RULES, LeastCost, RetryPolicy, RunHistory
 from jostle.usage import replay as replay_log
+from jostle.usage.limits import _least_cost
 
 
 def history(value: Any, **columns: Any) -> RunHistory:
@@ -123,3 +124,22 @@ def test_requests_follow_a_step() -> None:
     asked, _ = replay_log(history(value), RetryPolicy())
     assert (asked[0, 120:] >= value[120:]).mean() > 0.5
     assert np.median(asked[0, 120:] / value[120:]) < 1.3
+
+
+def test_of_many_workloads_some_tell_what_they_have_in_common(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def counted(forms: Any, laws: Any) -> float:
+        asked.append(len(laws))
+        return 0.0
+
+    monkeypatch.setattr(_least_cost, "learn_in_common", counted)
+    monkeypatch.setattr(LeastCost, "_law", lambda self, own: own)
+    runs = history(np.ones(900), workload=np.array([f"w{i}" for i in range(900)]))
+    learned = LeastCost(runs, RetryPolicy())
+    for row in range(900):
+        learned.end(row)
+    assert asked[0] == 5  # all there were
+    assert 150 <= max(asked[-3:]) <= max(asked) <= 300

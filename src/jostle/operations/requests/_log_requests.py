@@ -184,16 +184,14 @@ class _Resource:
     """What is learned of memory or of time."""
 
     def __init__(self, runs: RunHistory, question: RequestQuestion, is_time: bool) -> None:
-        self._runs, self._confidence = runs, question.confidence
+        self._confidence = question.confidence
         policy = RetryPolicy() if question.confidence is not None else question
         self._learned: LeastCost = replay(runs, policy, is_time)[1]
         self.most = float(np.nanmax([*runs.requested, self._learned.most]))  # 0 where none is known
 
     def request(self, workload: str, at: np.ndarray | None, unit: float) -> Requested | None:
         value, rule, over = self._learned.next_request(workload, at)
-        now = self._runs.requested[self._runs.workload == workload]
-        now = now[np.isfinite(now)]
-        last = float(now[-1]) if len(now) else np.nan
+        last = self._learned.requested_last.get(workload, np.nan)
         peaks, is_open = self._learned.peaks(workload)
         confidence = None
         if self._confidence is not None and len(peaks):
@@ -202,6 +200,8 @@ class _Resource:
             if ranked.outcome == "unsteady":
                 value, rule, confidence = float(np.fmax(last, peaks.max())), "unsteady", None
             over = np.nan if confidence is None else 1 - confidence
+        if not np.isfinite(value):  # every run died at its limit: nothing bounds what they need
+            value, rule, over, confidence = last, "requested", np.nan, None
         if not np.isfinite(value):
             return None
         return Requested(value * unit, rule, over, last * unit, len(peaks), confidence)

@@ -25,6 +25,7 @@ _SIMPLE: dict[str, Callable[[np.ndarray], float]] = {
 RULES = (JOSTLE, REQUESTED, *_SIMPLE)
 _OTHERS = [n for n, rule in enumerate(RULES) if rule != REQUESTED]
 _LATEST = 400  # runs of a workload that its law is made of
+_IN_COMMON = 300  # workloads at most, evenly taken, from which is learned what they have in common
 _BEYOND_CHANCE, _LEAST_RUNS = 2.0, 6  # standard errors by which a rule has to be cheaper
 _FORGETS = 0.95  # of what was saved, with each run: a workload may change
 
@@ -70,6 +71,8 @@ class LeastCost:
         self._values = np.where(runs.is_open, np.sqrt(2) * runs.value, runs.value)
         self._log_covariates = np.log1p(np.maximum(runs.covariates, 0.0))
         self._forms: list[PeakForm] = forms_of(len(runs.covariates))
+        pairs = zip(runs.workload.tolist(), runs.requested.tolist(), strict=True)
+        self.requested_last = {name: value for name, value in pairs if np.isfinite(value)}
         self._workloads: dict[str, _Workload] = {}
         self._asked: dict[int, np.ndarray] = {}
         self._rise, self._ended, self._learned, self.most = 0.0, 0, 0, 0.0
@@ -92,9 +95,10 @@ class LeastCost:
             own.compared += 1
         if self._ended >= self._learned * 1.1 + 5:
             self._learned = self._ended
-            laws = [self._law(one) for one in self._workloads.values()]
-            self._rise = learn_in_common(self._forms, laws)
-            for one in self._workloads.values():
+            every = list(self._workloads.values())
+            some = every[:: -(-len(every) // _IN_COMMON)]
+            self._rise = learn_in_common(self._forms, [self._law(one) for one in some])
+            for one in every:
                 one.law = None
 
     def ask(self, row: int) -> np.ndarray:
@@ -124,9 +128,7 @@ class LeastCost:
         """Choose the request of a workload's next run. covariates: (d,) of it; None for any like those seen.
         Returns (request, the rule that it is of, how likely such a run needs more). NaN of what is not known:
         without a run that ended, only what was requested last."""
-        mine = np.flatnonzero(self.runs.workload == workload)
-        told = mine[np.isfinite(self.runs.requested[mine])]
-        requested = float(self.runs.requested[told[-1]]) if len(told) else np.nan
+        requested = self.requested_last.get(workload, np.nan)
         own = self._workloads.get(workload)
         if own is None:
             return requested, REQUESTED, np.nan

@@ -46,8 +46,9 @@ class RetryPolicy:
         value = np.maximum(value, 1e-300)
         request = np.maximum(request, value * 2.0**-40)
         if self.retry == "x2":
-            failed = np.maximum(np.ceil(np.log2(value / request) - 1e-12), 0.0)
-            last = request * 2.0**failed
+            steps = np.ceil(np.log2(value) - np.log2(request) - 1e-12)
+            failed = np.maximum(steps, 0.0)
+            last = np.ldexp(request, np.nan_to_num(failed).astype(np.int64))
             return failed, last - request, last
         failed = np.where(request < value * (1 - 1e-12), 1.0, 0.0)
         again = np.where(np.isfinite(most), np.maximum(most, value), 2 * value)
