@@ -173,7 +173,7 @@ def _crossed_model(
     over_time: OverTime | None,
 ) -> Model:
     runs = prepared.runs
-    counts = len(runs), 0, len(crossed.calibration_runs)
+    counts = len(runs), 0, crossed.calibrated_on
     metadata["runs"] = _counts(*counts, None, int(runs.is_chosen.sum()), over_time)
     if over_time is None:
         return crossed.model(Model, metadata)

@@ -40,6 +40,11 @@ class CrossConformalFit:
     without: tuple[tuple[Any, np.ndarray], ...] = ()
     campaign_calibration: Calibration | None = None
 
+    @property
+    def calibrated_on(self) -> int:
+        """Number of calibration runs; one may be asked about twice, of its set and of its platform."""
+        return len(np.unique(np.concatenate([rows for _, rows in self.without])))
+
     def model(
         self, of: Any, metadata: dict[str, Any], acts: TimelineCalibration | None = None
     ) -> Any:

@@ -117,7 +117,7 @@ def _updated_crossed(
     if crossed is None:
         raise UsageError("no run of the model and of the new ones can be left out", fix=AGAIN)
     joined = _joined_names(model.predictor, crossed.fitted)
-    calibrated = len(crossed.calibration_runs)
+    calibrated = crossed.calibrated_on
     more = calibrated - int(model.metadata["runs"].get("calibration", 0))
     added = {"learned": len(new), "calibration": max(more, 0)}
     metadata = _metadata(model, len(new), added, joined, calibrated, stamp)

@@ -80,6 +80,15 @@ def query_of(runs: Runs, spell: dict[str, str]) -> Colocations:
     )
 
 
+def test_a_run_that_is_asked_about_twice_counts_once() -> None:
+    """Of its set, and of its platform: more were asked about than there are, less are told."""
+    runs = made_runs(programs=6, platforms=3, threes=0)
+    model = jostle.fit(runs, QUICK, seed=0)
+    asked = model.calibration.runs
+    assert (~asked.held_out).sum() > model.metadata["runs"]["calibration"]
+    assert model.metadata["runs"]["calibration"] <= len(runs)
+
+
 def test_order_unit_and_spelling_change_nothing(runs: Runs, fitted: FittedEnsemble) -> None:
     names = runs.colocations.workload_names
     random = np.random.default_rng(3)
