@@ -76,7 +76,8 @@ def effective_number(score: np.ndarray, group: np.ndarray) -> float:
 
 
 def one_run_of_each(window: np.ndarray) -> np.ndarray:
-    """Draw one run of each window, without looking at anything else. Returns (windows,) rows, ascending."""
+    """Draw one run of each window at random, always the same, whatever the scores. Returns (windows,) rows,
+    ascending."""
     drawn = np.random.default_rng(0).permutation(len(window))
     return np.sort(drawn[np.unique(window[drawn], return_index=True)[1]])
 

@@ -57,7 +57,8 @@ class NameMoved:
         return moved
 
     def has(self, asked: Colocations) -> np.ndarray:
-        """Tell whether each co-location has the name, (n,) bool."""
+        """Tell which co-locations the moved name is in, as workload, platform or its device; the fleet is in
+        all. Returns (n,) bool."""
         names, code = asked.platform_names, asked.platform
         if self.kind == FLEET:
             return np.ones(len(asked), bool)

@@ -84,7 +84,8 @@ def _packed(
 ) -> _Solution:
     """Pack the columns for the most worth and, among equals, for the least cost.
 
-    start: (columns,) the best of the greedy fillings, which stays if the program finds nothing better.
+    columns: sets of requests that fit on one kind of node. start: (columns,) how often the best filling
+    takes each; it stays if the integer program finds nothing better.
     is_complete: whether the columns are all sets that there are.
     """
     worth, cost = columns.worth, columns.cost(goal)

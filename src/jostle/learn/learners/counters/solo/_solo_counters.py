@@ -41,7 +41,7 @@ class SoloCounters:
 
     @property
     def periods(self) -> int:
-        """T."""
+        """Number T of periods that the run is cut into."""
         return len(self.cumulative) - 1
 
     @cached_property
