@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from jostle.data.runs._runs import Runs
-from jostle.data.runs._schema import COLUMNS
+from jostle.data.runs._schema import COLUMNS, covariates_of
 from jostle.data.tables.arrow_compute import pc
 
 
@@ -51,12 +51,16 @@ _NAMED_LIKE = re.compile(
 _UNIT_FACTORS = (1e3, 1e6, 1e9)
 _GIVE = 2.5
 _MANY = 20
+# A free column of few texts, by which runs of one set differ by so much, is no note.
+_MOST_VALUES, _TELLS, _MOST_ROWS = 8, 1.2, 20_000
+_OWN = ("estimator", "metric", "node")  # that collection and logs bring
+_SHUFFLES = 199  # of the texts within each set, none of which may tell as much
 
 
 def doubts(runs: Runs) -> tuple[str, ...]:
     """Return a sentence for each sign that names or units are not what they were meant to be."""
     sentences = [*_columns_of_corunners(runs), *_separators(runs), *_units(runs), *_names(runs)]
-    return tuple(sentences)
+    return (*sentences, *_columns_that_tell(runs))
 
 
 def _columns_of_corunners(runs: Runs) -> list[str]:
@@ -204,3 +208,63 @@ def _names(runs: Runs) -> list[str]:
             f"and {alone} were: were names parted by another `separator`, or spelled otherwise?"
         )
     return sentences
+
+
+def _columns_that_tell(runs: Runs) -> list[str]:
+    """Free columns of a few texts by which runs of one set differ: how a device was shared, a version."""
+    ok = runs.ok()
+    ok = ok.take(np.arange(min(len(ok), _MOST_ROWS)))
+    free = set(ok.table.column_names) - {*COLUMNS, *_OWN, *covariates_of(ok.table.schema)}
+    sentences = []
+    for name in sorted(free):
+        column = ok.table.column(name)
+        if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+            continue
+        values = pc.unique(column.drop_null()).to_pylist()
+        if not 2 <= len(values) <= _MOST_VALUES:
+            continue
+        place = {value: at for at, value in enumerate(values)}
+        code = np.array([place.get(value, -1) for value in column.to_pylist()])
+        known = code >= 0
+        cell = np.unique(ok.colocations.group[known], return_inverse=True)[1].reshape(-1)
+        level = _level_of_values(cell, code[known], np.log(ok.runtime_seconds[known]), len(values))
+        if level is None:
+            continue
+        least, most = int(np.nanargmin(level)), int(np.nanargmax(level))
+        sentences.append(
+            f"runs of the same workloads on the same platform take {np.exp(level[most] - level[least]):.2g} "
+            f"times as long where {name!r} is {values[most]!r:.40} as where it is {values[least]!r:.40}, and "
+            f"count as repeats: make {name!r} a part of the platform's name, or a covariate"
+        )
+    return sentences
+
+
+def _level_of_values(
+    cell: np.ndarray, code: np.ndarray, log_seconds: np.ndarray, size: int
+) -> np.ndarray | None:
+    """Return (size,) mean log seconds of each value beyond the mean of the cell, NaN where it never stands in
+    a cell beside another value; None where values tell no more than they would if shuffled."""
+    counts = np.zeros((int(cell.max(initial=-1)) + 1, size))
+    np.add.at(counts, (cell, code), 1)
+    mixed = ((counts > 0).sum(1) > 1)[cell]
+    if mixed.sum() < _MANY:
+        return None
+    cell, code, log_seconds = cell[mixed], code[mixed], log_seconds[mixed]
+    number = np.bincount(cell)
+    left = log_seconds - (np.bincount(cell, log_seconds) / np.maximum(number, 1))[cell]
+    random, order = np.random.default_rng(0), np.argsort(cell, kind="stable")
+
+    def told(value: np.ndarray) -> tuple[np.ndarray, float]:
+        n = np.bincount(value, minlength=size)
+        level = np.bincount(value, left, size) / np.where(n, n, np.nan)
+        return level, float(np.nansum(n * level**2))
+
+    level, most = told(code)
+    if np.nanmax(level) - np.nanmin(level) < np.log(_TELLS):
+        return None
+    for _ in range(_SHUFFLES):
+        shuffled = np.empty_like(code)
+        shuffled[order] = code[np.lexsort((random.random(len(cell)), cell))]
+        if told(shuffled)[1] >= most:
+            return None
+    return level

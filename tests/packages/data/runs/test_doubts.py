@@ -107,3 +107,21 @@ def test_a_dataset_that_cannot_be_read_is_repaired(tmp_path: Path) -> None:
     assert (tmp_path / "damaged" / "runs" / file.name).exists()
     assert not Dataset(tmp_path).leftovers()
     assert Dataset(tmp_path).repair() == []
+
+
+@pytest.mark.parametrize(("factor", "is_told"), [(1.0, False), (1.1, False), (1.8, True)])
+def test_a_column_by_which_repeats_differ_is_named(factor: float, is_told: bool) -> None:
+    """How a device was shared, in a column that nothing was told of; notes at random are none."""
+    draw = random.Random(1)
+    rows = []
+    for number in range(240):
+        way, note = draw.choice(["mps", "slices"]), draw.choice(["x", "y", "z"])
+        seconds = (1 + number % 6) * draw.lognormvariate(0, 0.05) * (factor if way == "mps" else 1)
+        names = {"workload": f"w{number % 6}", "platform": "gpu", "corunners": [f"w{number % 3}"]}
+        rows.append(names | {"s": seconds, "sharing": way, "note": note})
+    found = doubts(Runs.from_table(rows, runtime="s", unit="s"))
+    assert len(found) == is_told
+    if is_told:
+        assert "times as long where 'sharing' is 'mps' as where it is 'slices'" in found[0]
+        told = Runs.from_table(rows, runtime="s", unit="s", covariates=["sharing"])
+        assert doubts(told) == ()
