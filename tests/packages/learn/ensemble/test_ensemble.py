@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +77,6 @@ def query_of(runs: Runs, spell: dict[str, str]) -> Colocations:
         platform=columns["platform"],
         corunners=[[spell.get(str(n), str(n)) for n in names] for names in columns["corunners"]],
     )
-
-
-def test_a_run_that_is_asked_about_twice_counts_once() -> None:
-    """Of its set, and of its platform: more were asked about than there are, less are told."""
-    runs = made_runs(programs=6, platforms=3, threes=0)
-    model = jostle.fit(runs, QUICK, seed=0)
-    asked = model.calibration.runs
-    assert (~asked.held_out).sum() > model.metadata["runs"]["calibration"]
-    assert model.metadata["runs"]["calibration"] <= len(runs)
 
 
 def test_order_unit_and_spelling_change_nothing(runs: Runs, fitted: FittedEnsemble) -> None:
@@ -467,55 +457,3 @@ def test_without_any_base_learner_it_is_said_what_to_install(runs: Runs, monkeyp
     monkeypatch.setattr("jostle.learn.ensemble._ensemble_method.learner_names", tuple)
     with pytest.raises(UsageError, match="no base learner is installed"):
         jostle.fit(runs)
-
-
-def repeated_runs(**more: Any) -> Runs:
-    every = made_runs(programs=8, platforms=1, noise=0.05, threes=0)
-    random = np.random.default_rng(3)
-    thrice = rewritten(every, np.repeat(np.arange(len(every)), 3), {})
-    seconds = thrice.runtime_seconds * np.exp(0.05 * random.normal(size=len(thrice)))
-    columns = thrice.colocations.to_columns() | {name: one(thrice) for name, one in more.items()}
-    return Runs.from_columns(**columns, runtime_seconds=seconds)
-
-
-BESIDE_ITSELF = Colocations.from_columns(
-    workload=["program 0"], platform=["machine 0"], corunners=[["program 0"]]
-)
-
-
-def test_runs_of_measured_sets_are_told_by_other_runs_of_the_same_set() -> None:
-    """Half by the other half, each once; nothing that a fit answers is in what it remembers."""
-    runs = repeated_runs()
-    model = jostle.fit(runs, QUICK, seed=0)
-    fitted, parts = QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=0)
-    again, memory = [one for one in parts if one.is_again], fitted.state.memory
-    assert memory is not None
-    c = runs.colocations
-    names = [(w, tuple(k)) for w, k in zip(*names_of(c), strict=True)]
-    same_set = [np.array([at for at, one in enumerate(names) if one == own]) for own in names]
-    asked = np.concatenate([one.runs for one in again])
-    assert sorted(asked.tolist()) == np.flatnonzero(runs.colocations.number_of_corunners).tolist()
-    for one in again:
-        assert one.fitted.measured(runs.colocations.take(one.runs)).all()
-        first = one.fitted.with_state(memory=None).predict(runs.colocations)
-        told = one.fitted.predict(runs.colocations)
-        left = np.log(runs.runtime_seconds / first)
-        for row in one.runs.tolist():
-            others = np.setdiff1d(same_set[row], one.runs)
-            share = memory.beyond / (memory.beyond + memory.noise / len(others))
-            assert np.log(told / first)[row] == pytest.approx(share * left[others].mean())
-    beside = runs.colocations.take(np.flatnonzero(runs.colocations.number_of_corunners)[:1])
-    assert fitted.measured(beside).all()
-    assert not fitted.measured(BESIDE_ITSELF).any()
-    assert model.bound(beside, 0.9).pool[0] == "measured set"
-    assert model.bound(BESIDE_ITSELF, 0.9).pool[0] == "1 co-runner"
-
-
-def test_halves_of_a_set_tell_nothing_of_later_runs_of_a_log() -> None:
-    start = datetime(2026, 1, 1, tzinfo=UTC)
-    at = lambda runs: [start + timedelta(minutes=n) for n in range(len(runs))]  # noqa: E731
-    runs = repeated_runs(measured_at=at, node=lambda runs: ["n"] * len(runs))
-    model = jostle.fit(runs, QUICK, seed=0)
-    beside = runs.colocations.take(np.flatnonzero(runs.colocations.number_of_corunners)[:1])
-    assert model.predictor.measured(beside).all()
-    assert model.bound(beside, 0.9).pool[0] == "1 co-runner"
