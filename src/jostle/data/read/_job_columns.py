@@ -20,12 +20,25 @@ from jostle.data.tables.quantities import (
     OK,
     RUNNING,
     SECONDS,
+    bytes_in_name,
     duration_of,
     is_nothing,
     outcome_of,
     size_of,
+    without_unit,
 )
 from jostle.errors import BadData
+
+LEAST_BYTES = 1e7  # in the median, from which plain numbers are taken for bytes
+
+
+def _plain_number(cell: str | None) -> float:
+    """Read a number without a unit above 0; NaN for all else."""
+    try:
+        value = float(cell or "")
+    except ValueError:
+        return np.nan
+    return value if 0 < value < np.inf else np.nan
 
 
 class JobColumns:
@@ -34,6 +47,7 @@ class JobColumns:
     def __init__(self, options: Any, names: list[str], where: str) -> None:
         self.where = where
         known = {name.lower(): name for name in names}
+        plain = {without_unit(name): name for name in reversed(names)}
         told = dict(text.split("=", 1) for text in options.column if "=" in text)
         self.source = options.preset or options.usual or preset_for(names)
         if self.source == "sacct" and options.preset is None and preset_for(names) != "jobs":
@@ -42,7 +56,8 @@ class JobColumns:
         self.rules: dict[str, WorkloadRule] = {}
         for role, spellings in self.preset.columns.items():
             for one in (told[role],) if role in told else spellings:
-                rule = WorkloadRule(one)
+                is_other = role not in told and one.lower() not in known and not self.preset.needs
+                rule = WorkloadRule(plain.get(one, one) if is_other else one)
                 if all(name.lower() in known for name in rule.columns):
                     self.rules[role] = rule
                     break
@@ -68,6 +83,8 @@ class JobColumns:
         named = self.rules["took"].columns[0].lower() if "took" in self.rules else ""
         words = [SECONDS[word] for word in re.split(r"[^a-z]+", named) if word in SECONDS and word]
         self._took = words[-1] if words else self.preset.took
+        self._units: dict[str, float] = {}  # bytes of a plain number, by role
+        self._without_unit: list[str] = []
         self._rows = 0  # of the parts before
         self._bad: dict[str, np.ndarray] = {}  # of this part, by role: cells that cannot be read
         self._unread: dict[str, tuple[int, str]] = {}  # of all parts: how many, and the first
@@ -212,7 +229,7 @@ class JobColumns:
         limit for each."""
         if column is None:
             return np.full(n, np.nan)
-        unit = self.preset.peak if key == "peak" else self.preset.requested
+        unit = self._unit_of_size(key, column)
         many = {name.lower(): name for name in cells}
 
         def read(cell: str | None) -> tuple[float, str, bool]:
@@ -227,7 +244,7 @@ class JobColumns:
                 value = float(text) * unit if plain else size_of(text, base=self.preset.base)
             except ValueError:
                 return np.nan, "", True
-            return (value if 0 < value < np.inf else np.nan), each, not 0 <= value < np.inf
+            return (value if 0 < value < np.inf else np.nan), each, value < 0 or value == np.inf
 
         read_cells = by_value(column, read)
         values = np.array([value for value, *_ in read_cells], np.float64)
@@ -241,6 +258,24 @@ class JobColumns:
         else:
             values = np.where(of_cpu, np.nan, values)
         return values
+
+    def _unit_of_size(self, key: str, column: Any) -> float:
+        """Return the bytes of a plain number: of the unit in the column's name, or as the source prints them.
+        NaN for small numbers of no known source, which may be of any unit."""
+        names = self.rules[key].columns
+        told = bytes_in_name(names[0], base=self.preset.base) if len(names) == 1 else None
+        usual = self.preset.peak if key == "peak" else self.preset.requested
+        if told or self.preset.needs:
+            return told or usual
+        if key not in self._units:
+            values = np.array(by_value(column, _plain_number), np.float64)
+            some = values[np.isfinite(values)]
+            if not len(some):
+                return usual
+            self._units[key] = usual if np.median(some) >= LEAST_BYTES else np.nan
+            if np.isnan(self._units[key]):
+                self._without_unit.append(names[0])
+        return self._units[key]
 
     def covariates(self, cells: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -264,6 +299,11 @@ class JobColumns:
         log.notes += [
             f"{many} cells of {key} cannot be read and count as unknown, the first in {first}"
             for key, (many, first) in self._unread.items()
+        ]
+        log.notes += [
+            f"nothing tells the unit of {name!r}, so it counts as unknown: call it such as {name}_mb, or "
+            "write 2 GB"
+            for name in self._without_unit
         ]
         is_own = self.preset.is_own and "user" not in self.rules
         if (log.users == 1 or is_own) and not options.all_jobs:

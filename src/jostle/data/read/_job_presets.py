@@ -172,9 +172,10 @@ PRESETS: dict[str, JobPreset] = {
         "end: end end_time ended ended_at end_date finish finish_time finished finished_at complete "
         "completed completed_at stop stop_time stopped_at, "
         "state: state status exit_code exit_status exit, took: elapsed elapsedraw duration runtime run_time "
-        "wall_time walltime, user: user owner username user_name, peak: peak_memory_bytes peak_rss maxrss "
-        "max_rss peak_memory max_memory, requested: requested_memory_bytes reqmem requested_memory "
-        "memory_limit",
+        "wall_time walltime, user: user owner username user_name, peak: peak_memory peak_rss maxrss max_rss "
+        "max_memory peak_mem max_mem memory_peak mem_peak memory_used used_memory mem_used rss memory mem, "
+        "requested: requested_memory reqmem req_mem requested_mem memory_requested memory_request "
+        "mem_request memory_limit mem_limit",
         "workload", "", "",
     ),
 }  # fmt: skip

@@ -57,6 +57,23 @@ def unit_in_name(name: str) -> str | None:
     return _UNITS_BY_FACTOR.get(SECONDS.get(words[-1], 0.0)) if words else None
 
 
+def bytes_in_name(name: str, *, base: int = 1000) -> float | None:
+    """Read the bytes of the unit of memory that a name ends in, such as 1e6 of "Memory (MB)"; None without
+    one. base: as of size_of."""
+    words = re.findall(r"[a-z]+", name.lower())
+    if not words or not re.fullmatch(r"[kmgt]i?b|bytes?", words[-1]):
+        return None
+    return size_of(f"1 {words[-1]}", base=base)
+
+
+def without_unit(name: str) -> str:
+    """Spell a name of a column in small letters, words joined by `_`, without the unit that it ends in."""
+    words = re.findall(r"[a-z0-9µμ]+", name.lower())
+    if len(words) > 1 and (bytes_in_name(words[-1]) or words[-1] in SECONDS):
+        words.pop()
+    return "_".join(words)
+
+
 def is_nothing(cell: str) -> bool:
     """Return whether a cell says that nothing is known."""
     text = cell.strip().lower()
