@@ -157,12 +157,13 @@ def roll(_: Any) -> tuple[Work, int]:
 
     counters = ("instructions", "stall_cycles", "cache_accesses", "dram_read_bytes")
     sets = [(a, b) for a in range(10) for b in range(10) if (a + b) % 3 == 0]
-    traces = simulate_campaign(draw_programs(12, 1, seconds=0.5), sets=sets)
+    law = Machine()
+    traces = simulate_campaign(draw_programs(12, 1, seconds=0.5, machine=law), law, sets=sets)
     rows = aligned_rows(traced_windows(traces), Solos.from_traces(traces, counters))
     solos = []
-    for core, program in enumerate(draw_programs(12, 1, seconds=5.0)[10:]):
-        (history,) = beside(Machine(), [Job(program, core)])
-        solos.append(solo_counters(trace_of(history, 1e-3, run_id=program.name), counters))
+    for core, program in enumerate(draw_programs(12, 1, seconds=5.0, machine=law)[10:]):
+        (history,) = beside(law, [Job(program, core)])
+        solos.append(solo_counters(trace_of(history, run_id=program.name), counters))
     counts = RunCounts.of(traced_runs(traces))
     model = FittedAlignment(Solos(tuple(solos)), fit_learner(rows, "phases"), counts)
     return lambda: (np.array([model.roll(solos) is not None]),), 1
