@@ -162,7 +162,7 @@ class Bounds(Tabular, Glance):
 
     @property
     def status(self) -> np.ndarray:
-        """(n,) text, each one of STATUSES."""
+        """Return (n,) text, each one of STATUSES."""
         return np.array([status_of(outcome) for outcome in self.outcome.tolist()], "<U12")
 
     @property
@@ -178,18 +178,18 @@ class Bounds(Tabular, Glance):
 
     @property
     def is_valid(self) -> np.ndarray:
-        """(n,) bool: whether the bound is finite."""
+        """Tell whether the bound is finite, (n,) bool."""
         return np.isfinite(self.seconds)
 
     @property
     def is_guaranteed(self) -> np.ndarray:
-        """(n,) bool: whether the bound is finite and a theorem stands behind it."""
+        """Tell whether the bound is finite and a theorem stands behind it, (n,) bool."""
         return self.is_valid & np.isin(self.outcome, GUARANTEED)
 
     @property
     def is_calibrated(self) -> np.ndarray:
-        """(n,) bool: whether the bound is finite and rests on runs like the one asked about that were not
-        learned from: guaranteed, pooled, cross-validated, with changed co-runners, of an unknown campaign,
+        """Tell whether the bound is finite and rests on runs like the one asked about that were not learned
+        from, (n,) bool: guaranteed, pooled, cross-validated, with changed co-runners, of an unknown campaign,
         or of jobs of the log at such a moment."""
         return self.is_valid & np.isin(self.outcome, (*CALIBRATED, ON_THE_ACT, BEHIND))
 

@@ -83,7 +83,7 @@ def one_run_of_each(window: np.ndarray) -> np.ndarray:
 
 
 def rank_by_weight(cumulative: np.ndarray, total: int, confidence: float) -> int:
-    """Return 1-based rank of the threshold among scores in ascending order.
+    """Return the 1-based rank of the threshold among scores in ascending order.
 
     cumulative: (n,) running sum of the sorted scores' weights; total: with the new window's weight.
     Returns n + 1 where no finite threshold is valid.

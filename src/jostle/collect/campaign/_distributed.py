@@ -114,7 +114,7 @@ class _Worker:
 
 @dataclass
 class _Task:
-    """What a worker is doing. planned: None for its description."""
+    """Task of a worker. planned: None for its description."""
 
     future: Any
     deadline: float

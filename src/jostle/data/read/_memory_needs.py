@@ -33,7 +33,7 @@ _KERNEL = ("kernelname", "kernel")
 
 @dataclass
 class _Launch:
-    """Of one launch, or of a kernel's mean: bytes, bytes/s and s, NaN where not counted."""
+    """Traffic of one launch, or of a kernel's mean: bytes, bytes/s and s, NaN where not counted."""
 
     bytes: float = math.nan
     rate: float = math.nan

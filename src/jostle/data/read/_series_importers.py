@@ -30,7 +30,7 @@ _HTTP = ("http://", "https://")
 
 @dataclass(frozen=True, kw_only=True)
 class _Service:
-    """What both kinds of readings of a service are cut by, and called."""
+    """Settings of both kinds of readings of a service: what cuts them, and what they are called."""
 
     cut: Annotated[
         str | None, "Runs of a service without an end: day, hour, minute, or a length such as 15m."

@@ -50,8 +50,8 @@ Key = tuple[frozenset[str], str]  # the devices that a service is on, and its na
 
 @dataclass
 class _Window:
-    """What one service did on one device in one window. covered: {instance: s}. within: {upper bound in s:
-    how many took no longer}."""
+    """Counts of what one service did on one device in one window. covered: {instance: s}. within: {upper
+    bound in s: how many took no longer}."""
 
     covered: dict[int, float] = field(default_factory=dict)
     count: float = 0.0

@@ -191,9 +191,8 @@ def _measured_again(
     left = rows.log_slowdown - in_parts(own.known, rows)[0]
     turn = turns_of(np.unique(keys_of(rows), return_inverse=True)[1].reshape(-1)) % 2
     for known in (turn == 0, turn == 1):
-        again = own.with_state(memory=memory.learned_from(rows.take(known), left[known]))
-        asked = ~known & again.state.memory.has(rows)  # type: ignore[union-attr]
-        yield again, at[asked]
+        half = memory.learned_from(rows.take(known), left[known])
+        yield own.with_state(memory=half), at[~known & half.has(rows)]
 
 
 def _told_by(part: TrainingRuns, fitted: FittedEnsemble) -> CampaignEffects | None:

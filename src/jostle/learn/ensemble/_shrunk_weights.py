@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.learn.training._relative_error import relative_error
+from jostle.learn.training._relative_error import relative_error, weights_by_error
 
 PICKS, BOOTSTRAPS = 20, 20
-# Units left out, at which what they say decides half; else members count by their error to minus this power:
+# Units left out, at which what they say decides half; else members count by their error:
 # few units tell which member is far off, not how much of each is best.
-HALF_TRUSTED, SHARPNESS = 24, 8.0
+HALF_TRUSTED = 24
 FEWEST_TO_WEIGH = 2  # units
 LEAST_WEIGHT = 0.02  # under which an answer is not asked for
 # How far what other data say, such as profiles or runs beside stressors, is believed over answers from runs
@@ -84,8 +84,7 @@ def shrunk_weights(
     """Shrink the (k,) weights that greedy_weights found for answers (k, n) towards those by members' own mean
     relative errors, the more the fewer units were left out."""
     error = np.maximum(relative_error(answers - log_slowdown).mean(1), 1e-9)
-    by_error = prior * (error / error.min()) ** -SHARPNESS
     trust = shrinkage_weight(units)
     weight = weight * prior ** (1 - trust)
     weight = weight / weight.sum()
-    return trust * weight + (1 - trust) * by_error / by_error.sum()
+    return trust * weight + (1 - trust) * weights_by_error(error, prior)

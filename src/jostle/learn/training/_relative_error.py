@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 EVIDENCE = 1.0  # standard errors by which answers must be closer than no slowdown
+SHARPNESS = 8.0  # power of the error by which one of several counts less
 
 
 def relative_error(log_ratio: np.ndarray) -> np.ndarray:
     """|answer / measured - 1| from the log of their ratio, one that is far too long at most exp(30)."""
     return np.abs(np.expm1(np.minimum(log_ratio, 30.0)))
+
+
+def weights_by_error(error: np.ndarray, prior: np.ndarray | float = 1.0) -> np.ndarray:
+    """Compute (k,) weights of sum 1, by the errors (k,) to minus the power SHARPNESS. prior: (k,) weight of
+    each at equal errors."""
+    error = np.maximum(error, 1e-300)
+    weight = prior * (error / error.min()) ** -SHARPNESS
+    return weight / weight.sum()
 
 
 def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:

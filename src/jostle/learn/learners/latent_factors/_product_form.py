@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,11 +16,11 @@ from jostle.learn.learners.latent_factors._product_equation import (
     positive,
     softplus,
 )
+from jostle.learn.training._relative_error import weights_by_error
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 START = 0.1  # spread of the starting numbers
 ENOUGH = 1e-7  # share of the loss, under which a step gains nothing that other rows would know of
-DEPTH = 8.0  # A start counts by its loss to minus this power: a search may end in a poor hollow.
 
 
 @dataclass(frozen=True)
@@ -71,19 +72,19 @@ def fit_forms(
 
 
 def _form_of(sizes: Sizes, fits: list[tuple[np.ndarray, float]]) -> SlowdownForm:
-    fields: dict[str, list[np.ndarray]] = {name: [] for name in SlowdownForm.__dataclass_fields__}
+    fields: defaultdict[str, list[np.ndarray]] = defaultdict(list)
     p, w = sizes.platforms, sizes.workloads
-    least = max(min(loss for _, loss in fits), 1e-300)
-    total = sum((max(loss, least) / least) ** -DEPTH for _, loss in fits)
-    for x, loss in fits:
+    # A search may end in a poor hollow.
+    weight = weights_by_error(np.array([loss for _, loss in fits]))
+    for x, _ in fits:
         part = sizes.unpack(x)
         hit, press = (softplus(each - SHIFT) for each in sizes.mixed(part))
-        fields["weight"].append(np.array((max(loss, least) / least) ** -DEPTH / total))
         fields["susceptibility"].append(hit)
         fields["pressure"].append(press * np.repeat(positive(part["gain"]), w)[:, None])
         fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
         fields["exponent"].append(positive(part["exponent"]) if sizes.exponents else np.ones(w))
-    return SlowdownForm(**{name: np.stack(values) for name, values in fields.items()})
+    stacked = {name: np.stack(values) for name, values in fields.items()}
+    return SlowdownForm(**stacked, weight=weight)
 
 
 def spread_of(rows: SlowdownRows) -> float:
