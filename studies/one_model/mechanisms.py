@@ -76,9 +76,6 @@ def _mechanisms() -> dict[str, Mechanism]:
         "low-rank residuals": Mechanism(
             ("learners/simple_rules/_bilinear_form.py",), _without("effects and rest")
         ),
-        "Gaussian processes": Mechanism(
-            ("learners/latent_factors/_slowdown_process.py",), _without("process")
-        ),
         "product forms": Mechanism(
             (f"{product}form.py", f"{product}equation.py"), _without("product")
         ),

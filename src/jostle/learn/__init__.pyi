@@ -8,8 +8,6 @@ from .contract._data import read as read
 from .contract._default import default_method as default_method
 from .contract._encoded_features import Features as Features
 from .contract._encoded_features import encode_features as encode_features
-from .contract._gaussian_process import greatest_posterior as greatest_posterior
-from .contract._gaussian_process import likelihood as likelihood
 from .contract._learn_once import learn as learn
 from .contract._learn_once import one_thread as one_thread
 from .contract._linear_baseline import Baseline as Baseline
@@ -86,14 +84,14 @@ from .learners.simple_rules._rules_learner import SimpleRules as SimpleRules
 from .learners.simple_rules._simple_rules import GroupMedian as GroupMedian
 from .learners.simple_rules._simple_rules import SimpleRule as SimpleRule
 from .learners.simple_rules._simple_rules import fit_group_median as fit_group_median
-from .learners.simple_rules._simple_rules import fit_simple_rules as fit_simple_rules
 from .learners.simple_rules._simple_rules import value_of as value_of
+from .learners.simulation._gaussian_process import greatest_posterior as greatest_posterior
+from .learners.simulation._gaussian_process import likelihood as likelihood
 from .training._additive_effects import RandomEffects as RandomEffects
 from .training._additive_effects import fit_effects as fit_effects
 from .training._cpu_sharing import cpu_sharing_log_slowdown as cpu_sharing_log_slowdown
 from .training._cpu_sharing import with_cores as with_cores
 from .training._design import MANY_CELLS as MANY_CELLS
-from .training._design import cell_table_of as cell_table_of
 from .training._design import design_of as design_of
 from .training._relative_error import gain_is_insignificant as gain_is_insignificant
 from .training._relative_error import relative_error as relative_error

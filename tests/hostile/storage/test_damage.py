@@ -58,7 +58,7 @@ def some_runs(n: int = 60) -> Runs:
 
 
 def test_models(tmp_path: Path) -> None:
-    method = jostle.Slowdown(rank=1, members=1, steps=3, process=False)
+    method = jostle.Slowdown(rank=1, members=1, steps=3)
     jostle.fit(some_runs(), method, seed=0).save(tmp_path)
     refused = 0
     for path in flipped(tmp_path):

@@ -24,7 +24,7 @@ from jostle.operations import (
 )
 from tests.packages.learn.bags.conftest import make_bags
 
-QUICK = jostle.Slowdown(rank=1, members=1, steps=20, process=False)
+QUICK = jostle.Slowdown(rank=1, members=1, steps=20)
 
 
 @pytest.fixture(scope="module")

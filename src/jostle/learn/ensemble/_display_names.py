@@ -14,8 +14,6 @@ _WORDS = {
     "product": "susceptibility times pressure",
     "product by name": "susceptibility times pressure",
     "product alike": "susceptibility times pressure",
-    "process": "a Gaussian process",
-    "process of effects": "a Gaussian process over additive effects",
     "mixture": "a mixture of stressors",
     "learned mixture": "products of what stressors show",
     "mixture and effects": "a mixture of stressors and additive effects",

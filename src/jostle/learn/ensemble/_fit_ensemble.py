@@ -278,16 +278,13 @@ class EnsembleBuilder:
         workload, platform = (
             [each[at] for at in one] for each, one in zip(part.names, order, strict=True)
         )
-        beside, cell_table = part.beside, part.cell_table
-        if not any(getattr(learner, "needs_design", False) for learner in learners.values()):
-            cell_table = replace(cell_table, design=np.zeros((cell_table.cells, 0)))
         state = EnsembleState(
             *(tuple(workload), tuple(platform), order[0], order[1]),
             np.array(part.common.usual_seconds),
             np.array(part.unit_seconds),
             self.log_solo(learners, part),
-            cell_table,
-            np.unique(part.sets(everywhere=True)[beside]),
+            part.cell_table,
+            np.unique(part.sets(everywhere=True)[part.beside]),
             part.sets_of_names,
             self.labels,
             self.weight,

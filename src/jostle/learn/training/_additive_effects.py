@@ -21,7 +21,6 @@ POWERS, STRONGEST = (0.0, 0.5, 1.0), np.inf
 ROUNDS_TO_ORDER = 2  # who is the strongest follows from what is learned of each
 # Share of the mean square in each block at first, so small that a set far off is no effect of its own.
 EXPECTED = 0.03
-HUBER = 1.5  # standard deviations of the noise past which a row counts less
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ def grown(degree: np.ndarray, power: np.ndarray | float) -> np.ndarray:
 
 def fit_effects(
     rows: SlowdownRows, cell_table: CellTable, power: float | None = None
-) -> tuple[RandomEffects, np.ndarray]:
-    """Fit additive effects. Returns (effects, (n,) Huber's weights of the rows). power: of the number of
-    co-runners that their effects grow with; None: that of the least noise."""
+) -> RandomEffects:
+    """Fit additive effects. power: of the number of co-runners that their effects grow with; None: that of
+    the least noise."""
     degree = rows.degree
     several = len(np.unique(degree)) > 1
     # Where one number of co-runners is known, times are taken to add up, factors are not.
@@ -67,27 +66,22 @@ def fit_effects(
     tries_strongest = several and power in (None, STRONGEST)
     if several and power is not None:
         powers = powers[:1] if power == STRONGEST else (power,)
-    fits = [(one, *_fitted(rows, cell_table, degree[rows.row] ** (one - 1.0))) for one in powers]
+    fits = [(one, _fitted(rows, cell_table, degree[rows.row] ** (one - 1.0))) for one in powers]
     if tries_strongest:
-        _, strongest, design = fits[0]
+        strongest = fits[0][1]
         for _ in range(ROUNDS_TO_ORDER):
             each = _of_corunners(strongest, cell_table)[rows.corunner]
-            strongest, design = _fitted(rows, cell_table, rows.share_of_largest(each))
-        fits = [*(fits if power is None else ()), (STRONGEST, strongest, design)]
-    chosen, best, design = min(fits, key=lambda fit: fit[1].noise_variance[0])
-    left = np.abs(rows.value - best.predict(design, len(rows)))
-    edge = HUBER * np.sqrt(best.noise_variance[0] / np.maximum(rows.weight, 1e-12))
-    robust = np.minimum(1.0, edge / np.maximum(left, 1e-300))
-    return _effects(best, rows, cell_table, chosen), robust
+            strongest = _fitted(rows, cell_table, rows.share_of_largest(each))
+        fits = [*(fits if power is None else ()), (STRONGEST, strongest)]
+    chosen, best = min(fits, key=lambda fit: fit[1].noise_variance[0])
+    return _effects(best, rows, cell_table, chosen)
 
 
 def _of_corunners(fit: MixedEffects, cell_table: CellTable) -> np.ndarray:
     return np.tile(fit.effect["corunner"], cell_table.platforms) + fit.effect["corunner there"]
 
 
-def _fitted(
-    rows: SlowdownRows, cell_table: CellTable, share: np.ndarray
-) -> tuple[MixedEffects, dict[str, Block]]:
+def _fitted(rows: SlowdownRows, cell_table: CellTable, share: np.ndarray) -> MixedEffects:
     """Fit mixed effects. share: (m,) how much each co-runner counts."""
     degree, (p, w) = rows.degree, (cell_table.platforms, cell_table.workloads)
     place, workload, most = rows.target // w, rows.target % w, int(degree.max(initial=1))
@@ -111,8 +105,7 @@ def _fitted(
         # Its size goes with the runtime, as the noise does: a long set is farther off than a short one.
         own = Block.of(of_set, sets, np.sqrt(rows.trust / rows.weight))
         design["set"] = replace(own, heavy=True)
-    fit = fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",), expected=EXPECTED)
-    return fit, design
+    return fit_mixed_effects(design, rows.value, rows.weight, fixed=("all",), expected=EXPECTED)
 
 
 def _effects(

@@ -7,24 +7,11 @@ from typing import Any
 import numpy as np
 
 from jostle.learn.contract._encoded_features import encode_features
-from jostle.learn.training._slowdown_rows import CellTable, design_of_names, level_here
+from jostle.learn.training._slowdown_rows import design_of_names, level_here
 
 SOLO, CATEGORY, NUMBER = 0.3, 1.0, 0.5  # weights of the parts that are not names
 MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out
 MOST_COLUMNS = 2_000  # of the design as it is made
-
-
-def cell_table_of(design: Any, log_solo: np.ndarray) -> CellTable:
-    """log_solo: (platforms, workloads)."""
-    platforms, workloads = log_solo.shape
-    level = np.nan_to_num(log_solo - np.nanmean(log_solo)).ravel()
-    if design.shape[0] > MANY_CELLS:
-        return CellTable(platforms, workloads, design, level)
-    squared = (design**2).sum(1)
-    apart = squared[:, None] + squared[None] - 2 * design @ design.T
-    apart = apart[apart > 1e-12]
-    design = design / np.sqrt(np.median(apart)) if len(apart) else design
-    return CellTable(platforms, workloads, design, level)
 
 
 def design_of(

@@ -140,16 +140,13 @@ class SlowdownRows(RaggedRows):
 
 @dataclass(frozen=True)
 class CellTable:
-    """What is known without rows. design: (cells, d) what tells workloads on platforms apart, over the
-    median distance. level: (cells,) log runtime alone, over its spread on the platform. core_share: (cells,)
-    cores that a workload wants while it runs alone, cores: (platforms,) how many there are, infinity where
-    nobody waits for one, waited: (platforms,) how much of the turns on them is really waited for; None where
-    no platform tells."""
+    """How many platforms and workloads there are, and what is known of cores. core_share: (cells,) cores that
+    a workload wants while it runs alone, cores: (platforms,) how many there are, infinity where nobody waits
+    for one, waited: (platforms,) how much of the turns on them is really waited for; None where no platform
+    tells."""
 
     platforms: int
     workloads: int
-    design: np.ndarray
-    level: np.ndarray
     core_share: np.ndarray | None = None
     cores: np.ndarray | None = None
     waited: np.ndarray | None = None

@@ -19,7 +19,7 @@ from jostle.learn.contract._data import Data
 from jostle.learn.contract._linear_baseline import fit_baseline, rest_of
 from jostle.learn.contract._run_counts import mixed_bits
 from jostle.learn.training._cpu_sharing import with_cores
-from jostle.learn.training._design import cell_table_of, design_of
+from jostle.learn.training._design import design_of
 from jostle.learn.training._set_keys import members_key
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows, error_weight
 from jostle.learn.training._solo_baseline import fill_solo_from_traces, solo_runtimes
@@ -263,8 +263,7 @@ class TrainingRuns:
 
     @cached_property
     def cell_table(self) -> CellTable:
-        cell_table = cell_table_of(self.design, self.log_solo)
-        return with_cores(cell_table, self.runs, self.names, self.rows)
+        return with_cores(CellTable(*self.size), self.runs, self.names, self.rows)
 
     def sets(self, everywhere: bool) -> np.ndarray:
         """Return (n,) uint64, equal for the same workloads together, whichever was measured: on the same

@@ -38,7 +38,7 @@ ON_RUNS: dict[str, Method[Any]] = {
     "ensemble": Ensemble(learners=("rules",)),
     "factorization": Factorization(rank=8, hidden=16, steps=20),
     "factorization, paper form": Factorization(form="paper", rank=8, hidden=16, steps=20),
-    "slowdown": Slowdown(rank=2, members=1, steps=20, process=False),
+    "slowdown": Slowdown(rank=2, members=1, steps=20),
 }
 
 

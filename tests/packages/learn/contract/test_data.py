@@ -25,8 +25,8 @@ def test_a_folder_is_read_when_asked(runs: Runs, tmp_path: Path) -> None:
     assert again.version == Dataset(tmp_path / "d").version()
     assert again.features[0] is not None
     assert again.runs is again.runs
-    fitted = jostle.fit(tmp_path / "d", Slowdown(members=1, steps=5, process=False))
-    same = jostle.fit(again, Slowdown(members=1, steps=5, process=False))
+    fitted = jostle.fit(tmp_path / "d", Slowdown(members=1, steps=5))
+    same = jostle.fit(again, Slowdown(members=1, steps=5))
     assert np.array_equal(fitted.predict(runs.colocations), same.predict(runs.colocations))
 
 
@@ -54,7 +54,7 @@ def test_a_caller_cannot_calibrate_on_inputs(runs: Runs) -> None:
             place = np.array(every.table.column("platform").to_pylist()) == "p0"
             return Prepared.of(data, every, inputs=place)
 
-    method = OnPlatform(members=1, steps=5, process=False)
+    method = OnPlatform(members=1, steps=5)
     prepared = method.prepare(Data(runs))
     left = without_inputs(method, prepared, runs)
     assert set(left.table.column("platform").to_pylist()) == {"p1", "p2"}

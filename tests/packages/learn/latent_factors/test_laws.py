@@ -74,12 +74,12 @@ def test_runs_beside_others_alone_are_learned_from() -> None:
     """No workload ever ran alone: runtimes beside others are still answered, and no row is thrown away."""
     train, test = campaign("additive")
     beside = train.take(train.colocations.number_of_corunners > 0)
-    fitted = learn(Slowdown(process=False, **QUICK), beside)
+    fitted = learn(Slowdown(**QUICK), beside)
     constant = errors(SimpleRule("level"), "additive")
     assert_closer(errors_of(fitted.predict(test.colocations), test.runtime_seconds), constant)
     assert any("never ran alone" in note for note in fitted.notes)
     # A few that never ran alone, among others that did.
     names = np.array(train.colocations.workload_names)[train.colocations.workload]
     known = (train.colocations.number_of_corunners > 0) | ~np.isin(names, ["w000", "w001"])
-    some = learn(Slowdown(process=False, **QUICK), train.take(known)).predict(test.colocations)
+    some = learn(Slowdown(**QUICK), train.take(known)).predict(test.colocations)
     assert_closer(errors_of(some, test.runtime_seconds), constant)

@@ -140,7 +140,7 @@ def test_forms_of_several_penalties_start_where_the_stronger_one_ended() -> None
     (strong,) = fit_forms(FOUR_ROWS, sizes, [0.1], 0, 1, 200)
     assert np.array_equal(two.pressure, strong.pressure)
     # A weaker ridge is closer to the rows.
-    cell_table = CellTable(2, 3, np.zeros((6, 0)), np.zeros(6))
+    cell_table = CellTable(2, 3)
     away = [
         np.abs(f.log_slowdown(FOUR_ROWS, cell_table) - FOUR_ROWS.log_slowdown) for f in (one, two)
     ]
@@ -173,7 +173,7 @@ def test_it_learns_a_world_of_its_kind(extra: bool) -> None:
     alone = runs.take(runs.colocations.number_of_corunners == 0)
     train = Runs.concatenate([train.take(train.colocations.number_of_corunners > 0), alone])
     test = test.take(test.colocations.number_of_corunners > 0)
-    method = Slowdown(rank=2, members=1, process=False)
+    method = Slowdown(rank=2, members=1)
     mine, constant = (
         errors_of(learn(one, train).predict(test.colocations), test.runtime_seconds)
         for one in (method, SimpleRule("level"))
@@ -189,7 +189,7 @@ def test_it_extrapolates_to_more_corunners() -> None:
         errors_of(
             learn(one, runs.take(degree <= 3)).predict(test.colocations), test.runtime_seconds
         )
-        for one in (Slowdown(rank=2, members=1, steps=60, process=False), SimpleRule("level"))
+        for one in (Slowdown(rank=2, members=1, steps=60), SimpleRule("level"))
     )
     assert_closer(mine, constant)
 
@@ -237,7 +237,7 @@ def test_in_the_form_a_corunner_never_helps_and_order_does_not_matter(
         np.ones(3),
         is_timed,
     )
-    cell_table = CellTable(2, len(WORKLOADS), np.zeros((CELLS, 0)), np.zeros(CELLS))
+    cell_table = CellTable(2, len(WORKLOADS))
     one, other, with_more = forms[is_timed].log_slowdown(rows, cell_table)
     assert one == pytest.approx(other, rel=1e-12)
     assert with_more >= one >= -1e-12
@@ -257,7 +257,7 @@ def test_features_answer_for_a_workload_without_runs_beside() -> None:
     whole = Runs.from_columns(
         **columns, runtime_seconds=runs.runtime_seconds, workload_features=features
     )
-    fitted = learn(Slowdown(rank=2, members=1, process=False), whole.take(keep))
+    fitted = learn(Slowdown(rank=2, members=1), whole.take(keep))
     known = [name for name in WORKLOADS if name not in ("w0", "w7")]
     asked = [(name, p, one) for name in ("w7", "w0", *known) for p in PLATFORMS for one in known]
     beside, alone = (
@@ -277,7 +277,7 @@ def test_what_it_refuses() -> None:
     runs = world()
     with pytest.raises(UsageError, match="rank"):
         Slowdown(rank=0)
-    fitted = learn(Slowdown(members=1, steps=5, process=False), runs)
+    fitted = learn(Slowdown(members=1, steps=5), runs)
     asked = Colocations.from_columns(workload=["w9"], platform=["p"], corunners=[["w1"]])
     assert np.isfinite(fitted.predict(asked)).all()
     assert fitted.evidence(asked).workload.tolist() == [0]

@@ -13,20 +13,17 @@ from jostle.learn import (
     Answer,
     CellTable,
     SlowdownRows,
-    Strength,
     design_of,
     fit_effects,
     fit_extrapolation,
-    fit_simple_rules,
     looked_up,
     solo_runtimes,
-    value_of,
 )
 from jostle.learn.ensemble._degree_extrapolation import PART
 
 P, W = 2, 5
 PRESS = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.6, 0.4, 0.3, 0.2, 0.1])
-CELL_TABLE = CellTable(P, W, np.ones((P * W, 1)), np.zeros(P * W))
+CELL_TABLE = CellTable(P, W)
 LAWS = {"sum": np.sum, "worst": np.max, "mean": np.mean}
 
 
@@ -118,28 +115,9 @@ def test_what_is_the_same_for_all_grows_with_their_number() -> None:
     def law(asked: SlowdownRows) -> np.ndarray:
         return 0.2 + slope[asked.target // W] * np.log(asked.degree)
 
-    found, _ = fit_effects(with_log(rows, law(rows)), CELL_TABLE)
+    found = fit_effects(with_log(rows, law(rows)), CELL_TABLE)
     asked = drawn(100, 7, most=9, least=5)
     assert found.value(asked, CELL_TABLE) == pytest.approx(law(asked), abs=0.01)
-
-
-def test_rules_called_by_name_are_learned_each_beside_its_own() -> None:
-    """Effects and a product of either sign: who leaves something out is further off."""
-    random, on = np.random.default_rng(0), CellTable(P, W, np.eye(P * W), np.zeros(P * W))
-    hit, press = random.normal(size=(2, P * W))
-    rows = drawn(900, 8, most=1)
-    log = 0.3 + 0.4 * hit[rows.target] + 0.1 * press[rows.corunner]
-    rows = with_log(rows, log + 0.3 * press[rows.target] * hit[rows.corunner])
-    names = ("none", "level", "effects", "rest")
-    rules = fit_simple_rules((*names, "network"), rows, on, 0, {"rest": Strength(1, 1e-3)})
-    assert tuple(rules) == names
-    off = {
-        name: float(np.abs(value_of(own, rows, on) - rows.value).mean())
-        for name, own in rules.items()
-    }
-    assert off["none"] == pytest.approx(np.abs(rows.value).mean())
-    assert off["rest"] < off["effects"] / 4
-    assert off["effects"] < off["level"] < off["none"]
 
 
 def test_times_never_measured_alone_are_additive_where_runs_connect_names() -> None:

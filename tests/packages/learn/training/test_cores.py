@@ -18,7 +18,7 @@ from jostle.learn import CellTable, Ensemble, SlowdownRows, cpu_sharing_log_slow
 def asked(share: list[float], cores: float) -> float:
     """The log slowdown of the first beside the others."""
     n = len(share)
-    cell_table = CellTable(1, n, np.zeros((n, 0)), np.zeros(n), np.array(share), np.array([cores]))
+    cell_table = CellTable(1, n, np.array(share), np.array([cores]))
     one = np.zeros(n - 1, np.int64)
     rows = SlowdownRows(np.zeros(1, np.int64), np.arange(1, n), one, np.zeros(1), np.ones(1))
     return float(cpu_sharing_log_slowdown(rows, cell_table)[0])
@@ -132,7 +132,7 @@ def test_pairs_tell_that_there_is_one_core() -> None:
 def test_odd_numbers_of_cores_are_not_believed(value: float | None) -> None:
     runs = made(stated=2)
     features = pa.table({"platform": ["p"], "cores": pa.array([value], pa.float64())})
-    cell_table = CellTable(1, 6, np.zeros((6, 0)), np.zeros(6))
+    cell_table = CellTable(1, 6)
     none = np.zeros(0, np.int64)
     rows = SlowdownRows(none, none, none, np.zeros(0), np.zeros(0))
     names = (tuple(NAMES), ("p",))

@@ -21,8 +21,8 @@ from jostle.learn.learners.latent_factors import Slowdown
 from jostle.operations import RULES, SimpleRule
 from tests.made_pairs import MadeCampaign
 
-QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60, "process": False}
-CELL_TABLE = CellTable(1, 4, np.zeros((4, 1)), np.zeros(4))
+QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60}
+CELL_TABLE = CellTable(1, 4)
 
 
 def rows_of(sets: list[tuple[int, list[int]]], log: list[float] | None = None) -> SlowdownRows:

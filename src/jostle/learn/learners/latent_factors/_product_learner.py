@@ -1,4 +1,4 @@
-"""Susceptibility times pressure, and Gaussian processes, as a base learner."""
+"""Susceptibility times pressure as a base learner."""
 
 from __future__ import annotations
 
@@ -13,24 +13,12 @@ from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.learners.latent_factors._product_equation import Sizes
 from jostle.learn.learners.latent_factors._product_form import SlowdownForm, fit_forms
-from jostle.learn.learners.latent_factors._slowdown_process import (
-    MOST_ROWS,
-    Cells,
-    Kernels,
-    Process,
-    fit_process,
-    tuned,
-)
-from jostle.learn.training._additive_effects import RandomEffects, fit_effects
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 from jostle.learn.training._training_data import TrainingRuns
 
 PENALTIES = (0.004, 0.025, 0.15)  # of the form, over the variance of the log slowdown
 # How far S and G share their numbers: jobs that take turns wait alike for each other.
 APART, ALIKE = 0.0, 0.9
-BY_EFFECTS = "process of effects"
-MOST_ENTRIES = 6_000  # co-runners of the rows, which a process compares one by one
-PROCESSES = ("process", BY_EFFECTS)
 MOST_FORM_ROWS = 6_000  # that forms are learned from
 STARTS_OF_TRIALS = 1  # of a form that answers what a fold leaves out
 
@@ -69,7 +57,7 @@ class ProductMember:
 
     label: str
     is_timed: bool
-    part: SlowdownForm | Process
+    part: SlowdownForm
 
 
 @dataclass(frozen=True)
@@ -81,12 +69,6 @@ class FittedProduct(Serializable):
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(member.label for member in self.members)
-
-    @property
-    def needs_design(self) -> bool:
-        """True if a member looks at the cell table's design to answer."""
-        parts = [member.part for member in self.members]
-        return any(isinstance(part, Process) and not part.settings.by_effects for part in parts)
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """Predict (k, n) log slowdowns."""
@@ -100,27 +82,19 @@ class FittedProduct(Serializable):
 
 @dataclass(frozen=True)
 class ProductLearner(Restores):
-    """How much each workload suffers, times how much its co-runners press, in few types; and a process whose
-    kernels ask how alike two co-locations are. starts: of a form that is kept. processes: whether there are
-    any."""
+    """How much each workload suffers, times how much its co-runners press, in few types. starts: of a form
+    that is kept."""
 
     rank: int = 6
     starts: int = 6
     steps: int = 300
-    processes: bool = True
     name: ClassVar[str] = "product"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.learn.learners.latent_factors._product_learner:FittedProduct"
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        from scipy.sparse import issparse
-
-        rows = len(campaign.rows)
         kinds = [kind for kind in FORM_KINDS if kind.design(campaign)]
-        forms = [label for kind in kinds for label in kind.labels()]
-        if rows > MOST_ROWS or len(campaign.rows.corunner) > MOST_ENTRIES or not self.processes:
-            return tuple(forms)
-        return (*forms, *(PROCESSES[1:] if issparse(campaign.design) else PROCESSES))
+        return tuple(label for kind in kinds for label in kind.labels())
 
     def fit(
         self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
@@ -142,39 +116,7 @@ class ProductLearner(Restores):
             about = _rows_of(some, kind.is_timed)
             forms = fit_forms(about, sizes, list(mine.values()), seed, starts, self.steps)
             members += [ProductMember(*one) for one in zip(mine, repeat(kind.is_timed), forms)]
-        processes = [name for name in PROCESSES if name in wanted]
-        if processes:
-            members += _processes(campaign, processes, seed)
         return FittedProduct(tuple(members))
-
-
-def _processes(campaign: TrainingRuns, names: list[str], seed: int) -> list[ProductMember]:
-    """Fit processes with the settings that the first fit has found, and kernels between all rows of the
-    campaign, which its folds share."""
-    rows, cell_table = _rows_of(campaign.rows, False), campaign.cell_table
-    effects, robust = fit_effects(rows, cell_table)
-    whole, learned = campaign.whole, campaign.common.learned
-    mine, known = campaign.place[campaign.is_training_row], whole.place[whole.is_training_row]
-    members = []
-    for name in names:
-        place = place_of(name, effects)
-        if ("process", name) not in learned:
-            settings = tuned(rows, cell_table, place, robust, seed)
-            cells = Cells.of(whole.rows)
-            kernels = Kernels(cells, cells, whole.cell_table, place)
-            kernel = kernels.of_names(settings) if len(place) else kernels.weighed(settings)
-            learned["process", name] = (settings, kernel)
-        settings, kernel = learned["process", name]
-        at = np.searchsorted(known, mine)
-        part = fit_process(rows, place, robust, settings, kernel[np.ix_(at, at)])
-        members.append(ProductMember(name, False, part))
-    return members
-
-
-def place_of(name: str, effects: RandomEffects) -> np.ndarray:
-    """Return (cells, 2) effects over their spread, or (0, 2) for the process that looks at the design."""
-    both = np.stack([effects.target, effects.corunner], 1)
-    return both / np.maximum(both.std(0), 1e-9) if name == BY_EFFECTS else both[:0]
 
 
 def _rows_of(rows: SlowdownRows, is_timed: bool) -> SlowdownRows:

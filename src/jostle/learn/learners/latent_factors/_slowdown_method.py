@@ -25,16 +25,13 @@ from jostle.learn.ensemble._ensemble_method import StackedMethod
 @dataclass(frozen=True)
 class Slowdown(StackedMethod):
     """Slowdown, or extra time, beside others by susceptibility and pressure, from pairs alone; simple rules
-    and Gaussian processes stand beside it."""
+    stand beside it."""
 
     rank: Annotated[int, "Interference types.", Limits(1)] = 6
     members: Annotated[
         int, "Fits from different starts whose log runtimes are averaged.", Limits(1)
     ] = 8
     steps: Annotated[int, "Most iterations of a fit of the form.", Limits(1)] = 300
-    process: Annotated[
-        bool, "Whether Gaussian processes are among the base learners, up to 3000 rows."
-    ] = True
     name: ClassVar[str] = "slowdown"
     fits_again: ClassVar[bool] = True
 
@@ -45,4 +42,4 @@ class Slowdown(StackedMethod):
         from jostle.learn.learners.latent_factors._product_learner import ProductLearner
         from jostle.learn.learners.simple_rules._rules_learner import SimpleRules
 
-        return [SimpleRules(), ProductLearner(self.rank, self.members, self.steps, self.process)]
+        return [SimpleRules(), ProductLearner(self.rank, self.members, self.steps)]

@@ -2,13 +2,14 @@
 
     rest = sum_t S_it mean_{j in K} G_jt
 
-S and G are linear in the cell table's design, as in the slowdown form; the ridge is in units of the rest's
+S and G are linear in the campaign's design, as in the slowdown form; the ridge is in units of the rest's
 own variance, so that data in percent and data in factors are treated alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,12 +42,12 @@ class Strength:
 
 
 def fit_bilinear(
-    rows: SlowdownRows, rest: np.ndarray, cell_table: CellTable, strength: Strength, seed: int
+    rows: SlowdownRows, rest: np.ndarray, design: Any, strength: Strength, seed: int
 ) -> Bilinear:
-    """rest: (n,) what is to be explained, of the rows' values."""
+    """rest: (n,) what is to be explained, of the rows' values. design: (cells, d)."""
     from scipy.optimize import minimize
 
-    design, rank = cell_table.design, strength.rank
+    rank = strength.rank
     weight = rows.weight
     spread = max(float(np.sqrt(np.average(rest**2, weights=weight))), 1e-9)
     y = rest / spread
@@ -67,7 +68,7 @@ def fit_bilinear(
 def _loss_and_slope(
     x: np.ndarray,
     rank: int,
-    design: np.ndarray,
+    design: Any,
     data: tuple[SlowdownRows, np.ndarray, np.ndarray, np.ndarray],
 ) -> tuple[float, np.ndarray]:
     """Mean pseudo-Huber loss and its gradient. data: rows, (n,) rest over its spread, (n,) weights, (m,)

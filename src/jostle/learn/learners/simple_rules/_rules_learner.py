@@ -12,13 +12,13 @@ import numpy as np
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.ensemble._base_learner import NO_SLOWDOWN, TURNS_ALONE
-from jostle.learn.learners.simple_rules._bilinear_form import Strength
+from jostle.learn.learners.simple_rules._bilinear_form import Strength, fit_bilinear
 from jostle.learn.learners.simple_rules._simple_rules import (
     SimpleRule,
-    fit_simple_rules,
+    fit_group_median,
     value_of,
 )
-from jostle.learn.training._additive_effects import RandomEffects
+from jostle.learn.training._additive_effects import RandomEffects, fit_effects
 from jostle.learn.training._cpu_sharing import cpu_sharing_log_slowdown
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
@@ -114,38 +114,30 @@ class SimpleRules(Restores):
         limits = np.array(
             [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
         )
-        # How effects grow with the number of co-runners is found once for all folds.
-        powers = {} if best else campaign.common.learned.setdefault("powers", {})
-        return fit_rules(rows, campaign.cell_table, wanted, limits, seed, powers)
-
-
-def fit_rules(
-    rows: SlowdownRows,
-    cell_table: CellTable,
-    wanted: Collection[str],
-    limits: np.ndarray,
-    seed: int,
-    powers: dict[str, float] | None = None,
-) -> FittedRules:
-    """Fit the wanted simple rules, on at least one row if any is. limits: see FittedRules. powers: how
-    effects grow with co-runners, by way; those found here are added."""
-    powers = {} if powers is None else powers
-    plain = ((NO_SLOWDOWN, FACTORS), (TURNS_ALONE, TURNS))
-    members = [RuleMember(label, way, ()) for label, way in plain if label in wanted]
-    for way, names in WAYS.items():
-        mine = [name for name in names if label_of(way, name) in wanted]
-        if mine:
-            part = _rows_of(rows, way, limits)
-            if way == TURNS:
+        plain = ((NO_SLOWDOWN, FACTORS), (TURNS_ALONE, TURNS))
+        members = [RuleMember(label, way, ()) for label, way in plain if label in wanted]
+        for way, names in WAYS.items():
+            mine = [name for name in names if label_of(way, name) in wanted]
+            part, cell_table = _rows_of(rows, way, limits), campaign.cell_table
+            if mine and way == TURNS:
                 left = rows.log_slowdown - cpu_sharing_log_slowdown(rows, cell_table)
                 part = replace(part, log_slowdown=left)
-            learned = fit_simple_rules(mine, part, cell_table, seed, RESTS, powers.get(way))
-            effects = [rule for rules in learned.values() for rule in rules]
-            found = [float(one.power) for one in effects if isinstance(one, RandomEffects)]
-            if found:
-                powers[way] = found[0]
-            members += [RuleMember(label_of(way, name), way, learned[name]) for name in mine]
-    return FittedRules(tuple(members), limits)
+            effects: list[RandomEffects] = []
+            if set(mine) - {"level"}:
+                # How effects grow with the number of co-runners is found once for all folds.
+                known = {} if best else campaign.common.learned.setdefault("powers", {})
+                effects = [fit_effects(part, cell_table, known.get(way))]
+                known[way] = float(effects[0].power)
+            for name in mine:
+                rules: tuple[SimpleRule, ...] = tuple(effects)
+                if name == "level":
+                    rules = (fit_group_median(part, cell_table),)
+                if name in RESTS:
+                    rest = part.value - effects[0].value(part, cell_table)
+                    low_rank = fit_bilinear(part, rest, campaign.design, RESTS[name], seed)
+                    rules = (*effects, low_rank)
+                members.append(RuleMember(label_of(way, name), way, rules))
+        return FittedRules(tuple(members), limits)
 
 
 def label_of(way: str, name: str) -> str:

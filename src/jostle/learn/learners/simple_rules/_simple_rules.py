@@ -1,15 +1,14 @@
-"""What a stack of rules may be made of, and how the rules called so are learned."""
+"""What simple rules are made of: medians of platforms, additive effects, and low-rank rests of these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.ensemble._base_learner import NO_SLOWDOWN
-from jostle.learn.learners.simple_rules._bilinear_form import Bilinear, Strength, fit_bilinear
-from jostle.learn.training._additive_effects import RandomEffects, fit_effects
+from jostle.learn.learners.simple_rules._bilinear_form import Bilinear
+from jostle.learn.training._additive_effects import RandomEffects
 from jostle.learn.training._relative_error import weighted_median
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
@@ -27,10 +26,6 @@ class GroupMedian:
         return self.place[rows.target // cell_table.workloads, degree]
 
 
-def no_level(cell_table: CellTable) -> GroupMedian:
-    return GroupMedian(np.zeros((cell_table.platforms, 1)))
-
-
 def fit_group_median(rows: SlowdownRows, cell_table: CellTable) -> GroupMedian:
     """Medians, weighted so that the mean relative error of the runtime is least."""
     degree, place = rows.degree, rows.target // cell_table.workloads
@@ -46,30 +41,6 @@ def fit_group_median(rows: SlowdownRows, cell_table: CellTable) -> GroupMedian:
 
 
 SimpleRule = GroupMedian | RandomEffects | Bilinear  # what adds to a value
-Rules = tuple[SimpleRule, ...]  # whose values are added up
-
-
-def fit_simple_rules(
-    names: Sequence[str],
-    rows: SlowdownRows,
-    cell_table: CellTable,
-    seed: int,
-    rests: Mapping[str, Strength],
-    power: float | None = None,
-) -> dict[str, Rules]:
-    """Fit {name: its rules} for names of simple rules, on at least one row. rests: strengths of low-rank
-    rests beside the effects, by name. power: of fit_effects."""
-    effects, _ = fit_effects(rows, cell_table, power)
-    rest = rows.value - effects.value(rows, cell_table)
-    fits: dict[str, Callable[[], Rules]] = {
-        NO_SLOWDOWN: lambda: (no_level(cell_table),),
-        "level": lambda: (fit_group_median(rows, cell_table),),
-        "effects": lambda: (effects,),
-    }
-    rules = {name: fits[name]() for name in names if name in fits}
-    for name in (name for name in names if name in rests):
-        rules[name] = (effects, fit_bilinear(rows, rest, cell_table, rests[name], seed))
-    return rules
 
 
 def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from jostle._base.tensors import UNSAVED
-from jostle.learn.contract._gaussian_process import greatest_posterior, likelihood
 from jostle.learn.learners.simulation._covariance import (
     LIKE,
     CoRunPlaces,
@@ -21,6 +20,7 @@ from jostle.learn.learners.simulation._covariance import (
     named_part,
     parts_in,
 )
+from jostle.learn.learners.simulation._gaussian_process import greatest_posterior, likelihood
 
 _STRENGTH, _NOISE = np.log(0.2), np.log(0.05)  # expected before anything is seen, in `unit` squared
 # Standard deviations of the logs of strengths and of lengths, expected before anything is seen: as a rule,

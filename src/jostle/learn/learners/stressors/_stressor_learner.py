@@ -87,7 +87,7 @@ class FittedMixtures(Serializable):
             out = replace(out, power=np.array(POWERS[int(np.argmin(off))]))
         out = replace(out, coupling=coupling_of(*out.products(rows), rows.log_slowdown))
         first, second = (
-            fit_effects(replace(rows, log_slowdown=rows.log_slowdown - base), cell_table)[0]
+            fit_effects(replace(rows, log_slowdown=rows.log_slowdown - base), cell_table)
             for base in out.bases(rows)
         )
         return replace(out, effects=(first, second))
