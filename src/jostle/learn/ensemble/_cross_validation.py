@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -29,18 +30,24 @@ FEWEST_TO_NARROW = 24  # sets left out, by which it is told what cannot matter
 BaseLearners = dict[str, BaseLearner]
 
 
-@dataclass(frozen=True)
-class LearnerCache:
-    """Base learners by name, and fits to all runs of those that can leave out runs in closed form."""
+class CrossValidator:
+    """Base learners on folds, fewer once some folds show which matter. wanted: answers of each that are still
+    tried, of `every` at first. labels: answers tried on all folds. whole: fits to all runs of those that
+    leave out runs in closed form."""
 
-    campaign: TrainingRuns
-    learners: BaseLearners
-    wanted: dict[str, tuple[str, ...]]
-    seed: int
-    whole: dict[str, FittedBaseLearner] = field(default_factory=dict)
-
-    def leaves_out(self, name: str) -> bool:
-        return getattr(self.learners[name], "leaves_out", False)
+    def __init__(
+        self,
+        campaign: TrainingRuns,
+        learners: BaseLearners,
+        wanted: dict[str, tuple[str, ...]],
+        seed: int,
+    ) -> None:
+        self.campaign, self.learners, self.wanted, self.seed = campaign, learners, wanted, seed
+        self.every, self.whole = wanted, dict[str, FittedBaseLearner]()
+        self.fits: list[tuple[TrialFold, dict[str, FittedBaseLearner], TrainingRuns]] = []
+        self.trials: list[tuple[tuple[str, ...], OutOfFoldPredictions]] = []
+        self.is_narrowed = False
+        self.dropped_learners: tuple[str, ...] = ()
 
     @cached_property
     def solo_learner(self) -> str | None:
@@ -53,37 +60,21 @@ class LearnerCache:
                 return name
         return None
 
-    def fit(
+    def fit_learner(
         self, name: str, part: TrainingRuns, wanted: Collection[str], best: bool = False
     ) -> FittedBaseLearner:
         """Fit the wanted answers of one learner on a part of the campaign."""
-        if not self.leaves_out(name):
-            return self.learners[name].fit(part, wanted, seed=self.seed, best=best)
+        learner: Any = self.learners[name]
+        if not self._leaves_out(name):
+            return learner.fit(part, wanted, seed=self.seed, best=best)
         if name not in self.whole:
-            every = self.wanted[name]
-            self.whole[name] = self.learners[name].fit(
-                self.campaign, every, seed=self.seed, best=True
-            )
-        return self.whole[name].without(part, wanted)  # type: ignore[attr-defined]
+            every = self.every[name]
+            self.whole[name] = learner.fit(self.campaign, every, seed=self.seed, best=True)
+        known: Any = self.whole[name]
+        return known.without(part, wanted)
 
-
-class CrossValidator:
-    """Base learners on folds, fewer once some folds show which matter. labels: answers tried on all
-    folds."""
-
-    def __init__(
-        self,
-        campaign: TrainingRuns,
-        learners: BaseLearners,
-        wanted: dict[str, tuple[str, ...]],
-        seed: int,
-    ) -> None:
-        self.campaign, self.learners, self.wanted, self.seed = campaign, learners, wanted, seed
-        self.cache = LearnerCache(campaign, learners, wanted, seed)
-        self.fits: list[tuple[TrialFold, dict[str, FittedBaseLearner], TrainingRuns]] = []
-        self.trials: list[tuple[tuple[str, ...], OutOfFoldPredictions]] = []
-        self.is_narrowed = False
-        self.dropped_learners: tuple[str, ...] = ()
+    def _leaves_out(self, name: str) -> bool:
+        return getattr(self.learners[name], "leaves_out", False)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -121,12 +112,12 @@ class CrossValidator:
         if not self.fits and is_large(self.campaign) and part.is_training_row.any():
             mine = self._first_look(fold, part)
         mine |= {
-            name: self.cache.fit(name, part, labels)
+            name: self.fit_learner(name, part, labels)
             for name, labels in self.wanted.items()
             if name not in mine
             and (
                 (labels and part.is_training_row.any())
-                or (name == self.cache.solo_learner and fold.is_of_names)
+                or (name == self.solo_learner and fold.is_of_names)
             )
         }
         labels, campaign = self.labels, self.campaign
@@ -139,12 +130,12 @@ class CrossValidator:
             ran_alone = np.isin(campaign.cell, campaign.cell[campaign.degree == 0])
             if not ran_alone.all():
                 # Of what ran beside others alone other platforms tell in every fold.
-                kept.update(self.wanted.get(self.cache.solo_learner or "", ()))
+                kept.update(self.wanted.get(self.solo_learner or "", ()))
             self._keep(kept)
 
     def _is_quick(self, name: str) -> bool:
         scales = getattr(self.learners[name], "learns_from_all", False)
-        return scales or self.cache.leaves_out(name)
+        return scales or self._leaves_out(name)
 
     def _keep(self, kept: set[str]) -> None:
         self.wanted = {
@@ -161,7 +152,7 @@ class CrossValidator:
             own = {
                 n: each for n, each in self.wanted.items() if each and self._is_quick(n) == at_once
             }
-            learned.append({n: self.cache.fit(n, whole, each) for n, each in own.items()})
+            learned.append({n: self.fit_learner(n, whole, each) for n, each in own.items()})
             labels.append(tuple(label for each in own.values() for label in each))
             trials.append(self._trial(fold, learned[-1], whole, labels[-1]))
         answer = np.concatenate([trial.answer for trial in trials])
@@ -223,7 +214,7 @@ class CrossValidator:
 
     def share(self) -> float:
         """Choose the solo learner's share in times alone, beside the guess by names: by left-out cells."""
-        campaign, solo = self.campaign, self.cache.solo_learner
+        campaign, solo = self.campaign, self.solo_learner
         if solo is None:
             return 0.0
         cost, count = np.zeros(len(SHARES)), 0

@@ -18,9 +18,7 @@ from jostle.learn.ensemble._base_learner import TURNS_ALONE, BaseLearner, Fitted
 from jostle.learn.ensemble._campaign_effects import CampaignEffects
 from jostle.learn.ensemble._cross_validation import (
     FIRST_ROWS,
-    BaseLearners,
     CrossValidator,
-    LearnerCache,
 )
 from jostle.learn.ensemble._degree_extrapolation import (
     Answer,
@@ -112,8 +110,8 @@ def _weighed(tried: CrossValidator, trial: OutOfFoldPredictions) -> EnsembleBuil
     if campaign.is_training_row.any():
         weight = weights_of(usual, trial, most, tried.seed, tried.prior)
     used = tuple(label for at, label in enumerate(labels) if weight[..., at].any())
-    about = weight[..., [labels.index(label) for label in used]], tried.share(), tried.ready
-    return EnsembleBuilder(campaign, tried.learners, tried.cache, used, *about)
+    weight = weight[..., [labels.index(label) for label in used]]
+    return EnsembleBuilder(tried, used, weight, tried.share())
 
 
 def _extended(
@@ -242,33 +240,34 @@ def _never_met(
 @dataclass(frozen=True)
 class EnsembleBuilder:
     """What all fits of one campaign share. labels, weight: the answers with a weight. share: weight of the
-    solo learner's times alone. ready: fitted base learners to use as they are."""
+    solo learner's times alone."""
 
-    campaign: TrainingRuns
-    known: BaseLearners
-    cache: LearnerCache
+    tried: CrossValidator
     labels: tuple[str, ...]
     weight: np.ndarray
     share: float
-    ready: dict[str, FittedBaseLearner]
+
+    @property
+    def campaign(self) -> TrainingRuns:
+        return self.tried.campaign
 
     def learners(self, part: TrainingRuns, best: bool) -> dict[str, FittedBaseLearner]:
         """Fit the learners that have a weight, and the solo learner if times alone are asked."""
-        out = {}
-        for name, learner in self.known.items():
+        out, ready = {}, self.tried.ready
+        for name, learner in self.tried.learners.items():
             own = learner.labels(part)
             wanted = tuple(label for label in own if label in self.labels)
-            if name in self.ready:
+            if name in ready:
                 if best and (wanted or name == self.solo_learner):
-                    out[name] = self.ready[name]
+                    out[name] = ready[name]
             elif wanted or (name == self.solo_learner and best):
-                out[name] = self.cache.fit(name, part, wanted or own, best)
+                out[name] = self.tried.fit_learner(name, part, wanted or own, best)
         return out
 
     @property
     def solo_learner(self) -> str | None:
         """Learner that predicts times alone of workloads that never ran on a platform, if it has a share."""
-        return self.cache.solo_learner if self.share > 0 else None
+        return self.tried.solo_learner if self.share > 0 else None
 
     def ensemble(
         self, learners: dict[str, FittedBaseLearner], part: TrainingRuns
@@ -298,7 +297,7 @@ class EnsembleBuilder:
         of learners that simulate, else those that add up."""
         out = set()
         for name, learner in learners.items():
-            one: Any = self.known.get(name)
+            one: Any = self.tried.learners.get(name)
             if of_pairs:
                 out |= set(learner.labels) if getattr(one, "simulates", False) else set()
             elif hasattr(one, "adds_up"):
