@@ -44,6 +44,7 @@ def on_files(files: Any, config: Any) -> Any:
     files.append(File.generated(config, "reference/commands.md", content=commands()))
     files.append(File.generated(config, "reference/library.md", content=library()))
     files.append(File.generated(config, "reference/verbs.md", content=verbs()))
+    files.append(File.generated(config, "reference/constants.md", content=constants()))
     return files
 
 
@@ -147,6 +148,43 @@ def verbs() -> str:
         *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)),
     ]
     return "\n".join(lines)
+
+
+def constants() -> str:
+    """Every number that predictions and bounds rest on and that is not estimated, with what it means."""
+    lines = [
+        "# Constants",
+        "",
+        "Made from the code: what is set by hand in `learn` and `conformal`.",
+    ]
+    for path in sorted(one for p in ("learn", "conformal") for one in (SOURCE / p).rglob("*.py")):
+        rows = [
+            f"| `{name}` | {_cell(meaning)} |"
+            for name, meaning in constants_of(path.read_text("utf-8"))
+        ]
+        head = ["", f"## `{path.relative_to(SOURCE)}`", "", "| constant | meaning |", "|---|---|"]
+        lines += [*head, *rows] if rows else []
+    return "\n".join(lines)
+
+
+SOURCE = ROOT / "src" / "jostle"
+CONSTANT = re.compile(r"^[A-Z][A-Z0-9_, ]* = [-+*/.,()\[\]{}\de_ ]*\d[-+*/.,()\[\]{}\de_]*")
+
+
+def constants_of(text: str) -> list[tuple[str, str]]:
+    """Find (assignment, meaning) of the numbers that a module sets: the comment behind it, or that above."""
+    found, lines = [], text.splitlines()
+    for number, line in enumerate(lines):
+        if not (match := CONSTANT.match(line)):
+            continue
+        meaning = line[match.end() :].lstrip("# ")
+        above = number - 1
+        while not meaning and above >= 0 and CONSTANT.match(lines[above]):
+            above -= 1
+        while not line[match.end() :] and above >= 0 and lines[above].startswith("# "):
+            meaning, above = f"{lines[above][2:]} {meaning}".strip(), above - 1
+        found.append((match[0].strip(), meaning))
+    return found
 
 
 def library() -> str:

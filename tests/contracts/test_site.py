@@ -173,7 +173,7 @@ def test_every_page_is_in_the_menu_and_every_link_leads_somewhere() -> None:
     menu = (ROOT / "mkdocs.yml").read_text("utf-8")
     pages = list((ROOT / "docs").rglob("*.md"))
     listed = set(re.findall(r":\s(\S+\.md)$", menu, re.MULTILINE))
-    made = {f"reference/{name}.md" for name in ("commands", "library", "verbs")}
+    made = {f"reference/{name}.md" for name in ("commands", "constants", "library", "verbs")}
     made |= {"CHANGELOG.md", "CONTRIBUTING.md"}
     assert {str(page.relative_to(ROOT / "docs")) for page in pages} | made == listed
     broken = []

@@ -20,7 +20,7 @@ from jostle.learn.training._training_data import TrainingRuns
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the solo learner in a time alone never measured
 USUAL_SHARE = 0.5  # where that could not be tried
-FEWEST_CELLS = 6
+FEWEST_CELLS = 6  # left-out times alone, by which that share is told
 HARDLY_ANY = 0.05  # share of the runs, which a learner that is kept need not have learned from
 FIRST_ROWS = 2_000  # beside others, from which learners that do not scale learn first
 LEFT_AT_BEST = 0.5  # of that error: it halves at best with four times as many rows

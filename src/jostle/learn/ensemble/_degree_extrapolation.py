@@ -35,12 +35,12 @@ from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows, looked
 
 MOST_HELD = 10_000  # rows that larger sets are tried on
 FEWEST = 10  # rows with the highest number of co-runners, under which the usual rule stands
-POWERS = (0.0, 1.0)
+POWERS = (0.0, 1.0)  # of a rule that grows, tried
 DOUBT = 4  # power of 1 - gain to which turns are believed
 QUANTILE = 0.1  # of the pairs from above, which get most done
 UNTRIED = 0.5  # factor of the weights of parts that could not be tested on larger sets
 SUM, WORST = 1.0, 8.0  # the powers q
-PART, POOL, GROW = 0, 1, 2
+PART, POOL, GROW = 0, 1, 2  # kinds of rules
 
 Answer = Callable[[SlowdownRows], np.ndarray]  # (n,) log slowdown of rows no larger than seen
 Parts = Callable[[SlowdownRows], np.ndarray]  # (k, n) what is weighed, of rows of any size

@@ -21,7 +21,7 @@ MOST_EXACT = 8  # co-runners of which every subset is asked about; of more, orde
 ORDERS = (
     200  # of up to some 30; of more as many as ask about no more than so many co-runners in all
 )
-MOST_ASKED = 100_000
+MOST_ASKED = 100_000  # co-runners in all drawn orders
 
 
 def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:

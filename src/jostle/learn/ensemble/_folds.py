@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME, ALONE, NEW_CELL, HARDLY_ALONE = range(7)
 KINDS = (ELSEWHERE, NEW_SET, FEW_SETS, NEW_NAME)
 MOST_OF_FEW = 2  # sets
-NOT_ASKED = -1
-SET_FOLDS, NAME_FOLDS = 4, 4
+NOT_ASKED = -1  # the kind of a run that no question is made of
+SET_FOLDS, NAME_FOLDS = 4, 4  # parts of the sets and of the names, each left out once
 ELSEWHERE_SHARE = 0.125  # of sets on a platform, drawn once and spread over the SET_FOLDS folds
 # Of the cells that a fold of names leaves out, two thirds wholly, of the others what ran alone.
 CELL_SHARE, WHOLLY = 0.15, 2 / 3
-FEWEST_NAMES = 6
+FEWEST_NAMES = 6  # that ran beside others, of which some are left out
 FEWEST_LEFT = 8  # rows that a fold leaves to learn from
 AFTER_SETS = 2**32  # what is added to the numbers of names, so that none is that of a set
 MANY_ROWS = 8_000  # beside others, past which one fold of sets is enough, and one of names

@@ -29,7 +29,7 @@ MOST_CELLS = 3_000  # workloads on platforms, that have effects of their own
 MOST_DEGREE = 6  # numbers of co-runners with a level of their own
 # Log units outside what was seen of a workload, up to which the common slope is believed.
 BEYOND = 1.0
-FOLDS = 5
+FOLDS = 5  # by which it is tested whether covariates tell
 EVIDENCE = 2.0  # standard errors by which answers must be closer with covariates
 FIXED = ("intercept", "slope")
 

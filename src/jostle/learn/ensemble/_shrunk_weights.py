@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.learn.training._relative_error import relative_error, weights_by_error
 
-PICKS, BOOTSTRAPS = 20, 20
+PICKS, BOOTSTRAPS = 20, 20  # of the greedy selection
 # Units left out, at which what they say decides half; else members count by their error:
 # few units tell which member is far off, not how much of each is best.
 HALF_TRUSTED = 24

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FLOOR = 0.02  # of the width of a bound, in log seconds
 PREFIX = "learner"
-ROWS_AT_ONCE = 50_000
+ROWS_AT_ONCE = 50_000  # that are answered in one step
 USUAL = -1  # the campaign whose effects are none
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from jostle.learn.contract._run_counts import mixed_bits
 from jostle.learn.training._slowdown_rows import SlowdownRows
 
-FEWEST_REPEATS = 6
+FEWEST_REPEATS = 6  # runs beyond the first of each, by which a variance is told
 
 
 def keys_of(rows: SlowdownRows) -> np.ndarray:

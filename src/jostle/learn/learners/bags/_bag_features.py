@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 MIX = "mix_"
 NAME = "name="  # a column for each workload, where nothing else describes any
-MOST_LEVELS, MOST_NAMES = 20, 200
+MOST_LEVELS, MOST_NAMES = (
+    20,
+    200,
+)  # texts of a feature, and workloads, that have columns of their own
 
 
 @dataclass(frozen=True)

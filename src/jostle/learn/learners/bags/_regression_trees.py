@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-ROWS_AT_ONCE = 1_024
+ROWS_AT_ONCE = 1_024  # that go down the trees in one step
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,11 @@ from jostle.errors import UsageError
 from jostle.learn.learners.counters._solve import Lane, Slowdown, solve
 from jostle.learn.learners.counters.solo._solo_counters import SoloCounters
 
-SHORTEST, FIRST, LONGEST = 128, 512, 4096
+SHORTEST, FIRST, LONGEST = (
+    128,
+    512,
+    4096,
+)  # periods that are solved at once: at least, at first, at most
 
 
 def roll(

@@ -19,8 +19,8 @@ from jostle.learn.learners.counters.solo._solo_counters import SoloCounters
 # (slot's place, own rates (s, d), sum of the others' rates (s, d)) -> (s,) slowdown
 Slowdown = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
 TOLERANCE = 1e-5  # of a period
-MOST_ROUNDS = 30
-PLAIN_ROUNDS = 4
+MOST_ROUNDS = 30  # of the fixed point
+PLAIN_ROUNDS = 4  # before steps are shortened
 # Where a slowdown jumps, a sample's end may swing for ever: in the end a small part of a period will do.
 STRICT_ROUNDS, LARGEST_TOLERANCE = 5, 0.03
 UNCHANGED = 1e-7  # of a rate

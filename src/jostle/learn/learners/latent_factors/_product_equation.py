@@ -9,7 +9,7 @@ import numpy as np
 
 from jostle.learn.training._slowdown_rows import SlowdownRows
 
-GAIN_PENALTY = 0.05
+GAIN_PENALTY = 0.05  # of the ridge on gains and exponents
 SHIFT = 1.0  # starts the slowdown near none
 MOST_LOG = 50.0  # gains and exponents end at exp(50): a search may step far, and what it tries stays finite
 ROUND = 0.2  # relative error at which the pseudo-Huber loss turns from quadratic to linear

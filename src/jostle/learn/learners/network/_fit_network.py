@@ -30,9 +30,9 @@ from jostle.learn.learners.network.training._network_members import (
 from jostle.learn.learners.network.training._training_rows import Rows, TrainingData
 
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
-FEWEST_FOR_HEADS = 2_000
+FEWEST_FOR_HEADS = 2_000  # runs under which there are no quantile heads
 LEFT_OUT = 0.06  # share of the runs that a member of an ensemble does not train on, more of few
-LEFT_OUT_RUNS, LEFT_OUT_MOST = 60, 0.2
+LEFT_OUT_RUNS, LEFT_OUT_MOST = 60, 0.2  # that many of few, and at most that share
 SEEN_MOST = 300_000  # runs trained on whose errors are looked at; drawn at random of more
 
 Errors = tuple[SpreadRows, np.ndarray]  # co-locations, and errors in log runtime

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 NARROWEST = 1e-3  # width of a quantile head, in log seconds
 GRID_CELLS = 200_000  # up to which all products are made at the first question
-CHUNK = 65_536
+CHUNK = 65_536  # rows that are answered in one step
 FAR_AT_ONCE = 1024  # points whose distances to all others are held at once
 
 

@@ -21,7 +21,7 @@ from jostle.learn.contract._linear_baseline import (
 
 USUAL_PULL = 0.3  # in runs, where the data cannot say, at most
 USUAL_REST = 0.1  # variance of the log runtime beyond both effects, there
-PULLS = (1e-3, 10.0)
+PULLS = (1e-3, 10.0)  # least and most runs that an effect is shrunken by
 FEWEST_NAMES = 8  # with runs, to judge by how well features tell a level
 
 

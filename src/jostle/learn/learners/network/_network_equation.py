@@ -26,7 +26,7 @@ from typing import Any
 FORMS = ("paper", "product", "saturating")
 CORUN_SCALE = {"paper": 0.0, "product": 0.03, "saturating": 0.03}  # scale of c_j and gamma_j
 SHIFT = {"paper": 0.0, "product": 1.0, "saturating": 1.0}  # starts the slowdown near none
-LEAK = 0.1
+LEAK = 0.1  # slope of the leaky rectifier below 0, as in the paper
 
 
 def softplus(x: Any, xp: Any) -> Any:

@@ -32,14 +32,14 @@ from jostle.learn.learners.network._spread_effects import (
 from jostle.learn.learners.network._spread_even import FEWEST as FEWEST_TO_EVEN
 from jostle.learn.learners.network._spread_even import WEIGHT_SEEN, evened
 
-FOLDS = 5
+FOLDS = 5  # by which forms of the spread are compared
 PENALTY = 30.0  # of the ridge regression, on standardised regressors
-NEWTON_STEPS = 20
+NEWTON_STEPS = 20  # of the regression, at most
 MIXTURES = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # shares of the sizes
-POWERS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2)
+POWERS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2)  # of the size, tried
 CAPS = (0.4, 0.7, 1.2, 2.0, 3.0, 4.0)  # log units above the typical size
 LEVELS = (0.9, 0.95, 0.99)  # confidences for which widths are chosen
-FEWEST_TO_CHOOSE = 100
+FEWEST_TO_CHOOSE = 100  # errors under which the usual form stands
 FEWEST_BEYOND = 20  # errors past a level, to choose for this level alone
 
 

@@ -18,11 +18,11 @@ import numpy as np
 from jostle.learn.training._slowdown_rows import RaggedRows
 
 FLOOR = 0.003  # log units: below this, differences between errors are chance
-SHRINKAGE = 10.0
-SHRINKAGE_SEEN = 5.0
-BINS = 12
+SHRINKAGE = 10.0  # runs that the errors of a name are shrunken by
+SHRINKAGE_SEEN = 5.0  # the same, of errors trained on
+BINS = 12  # of a number, by which errors may differ
 MOMENTS = (0, 2)  # 0: geometric mean of |error|; q: q-th root of the mean of max(error, 0)^q
-SWEEPS = 12
+SWEEPS = 12  # over all effects in turn
 CELLS_PER_ERROR = 4  # cells of a table, at most, for each error that it is averaged from
 
 

@@ -14,8 +14,8 @@ import numpy as np
 WEIGHT_SEEN = 0.3  # of a training error beside a held-out one
 PRIOR = 20.0  # errors that the wider group weighs
 POWER = 0.85  # of the way towards the estimate
-GRID = 512
-FEWEST = 100
+GRID = 512  # points at which the shape is found
+FEWEST = 100  # errors under which it is left as it is
 
 
 def evened(

@@ -15,8 +15,8 @@ import numpy as np
 
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
-STEPS = 80
-START = 0.3
+STEPS = 80  # of the search, at most
+START = 0.3  # spread of the starting numbers
 EDGE = 1.5  # standard deviations of the rest at which the loss turns linear
 
 

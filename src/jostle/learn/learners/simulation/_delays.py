@@ -49,7 +49,7 @@ def ways_to_share(sharing: str | None, bus: str | None) -> list[Sharing]:
 
 # {what was simulated: s}: a method is fitted again and again on the same traces, to calibrate and to judge.
 _KNOWN: dict[tuple, float] = {}
-MOST_KNOWN = 200_000
+MOST_KNOWN = 200_000  # simulations that are kept
 
 
 @dataclass(frozen=True, eq=False)

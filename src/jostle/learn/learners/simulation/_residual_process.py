@@ -26,10 +26,10 @@ _STRENGTH, _NOISE = np.log(0.2), np.log(0.05)  # expected before anything is see
 # Standard deviations of the logs of strengths and of lengths, expected before anything is seen: as a rule,
 # and where some parts may count for nearly nothing.
 SPREADS, WIDE_SPREADS = (2.0, 1.0), (3.0, 2.0)
-_BOUNDS, _LENGTH_BOUNDS = (-12.0, 6.0), (-2.0, 5.0)
-_STEPS = 40
+_BOUNDS, _LENGTH_BOUNDS = (-12.0, 6.0), (-2.0, 5.0)  # of logs of strengths, and of lengths
+_STEPS = 40  # of the search, at most
 _FAR = 2.5  # standard deviations of what is left out past which a row's noise is raised
-NOISES = 2
+NOISES = 2  # see noises_of
 MOST_TUNED = 160  # rows that strengths are found on
 ADDITIVE = ("constant", "platform", "degree", "target", "co-runners")
 SIMPLE = ("constant", "platform", "degree")

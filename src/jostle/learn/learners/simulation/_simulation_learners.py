@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from jostle.learn.contract._data import Data
     from jostle.learn.training._training_data import TrainingRuns
 
-ROWS_AT_ONCE = 4_000
+ROWS_AT_ONCE = 4_000  # that are answered in one step
 LEAST_DELAY = 0.05  # of the time alone, for each set that is simulated, besides its delay
 MOST_OF_SUM = 3.0  # times what smaller sets add, at most
 ANY_NUMBER = 1_000_000  # of co-runners

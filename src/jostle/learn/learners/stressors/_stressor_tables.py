@@ -16,7 +16,7 @@ from jostle.learn.training._set_keys import variance_of_repeats
 if TYPE_CHECKING:
     from jostle.data import Runs
 
-MOST_SUGGESTED = 4
+MOST_SUGGESTED = 4  # names that an error lists
 
 
 def fits(name: str, wanted: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 SLOWEST = 50.0  # slowdowns beyond are never answered
-FASTEST = 0.5
+FASTEST = 0.5  # slowdowns below are never answered
 LEARNED_QUANTILE, BEYOND = 0.002, 1.1  # what was learned from: all but so few, and a little more
 
 

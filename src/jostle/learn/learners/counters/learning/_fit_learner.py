@@ -17,7 +17,7 @@ from jostle.learn.learners.counters.learning._traced_mixture import ProbedMixtur
 
 Learner = PhaseNetwork | ProbedMixture
 MOST_ROWS = 24_000  # rows that are learned from; more are thinned out evenly
-MOST_ROWS_TO_CHOOSE = 8_000
+MOST_ROWS_TO_CHOOSE = 8_000  # by which learners are compared
 FEWEST_SETS = 6  # of which the second of what they reached is taken
 FEWEST_INSIDE = 200  # periods inside phases that are worth learning from
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from jostle.learn.learners.counters.learning._answer_ranges import scale_of
 
-TERMS = 2
-LOWEST, HIGHEST = -12.0, 4.0
+TERMS = 2  # products of own and other rates
+LOWEST, HIGHEST = -12.0, 4.0  # logarithms of rates, past which they are cut
 SMALLEST = 1e-4  # of a rate's scale: what is less is as good as none
-BATCH = 256
-FIRST_STEP, LAST_STEP = 5e-3, 2e-5
+BATCH = 256  # rows of a step
+FIRST_STEP, LAST_STEP = 5e-3, 2e-5  # sizes of the steps, that fall along a cosine
 
 
 @dataclass(frozen=True, eq=False)

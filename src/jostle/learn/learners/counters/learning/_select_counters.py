@@ -13,7 +13,7 @@ from jostle.learn.learners.counters.learning._aligned_rows import AlignedRows
 from jostle.learn.learners.counters.solo._tracks import INSTRUCTIONS
 
 SAME = 0.02  # 1 - |correlation|: counters no further apart tell the same
-MOST_ROWS = 4_000
+MOST_ROWS = 4_000  # by which counters are chosen
 
 
 def select_counters(rows: AlignedRows, most: int, cut: float = SAME) -> tuple[str, ...]:

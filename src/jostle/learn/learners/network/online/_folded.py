@@ -22,8 +22,8 @@ from jostle.learn.learners.network.online._slopes import WORKLOAD
 # bounded by those with 6: a copy of theirs would be told too much by neighbours that its runs have taught.
 FEW_RUNS = (0, 1, 3, 6)
 ASKED = 20  # runs of a name that it is asked about
-FEWEST_ASKED = 5
-MOST_NAMES = 400
+FEWEST_ASKED = 5  # under which a name is not taken as new
+MOST_NAMES = 400  # that are taken as new; drawn of more
 MARK = "\x1fas new"  # stands behind the name of a copy
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from jostle.learn.contract._encoded_features import Features
 
-DIRECTIONS = 40
+DIRECTIONS = 40  # in which names differ, at most
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the kernel, in median distances
-STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of its ridge, tried
 MOST_KNOWN = 1_500  # names that a prior rests on; drawn at random of more
 
 

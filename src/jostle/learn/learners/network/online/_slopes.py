@@ -27,7 +27,7 @@ PARTS = {
         "intensity",
     ),
 }
-CHUNK = 16_384
+CHUNK = 16_384  # rows whose slopes are found in one step
 
 
 def rows_of_names(e: Embeddings, kind: str) -> np.ndarray:

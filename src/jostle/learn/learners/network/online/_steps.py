@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-FREEDOM = 4.0
-STEPS = 4
+FREEDOM = 4.0  # degrees of freedom of Student's t
+STEPS = 4  # of Gauss and Newton
 LONGEST = 4.0  # usual differences between names that one step goes at most, in any direction
 
 

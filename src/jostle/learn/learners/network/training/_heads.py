@@ -24,7 +24,7 @@ from jostle.learn.learners.network._network_equation import (
 from jostle.learn.learners.network.training._train import PROGRAMS, Parameters, Shape, embed
 from jostle.learn.learners.network.training._training_rows import Feed, Rows
 
-STEPS, BATCH, RATE = 300, 4096, 1e-3
+STEPS, BATCH, RATE = 300, 4096, 1e-3  # of Adam, the last at first
 
 
 def train_heads(

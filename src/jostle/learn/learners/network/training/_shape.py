@@ -12,7 +12,7 @@ from jostle.learn.contract._encoded_features import Features
 from jostle.learn.learners.network._network_equation import LEAK
 
 Parameters = dict[str, Any]
-STEPS_PER_CALL = 100
+STEPS_PER_CALL = 100  # of training, in one compiled program
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,16 @@ import numpy as np
 from jostle.learn.contract._encoded_features import Features
 from jostle.learn.learners.network.training._training_rows import Rows, arrays_of
 
-PENALTIES = (0.003, 0.03, 0.3)
+PENALTIES = (0.003, 0.03, 0.3)  # of the ridge, tried
 # Variance of what is a name's own, and of what all names share, over the features'.
 OWN, COMMON = 0.5, 0.1
-RANK = 32
-ITERATIONS, TRIAL_ITERATIONS = 60, 30
+RANK = 32  # numbers of an embedding that start so, at most
+ITERATIONS, TRIAL_ITERATIONS = 60, 30  # of conjugate gradients, for the start and for a trial
 HELD_OUT = 8  # one cell in so many
 WORTH = 0.9  # of the squared error of no start, which held-out cells must be below
-FEWEST_CELLS = 500
+FEWEST_CELLS = 500  # measured alone, under which embeddings start at random
 MOST_WORK = 1e9  # multiplications for one product with the kernel matrix, some 30 ms
-MOST_ROWS = 1_000_000
+MOST_ROWS = 1_000_000  # that it is found from
 
 
 @dataclass(frozen=True)
