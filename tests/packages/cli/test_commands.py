@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -79,20 +78,6 @@ def test_predict_says_how_long_and_at_most(model: Path, capsys: pytest.CaptureFi
     assert printed.startswith("w01 on p2 beside w02: ")
     assert "with confidence 0.9" in printed
     assert "guaranteed" in printed
-
-
-def test_predict_json_matches_the_library(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(answer(model, "-b", "w03", "-b", "w02", "-c", "0.9", "--json")) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "predict/v3"
-    one = document["items"][0]
-    loaded = jostle.load(model)
-    asked = jostle.Colocations.from_columns(
-        workload=["w01"], platform=["p2"], corunners=[["w02", "w03"]]
-    )
-    assert one["runtime_seconds"] == pytest.approx(loaded.predict(asked)[0])
-    assert one["bound_seconds"] == pytest.approx(loaded.bound(asked, 0.9).seconds[0])
-    assert one["corunners"] == ["w02", "w03"]
 
 
 def test_no_valid_bound_is_null_and_ends_with_3(
@@ -179,34 +164,10 @@ def test_many_at_once_from_a_file(
     assert run([*asked[:-6], "--column", "platform"]) == 2
 
 
-def test_a_damaged_model_is_named(model: Path, tmp_path: Path) -> None:
-    import shutil
-
-    copy = tmp_path / "model"
-    shutil.copytree(model, copy)
-    tensors = next(copy.glob("*.safetensors"))
-    content = tensors.read_bytes()
-    tensors.write_bytes(content[: len(content) // 2])
-    with pytest.raises(jostle.JostleError, match="truncated or changed"):
-        jostle.load(copy)
-    tensors.unlink()
-    with pytest.raises(jostle.JostleError, match="this file of the model is missing"):
-        jostle.load(copy)
-    (copy / "model.json").write_text('{"schema": "model/v0"}')
+def test_a_model_of_another_schema_is_named(tmp_path: Path) -> None:
+    (tmp_path / "model.json").write_text('{"schema": "model/v0"}')
     with pytest.raises(jostle.JostleError, match="model/v0"):
-        jostle.load(copy)
-
-
-def test_a_loaded_model_answers_as_the_fitted_one(dataset: Path, tmp_path: Path) -> None:
-    fitted = jostle.fit(jostle.read_runs(dataset), jostle.Factorization(steps=50), seed=1)
-    fitted.save(tmp_path / "m")
-    fitted.save(tmp_path / "m")  # replacing is fine
-    loaded = jostle.load(tmp_path / "m")
-    asked = make_world(200, 3).colocations
-    assert np.array_equal(fitted.predict(asked), loaded.predict(asked))
-    a, b = (m.bound(asked, 0.9) for m in (fitted, loaded))
-    assert np.array_equal(a.seconds, b.seconds)
-    assert list(a.outcome) == list(b.outcome)
+        jostle.load(tmp_path)
 
 
 def test_predict_needs_neither_jax_nor_pyarrow(model: Path) -> None:

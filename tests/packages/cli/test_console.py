@@ -22,8 +22,6 @@ from tests.command_line import commands
 from tests.small_world import make_world
 
 SOURCES = Path(jostle.__file__).parent
-ROOT = Path(__file__).parents[3]
-OTHERS = {"ticks", "spread"}  # of packages that pages show how to write
 
 
 COMMANDS = list(commands())
@@ -45,26 +43,6 @@ def test_help_shows_five_groups(capsys: pytest.CaptureFixture[str]) -> None:
         "ask": ["predict", "forecast", "limit", "place", "safe"],
         "run": ["serve"],
     }
-
-
-def test_all_that_a_person_does_has_a_command() -> None:
-    for name in ("tour", "measure", "trace", "import", "runs", "fit"):
-        assert name in COMMANDS
-    for name in ("predict", "evaluate", "forecast", "safe", "place safe"):
-        assert name in COMMANDS
-
-
-def test_commands_that_pages_name_are_there() -> None:
-    top = {command.split()[0] for command in COMMANDS}
-    groups = {command.split()[0] for command in COMMANDS if " " in command}
-    groups -= {*COMMANDS}
-    for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
-        for first, second in re.findall(
-            r"[`\n] *jostle ([a-z]+)(?: ([a-z][a-z-]+))?", path.read_text("utf-8")
-        ):
-            assert first in top, f"{path}: jostle {first}"
-            if first in groups and second and second not in OTHERS:
-                assert f"{first} {second}" in COMMANDS, f"{path}: jostle {first} {second}"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -137,26 +137,16 @@ def test_the_shell_completes(words: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("httpx", MissingExtra), ("no_such", ModuleNotFoundError)]
-)
-def test_a_library_that_an_extra_brings_is_named_with_it(name, kind):
-    with (
-        pytest.raises(kind, match=r"\[serve\]" if kind is MissingExtra else None),
-        needing_extras(),
-    ):
-        raise ModuleNotFoundError(name=name)
-
-
-@pytest.mark.parametrize(
-    ("module", "package", "extra"),
+    ("module", "told"),
     [
-        ("scipy", "scipy", "fit"),
-        ("sklearn.ensemble", "scikit-learn", "fit"),
-        ("ot", "pot", "fit"),
-        ("distributed", "distributed", "measure"),
-        ("starlette", "starlette", "serve"),
+        ("scipy", r"needs scipy, .*fit\]"),
+        ("sklearn.ensemble", r"needs scikit-learn, .*fit\]"),
+        ("ot", r"needs pot, .*fit\]"),
+        ("distributed", r"needs distributed, .*measure\]"),
+        ("starlette", r"needs starlette, .*serve\]"),
+        ("no_such", None),
     ],
 )
-def test_a_missing_package_is_named_with_its_extra(module: str, package: str, extra: str) -> None:
-    with pytest.raises(MissingExtra, match=f"needs {package}, .*{extra}]"), needing_extras():
+def test_a_missing_package_is_named_with_its_extra(module: str, told: str | None) -> None:
+    with pytest.raises(MissingExtra if told else ModuleNotFoundError, match=told), needing_extras():
         raise ModuleNotFoundError(name=module)

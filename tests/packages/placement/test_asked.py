@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from jostle.errors import BadData, UnknownName, UnreadableFile, UsageError
@@ -19,27 +18,8 @@ ROWS = [
 ]
 
 
-def write(kind: str, folder: Path) -> Path:
-    path = folder / f"requests.{kind}"
-    table = pa.Table.from_pylist(ROWS)
-    if kind == "csv":
-        lines = [",".join(str(cell or "") for cell in row.values()) for row in ROWS]
-        path.write_text("\n".join(["name,workload,deadline,memory", *lines]))
-    elif kind == "json":
-        path.write_text(json.dumps({"requests": ROWS}))
-    elif kind == "jsonl":
-        path.write_text("\n".join(json.dumps(row) for row in ROWS))
-    elif kind == "parquet":
-        pq.write_table(table, path)
-    else:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    return path
-
-
-@pytest.mark.parametrize("kind", ["csv", "json", "jsonl", "parquet", "arrow"])
-def test_every_kind_of_table_says_the_same(kind: str, tmp_path: Path) -> None:
-    for source in (write(kind, tmp_path), pa.Table.from_pylist(ROWS), ROWS):
+def test_tables_of_requests_are_read() -> None:
+    for source in (pa.Table.from_pylist(ROWS), ROWS):
         found = Requests.read(source)
         assert found.status == ("ok", "ok")
         first, second = found.good

@@ -1,66 +1,11 @@
-"""The parts of a packing by hand: columns kept once, what they cost, room, and what is said of it."""
+"""What is said of a packing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pytest
-
 from jostle.placement import Assignment, Placed, Standard, Unplaced
-from jostle.placement.assign._packing_columns import Columns
-from jostle.placement.assign._packing_problem import Problem
-
-COUNTS, COPIES, WORTH = np.array([2, 1, 3]), np.array([2, 1]), np.array([1.0, 5.0, 2.0])
-STAY = np.array([np.nan, 7200.0, np.nan])
-
-
-def problem(**changed: Any) -> Problem:
-    """Three kinds of requests on two kinds of nodes; what it has room for needs no model."""
-    bare = Problem.__new__(Problem)
-    known = {
-        "kinds": [None] * 3,
-        "places": [None] * 2,
-        "counts": COUNTS,
-        "copies": COPIES,
-        "worth": WORTH,
-        "stay": STAY,
-        "prices": np.array([3.0, 10.0]),
-        "is_used": np.array([False, True]),
-        "slots": np.array([2, 3]),
-        "permitted": np.array([[True, True, True], [True, False, True]]),
-        "has_apart": False,
-        "_free": np.array([4.0, 6.0]),
-        "_memory": np.array([1.0, 2.0, 3.0]),
-    }
-    for name, value in (known | changed).items():
-        setattr(bare, name, value)
-    return bare
-
-
-def columns_of(sets: list[tuple[int, list[int], list[float]]], **changed: Any) -> Columns:
-    columns = Columns(problem(**changed))
-    for place, items, seconds in sets:
-        columns.add(np.array([place]), np.array([items]), np.array([seconds]))
-    return columns
-
-
-SETS = [(0, [0], [10.0]), (1, [2, 0], [7.0, 9.0]), (0, [1, 2], [3600.0, 4.0]), (1, [0, 0], [5, 6])]
-
-
-def test_a_set_is_kept_once_with_its_seconds_in_order() -> None:
-    columns = columns_of(SETS)
-    assert columns.add(np.array([1, 1]), np.array([[0, 2], [2, 0]]), np.ones((2, 2))) == 0
-    assert columns.add(np.array([0, 0]), np.array([[0, 2], [2, 0]]), np.ones((2, 2))) == 1
-    assert columns.place.tolist() == [0, 1, 0, 1, 0]
-    assert columns.items.tolist() == [[0, -1], [0, 2], [1, 2], [0, 0], [0, 2]]
-    assert columns.seconds[:4] == pytest.approx(
-        np.array([[10, np.nan], [9, 7], [3600, 4], [5, 6]]), nan_ok=True
-    )
-    assert columns.worth.tolist() == [1, 3, 7, 2, 3]
-    few = columns.take(np.array([2, 0]))
-    assert (few.worth.tolist(), len(few)) == ([7, 1], 2)
 
 
 def assignment(unplaced: int, *, optimal: bool = False, **more: Any) -> Assignment:

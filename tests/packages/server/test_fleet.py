@@ -25,7 +25,6 @@ from jostle.server.state import (
     PlacementRow,
     Served,
     Store,
-    as_runs,
 )
 from tests.packages.server.conftest import FLEET, FakeClock
 
@@ -99,18 +98,6 @@ def test_a_model_that_answers_no_more_is_not_followed(tmp_path: Path) -> None:
     folder.follow("b" * 16, moved, 2, 1)  # type: ignore[arg-type]
     assert (folder.served.model, folder.served.drifts) == (moved, 2)
     assert folder.served.label == {"model": "b", "drifts": 2}
-
-
-def test_stretches_of_some_runs_are_stored_beside_runs_without() -> None:
-    run = {"workload": "w", "platform": "p", "corunners": [], "runtime_seconds": 3.0}
-    parts = [{"start_seconds": 0.0, "corunners": []}, {"start_seconds": 1.0, "corunners": ["v"]}]
-    rows = [
-        {"id": "a", "run": run},
-        {"id": "b", "run": {**run, "corunners": ["v"], "stretches": parts}},
-    ]
-    table = as_runs(rows).table
-    assert table.column("stretches").to_pylist() == [None, parts]
-    assert "stretches" not in as_runs(rows[:1]).table.column_names
 
 
 def test_a_table_that_is_gone_or_empty_leaves_the_fleet_as_it_was(

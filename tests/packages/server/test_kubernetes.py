@@ -82,12 +82,6 @@ def test_an_annotation_stands_above_a_label(service: Running) -> None:
     assert not found["NodeNames"]
 
 
-def test_pods_without_a_workload_pass_with_the_lowest_score(service: Running) -> None:
-    plain = {"metadata": {"name": "plain", "namespace": "default", "uid": "u"}}
-    assert filtered(service, plain, [*NODES, "moon"])["NodeNames"] == [*NODES, "moon"]
-    assert set(scores(service, plain).values()) == {0}
-
-
 def test_filter_reserves_nothing_and_prioritize_holds_one(service: Running) -> None:
     for _ in range(3):
         filtered(service, pod("a"))
@@ -148,12 +142,6 @@ def test_what_was_never_met_passes_where_it_breaks_no_promise(service: Running) 
     # Slots are those of the fleet, whatever is known of the workload.
     service.client.put_placement("x", "w00", "south")
     assert filtered(service, pod("b", workload="never-met"))["NodeNames"] == ["west"]
-
-
-def test_without_a_model_every_pod_passes(start: Start, tmp_path: Path) -> None:
-    service = start(model=tmp_path / "none")
-    assert filtered(service, pod("a"))["NodeNames"] == NODES
-    assert set(scores(service, pod("a")).values()) == {0}
 
 
 class FakeApi:
@@ -374,10 +362,13 @@ def test_a_pod_of_several_containers_runs_from_the_first_to_the_last(
 
 def test_what_is_not_known_gets_no_points(start: Start, service: Running, tmp_path: Path) -> None:
     """Neither a pod that names no workload or what cannot be read, nor any pod where there is no model."""
-    none = dict.fromkeys(NODES, 0)
-    assert scores(service, {"metadata": {"name": "a", "namespace": "b"}}) == none
+    none, plain = dict.fromkeys(NODES, 0), {"metadata": {"name": "a", "namespace": "b"}}
+    assert scores(service, plain) == none
+    assert filtered(service, plain, [*NODES, "moon"])["NodeNames"] == [*NODES, "moon"]
     assert scores(service, pod("a", deadline="soon")) == none
-    assert scores(start(model=tmp_path / "empty", learn=10), pod("a")) == none
+    empty = start(model=tmp_path / "empty", learn=10)
+    assert scores(empty, pod("a")) == none
+    assert filtered(empty, pod("a"))["NodeNames"] == NODES
     assert max(scores(service, pod("a")).values()) == 10
 
 

@@ -95,7 +95,6 @@ def test_the_page_answers_by_clicks(page: Any, address: str) -> None:
             assert cell in shown
     page.click("[aria-label='Remove w02']")
     assert page.locator(".chip").count() == 1
-    _screenshot(page, "page-light.png")
 
 
 def test_the_page_answers_by_keys_alone(page: Any) -> None:
@@ -287,7 +286,6 @@ def test_a_list_opens_under_its_field_and_a_thousand_names_are_searched(
         assert box["x"] < found["x"] + found["width"] <= width
         assert opened.inner_text(f"#{field}-list li:first-child") == "job12"
         assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
-        _screenshot(opened, f"page-{width}-{field}.png")
     context.close()
 
 
@@ -390,7 +388,6 @@ def test_dark_mode_and_narrow_windows(browser: Any, address: str) -> None:
     ground = opened.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(int(part) for part in ground.removeprefix("rgb(").rstrip(")").split(",")) < 60
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
-    _screenshot(opened, "page-dark.png")
     context.close()
 
 
@@ -425,9 +422,3 @@ def test_nothing_is_fetched_from_elsewhere(browser: Any, address: str) -> None:
     assert len(asked) > 5
     assert all(url.startswith((address, "data:")) for url in asked)
     context.close()
-
-
-def _screenshot(page: Any, name: str) -> None:
-    """Into the folder of the variable, for who wants to look."""
-    if folder := os.environ.get("JOSTLE_SCREENSHOTS"):
-        page.screenshot(path=str(Path(folder) / name), full_page=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shutil
 from pathlib import Path
@@ -246,15 +245,6 @@ def test_two_replicas_on_one_state_see_the_same(start: Start) -> None:
     assert one.client.fleet().node("south").tenants[0].name == "c"
 
 
-def test_a_restart_forgets_nothing(start: Start) -> None:
-    one = start()
-    one.client.put_placement("a", "w00", "south")
-    one.post("/v1/runs", {"items": [RUN]})
-    other = start()
-    assert other.client.fleet().node("south").tenants[0].name == "a"
-    assert other.post("/v1/runs", {"items": [RUN]})["items"][0]["status"] == "already_stored"
-
-
 def test_a_new_model_is_taken_as_a_whole(
     start: Start, model_folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -320,22 +310,6 @@ def test_the_table_of_the_fleet_is_read_again(service: Running) -> None:
     assert {node.name for node in service.client.fleet().nodes} == {"east", "vest", "south"}
     assert service.client.delete_placement("a")  # of a node that is no more
     assert {node.name for node in service.client.fleet().nodes} == {"east", "vest", "south"}
-
-
-def test_watching_takes_a_new_model(service: Running) -> None:
-    running = service.app.state.service
-
-    async def watched() -> None:
-        running.folder._seen = None
-        task = asyncio.create_task(running.watch(0.001))
-        for _ in range(500):
-            await asyncio.sleep(0.002)
-            if running.folder._seen is not None:
-                break
-        task.cancel()
-
-    asyncio.run(watched())
-    assert running.folder._seen is not None
 
 
 @pytest.mark.parametrize(

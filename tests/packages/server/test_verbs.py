@@ -103,12 +103,6 @@ def test_a_question_about_a_fleet_may_name_its_campaign(
     assert "day 9" in wrong.text
 
 
-def test_where_no_bound_is_valid_the_answer_is_null_with_a_reason(service: Running) -> None:
-    found = service.post("/v1/bound", {"items": ITEMS[:1], "confidence": 0.99999})
-    assert found["items"][0]["bound_seconds"] is None
-    assert found["items"][0]["outcome"] == "too_few_runs"
-
-
 BAD_ITEMS: tuple[tuple[Any, str], ...] = (
     ({"workload": "w0", "platform": "p0"}, "unknown workload 'w0'. Did you mean"),
     ({"workload": "w00", "platform": "moon"}, "unknown platform 'moon'"),
@@ -152,30 +146,6 @@ def test_every_answer_names_model_and_data(service: Running, model: Any) -> None
         assert found.headers["Jostle-Data-Version"] == label["data_version"]
 
 
-def test_safe_of_one_node_of_several_and_together_answers_as_the_library(
-    service: Running, model: Any
-) -> None:
-    standard = Standard(0.8)
-    fleet = jostle.Fleet.read(service.settings.fleet)
-    here = jostle.place(model, fleet, confidence=0.8)
-    client = service.client
-    for on, together in ((None, False), ("east", False), (["east"], True)):
-        mine = client.safe(REQUESTS, on, together=together, standard=standard)
-        theirs = here.safe(REQUESTS, on, together=together)
-        assert set(mine.answers) == set(theirs.answers)
-        assert (mine.is_safe, mine.promise) == (theirs.is_safe, theirs.promise)
-
-
-def test_a_fleet_of_ones_own_may_be_asked_about(service: Running, model: Any) -> None:
-    nodes = [
-        jostle.placement.Node("a", "p3", 2, labels=("big",), tenants=(jostle.Request("w07"),)),
-        jostle.placement.Node("b", "p4", 1, 1e9),
-    ]
-    mine = service.client.rank(REQUESTS, fleet=nodes)
-    theirs = jostle.place(model, nodes).rank(REQUESTS)
-    assert [one.to_document() for one in mine] == [one.to_document() for one in theirs]
-
-
 def test_unknown_keys_of_a_fleet_and_its_tenants_are_refused(service: Running) -> None:
     node = {"name": "a", "platform": "p3", "slots": 2}
     tenant = {"workload": "w07", "deadlin": "9x"}
@@ -204,12 +174,6 @@ def test_a_bad_request_says_why_and_spoils_no_other(service: Running, verb: str)
     found = service.post(f"/v1/{verb}", {"items": [good, *bad, good]})["items"]
     assert [one["status"] for one in found] == ["ok", *["error"] * len(bad), "ok"]
     assert all(one["error"] for one in found[1:-1])
-
-
-def test_names_that_the_model_has_never_met_are_a_no_with_a_reason(service: Running) -> None:
-    found = service.post("/v1/safe", {"items": [{"workload": "nobody"}], "on": "east"})
-    assert found["safe"] is False
-    assert found["items"][0]["answers"][0]["reason"] == "unknown_workload"
 
 
 def test_without_a_fleet_every_platform_is_a_node(start: Start) -> None:

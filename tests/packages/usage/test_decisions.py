@@ -49,6 +49,7 @@ def test_total_demand_by_hand(folder: Path, capsys: pytest.CaptureFixture[str]) 
         capsys, str(folder), "-w", "a", "-w", "b", "--at", "0.35", "--capacity", "events=12"
     )
     assert [one["workload"] for one in found["forecasts"]] == ["a", "b"]
+    assert found["schema"] == "forecast/v2"
     (total,) = found["total"]
     assert total["exceedance_ratio"] == {"events": pytest.approx(0.75, abs=0.03)}
     assert total["components"]["events"]["mean_per_second"] == pytest.approx(17.0)
@@ -75,7 +76,12 @@ def test_folders_and_saved_forecasts_add(
     assert found["total"][0]["exceedance_ratio"]["events"] == pytest.approx(0.75, abs=0.03)
 
 
-def test_tables_say_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_and_pictures_say_it_too(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ["forecast", str(folder), "-w", "a", "--at", "0.35", "--picture", str(tmp_path)]
+    assert exit_code(arguments) == 0
+    assert (tmp_path / "figures" / "forecast.png").stat().st_size > 10_000
     arguments = ["forecast", str(folder), "-w", "a", "-w", "b", "--at", "0.35"]
     assert exit_code([*arguments, "--method", "mixture", "--capacity", "events=12"]) == 0
     printed = capsys.readouterr().out
@@ -119,6 +125,8 @@ def test_windows_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
         (["-w", "a", "--capacity", "events=nan"], 2, "NaN"),
         (["-w", "a", "--capacity", "evens=3"], 4, "evens"),
         (["-w", "a", "--limit", "evens=3"], 4, "evens"),
+        (["-w", "a", "--limit", "events"], 2, "--limit"),
+        (["-w", "a", "-b", "nobody"], 4, "beside those co-runners"),
         (["-w", "a", "--method", "magic"], 2, "magic"),
         (["-w", "a", "-w", "b", "--save", "x"], 2, "one workload at a time"),
         (["-w", "a", "--windows"], 4, "window"),

@@ -32,16 +32,6 @@ def trace(run: int, counts: list[float], seconds: float = 0.1, **changes: Any) -
     return replace(a_trace(run, {"instructions": counts}, seconds), **changes)
 
 
-def test_the_face_answers(phases: Traces) -> None:
-    found = jostle.forecast(phases, jostle.Bridge(components=COUNTERS)).at(0.405, core=0)
-    assert found.components == COUNTERS
-    assert found.atoms.shape[1] == 3
-    assert found.weights.sum() == pytest.approx(1)
-    assert found.quantile(0.95).shape == (3,)
-    assert found.quantile([0.5, 0.9]).shape == (2, 3)
-    assert 0 <= found.exceedance_ratio({"instructions": float(found.mean[0])}) <= 1
-
-
 def test_runs_that_end_with_their_last_sample_are_there_at_it() -> None:
     times = 0.1 * np.arange(1, 42)
     lengths = np.diff(times, prepend=0.0)  # of a clock: 41 times their median is more than 4.1
@@ -97,15 +87,6 @@ def test_the_mean_moves_and_the_width_stays() -> None:
     # The atoms are a sample of the law whose moments are given.
     np.testing.assert_allclose(found.cloud.mean, found.mean, atol=0.05)
     np.testing.assert_allclose(found.cloud.covariance, found.covariance, atol=0.07)
-
-
-def test_thinned_covariance_within_five_percent() -> None:
-    forecast = jostle.forecast(gaussians(n=500, d=3), Bridge("bridge", atoms=500))
-    for time in (0.3, 0.5, 1.7):
-        found = forecast.at(time)
-        assert len(found) == 500
-        ratio = np.trace(found.cloud.covariance) / np.trace(found.covariance)
-        assert ratio == pytest.approx(1, abs=0.05)
 
 
 def test_the_same_question_has_the_same_answer() -> None:

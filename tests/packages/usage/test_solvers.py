@@ -11,6 +11,7 @@ from jostle.errors import BadData, UsageError
 from jostle.usage import (
     AbsorbedKernel,
     Cloud,
+    Snapshots,
     Stopping,
     edge_eps,
     solve_edge,
@@ -182,3 +183,9 @@ def test_bad_arguments_are_refused() -> None:
         Stopping(sweeps=0)
     with pytest.raises(UsageError):
         edge_eps(x, x, 0.1, "nonsense")
+    good = np.ones((3, 2))
+    for times, clouds in (([0.0], [good, good]), ([0.0, 1.0], [good, good[:, :1]]), ([0.0], {})):
+        with pytest.raises(BadData):
+            Snapshots.from_arrays(times, clouds, ["a", "b"])
+    with pytest.raises(UsageError):
+        Snapshots.from_arrays([1.0, 0.0], [good, good], ["a", "b"])

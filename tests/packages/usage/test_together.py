@@ -64,14 +64,6 @@ def test_dependence_as_drawn(strength: float) -> None:
     assert law.atoms.mean() == pytest.approx(law.mean[0], rel=0.02)
 
 
-def test_dependence_changes_the_tail() -> None:
-    ratios = [
-        Together(each(pair(strength)), dependence="measured").at(0.2).exceedance_ratio({"x": 40.0})
-        for strength in (-0.8, 0.0, 0.9)
-    ]
-    assert ratios[0] < ratios[1] < ratios[2]
-
-
 def test_few_runs_leave_open_what_they_did_not_show() -> None:
     """Three workloads of five runs, normal and known: new sums stay below the 95% quantile that is claimed,
     on the mean over draws of the runs, as often or a little more. And two of one workload are alike."""

@@ -89,14 +89,6 @@ def test_recode_gives_codes_of_the_other_or_minus_one(drawn, workloads, platform
     assert corunner.tolist() == [code(workload_names, name) for name in flat]
 
 
-def test_a_multiset_keeps_its_duplicates():
-    twice = Colocations.from_columns(workload=["a"], platform=["p"], corunners=[["b", "a", "b"]])
-    once = Colocations.from_columns(workload=["a"], platform=["p"], corunners=[["b", "a"]])
-    assert twice.row(0) == ("a", "p", ("a", "b", "b"))
-    assert twice != once
-    assert twice != "a"
-
-
 def test_numpy_columns_and_no_corunners():
     found = Colocations.from_columns(workload=np.array(["a", "b"]), platform=("p", "q"))
     assert found.to_columns()["corunners"] == [[], []]

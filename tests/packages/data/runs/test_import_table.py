@@ -261,11 +261,6 @@ def test_parquet_with_lists(tmp_path: Path) -> None:
         ParquetImport(file, runtime="ms", unit="ms", **options).read()
 
 
-def test_unicode_and_byte_order_mark() -> None:
-    runs = imported("\ufeffname,host,with,ms\nフーリエ,π,ü;é,1\n").runs
-    assert runs.colocations.row(0) == ("フーリエ", "π", ("é", "ü"))
-
-
 @pytest.mark.parametrize(
     ("content", "options", "error", "message"),
     [

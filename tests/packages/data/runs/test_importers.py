@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -57,13 +55,3 @@ def test_every_importer_is_named_as_its_entry_point() -> None:
     assert {importer_named(name).name for name in own} == own
     with pytest.raises(UnknownName, match=r"importer 'cvs'.*mean csv"):
         importer_named("cvs")
-
-
-def test_help_loads_no_importer_and_no_reader() -> None:
-    code = (
-        "import sys; from jostle.cli import exit_code; exit_code(['--help']); "
-        "loaded = {m for m in sys.modules if m.startswith(('jostle.data.', 'jostle.data.'))}; "
-        "bad = loaded - {'jostle.data.read', 'jostle.data.read._importer'}; "  # registry
-        "assert not bad, bad"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

@@ -48,7 +48,3 @@ def test_bags_differ_by_much_more_than_repeats_on_the_shared_core() -> None:
     told = json.loads((FOLDER / "bags.json").read_text())
     assert told["cpu_platform"] == SHARED_CORE_CPU
     assert told["differences"][told["predicted"]]["ratio"] > 5
-
-
-def test_it_is_small() -> None:
-    assert sum(file.stat().st_size for file in FOLDER.rglob("*.*")) < 400_000

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from jostle import data as datasets
 from jostle.data import VISION_CPU, vision_bags
 
 
@@ -23,8 +20,3 @@ def test_every_workload_is_there_alone_and_in_bags_on_both_platforms() -> None:
     assert table is not None
     assert set(names) == set(c.workload_names)
     assert len(set(table.column("kernel").to_pylist())) == 9
-
-
-def test_it_is_small() -> None:
-    folder = Path(datasets.__file__).parent / "shipped" / "vision"
-    assert sum(file.stat().st_size for file in folder.rglob("*.*")) < 500_000

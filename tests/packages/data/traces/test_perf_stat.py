@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.data import PerfImport, read_traces
+from jostle.data import PerfImport
 from jostle.errors import BadData, UsageError
 from tests.packages.data.traces.perf_stat_samples import LINES
 
@@ -100,18 +100,6 @@ def test_what_perf_writes_here(tmp_path: Path, layout: str) -> None:
     # An interval in which the command did not run is not counted.
     assert np.nansum(one["perf_task_clock_ns"]) > 1e6
     assert np.nansum(one["perf_page_faults"]) > 10
-
-
-def test_the_command_imports_a_run(tmp_path: Path, capsys) -> None:
-    from jostle.cli import exit_code
-
-    file = tmp_path / "run.csv"
-    file.write_text(LINES)
-    words = ["import", "--kind=perf", str(file), "-o", str(tmp_path / "data"), "--workload", "w"]
-    assert exit_code([*words, "--platform", "p", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["runs"][0]["instructions"] == 1000
-    assert read_traces(tmp_path / "data").run_ids == ("run",)
 
 
 def test_modifiers_and_threads(tmp_path: Path) -> None:

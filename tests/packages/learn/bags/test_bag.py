@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
@@ -93,23 +91,6 @@ def test_unknown_numbers_lie_under_the_known(bags: Runs) -> None:
     assert all(step.value is None for step in found.path if step.feature == "threads")
 
 
-@given(
-    learner=st.sampled_from(["tree", "forest", "boosting"]),
-    workload=st.sampled_from(APPS),
-    beside=st.lists(st.sampled_from(APPS), max_size=6),
-    turn=st.randoms(use_true_random=False),
-)
-@settings(max_examples=40, deadline=None)
-def test_order_does_not_matter_and_any_size_has_an_answer(
-    fitted: dict[str, FittedBag], learner: str, workload: str, beside: list[str], turn: Any
-) -> None:
-    shuffled = list(beside)
-    turn.shuffle(shuffled)
-    first = fitted[learner].predict(one(workload, beside))
-    assert np.isfinite(first).all()
-    assert first == fitted[learner].predict(one(workload, shuffled))
-
-
 def test_the_path_leads_to_the_answer(bags: Runs, fitted: dict[str, FittedBag]) -> None:
     tree = fitted["tree"]
     asked = one("app1", ["app4", "app5"])
@@ -161,21 +142,6 @@ def test_groups_leave_features_out(pairs: Runs) -> None:
     assert {"solo", "cpu", "fairness", "mix", "other"} <= set(whole.feature_groups)
     lost = learn(Bag(learner="tree"), pairs)
     assert any("cpu, fairness" in note for note in lost.notes)
-
-
-def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
-    runs = make_bags(most=2, cpu=True, noise=0.05)
-    model = jostle.fit(runs, Bag(trees=15, cpu_platform="cpu"), seed=1, calibrate_by="together")
-    model.save(tmp_path)
-    again = jostle.load(tmp_path)
-    asked = runs.colocations
-    assert np.array_equal(again.predict(asked), model.predict(asked), equal_nan=True)
-    one_, two = again.bound(asked, 0.8), model.bound(asked, 0.8)
-    assert np.array_equal(one_.seconds, two.seconds)
-    assert one_.is_valid.any()
-    assert isinstance(again.predictor, FittedBag)
-    assert isinstance(model.predictor, FittedBag)
-    assert again.predictor.feature_names == model.predictor.feature_names
 
 
 def test_the_cpu_side_is_neither_answered_nor_calibrated_on() -> None:

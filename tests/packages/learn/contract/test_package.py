@@ -128,38 +128,3 @@ def test_a_method_of_another_package(
     without = jostle(dict(os.environ), "predict", *asked)  # its package is not installed here
     assert without.returncode == 2
     assert "factor" in without.stdout
-
-
-def test_it_is_evaluated_like_the_others(
-    environment: dict[str, str], runs: Runs, tmp_path: Path
-) -> None:
-    Dataset(tmp_path / "d").write(runs)
-    found = jostle(
-        environment, "evaluate", tmp_path / "d", "--method", "factor",
-        "--set", "power=0.9", "--share", 0.5, "--json",
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    document = json.loads(found.stdout)
-    assert document["method"] == "factor"
-    mine = [one for one in document["results"] if one["name"] == "factor"]
-    (found,) = [one for one in mine if one["group"] in ("all", "corun")][-1:]
-    assert 0 < found["mape"] < 1
-
-
-def test_it_passes_the_contract_suite(
-    environment: dict[str, str], runs: Runs, tmp_path: Path
-) -> None:
-    Dataset(tmp_path / "d").write(runs)
-    code = (
-        "import sys, jostle\nfrom jostle.learn import check, method_named\n"
-        "print(len(check(method_named('factor')(), sys.argv[1])))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "d")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 15

@@ -13,7 +13,7 @@ from jostle.learn import learn
 from jostle.learn.learners.latent_factors import Slowdown
 from jostle.operations import RULES, SimpleRule
 from tests.limits import assert_closer, assert_not_farther, errors_of
-from tests.made_pairs import LAWS, MadeCampaign
+from tests.made_pairs import MadeCampaign
 
 # Few iterations, so that a fit takes a second.
 QUICK: dict[str, Any] = {"rank": 2, "members": 1, "steps": 60}
@@ -58,16 +58,6 @@ def test_where_company_costs_nothing_answers_are_closer_to_none_than_runs() -> N
     predicted = fitted.predict(runs.colocations)
     assert predicted[:8] == pytest.approx(1.0)
     assert np.abs(predicted - 1).mean() < np.abs(runs.runtime_seconds - 1).mean()
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_laws_are_drawn_with_the_seed(law: str) -> None:
-    small = MadeCampaign(law, workloads=4, platforms=1, repeats=1, corunners=2)
-    one, same, other = small.runs(0), small.runs(0), small.runs(1)
-    assert np.array_equal(one.runtime_seconds, same.runtime_seconds)
-    assert not np.array_equal(one.runtime_seconds, other.runtime_seconds)
-    degree = one.colocations.number_of_corunners
-    assert np.bincount(degree).tolist() == [4, 16, 15]
 
 
 def test_runs_beside_others_alone_are_learned_from() -> None:

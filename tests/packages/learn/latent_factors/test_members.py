@@ -40,13 +40,3 @@ def test_effects_are_those_of_the_analysis_of_variance(monkeypatch: pytest.Monke
 
     expected = y.mean() + shrunken(own)[:, None] + shrunken(other)[None]
     assert effects.value(rows, cell_table) == pytest.approx(expected.ravel(), abs=5e-3)
-
-
-def test_many_effects_are_solved_without_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
-    random, w = np.random.default_rng(2), 12
-    rows, cell_table = pairs(2, w), CellTable(2, w)
-    y = random.normal(0, 0.3, 24)[rows.target] + random.normal(0, 0.2, 24)[rows.corunner]
-    noisy = with_log(rows, y + random.normal(0, 0.02, len(y)))
-    exact = fit_effects(noisy, cell_table).value(rows, cell_table)
-    monkeypatch.setattr("jostle._base.mixed_effects.DENSE", 5)
-    assert fit_effects(noisy, cell_table).value(rows, cell_table) == pytest.approx(exact, abs=0.02)

@@ -8,11 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jostle.data import Colocations, Runs
-from jostle.errors import NotEnoughRuns, UnknownName, UsageError
+from jostle.errors import NotEnoughRuns, UsageError
 from jostle.learn import Baseline, Features, Fitted, RunCounts, fit_baseline, learn
 from jostle.learn.learners.network import Factorization, FittedFactorization
 from jostle.learn.learners.network import _fit_network as _fit
@@ -23,8 +21,6 @@ from jostle.learn.learners.network._spread import Spread
 from jostle.learn.learners.network.training import _train as jax_side
 from jostle.learn.learners.network.training._network_members import combine
 from tests.small_world import PLATFORMS, WORKLOADS, make_world
-
-from .reference import log_runtime_in_jax
 
 QUICK = Factorization(
     form="paper", types=2, type_rank=4, rank=8, hidden=16, steps=60, learning_rate=7e-3
@@ -109,22 +105,6 @@ def test_it_learns_interference(fitted: FittedFactorization, world: Runs) -> Non
     assert mape(fitted, alone) < np.abs(by_rule / alone.runtime_seconds - 1).mean() / 2
 
 
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_order_of_corunners_does_not_matter(
-    fitted: FittedFactorization, data: st.DataObject
-) -> None:
-    beside = data.draw(st.lists(st.sampled_from(fitted.workload_names), max_size=5))
-    shuffled = data.draw(st.permutations(beside))
-    answers = [
-        fitted.predict(
-            Colocations.from_columns(workload=["w00"], platform=["p1"], corunners=[list(c)])
-        )
-        for c in (beside, shuffled)
-    ]
-    assert answers[0] == answers[1]
-
-
 @pytest.mark.parametrize("form", ["product", "saturating"])
 def test_a_corunner_more_is_never_faster(form: str) -> None:
     """Whatever the network's numbers are: those that nobody trained."""
@@ -165,34 +145,6 @@ def test_quantile_heads_are_ordered_on_average(fitted: FittedFactorization, worl
     low, much = (y <= median).mean(), (y <= high).mean()
     assert low < much  # trained for a half and for nine tenths
     assert (high - median).mean() > 0
-
-
-@pytest.mark.parametrize("form", ["paper", "product", "saturating"])
-def test_jax_answers_the_same_equations(
-    fitted: FittedFactorization, world: Runs, form: str
-) -> None:
-    model = replace(fitted, reading=Form(form, quantiles=fitted.reading.quantiles))
-    codes = model.codes(world.colocations)
-    padded = pad(codes.corunner, world.colocations.corunner_offsets)
-    network = log_runtime_in_jax(
-        model.embeddings, model.reading, codes.workload, codes.platform, padded
-    )
-    assert np.allclose(network, model.predict_log(codes), rtol=1e-4, atol=1e-5, equal_nan=True)
-
-
-def test_unknown_names_are_named(fitted: FittedFactorization) -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"workload": ["w0"], "platform": ["p1"]}, "unknown workload 'w0'"),
-        ({"workload": ["w00"], "platform": ["px"]}, "unknown platform 'px'"),
-        (
-            {"workload": ["w00"], "platform": ["p1"], "corunners": [["w99"]]},
-            "unknown co-runner 'w99'",
-        ),
-    ]
-    for columns, message in cases:
-        with pytest.raises(UnknownName, match=message):
-            fitted.predict(Colocations.from_columns(**columns))
-    assert len(fitted.predict(Colocations.from_columns(workload=[], platform=[]))) == 0
 
 
 def test_without_features_with_one_degree_only_with_a_workload_seen_once() -> None:
