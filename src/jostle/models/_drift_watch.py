@@ -6,7 +6,6 @@ from bisect import insort
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,16 +25,8 @@ from jostle.conformal import (
     conformal_rank,
 )
 from jostle.errors import UsageError, require_runs
-from jostle.models._drift_adjusted import DriftCorrection, MovedNames
-from jostle.models._residual_baseline import (
-    FLEET,
-    KINDS,
-    KindNames,
-    normal_score,
-    standard_scores,
-    usual_errors,
-    usual_of,
-)
+from jostle.models._drift_adjusted import DriftCorrection
+from jostle.models._residual_baseline import LEVELS, KindNames, UsualScores, normal_score
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
@@ -111,15 +102,14 @@ class DriftWatch(Glance):
         self.drifts: list[Drift] = []
         self.changes = 0  # drifts, and names that came to seem so or no longer do
         self._kinds = KindNames.of(model.predictor)
-        self._usual_of = lru_cache(maxsize=None)(partial(usual_of, model))
-        sizes = [1, *(len(self._kinds.names[kind]) for kind in KINDS)]
-        self._first = np.cumsum([0, *sizes])
-        self._usual = standard_scores(model)
+        self._first = self._kinds.first
+        self._scores = UsualScores(model)
+        self._usual = self._scores.by_degree()
         self._confidences = np.array(sorted({*CONFIDENCES, self.confidence}))
         self._place = int(np.searchsorted(self._confidences, self.confidence))
         self._usual_late = NormalDist().inv_cdf(self.confidence)
         self._bounds = {d: self._offsets(scores) for d, scores in self._usual.items() if scores}
-        self._levels = self._known_levels(sizes)
+        self._levels = self._known_levels()
         self._lately: dict[int, deque[_Seen]] = {}
         self._extra: dict[int, Quantiles] = {}
         self._moves: dict[int, list[float]] = {}
@@ -154,14 +144,15 @@ class DriftWatch(Glance):
         start, self.runs = self.runs, self.runs + len(runs)
         if len(places):
             checked = runs.take(places)
-            standard, spread, degree = usual_errors(self.model, checked, self._usual_of)
-            codes = self._kinds.keys(checked.colocations).T
-            levels = np.column_stack([np.zeros(len(codes), np.int64), codes + self._first[1:-1]])
-            when = checked.table.column("measured_at").to_pylist()
-            what = (standard * spread).tolist(), spread.tolist(), degree.tolist()
-            for row in np.flatnonzero(np.isfinite(standard)).tolist():
+            c = checked.colocations
+            log, scale = self.model.calibration.scaled(self.model.predictor, c)
+            median, usual = self._scores.at(c.number_of_corunners)
+            error = np.log(checked.runtime_seconds) - log - median * scale
+            columns = error.tolist(), (usual * scale).tolist(), c.number_of_corunners.tolist()
+            when, levels = checked.table.column("measured_at").to_pylist(), self._kinds.levels(c).T
+            for row in np.flatnonzero(np.isfinite(error)).tolist():
                 self.checked += 1
-                mine = (one[row] for one in (*what, when))
+                mine = (one[row] for one in (*columns, when))
                 self._add(int(start + places[row]), levels[row], *mine)
         return self.drifts[first:]
 
@@ -184,16 +175,10 @@ class DriftWatch(Glance):
         if not self.drifts and not self._doubted:
             return self.model
         if self._following is None:
-            off = np.array(sorted(self._doubted | set(self._extra)))
-            nothing, names = np.zeros(len(self._confidences)), {}
-            for kind, first, last in zip(
-                (FLEET, *KINDS), self._first, self._first[1:], strict=False
-            ):
-                mine = off[(off >= first) & (off < last)]
-                extra = [self._extra[k].extra if k in self._extra else nothing for k in mine]
-                extra = np.array(extra).reshape(len(mine), len(nothing))
-                names[kind] = MovedNames(mine - first, self._levels.shift[mine], extra)
-            moved = DriftCorrection(self._kinds, names, self._confidences)
+            off, none = sorted(self._doubted | set(self._extra)), np.zeros(len(self._confidences))
+            extra = [self._extra[k].extra if k in self._extra else none for k in off]
+            about = np.array(off), self._levels.shift[off], np.array(extra)
+            moved = DriftCorrection(self._kinds, *about, self._confidences)
             self._following = moved.followed_by(self.model)
         return self._following
 
@@ -202,14 +187,14 @@ class DriftWatch(Glance):
         ranks = [conformal_rank(len(scores), float(c)) for c in self._confidences]
         return np.array([scores[min(rank, len(scores)) - 1] for rank in ranks])
 
-    def _known_levels(self, sizes: list[int]) -> DriftLevels:
+    def _known_levels(self) -> DriftLevels:
         """Return the levels that calibration runs had. If other fits than now answered those, which had not
         seen them, any share of a level may be due to that alone."""
         usual, late = self.model.usual, 1 - self.confidence
         if usual is None:
-            n = sum(sizes)
+            n = self._first[-1]
             return DriftLevels(np.zeros(n), np.full(n, 0.3), np.ones(n), np.full(n, FEW_RUNS), late)
-        parts = [usual.levels[kind] for kind in (FLEET, *KINDS)]
+        parts = [usual.levels[kind] for kind in LEVELS]
         names = ("level", "unsure", "noise", "freedom")
         level, unsure, noise, freedom = (
             np.concatenate([vars(part)[name] for part in parts]) for name in names
@@ -219,7 +204,7 @@ class DriftWatch(Glance):
             unsure[0] = max(unsure[0], 0.1)
         # A platform that is its device's only one has no level beside that one's to learn.
         of = self._kinds.device_of_platform
-        first = self._first[1 + KINDS.index("platform")]
+        first = self._first[LEVELS.index("platform")]
         unsure[first + np.flatnonzero(np.bincount(of)[of] == 1)] = 0.0
         return DriftLevels(level, unsure, noise, freedom, late)
 
@@ -289,18 +274,16 @@ class DriftWatch(Glance):
         excess = np.array([one.standard - self._bounds[one.degree] for one in since])
         if not self._extra.get(level) or family != MEAN:
             self._extra[level] = Quantiles(self._confidences, excess - (shift / spreads)[:, None])
-        kind = int(np.searchsorted(self._first, level, side="right")) - 1
-        name = "" if not kind else self._kinds.names[KINDS[kind - 1]][level - self._first[kind]]
+        kind, name = self._kinds.of_level(level)
         ratio = float(np.exp(self._levels.shift[level]))
         at = None if when is None else when.isoformat()
         where = since[0].place, run.place, len(since), at
-        self.drifts.append(
-            Drift((FLEET, *KINDS)[kind], name, change, ratio, max(wider, 1.0), chance, *where)
-        )
+        self.drifts.append(Drift(kind, name, change, ratio, max(wider, 1.0), chance, *where))
         self.changes += 1
-        if kind < 2:
-            self._levels.forget(slice(int(self._first[kind + 1]), None))
-            self._doubted = {one for one in self._doubted if one < self._first[kind + 1]}
+        if kind in LEVELS[:2]:  # narrower ones begin anew
+            last = int(self._first[1 + LEVELS.index(kind)])
+            self._levels.forget(slice(last, None))
+            self._doubted = {one for one in self._doubted if one < last}
         self._doubted.discard(level)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 FLEET = "fleet"
 KINDS = ("device", "platform", "workload")  # the wider first
+LEVELS = (FLEET, *KINDS)
 # Errors are told in units of what is usual, and no clock is better than a thousandth.
 LEAST_SPREAD = 1e-3
 
@@ -35,32 +35,14 @@ class ResidualBaseline(Serializable):
     def of(cls, model: Any, calibration: Runs | KeptRuns) -> ResidualBaseline:
         """Measure the usual errors of calibration runs. calibration: the runs that the model's bounds were
         calibrated on, names left out aside."""
-        kinds, usual = KindNames.of(model.predictor), standard_scores(model)
-        keys = kinds.keys(calibration.ok().colocations)
-        pairs = zip(*(one.tolist() for one in _standard(model)), strict=True)
+        kinds, usual = KindNames.of(model.predictor), UsualScores(model)
+        ranked, pairs = usual.by_degree(), zip(usual.degree, usual.standard, strict=True)
         scores = np.array(
-            [normal_score(usual[d], s) if np.isfinite(s) else np.nan for d, s in pairs]
+            [normal_score(ranked[d], s) if np.isfinite(s) else np.nan for d, s in pairs]
         )
-        every = [np.zeros(len(scores), np.int64), *keys]
-        levels = usual_levels(scores, every, [1, *(len(kinds.names[kind]) for kind in KINDS)])
-        return cls(dict(zip((FLEET, *KINDS), levels, strict=True)))
-
-
-UsualOf = Callable[[int], tuple[float, float]]  # usual_of a model, of a number of co-runners
-
-
-def usual_errors(
-    model: Any, runs: Runs, usual: UsualOf
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ((n,) errors in usual spreads from the usual median, infinite without an answer; (n,) usual
-    spreads in log seconds; (n,) numbers of co-runners)."""
-    c = runs.colocations
-    log, scale = model.calibration.scaled(model.predictor, c)
-    degree = np.asarray(c.number_of_corunners)
-    median, mad = _of_rows(usual, degree)
-    score = (np.log(runs.runtime_seconds) - log) / scale
-    standard = np.where(np.isfinite(score), (score - median) / mad, np.inf)
-    return standard, mad * scale, degree
+        keys = kinds.keys(calibration.ok().colocations)
+        levels = usual_levels(scores, list(keys), np.diff(kinds.first).tolist())
+        return cls(dict(zip(LEVELS, levels, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -78,10 +60,25 @@ class KindNames:
         names = (tuple(devices.tolist()), platforms, tuple(predictor.workload_names))
         return cls(dict(zip(KINDS, names, strict=True)), codes.reshape(-1).astype(np.int64))
 
+    @property
+    def first(self) -> np.ndarray:
+        """Where the levels of each of LEVELS begin, (5,) with their number as the last."""
+        return np.cumsum([0, 1, *(len(self.names[kind]) for kind in KINDS)])
+
     def keys(self, colocations: Colocations) -> np.ndarray:
-        """Code device, platform and workload, (3, n); all must be known."""
+        """Code fleet, device, platform and workload, (4, n), each from 0; all must be known."""
         workload, platform, _ = colocations.recode(self.names["workload"], self.names["platform"])
-        return np.stack([self.device_of_platform[platform], platform, workload])
+        return np.stack([0 * platform, self.device_of_platform[platform], platform, workload])
+
+    def levels(self, colocations: Colocations) -> np.ndarray:
+        """Code them as levels, (4, n), the wider first."""
+        return self.keys(colocations) + self.first[:-1, None]
+
+    def of_level(self, level: int) -> tuple[str, str]:
+        """Return (kind, name) of a level."""
+        place = int(np.searchsorted(self.first, level, side="right")) - 1
+        kind = LEVELS[place]
+        return kind, "" if kind == FLEET else self.names[kind][level - self.first[place]]
 
     def know(self, colocations: Colocations) -> np.ndarray:
         """Tell whether every name of the row is known, those of co-runners too. Returns (n,) bool."""
@@ -94,40 +91,33 @@ def device_of(platform: str) -> str:
     return platform.partition(":")[2] or platform
 
 
-def usual_of(model: Any, degree: int) -> tuple[float, float]:
-    """Return (median, usual spread) of the scores with this number of co-runners, or with the nearest number
-    that was calibrated on."""
-    runs = model.calibration.runs
-    known = runs.degree[~runs.held_out]
-    if not len(known):
-        return 0.0, 1.0
-    degree = int(known[np.argmin(np.abs(known - degree))])
-    scores = runs.score[~runs.held_out & (runs.degree == degree)]
-    median = float(np.median(scores))
-    return median, max(float(np.median(np.abs(scores - median))), LEAST_SPREAD)
+class UsualScores:
+    """Scores of a model's calibration runs, names left out aside. degree: (n,) numbers of co-runners.
+    standard: (n,) in usual spreads from the usual median, each of its number of co-runners."""
 
+    def __init__(self, model: Any) -> None:
+        runs = model.calibration.runs
+        runs = runs.take(np.flatnonzero(~runs.held_out))
+        self._degrees, place = np.unique(runs.degree, return_inverse=True)
+        parts = [runs.score[place == k] for k in range(len(self._degrees))]
+        self._median = np.array([np.median(one) for one in parts])
+        off = [np.median(np.abs(one - np.median(one))) for one in parts]
+        self._spread = np.maximum(off, LEAST_SPREAD)
+        self.degree = runs.degree
+        self.standard = (runs.score - self._median[place]) / self._spread[place]
 
-def standard_scores(model: Any) -> dict[int, list[float]]:
-    """Standardise calibration scores, by number of co-runners: usual spreads from the usual median,
-    ascending."""
-    degree, standard = _standard(model)
-    return {d: np.sort(standard[degree == d]).tolist() for d in np.unique(degree).tolist()}
+    def by_degree(self) -> dict[int, list[float]]:
+        """Return the standard scores of each number of co-runners, ascending."""
+        known = self._degrees.tolist()
+        return {d: np.sort(self.standard[self.degree == d]).tolist() for d in known}
 
-
-def _standard(model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (numbers of co-runners (n,), scores (n,) in usual spreads from the usual median) of its
-    calibration runs, names left out aside."""
-    own = model.calibration.runs
-    own = own.take(np.flatnonzero(~own.held_out))
-    median, mad = _of_rows(partial(usual_of, model), own.degree)
-    return own.degree, (own.score - median) / mad
-
-
-def _of_rows(usual: UsualOf, degree: np.ndarray) -> np.ndarray:
-    """Look up (2, n) the usual median and spread for each row's number of co-runners."""
-    every = np.unique(degree)
-    each = np.array([usual(d) for d in every.tolist()]).reshape(-1, 2).T
-    return each[:, np.searchsorted(every, degree)]
+    def at(self, degree: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (usual median, usual spread) (n,) of scores with so many co-runners, or with the nearest
+        number that was calibrated on."""
+        if not len(self._degrees):
+            return np.zeros(len(degree)), np.ones(len(degree))
+        nearest = np.abs(self._degrees[:, None] - degree).argmin(axis=0)
+        return self._median[nearest], self._spread[nearest]
 
 
 def normal_score(usual: Sequence[float], standard: float) -> float:
@@ -138,5 +128,5 @@ def normal_score(usual: Sequence[float], standard: float) -> float:
 
 def usual_spread(model: Any, colocations: Colocations) -> np.ndarray:
     """Return the usual spread of errors, (n,) log seconds."""
-    mad = _of_rows(partial(usual_of, model), np.asarray(colocations.number_of_corunners))[1]
-    return model.calibration.scaled(model.predictor, colocations)[1] * mad
+    spread = UsualScores(model).at(colocations.number_of_corunners)[1]
+    return model.calibration.scaled(model.predictor, colocations)[1] * spread

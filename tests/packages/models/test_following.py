@@ -9,8 +9,8 @@ import pytest
 
 from jostle.conformal import Bounds
 from jostle.data import Colocations
-from jostle.models._drift_adjusted import DriftCorrection, MovedNames
-from jostle.models._residual_baseline import FLEET, KindNames
+from jostle.models._drift_adjusted import DriftCorrection
+from jostle.models._residual_baseline import FLEET, LEVELS, KindNames
 
 PLATFORMS, WORKLOADS = ("x:a", "y:a", "x:b", "y:c"), ("u", "v", "w")
 KINDS = KindNames(
@@ -33,15 +33,14 @@ ASKED = Colocations.from_columns(
 
 @pytest.fixture(scope="module")
 def moved() -> DriftCorrection:
-    names = {
-        kind: MovedNames(
-            np.array(sorted(off), np.int64),
-            np.array([off[code][0] for code in sorted(off)]),
-            np.array([off[code][1] for code in sorted(off)]).reshape(len(off), 3),
-        )
-        for kind, off in OFF.items()
+    off = {
+        KINDS.first[LEVELS.index(kind)] + code: moved
+        for kind, codes in OFF.items()
+        for code, moved in codes.items()
     }
-    return DriftCorrection(KINDS, names, CONFIDENCES)
+    levels = sorted(off)
+    shifts, extra = (np.array([off[level][k] for level in levels]) for k in (0, 1))
+    return DriftCorrection(KINDS, np.array(levels), shifts, extra, CONFIDENCES)
 
 
 def names_off(place: int) -> list[tuple[float, tuple[float, ...]]]:

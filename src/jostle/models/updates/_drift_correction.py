@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.models._drift_watch import Drift, DriftWatch
-from jostle.models._residual_baseline import FLEET, KINDS, device_of
+from jostle.models._residual_baseline import FLEET, LEVELS, device_of
 
 if TYPE_CHECKING:
     from jostle.data import Colocations, Runs
@@ -50,7 +50,7 @@ class NameMoved:
         error = np.full(len(runs), np.nan)
         error[known] = np.log(runs.runtime_seconds[known] / predictor.predict(asked.take(known)))
         moved = []
-        for one in sorted(told, key=lambda one: (FLEET, *KINDS).index(one.kind)):
+        for one in sorted(told, key=lambda one: LEVELS.index(one.kind)):
             since = one.has(asked) & (np.arange(len(runs)) >= one.first)
             moved.append(replace(one, log_ratio=float(np.nanmedian(error[since]))))
             error[since] -= moved[-1].log_ratio
