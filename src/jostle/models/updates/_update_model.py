@@ -76,14 +76,15 @@ def updated(model: Any, runs: Runs, seed: int, chosen: bool, stamp: dict[str, An
     most = MOST_CALIBRATION * (1 if model.calibration.groups is None else 10)
     now = kept_runs.with_more(mine, others, seed, most)
     joined = _joined_names(predictor, learned)
-    unmet = {
-        f"{kind}s": joined[f"{kind}s"] | {name for name, n in counts.items() if not n}
+    before = {
+        f"{kind}s": {name: counts.get(name, 0) for name in getattr(learned, f"{kind}_names")}
         for kind, counts in ((kind, counts_of(predictor, kind)) for kind in NAMES)
     }
+    unmet = {kinds: {name for name, n in some.items() if not n} for kinds, some in before.items()}
     bounds = _calibrated(model.calibration, learned, now, unmet)
     # Names that joined have some calibration runs of their own before these are enough for a bound.
-    needed = any(joined.values()) or _has_few_runs(predictor) or _has_few_runs(learned)
-    if needed and not bounds.runs.held_out.any():
+    has_few = any(n < KNOWN_WELL for some in before.values() for n in some.values())
+    if has_few and not bounds.runs.held_out.any():
         bounds = _with_names_taken_as_new(
             bounds, method.folded_again(learned, now.learned, seed=seed)
         )
@@ -131,9 +132,7 @@ def _require_not_all_again(kept: ReplayBuffer, new: KeptRuns) -> None:
     known = kept.learned.joined(kept.calibration)
     if not len(known) or len(new) < len(known):
         return
-    every = known.joined(new)
-    key = np.stack([every.colocations.group, np.asarray(every.runtime_seconds).view(np.int64)])
-    at = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
+    _, at = _repeats(known.joined(new))
     if np.isin(at[: len(known)], at[len(known) :]).all():
         raise UsageError(
             "among the runs are all that the model has learned already, which would count twice",
@@ -150,9 +149,15 @@ def _changed(before: KeptRuns, now: KeptRuns) -> dict[str, Any]:
 def _once(runs: KeptRuns, unit: np.ndarray) -> KeptRuns:
     """Drop runs that stand there as part of another unit (n,), too: a run may have been asked about twice, of
     its set and of its platform."""
+    first, at = _repeats(runs)
+    return runs.take(np.flatnonzero(unit == unit[first][at]))
+
+
+def _repeats(runs: KeptRuns) -> tuple[np.ndarray, np.ndarray]:
+    """Find runs that are equal to the last digit. Returns (the first of each kind, the kind of each (n,))."""
     key = np.stack([runs.colocations.group, np.asarray(runs.runtime_seconds).view(np.int64)])
     _, first, at = np.unique(key, axis=1, return_index=True, return_inverse=True)
-    return runs.take(np.flatnonzero(unit == unit[first][at.reshape(-1)]))
+    return first, at.reshape(-1)
 
 
 def _metadata(
@@ -179,40 +184,27 @@ def _metadata(
 
 
 def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
-    """Mark the runs on which bounds are calibrated, drawn by unit, (n,) bool. A name's first runs are all
-    learned from: units come in random order, and one may be held out once all its names have had enough."""
-    c, units = new.colocations, np.unique(new.unit)
+    """Mark the runs on which bounds are calibrated, drawn by unit, (n,) bool. A unit is learned from if
+    one of its names has few runs but for the drawn ones."""
+    c, (units, unit) = new.colocations, np.unique(new.unit, return_inverse=True)
     random = np.random.default_rng([seed, 41, len(model.metadata.get("updates", []))])
-    drawn = dict(zip(units.tolist(), random.random(len(units)) < HELD_SHARE, strict=True))
-    rows: dict[int, list[int]] = {}
-    for row, unit in enumerate(new.unit.tolist()):
-        rows.setdefault(unit, []).append(row)
-    of_workload, of_platform = _runs_so_far(model.predictor, c)
-    start = c.corunner_offsets.tolist()
-    workload, platform, corunner = c.workload.tolist(), c.platform.tolist(), c.corunner.tolist()
-    held = np.zeros(len(new), bool)
-    for unit in random.permutation(units).tolist():
-        mine = rows[unit]
-        names = {workload[row] for row in mine}
-        names.update(code for row in mine for code in corunner[start[row] : start[row + 1]])
-        places = {platform[row] for row in mine}
-        enough = min(of_workload[code] for code in names) >= KNOWN_WELL
-        if drawn[unit] and enough and min(of_platform[code] for code in places) >= KNOWN_WELL:
-            held[mine] = True
-            continue
-        for row in mine:
-            of_workload[workload[row]] += 1
-            of_platform[platform[row]] += 1
-            for code in corunner[start[row] : start[row + 1]]:
-                of_workload[code] += 1
-    return held
-
-
-def _runs_so_far(predictor: Any, c: Colocations) -> tuple[list[int], list[int]]:
-    """Count runs of (each workload of these co-locations, each platform), 0 for an unknown one."""
-    of_workload, of_platform = (counts_of(predictor, kind) for kind in NAMES)
-    workloads = [of_workload.get(name, 0) for name in c.workload_names]
-    return workloads, [of_platform.get(name, 0) for name in c.platform_names]
+    drawn = (random.random(len(units)) < HELD_SHARE)[unit.reshape(-1)]
+    row = np.repeat(np.arange(len(new)), c.number_of_corunners)
+    few = np.zeros(len(new), bool)
+    for kind, names, rows, codes in (
+        (
+            "workload",
+            c.workload_names,
+            np.append(np.arange(len(new)), row),
+            np.append(c.workload, c.corunner),
+        ),
+        ("platform", c.platform_names, np.arange(len(new)), c.platform),
+    ):
+        known = counts_of(model.predictor, kind)
+        count = np.array([known.get(name, 0) for name in names])
+        count += np.bincount(codes[~drawn[rows]], minlength=len(names))
+        few[rows[count[codes] < KNOWN_WELL]] = True
+    return drawn & ~np.isin(new.unit, new.unit[few])
 
 
 def counts_of(predictor: Any, kind: str) -> dict[str, int]:
@@ -225,11 +217,6 @@ def counts_of(predictor: Any, kind: str) -> dict[str, int]:
     asked = Colocations.from_columns(**{kind: names, other_kind: other * len(names)})
     counts = np.asarray(getattr(predictor.evidence(asked), kind)).tolist()
     return dict(zip(names, counts, strict=True))
-
-
-def _has_few_runs(predictor: Any) -> bool:
-    """Tell whether a known name has too few runs for calibration runs of its own."""
-    return any(n < KNOWN_WELL for kind in NAMES for n in counts_of(predictor, kind).values())
 
 
 def _calibrated(
@@ -249,16 +236,14 @@ def _calibrated(
         "workloads": {c.workload_names[k] for k in np.unique(np.append(c.workload, c.corunner))},
         "platforms": {c.platform_names[k] for k in np.unique(c.platform)},
     }
-    names_added_after_calibration = {
+    added = {
         kind: frozenset((before.names_added_after_calibration[kind] | unmet[kind]) - names)
         for kind, names in drawn.items()
     }
     if len(left):
-        start = int(runs.group.max(initial=-1)) + 1 - int(left.group.min(initial=0))
+        start = int(runs.group.max(initial=-1)) + 1 - int(left.group.min())
         runs = CalibrationRuns.concatenate([runs, replace(left, group=left.group + start)])
-    return replace(
-        before, runs=runs, names_added_after_calibration=names_added_after_calibration, mix=None
-    )
+    return replace(before, runs=runs, names_added_after_calibration=added, mix=None)
 
 
 def _with_names_taken_as_new(
