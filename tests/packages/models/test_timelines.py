@@ -17,7 +17,8 @@ from jostle.data import Colocations, Runs
 from jostle.errors import BadRows, UsageError
 from jostle.learn import Ensemble
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
-from jostle.models.timelines._timeline_calibration import TimelineCalibration
+from jostle.models.timelines._arrival_simulation import Newcomers
+from jostle.models.timelines._timeline_calibration import Answers, TimelineCalibration
 from tests.limits import assert_covers, mean_limits
 from tests.packages.models.over_time_samples import NAMES, SOLO, Lookup, times
 from tests.packages.models.timelines_samples import Known, node_log
@@ -299,7 +300,10 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert "w5" in now.predictor.workload_names
     assert model.acts is not None
     assert now.acts is not None
-    before = type(model.acts).of(model, new, np.arange(len(new)), 0)
+    came = Newcomers.of(new, *Rates(model).names)
+    before = Answers.about(model, new, np.arange(len(new)), came, 0)
+    # What the model's answers are corrected by is taken off these errors, too.
+    before = TimelineCalibration.left_by(came, before, model.acts.correction)
     assert now.acts.error.tolist() == [*model.acts.error.tolist(), *before.error.tolist()]
     names = [model.predictor.workload_names[code] for code in before.workload.tolist()]
     added = now.acts.workload[len(model.acts.error) :].tolist()
@@ -323,7 +327,9 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert plain.update(steady).acts is None
     first = plain.update(new).acts
     assert first is not None
-    assert first.error.tolist() == type(first).of(plain, new, np.arange(len(new)), 0).error.tolist()
+    came = Newcomers.of(new, *Rates(plain).names)
+    said = Answers.about(plain, new, np.arange(len(new)), came, 0)
+    assert first.error.tolist() == said.error.tolist()
 
 
 def _beginning(names: list[str], **columns: Any) -> Timelines:

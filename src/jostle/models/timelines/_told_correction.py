@@ -8,8 +8,8 @@ their variances estimated from the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -61,16 +61,15 @@ class Signs:
             workload, platform, number, np.exp(log_times[now]), told, asked.elapsed_seconds, age
         )
 
-    def take(self, rows: np.ndarray) -> Signs:
+    def take(self, rows: np.ndarray) -> Self:
         """Keep these rows."""
-        return Signs(*(getattr(self, one.name)[rows] for one in fields(self)))
+        return type(self)(*(column[rows] for column in vars(self).values()))
 
-    @staticmethod
-    def concatenate(parts: Sequence[Signs]) -> Signs:
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Concatenate, in order."""
-        return Signs(
-            *(np.concatenate([getattr(p, one.name) for p in parts]) for one in fields(Signs))
-        )
+        columns = zip(*(vars(one).values() for one in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
 
     def columns(self) -> np.ndarray:
         """Return (n, 3) numbers that the correction turns on."""
