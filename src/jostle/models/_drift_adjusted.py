@@ -34,7 +34,7 @@ class DriftCorrection:
     def log_ratio(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
         """Return (log factor by which runtimes moved (n,), whether any name drifted or seems to (n,))."""
         at, here = self._moved(colocations)
-        return np.where(here, self.shifts[at], 0.0).sum(axis=0), here.any(axis=0)
+        return np.where(here, self.shifts[at], 0.0).sum(axis=0), np.asarray(here.any(axis=0))
 
     def bounded(self, model: Any, asked: Colocations, bounds: Bounds) -> Bounds:
         """Adjust the model's `bounds`: those of names that drifted are moved by what was learned since, so

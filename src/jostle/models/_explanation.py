@@ -97,24 +97,19 @@ class Why(Reported):
 
     def report(self) -> Report:
         """Report sentences, and a table where there are co-runners."""
-        beside = _listed([one.name for one in self.corunners])
-        where = f"{self.workload} on {self.platform} {f'beside {beside}' if beside else 'alone'}"
+        where = f"{self.workload} on {self.platform}{_beside([one.name for one in self.corunners])}"
         if self.over != "throughout":
             where += (
                 f" in turn, over {'this timeline' if self.over == 'timeline' else 'what may come'}"
             )
-        at_most = (
-            f", at most {duration(self.bound_seconds)} with confidence {self.confidence:g}"
-            if np.isfinite(self.bound_seconds)
-            else ""
-        )
-        parts: list[Table | str] = [f"{where}: {duration(self.seconds)}{at_most}", ""]
+        line = f"{where}: {duration(self.seconds)}"
+        if np.isfinite(self.bound_seconds):
+            line += f", at most {duration(self.bound_seconds)} with confidence {self.confidence:g}"
+        parts: list[Table | str] = [line, ""]
         if self.covariates:
             listed = _listed(
-                [
-                    f"{name} {value if isinstance(value, str) else f'{value:g}'}"
-                    for name, value in self.covariates.items()
-                ]
+                f"{name} {value if isinstance(value, str) else f'{value:g}'}"
+                for name, value in self.covariates.items()
             )
             more = _times(self.covariates_ratio)
             parts += [f"By {listed} it takes {more} as long as is usual of {self.workload}.", ""]
@@ -124,10 +119,8 @@ class Why(Reported):
         if self.nearest is not None:
             n = self.nearest
             times = "once" if n.runs == 1 else f"{n.runs} times, in the median"
-            near = f"beside {_listed(n.corunners)}" if n.corunners else "alone"
-            parts.append(
-                f"Nearest measured: {n.workload} on {n.platform} {near}, {times} {duration(n.seconds)}."
-            )
+            near = f"{n.workload} on {n.platform}{_beside(n.corunners)}"
+            parts.append(f"Nearest measured: {near}, {times} {duration(n.seconds)}.")
         parts += [f"Largest doubt: {self.doubt}.", f"What would help: {self.measure}."]
         return Report(self.to_json(), parts)
 
@@ -184,20 +177,22 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
         name: int(getattr(evidence, name)[0])
         for name in ("workload", "beside", "platform", "platform_beside", "corunner", "same_set")
     }
-    cost: dict[str, CorunnerCost] = {}  # of a name that is there more than once, too
+    # Of a name that is there more than once, too: beside all, beside all but this workload, and without it.
     names = list(dict.fromkeys(corunners))
-    rests = [_without(corunners, name) for name in names]
+    rests = {name: _without(corunners, name) for name in names}
     others = [
-        *((name, (*rest, workload)) for name, rest in zip(names, rests, strict=True)),
-        *zip(names, rests, strict=True),
-        *((workload, rest) for rest in (rests if timed is None else ())),
+        *((name, (*rest, workload)) for name, rest in rests.items()),
+        *rests.items(),
+        *((workload, rest) for rest in (rests.values() if timed is None else ())),
         (workload, ()),
     ]
     *each, alone = _seconds(model, platform, others, here.covariates)
     if timed is not None:
         each += [float(model.predict(timed.without(name))[0]) for name in names]
-    for name, beside, apart, without in zip(names, *np.split(np.array(each), 3), strict=True):
-        cost[name] = CorunnerCost(name, float(without), float(beside / apart))
+    cost = {
+        name: CorunnerCost(name, float(without), float(beside / apart))
+        for name, beside, apart, without in zip(names, *np.split(np.array(each), 3), strict=True)
+    }
     doubt, measure = _doubt(workload, platform, corunners, counts, str(bounds.outcome[0]))
     return Why(
         workload,
@@ -218,8 +213,8 @@ def why(model: Any, asked: Any, confidence: float, runs: Runs | None = None) -> 
 
 def _as_usual(asked: Any) -> Any:
     """Drop from a question what is known of the run."""
-    if hasattr(asked, "elapsed_seconds"):
-        return replace(asked, colocations=replace(asked.colocations, covariates={}))
+    if isinstance(asked, Timelines):
+        return replace(asked, colocations=_as_usual(asked.colocations))
     return replace(asked, covariates={})
 
 
@@ -267,8 +262,8 @@ def nearest_measured(
     if workload not in c.workload_names:
         return None
     mine = np.flatnonzero(c.workload == c.workload_names.index(workload))
-    there = [i for i in mine if c.platform_names[c.platform[i]] == platform]
-    rows = np.array(there, np.int64) if there else mine
+    there = mine[np.array(c.platform_names)[c.platform[mine]] == platform]
+    rows = there if len(there) else mine
     if not len(rows):
         return None
     wanted = Counter(corunners)
@@ -288,16 +283,13 @@ def _doubt(
 ) -> tuple[str, str]:
     """Return (what the answer rests on least, the measurement that would remove this doubt)."""
     here = f"{workload} on {platform}"
-    beside = f" beside {_listed(corunners)}" if corunners else ""
     if not counts["workload"] or not counts["platform"]:
         name = workload if not counts["workload"] else platform
-        return (
-            f"no run of {name} was learned from",
-            f"some {ENOUGH} runs of it, alone and beside others",
-        )
-    if corunners and not (counts["beside"] and counts["platform_beside"]):
-        if not counts["beside"]:
-            return f"{workload} was measured alone only", f"runs of {here} beside others"
+        more = f"some {ENOUGH} runs of it, alone and beside others"
+        return f"no run of {name} was learned from", more
+    if corunners and not counts["beside"]:
+        return f"{workload} was measured alone only", f"runs of {here} beside others"
+    if corunners and not counts["platform_beside"]:
         return f"nothing was measured beside others on {platform}", f"runs of {here} beside others"
     if outcome in ("unseen_group", "larger_sets"):
         return (
@@ -314,15 +306,23 @@ def _doubt(
             f"some {ENOUGH - weakest[0]} more of it, beside others among them",
         )
     if corunners and counts["same_set"] == 0:
-        return f"these were never measured together on {platform}", f"one run of {here}{beside}"
+        return (
+            f"these were never measured together on {platform}",
+            f"one run of {here}{_beside(corunners)}",
+        )
     if outcome == "too_few_runs":
         return "too few runs were held out for this confidence", "more runs of any such kind"
-    return "how much single runs of the same differ", f"repeats of {here}{beside}"
+    return "how much single runs of the same differ", f"repeats of {here}{_beside(corunners, '')}"
 
 
 def _listed(names: Any) -> str:
     names = list(names)
     return " and ".join(([", ".join(names[:-1])] if names[1:] else []) + names[-1:])
+
+
+def _beside(names: Any, alone: str = " alone") -> str:
+    listed = _listed(names)
+    return f" beside {listed}" if listed else alone
 
 
 def _times(ratio: float) -> str:

@@ -442,13 +442,11 @@ def _ends(predictor: Any) -> Colocations:
     each other: arrays that do not fit together show at once, not at a later question."""
     from jostle.data import Colocations
 
-    workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)
-    last, on = len(workloads) - 1, [0, len(platforms) - 1]
-    codes = {"workload": [0, last] * 3, "platform": on * 3, "corunner": [last, 0, 0, last, 0, last]}
-    arrays = {name: np.array(values, np.int32) for name, values in codes.items()}
-    offsets = np.array([0, 0, 0, 1, 2, 4, 6], np.int64)  # of 0, 0, 1, 1, 2, 2 co-runners
-    return Colocations(
-        workloads, platforms, arrays["workload"], arrays["platform"], offsets, arrays["corunner"]
+    first, last = predictor.workload_names[0], predictor.workload_names[-1]
+    return Colocations.from_columns(
+        workload=[first, last] * 3,
+        platform=[predictor.platform_names[0], predictor.platform_names[-1]] * 3,
+        corunners=[[], [], [last], [first], [first, last], [first, last]],
     )
 
 

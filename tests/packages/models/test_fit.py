@@ -276,9 +276,9 @@ def test_alone_only_where_there_are_runs_beside_others(monkeypatch: pytest.Monke
     drawn: list[tuple[int, ...]] = []
     original = _Plan.drawn.__func__  # pyright: ignore[reportFunctionMemberAccess]
 
-    def recorded(cls: Any, names: Any, few: Any, *rest: Any) -> Any:
+    def recorded(cls: Any, names: Any, few: Any, *rest: Any, **more: Any) -> Any:
         drawn.append(few)
-        return original(cls, names, few, *rest)
+        return original(cls, names, few, *rest, **more)
 
     monkeypatch.setattr(_Plan, "drawn", classmethod(recorded))
     runs = campaign(10, 5)

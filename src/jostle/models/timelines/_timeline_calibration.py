@@ -104,8 +104,9 @@ class Answers(Signs):
             signs = Signs.of(asked, log_times, told, rates.names, _ages(runs)[rows])
             with np.errstate(invalid="ignore", divide="ignore"):
                 error = np.log((actual[rows] - past) / (told - past))
-            codes = (np.full(len(rows), code) for code in (kind + len(KINDS) * is_told, moment))
-            found.append(cls(*vars(signs).values(), *codes, rows, error))
+            code = np.full(len(rows), kind + len(KINDS) * is_told)
+            columns = {"kind": code, "moment": np.full(len(rows), moment), "run": rows}
+            found.append(cls(**vars(signs), **columns, error=error))
         return [one.take(np.isfinite(one.error)) for one in found]
 
 
@@ -168,13 +169,14 @@ class TimelineCalibration(Serializable):
             np.concatenate([getattr(one, name) for one in (before, more) if one is not None])
             for name in ("kind", "moment", "workload", "error")
         )
-        if before is not None and not changed:
-            came = before.newcomers
         place = {name: code for code, name in enumerate(names[0])}
         code = np.array([place[name] for name in old[0]], np.int64)[workload]
-        columns = (one[-_LATELY:] for one in (kind, moment, code, error))
-        came = Newcomers.of(new, *names) if changed else came.recoded(old, names)
-        return cls(came, *columns, more.correction)
+        if changed or before is None:
+            came = Newcomers.of(new, *names)
+        else:
+            came = before.newcomers.recoded(old, names)
+        kind, moment, code, error = (one[-_LATELY:] for one in (kind, moment, code, error))
+        return cls(came, kind, moment, code, error, more.correction)
 
     def bound(
         self, told: np.ndarray, asked: Timelines, log_times: np.ndarray, workload: np.ndarray,
