@@ -62,7 +62,7 @@ class KindNames:
 
     @property
     def first(self) -> np.ndarray:
-        """Where the levels of each of LEVELS begin, (5,) with their number as the last."""
+        """First level of each of LEVELS, (5,), with their number as the last."""
         return np.cumsum([0, 1, *(len(self.names[kind]) for kind in KINDS)])
 
     def keys(self, colocations: Colocations) -> np.ndarray:

@@ -14,7 +14,7 @@ from jostle.data import Colocations, Runs
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
 from jostle.models.timelines._arrival_simulation import DRAWS, Newcomers
 from jostle.models.timelines._timeline_calibration import (
-    Answers,
+    ReplayedAnswers,
     TimelineCalibration,
     told_by,
     when_done,
@@ -65,7 +65,7 @@ def done_at(parts: list[Part], age: float) -> float:
 def test_errors_are_those_of_a_plain_walk_through_every_run(runs: Runs) -> None:
     rates = Rates(Known())
     newcomers = Newcomers.of(runs, *rates.names)
-    acts = Answers.about(Known(), runs, np.arange(len(runs)), newcomers, seed=0)
+    acts = ReplayedAnswers.about(Known(), runs, np.arange(len(runs)), newcomers, seed=0)
     found = sorted(
         zip(acts.kind.tolist(), acts.moment.tolist(), acts.workload.tolist(), acts.error.tolist(),
             strict=True)
@@ -98,7 +98,7 @@ def test_errors_are_those_of_a_plain_walk_through_every_run(runs: Runs) -> None:
     told = told_by(rates, asked, newcomers, 0)
     found_open = acts.error[(acts.kind == 1) & (acts.moment == 1)]
     assert np.sort(found_open) == pytest.approx(np.sort(np.log(runs.runtime_seconds[rows] / told)))
-    few = Answers.about(Known(), runs, np.arange(40), newcomers, seed=0, most=20)
+    few = ReplayedAnswers.about(Known(), runs, np.arange(40), newcomers, seed=0, most=20)
     assert Counter(few.moment[few.kind == 0].tolist())[0] == 20
     assert max(Counter(few.moment[few.kind == 2].tolist()).values()) <= 5
 

@@ -18,7 +18,7 @@ from jostle.errors import BadRows, UsageError
 from jostle.learn import Ensemble
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
 from jostle.models.timelines._arrival_simulation import Newcomers
-from jostle.models.timelines._timeline_calibration import Answers, TimelineCalibration
+from jostle.models.timelines._timeline_calibration import ReplayedAnswers, TimelineCalibration
 from tests.limits import assert_covers, mean_limits
 from tests.packages.models.over_time_samples import NAMES, SOLO, Lookup, times
 from tests.packages.models.timelines_samples import Known, node_log
@@ -301,7 +301,7 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert model.acts is not None
     assert now.acts is not None
     came = Newcomers.of(new, *Rates(model).names)
-    before = Answers.about(model, new, np.arange(len(new)), came, 0)
+    before = ReplayedAnswers.about(model, new, np.arange(len(new)), came, 0)
     # What the model's answers are corrected by is taken off these errors, too.
     before = TimelineCalibration.left_by(came, before, model.acts.correction)
     assert now.acts.error.tolist() == [*model.acts.error.tolist(), *before.error.tolist()]
@@ -328,7 +328,7 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     first = plain.update(new).acts
     assert first is not None
     came = Newcomers.of(new, *Rates(plain).names)
-    said = Answers.about(plain, new, np.arange(len(new)), came, 0)
+    said = ReplayedAnswers.about(plain, new, np.arange(len(new)), came, 0)
     assert first.error.tolist() == said.error.tolist()
 
 

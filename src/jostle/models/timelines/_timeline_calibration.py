@@ -45,7 +45,7 @@ _LATELY = 40_000  # answers that are kept
 
 
 @dataclass(frozen=True)
-class Answers(Signs):
+class ReplayedAnswers(Signs):
     """Answers about runs of a log, n of them, and how they came out. kind, moment: (n,) int64 as of
     TimelineCalibration. run: (n,) of which each is. error: (n,) log actual over told."""
 
@@ -63,7 +63,7 @@ class Answers(Signs):
         newcomers: Newcomers,
         seed: int,
         most: int = MOST,
-    ) -> Answers:
+    ) -> ReplayedAnswers:
         """Ask about runs of a log at moments of their work. fitted: what was learned without them. runs: all
         of the log, with status ok. calibration: (k,) rows of it, of which at most so many are asked about."""
         rates = Rates(fitted)
@@ -89,7 +89,7 @@ class Answers(Signs):
         seed: int,
         moment: int,
         is_told: bool,
-    ) -> list[Answers]:
+    ) -> list[ReplayedAnswers]:
         """Ask at one of the moments, by the law or, is_told, by their own count."""
         share, actual = MOMENTS[moment], runs.runtime_seconds
         elapsed = when_done(rates, runs, rows, share, is_told) if moment else np.zeros(len(rows))
@@ -125,7 +125,7 @@ class TimelineCalibration(Serializable):
     correction: ToldCorrection | None = None
 
     @classmethod
-    def fit(cls, newcomers: Newcomers, answers: Answers, names: Any) -> TimelineCalibration:
+    def fit(cls, newcomers: Newcomers, answers: ReplayedAnswers, names: Any) -> TimelineCalibration:
         """Learn how what is told of whatever may come is corrected, and the errors that are left. names:
         workloads and platforms."""
         signs = answers.take(answers.kind == _OPEN)
@@ -136,7 +136,7 @@ class TimelineCalibration(Serializable):
     def left_by(
         cls,
         newcomers: Newcomers,
-        answers: Answers,
+        answers: ReplayedAnswers,
         correction: ToldCorrection | None,
         log_ratio: np.ndarray | None = None,
     ) -> TimelineCalibration:
@@ -163,7 +163,7 @@ class TimelineCalibration(Serializable):
         old, names = Rates(model).names, Rates(now).names
         came = Newcomers.of(new, *old)
         rows = np.flatnonzero(~(new.is_chosen | chosen))
-        answers = Answers.about(model, new, rows, came, seed)
+        answers = ReplayedAnswers.about(model, new, rows, came, seed)
         more = cls.left_by(came, answers, None if before is None else before.correction)
         kind, moment, workload, error = (
             np.concatenate([getattr(one, name) for one in (before, more) if one is not None])

@@ -13,7 +13,7 @@ from jostle.data import PlainLaw, Runs, stands_for_longest
 from jostle.data.tables.arrow_compute import pc
 from jostle.learn import Data, HeldOut
 from jostle.models.timelines._arrival_simulation import Newcomers, Rates
-from jostle.models.timelines._timeline_calibration import MOST, Answers, TimelineCalibration
+from jostle.models.timelines._timeline_calibration import MOST, ReplayedAnswers, TimelineCalibration
 
 
 class OverTime:
@@ -66,8 +66,8 @@ class OverTime:
         for fitted, rows in without:
             at = self._own(runs.take(rows))[1]
             most = -(-MOST * len(rows) // max(whole, 1))  # as many of each, in proportion
-            answers.append(Answers.about(fitted, self._before, at, newcomers, seed, most))
-        return TimelineCalibration.fit(newcomers, Answers.concatenate(answers), names)
+            answers.append(ReplayedAnswers.about(fitted, self._before, at, newcomers, seed, most))
+        return TimelineCalibration.fit(newcomers, ReplayedAnswers.concatenate(answers), names)
 
     def _own(self, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
         """Return (which of the runs are of the data, where they are there)."""
