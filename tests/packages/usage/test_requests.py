@@ -143,3 +143,20 @@ def test_of_many_workloads_some_tell_what_they_have_in_common(
         learned.end(row)
     assert asked[0] == 5  # all there were
     assert 150 <= max(asked[-3:]) <= max(asked) <= 300
+
+
+def test_what_always_needs_the_same_is_soon_asked_for_just_that() -> None:
+    asked, learned = replay_log(history(np.full(12, 5.0)), RetryPolicy())
+    assert (np.abs(asked[0, 5:] / 5 - 1) < 0.01).all()
+    assert 5 <= learned.next_request("a")[0] < 5.02
+    # A workload that ran once is expected to do as the others did.
+    names = np.repeat([f"w{k}" for k in range(6)], 2)
+    others = history(np.repeat([3.0, 5.0, 2.0, 7.0, 4.0, 6.0], 2), workload=names)
+    assert 6 <= replay_log(others, RetryPolicy())[0][0, -1] < 6.3
+
+
+def test_runs_that_began_together_do_not_seem_to_take_longer_and_longer() -> None:
+    hours = np.exp(0.2 * np.random.default_rng(3).standard_normal(40))
+    one = history(hours, hours=hours, start=np.zeros(40), end=3600 * hours)
+    learned = replay_log(one, RetryPolicy(), of_time=True)[1]
+    assert (learned.peaks("a")[0] == hours).all()

@@ -7,6 +7,7 @@ has been cheaper there beyond chance.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ _OTHERS = [n for n, rule in enumerate(RULES) if rule != REQUESTED]
 _LATEST = 400  # runs of a workload that its law is made of
 _IN_COMMON = 300  # workloads at most, evenly taken, from which is learned what they have in common
 _BEYOND_CHANCE, _LEAST_RUNS = 2.0, 6  # standard errors by which a rule has to be cheaper
+_FIRST_REPEATS = np.array([0.0, 1.0])  # workloads that repeat their largest peak, of so many
 _FORGETS = 0.95  # of what was saved, with each run: a workload may change
 
 
@@ -52,13 +54,20 @@ class RunHistory:
 
 @dataclass
 class _Workload:
-    """What has ended of one workload."""
+    """What has ended of one workload; rows in the order of their starts."""
 
     rows: list[int] = field(default_factory=list)
     law: WorkloadLaw | None = None
     saved: np.ndarray = field(default_factory=lambda: np.zeros(len(RULES)))
     squares: np.ndarray = field(default_factory=lambda: np.zeros(len(RULES)))
     compared: int = 0
+    largest: float = 0.0
+    repeats: int = 0  # of what it had needed at most
+
+    @property
+    def repeats_ratio(self) -> float:
+        """Share of its runs but the first that needed just what others had needed at most."""
+        return self.repeats / max(len(self.rows) - 1, 1)
 
 
 class LeastCost:
@@ -73,8 +82,11 @@ class LeastCost:
         self._forms: list[PeakForm] = forms_of(len(runs.covariates))
         pairs = zip(runs.workload.tolist(), runs.requested.tolist(), strict=True)
         self.requested_last = {name: value for name, value in pairs if np.isfinite(value)}
+        # Of runs that began together the longest end last: what turns on their order is seen by their starts.
+        self._place = np.argsort(np.argsort(runs.start, kind="stable"))
         self._workloads: dict[str, _Workload] = {}
         self._asked: dict[int, np.ndarray] = {}
+        self._repeats = _FIRST_REPEATS.copy()
         self._rise, self._ended, self._learned, self.most = 0.0, 0, 0, 0.0
 
     def end(self, row: int) -> None:
@@ -82,10 +94,13 @@ class LeastCost:
         if not self._values[row] > 0:
             return
         own = self._workloads.setdefault(str(self.runs.workload[row]), _Workload())
-        own.rows.append(row)
-        own.law = None
+        own.law, value, before = None, float(self._values[row]), own.repeats_ratio
+        own.repeats += value == own.largest
+        insort(own.rows, row, key=self._place.__getitem__)
+        own.largest = max(own.largest, value)
+        self._repeats += np.array([own.repeats_ratio - before, len(own.rows) == 2])
         self._ended += 1
-        self.most = max(self.most, float(self._values[row]))
+        self.most = max(self.most, value)
         asked = self._asked.pop(row, None)
         if asked is not None:
             cost = self._weight(row) * self._cost(asked, self._values[row], self._most(row))
@@ -162,8 +177,19 @@ class LeastCost:
         return best if proof[best] > _BEYOND_CHANCE else 0
 
     def _drawn(self, own: _Workload, covariates: np.ndarray) -> list[np.ndarray]:
-        drawn = [self._law(own).draws(column) for column in covariates.T]
-        return [np.concatenate(parts) for parts in zip(*drawn, strict=True)]
+        law = self._law(own)
+        drawn = [law.draws(column) for column in covariates.T]
+        values, chances, longer, tried = map(np.concatenate, zip(*drawn, strict=True))
+        # Or it needs just what others needed at most, as often as that was so.
+        again = (own.repeats + self._repeats[0] / self._repeats[1]) / len(own.rows)
+        chances = np.append((1 - again) * chances, again * chances.sum())
+        hours = np.exp(law.rise * (np.log(own.largest) - law.usual))
+        return [
+            np.append(values, own.largest),
+            chances,
+            np.append(longer, hours),
+            np.append(tried, own.largest),
+        ]
 
     def _of_law(self, own: _Workload, covariates: np.ndarray, requested: float) -> float:
         """Find the request of least expected cost. covariates: (d, m) logs of the runs that may come."""

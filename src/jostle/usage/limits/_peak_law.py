@@ -112,7 +112,8 @@ class WorkloadLaw:
         weights = np.exp(evidence - evidence.max())
         self.weights = weights / weights.sum()
         # Runs that need more also take longer, so that they weigh more in what is wasted.
-        high, long = log_values - log_values.mean(), log_hours - log_hours.mean()
+        self.usual = float(log_values.mean())
+        high, long = log_values - self.usual, log_hours - log_hours.mean()
         shrink = 4 * (float(long @ long) + 0.1) / self.size
         rise = (float(high @ long) + shrink * typical_rise) / (float(high @ high) + shrink)
         self.rise = min(max(rise, -0.5), 3.0)
