@@ -16,7 +16,7 @@ import numpy as np
 from jostle._base.progress import Progress
 from jostle.data import Runs, split_rows
 from jostle.errors import NotEnoughRuns, UsageError
-from jostle.learn import Learner
+from jostle.learn import Method
 from jostle.models import Model, fit
 from jostle.operations import metrics_of
 
@@ -62,7 +62,7 @@ def checked_split(split: Split, runs: Runs) -> Split:
 
 def fit_split(
     runs: Runs,
-    method: Learner[Any],
+    method: Method[Any],
     split: Split,
     *,
     seed: int,
@@ -85,7 +85,7 @@ def fit_split(
 
 def evaluate_method(
     runs: Runs,
-    method: Learner[Any],
+    method: Method[Any],
     split: Split,
     *,
     seed: int = 0,

@@ -136,7 +136,6 @@ class Additive:
                 self._fitted(runs.take(fold != k), names),
                 np.flatnonzero(fold == k),
                 unit[fold == k],
-                False,
             )
             for k in range(FOLDS)
         ]

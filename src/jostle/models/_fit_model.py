@@ -14,11 +14,8 @@ from jostle.data import Runs
 from jostle.errors import require_choice, require_whole
 from jostle.learn import (
     Data,
-    FitsAgain,
     HeldOut,
-    Learner,
-    LearnsOnline,
-    LeavesOut,
+    Method,
     Prepared,
     default_method,
     held_out_again,
@@ -42,7 +39,7 @@ UNITS = ("window", "row", "together")
 @one_thread()
 def fit(
     data: Any,
-    method: Learner[Any] | type[Learner[Any]] | str | None = None,
+    method: Method[Any] | type[Method[Any]] | str | None = None,
     *,
     seed: int = 0,
     validation: Runs | None = None,
@@ -114,7 +111,7 @@ def fit(
     groups = None if by is None else groups_of(prepared.runs, by)
     is_held_out = validation is not None and calibration is not None
     may_cross = prior is None and not (is_held_out or calibrate_by or new_names)
-    if may_cross and isinstance(method, LeavesOut):
+    if may_cross and hasattr(method, "fit_left_out"):
         crossed = fit_crossed(
             method,
             prepared,
@@ -156,7 +153,7 @@ def fit(
     return model
 
 
-def _about(method: Learner[Any], source: Data, seed: int) -> dict[str, Any]:
+def _about(method: Method[Any], source: Data, seed: int) -> dict[str, Any]:
     return {
         "method": method.name,
         "settings": dict(vars(method)),
@@ -196,19 +193,19 @@ def _counts(
     }
 
 
-def _kept(method: Learner[Any], held: HeldOut, unit: str, seed: int) -> ReplayBuffer | None:
+def _kept(method: Method[Any], held: HeldOut, unit: str, seed: int) -> ReplayBuffer | None:
     """Keep the runs that the model needs to learn more; None if it cannot."""
-    if isinstance(method, LearnsOnline):
+    if hasattr(method, "learned"):
         kept = ReplayBuffer.of(held.learn.runs, held.calibration, unit, seed)
         return kept.knowing(held.validation)
     whole = Runs.concatenate([held.learn.runs, held.validation])
-    if isinstance(method, FitsAgain) and len(whole) <= MOST_AGAIN:
+    if getattr(method, "fits_again", False) and len(whole) <= MOST_AGAIN:
         return ReplayBuffer.all_of(whole, held.calibration, unit)
     return None
 
 
 def _held(
-    method: Learner[Any],
+    method: Method[Any],
     prepared: Prepared,
     seed: int,
     drawn: str,

@@ -38,10 +38,8 @@ class KnownNames:
 
     @classmethod
     def of(cls, predictor: Any) -> KnownNames:
-        from jostle.learn import HasInputPlatforms
-
         workloads, platforms = tuple(predictor.workload_names), tuple(predictor.platform_names)
-        inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+        inputs = getattr(predictor, "input_platforms", ())
         codes = {name: code for code, name in enumerate(platforms) if name not in inputs}
         of_runs = tuple(getattr(predictor, "covariate_names", ()))
         new = bool(getattr(predictor, "answers_new_names", False))

@@ -118,10 +118,9 @@ def one_colocation(
 ) -> Colocations:
     """Raises UsageError where no platform is named and the model answers on several."""
     from jostle.data import Colocations
-    from jostle.learn import HasInputPlatforms
 
     names = predictor.platform_names
-    inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+    inputs = getattr(predictor, "input_platforms", ())
     known = [name for name in names if name not in inputs]
     if platform is None and len(known) != 1:
         few = ", ".join(known[:5]) + (", …" if len(known) > 5 else "")

@@ -193,10 +193,9 @@ def _remarks(table: AnsweredTable) -> None:
 def _with_profiles(model: Model, traces: Path) -> Model:
     """Add the profiles of further workloads to the model."""
     from jostle.data import read_traces
-    from jostle.learn import TakesSoloTraces
     from jostle.models import Model
 
-    if not isinstance(model.predictor, TakesSoloTraces):
+    if not hasattr(model.predictor, "with_solo"):
         raise UsageError("--traces is for models of the method alignment")
     profiles = read_traces(traces)
     predictor = model.predictor.with_solo(profiles)

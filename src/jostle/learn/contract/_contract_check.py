@@ -25,12 +25,14 @@ from jostle.conformal import Calibration, uncertainty_of
 from jostle.data import Colocations, Runs
 from jostle.errors import JostleError, UnknownName
 from jostle.learn.contract._data import Data
-from jostle.learn.contract._method_contract import Fitted, Method
+from jostle.learn.contract._method_contract import Method
+from jostle.learn.contract._method_registry import METHOD_PARTS
 from jostle.learn.contract._prepared import HeldOut, Prepared, hold_out
 
 SCHEMA = "contract-check/v1"
 MOST_ASKED = 60
 SINGLES = 5
+FITTED_PARTS = ("workload_names", "platform_names", "notes", "predict", "evidence", "to_arrays")
 CONFIDENCES = (0.05, 0.3, 0.5, 0.7, 0.8, 0.9, 0.93, 0.95, 0.97, 0.99, 0.999)
 # What a fresh process runs: the class by its place, the saved arrays, the questions, the answers out.
 FRESH = """
@@ -87,10 +89,10 @@ class _Trial:
         return hold_out(self.prepared, self.seed, self.prepared.calibrate_by)
 
     @cached_property
-    def fitted(self) -> Fitted:
+    def fitted(self) -> Any:
         return self.fit()
 
-    def fit(self) -> Fitted:
+    def fit(self) -> Any:
         learn = self.held.learn.with_validation(self.held.validation)
         return self.method.fit(learn, seed=self.seed)
 
@@ -110,11 +112,11 @@ def _is_a_frozen_record_with_a_name_and_needs(trial: _Trial) -> None:
     _require(isinstance(method.name, str) and method.name != "", "the method has no name")
     odd = set(method.needs) - {"runs", "traces", "profiles"}
     _require(not odd, f"it needs {', '.join(sorted(odd))}, which no data holds")
-    _require(isinstance(method, Method), "a part of the protocol Method is missing")
+    _require_parts(method, METHOD_PARTS)
 
 
 def _what_is_fitted_has_all_parts(trial: _Trial) -> None:
-    _require(isinstance(trial.fitted, Fitted), "a part of the protocol Fitted is missing")
+    _require_parts(trial.fitted, FITTED_PARTS)
     for names in (trial.fitted.workload_names, trial.fitted.platform_names):
         _require(list(names) == sorted(set(names)), "names are not sorted, or one is there twice")
 
@@ -278,6 +280,11 @@ PARTS: dict[str, Callable[[_Trial], None]] = {
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise ContractBroken(otherwise)
+
+
+def _require_parts(value: Any, parts: tuple[str, ...]) -> None:
+    missing = [part for part in parts if not hasattr(value, part)]
+    _require(not missing, f"{', '.join(missing)} is missing")
 
 
 def _same(answers: np.ndarray, expected: np.ndarray, tolerance: float = 1e-5) -> None:

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.learn.contract._data import Data
-from jostle.learn.contract._method_contract import Answers, Learner
+from jostle.learn.contract._method_contract import Fitted, Method
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
     from jostle.data import Runs
 
 
-AnswersT = TypeVar("AnswersT", bound=Answers)
+FittedT = TypeVar("FittedT", bound=Fitted)
 
 
 @contextmanager
@@ -35,13 +35,13 @@ def one_thread() -> Generator[None]:
 
 @one_thread()
 def learn(
-    method: Learner[AnswersT],
+    method: Method[FittedT],
     data: Any,
     *,
     validation: Runs | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> AnswersT:
+) -> FittedT:
     """Prepare and fit: all runs of the data are learned from, none is held out.
 
     data: as Data.of takes it. validation: further runs, for the method's own choices.

@@ -11,77 +11,90 @@ documentation and saved models read the same sentence:
         needs: ClassVar[frozenset[str]] = frozenset({"runs"})
 
 It is found by an entry point in the group `jostle.methods`, whether it comes with Jostle or in another
-package. What only some methods can do is a protocol of its own, asked for with isinstance.
+package. What only some methods can do is a method of that name, which others lack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
 
     from jostle._base.progress import Progress
-    from jostle._base.report import Report
-    from jostle.data import Colocations, Runs, Traces
-    from jostle.learn.contract._coded_runs import KeptRuns
+    from jostle.data import Colocations
     from jostle.learn.contract._data import Data
     from jostle.learn.contract._prepared import Prepared
-    from jostle.learn.contract._run_counts import Evidence
 
 
 @runtime_checkable
-class Answers(Protocol):
-    """Protocol of whatever predicts runtimes, as far as studies and bounds need it. Immutable; answers with
-    NumPy alone. It may have `uncertainty(asked)`, see jostle.conformal.Uncertainty."""
+class Fitted(Protocol):
+    """Protocol of what a method has learned. Immutable; it predicts with NumPy alone.
+
+    A model can be made of it, saved and asked for bounds that depend on what was measured if it has, besides:
+
+    workload_names, platform_names : tuple of str
+        The names it knows, sorted.
+    notes : tuple of str
+        Sentences that its user should know.
+    evidence(asked)
+        An Evidence: counts of the runs learned from that tell of each co-location.
+    to_arrays()
+        (arrays for safetensors, what goes into JSON); the method's `restore` is the inverse.
+
+    It may have:
+
+    uncertainty(asked)
+        How sure it is: see jostle.conformal.Uncertainty.
+    explain(asked, runs=None)
+        A Report that explains the only co-location asked; runs: to count those that stand behind it. Raises
+        UsageError for more or fewer co-locations, UnknownName.
+    with_solo(traces)
+        The same with programs that it never saw, known by their traces alone. Raises UnknownName, BadData.
+    input_platforms : tuple of str
+        Platforms whose runs are only inputs: nothing is answered on them beside others.
+    """
 
     def predict(self, asked: Colocations, /) -> np.ndarray:
         """Predict (n,) seconds, aligned with what is asked; NaN without an answer. Raises UnknownName."""
         ...
 
 
-@runtime_checkable
-class Fitted(Answers, Protocol):
-    """Protocol of a fitted method: it predicts, counts the runs behind an answer, and can be saved.
-
-    workload_names, platform_names: the names it knows, sorted. notes: what its user should know.
-    """
-
-    @property
-    def workload_names(self) -> tuple[str, ...]:
-        """Names of the workloads it knows, sorted."""
-        ...
-
-    @property
-    def platform_names(self) -> tuple[str, ...]:
-        """Names of the platforms it knows, sorted."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences that its user should know."""
-        ...
-
-    def evidence(self, asked: Colocations, /) -> Evidence:
-        """Count the runs learned from that tell of each co-location."""
-        ...
-
-    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return (arrays for safetensors, what goes into JSON); the method's `restore` is the inverse."""
-        ...
-
-
-AnswersT = TypeVar("AnswersT", bound=Answers, covariant=True)
 FittedT = TypeVar("FittedT", bound=Fitted, covariant=True)
 
 
 @runtime_checkable
-class Learner(Protocol[AnswersT]):
-    """Settings of one way to learn, such as a rival that a study measures beside others.
+class Method(Protocol[FittedT]):
+    """Protocol of the settings of one way to learn. needs: of `runs`, `traces` and `profiles`, those that it
+    reads.
 
-    needs: of `runs`, `traces` and `profiles`, those that it reads.
+    What an entry point names also has the class method `restore(arrays, document)`, the inverse of the fitted
+    one's `to_arrays`; it raises KeyError or ValueError for anything else. A method may have, besides:
+
+    fit_left_out(prepared, *, seed, progress)
+        As `fit`, for a method that is fitted without some runs in turn anyway: (what `fit` returns, a FoldFit
+        for each fit without some of the runs and of those for choices, in that order). Bounds then rest on
+        all runs.
+    fit_with_prior(prepared, prior, *, seed, progress)
+        A fit that tells runs measured elsewhere, `prior`, from those it answers about. Methods without it
+        learn from both together.
+    offers_choice : bool
+        False if there is but one way to bound, so that no runs are spent on choosing; True unless given.
+    fits_again : bool
+        True for a method of runs alone that learns new ones by being fitted to them and to all that it has
+        learned from, which its models keep.
+    learned(fitted, runs, kept, *, seed, changed=None)
+        For a method that learns new runs, and new names, without being fitted again: what has learned these
+        KeptRuns on top of what was fitted. Names that only the features of `runs` have become known, too.
+        kept: a sample of the runs learned from before. changed: (kept,) bool, runs of names that have
+        drifted, given as they would come now; None if there are none. Static, as are the two that follow.
+    folded_again(fitted, kept, *, seed)
+        With `learned`: (fit, KeptRuns) pairs, refitted with known names taken as new ones, with none or a few
+        of their kept runs, and others of their runs, by unit, to compare answers with.
+    suggested(fitted, kept, candidates, asked, *, most, seed)
+        Candidates to measure: (usual doubt of what is asked, (row of the candidates, that doubt after it) of
+        at most `most`, best first). Doubts are standard deviations in log seconds.
     """
 
     name: ClassVar[str]
@@ -96,159 +109,22 @@ class Learner(Protocol[AnswersT]):
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> AnswersT:
+    ) -> FittedT:
         """Learn. The same prepared data, settings and seed give the same answers. Raises NotEnoughRuns."""
         ...
 
 
-@runtime_checkable
-class Method(Learner[FittedT], Protocol[FittedT]):
-    """A way to learn whose result can be kept: what an entry point of `jostle.methods` names."""
-
-    @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], document: Mapping[str, Any]) -> Fitted:
-        """Restore what `to_arrays` of a fitted one gave. Raises KeyError, ValueError for anything else."""
-        ...
-
-
-@runtime_checkable
-class LearnsOnline(Protocol):
-    """A method whose result learns new runs, and new names, without being fitted again."""
-
-    @staticmethod
-    def learned(
-        fitted: Any,
-        runs: KeptRuns,
-        kept: KeptRuns,
-        *,
-        seed: int = 0,
-        changed: np.ndarray | None = None,
-    ) -> Fitted:
-        """Learn these runs on top of what was fitted. Names that only the features of `runs` have become
-        known, too. kept: a sample of the runs learned from before. changed: (kept,) bool, runs of names that
-        have drifted, given as they would come now, not as they were learned; None if there are none."""
-        ...
-
-    @staticmethod
-    def folded_again(
-        fitted: Any, kept: KeptRuns, *, seed: int = 0
-    ) -> Sequence[tuple[Fitted, KeptRuns]]:
-        """Refit with known names taken as new ones, with none or a few of their kept runs, and others of
-        their runs, by unit, to compare answers with."""
-        ...
-
-
-@runtime_checkable
-class FitsAgain(Protocol):
-    """A method that learns new runs by being fitted to them and to all that it has learned from, which takes
-    it as long as a fit. It needs runs alone, and its models keep them."""
-
-    fits_again: ClassVar[bool]
-
-
-@runtime_checkable
-class LeavesOut(Protocol):
-    """A method that is fitted without some runs in turn anyway, so that bounds can rest on all of them."""
-
-    def fit_left_out(
-        self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
-    ) -> tuple[Fitted, Sequence[FoldFit]]:
-        """Return (as `fit`, what was learned without some of the runs and of those for choices, in that
-        order)."""
-        ...
+# What a FoldFit leaves out, those first that a model keeps to learn more: sets of workloads; further runs of
+# sets of which it has seen some; all sets of as many as the largest; names.
+LEFT_OUT = ("set", "again", "larger", "name")
 
 
 @dataclass(frozen=True)
 class FoldFit:
     """A fit without some runs, which predicts those as it would predict new ones. runs: (t,) numbers of those
-    runs. unit: (t,) what was left out as one. is_of_names: whether names were left out, not sets. is_larger:
-    whether all sets of as many were, the largest that there are. is_again: whether other runs of the same
-    sets were learned from."""
+    runs. unit: (t,) what was left out as one. left_out: what the runs are left out with, of LEFT_OUT."""
 
     fitted: Any
     runs: np.ndarray
     unit: np.ndarray
-    is_of_names: bool
-    is_larger: bool = False
-    is_again: bool = False
-
-
-@runtime_checkable
-class SuggestsRuns(Protocol):
-    """A method that says which runs would tell most of what is asked."""
-
-    @staticmethod
-    def suggested(
-        fitted: Any,
-        kept: KeptRuns,
-        candidates: Colocations,
-        asked: Colocations,
-        *,
-        most: int,
-        seed: int = 0,
-    ) -> tuple[float, Sequence[tuple[int, float]]]:
-        """Rank candidates to measure. Returns (usual doubt of what is asked, (row of the candidates, that
-        doubt after it) of at most `most`, best first). Doubts are standard deviations in log seconds."""
-        ...
-
-
-@runtime_checkable
-class TakesPrior(Protocol):
-    """A method that tells runs measured elsewhere from those it answers about.
-
-    Methods without it learn from both together.
-    """
-
-    def fit_with_prior(
-        self, prepared: Prepared, prior: Runs, *, seed: int = 0, progress: Progress | None = None
-    ) -> Fitted:
-        """Fit to runs from elsewhere as well.
-
-        prior: runs measured elsewhere. Raises NotEnoughRuns.
-        """
-        ...
-
-
-@runtime_checkable
-class OffersChoice(Protocol):
-    """A method that knows before it learns whether there are several ways to bound to choose from.
-
-    Where there is but one, no runs are spent on choosing. Methods without it are taken to offer a choice.
-    """
-
-    @property
-    def offers_choice(self) -> bool:
-        """True if there are several ways to bound."""
-        ...
-
-
-@runtime_checkable
-class Explains(Protocol):
-    """Protocol of a fitted method that explains its predictions."""
-
-    def explain(self, asked: Colocations, /, *, runs: Runs | None = None) -> Report:
-        """Explain the only co-location that is asked; runs: to count those that stand behind it.
-
-        Raises UsageError for more or fewer co-locations, UnknownName.
-        """
-        ...
-
-
-@runtime_checkable
-class TakesSoloTraces(Protocol):
-    """Protocol of a fitted method that predicts programs it never saw, from their traces alone."""
-
-    def with_solo(self, traces: Traces) -> Fitted:
-        """Add the programs traced alone to the known ones. Raises UnknownName, BadData."""
-        ...
-
-
-@runtime_checkable
-class HasInputPlatforms(Protocol):
-    """Protocol of a fitted method with platforms that are only inputs: nothing is answered on them beside
-    others."""
-
-    @property
-    def input_platforms(self) -> tuple[str, ...]:
-        """Platforms whose runs are inputs."""
-        ...
+    left_out: Literal["set", "again", "larger", "name"] = "set"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jostle._base.option_fields import options_of
 from jostle._base.plugins import load, names_of
 from jostle.errors import UnknownName, UsageError
-from jostle.learn.contract._method_contract import Learner, Method
+from jostle.learn.contract._method_contract import Method
 
 if TYPE_CHECKING:
     import numpy as np
 
 GROUP = "jostle.methods"
-PARTS = ("name", "needs", "prepare", "fit", "restore")
+METHOD_PARTS = ("name", "needs", "prepare", "fit", "restore")
 DEFAULT_METHOD = "ensemble"  # what is fitted where no method is named, in every door
 
 
@@ -36,7 +36,7 @@ def method_named(name: str) -> type[Method[Any]]:
         raise UsageError(
             error.what, fix=f"Known: {', '.join(method_names())}; others come with their package."
         ) from None
-    missing = [part for part in PARTS if part not in dir(method)]
+    missing = [part for part in METHOD_PARTS if part not in dir(method)]
     if missing:
         raise UsageError(
             f"the method {name!r} has no {missing[0]!r}: it does not obey the contract"
@@ -54,7 +54,7 @@ def as_fitted(kind: Any, settings: Mapping[str, Any]) -> Any:
     return kind(**given)
 
 
-def method_of(method: Any = None) -> Learner[Any]:
+def method_of(method: Any = None) -> Method[Any]:
     """Make a method a value object: given as such, as a class, or by name; the usual one for None.
 
     Raises UsageError for a name that no installed package brings, and for what is no method.

@@ -97,7 +97,7 @@ def fit(
     unit = campaign.sets(everywhere=True) if largest else np.zeros(0)
     for own, mine in largest:
         one = own.with_state(**removed), campaign.origin[mine], unit[mine]
-        left_out.append(FoldFit(*one, False, is_larger=True))
+        left_out.append(FoldFit(*one, "larger"))
     return fitted, [replace(one, runs=given.certain[one.runs]) for one in left_out]
 
 
@@ -160,12 +160,12 @@ def _left_out(
         if few:
             of_sets |= alone & (fold.kind == NEW_CELL)
         of_names = np.isin(fold.kind, (NEW_NAME, HARDLY_ALONE, NEW_CELL)) & ~of_sets
-        for asked, is_of_names in ((of_sets, False), (of_names, True)):
+        for asked, what in ((of_sets, "set"), (of_names, "name")):
             at = np.flatnonzero(asked)
             if len(at):
-                out.append(FoldFit(own, campaign.origin[at], fold.unit[at], is_of_names))
+                out.append(FoldFit(own, campaign.origin[at], fold.unit[at], what))
         measured += [
-            FoldFit(again, campaign.origin[at], fold.unit[at], is_of_names=False, is_again=True)
+            FoldFit(again, campaign.origin[at], fold.unit[at], "again")
             for again, at in _measured_again(own, fitted, campaign, fold)
         ]
     if len(np.unique(np.concatenate([*(one.unit for one in measured), []]))) > FEWEST_REPEATED:
@@ -233,7 +233,7 @@ def _never_met(
             continue
         own = fitted.without_names(names, rest_prior)
         unit = name[asked].astype(np.int64) + 2 * AFTER_SETS
-        out.append(FoldFit(own, asked, unit, is_of_names=True))
+        out.append(FoldFit(own, asked, unit, "name"))
     return out
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from jostle._base.progress import Progress
 from jostle.conformal import Calibration, Groups, LeftOutRuns, names_of
-from jostle.learn import FoldFit, LeavesOut, Prepared
+from jostle.learn import LEFT_OUT, FoldFit, Prepared
 from jostle.models._residual_baseline import ResidualBaseline
 from jostle.models.updates._replay_buffer import ReplayBuffer
 
@@ -56,7 +56,7 @@ class CrossConformalFit:
 
 
 def fit_crossed(
-    method: LeavesOut,
+    method: Any,
     prepared: Prepared,
     *,
     unit: str,
@@ -89,7 +89,7 @@ def fit_crossed(
     ]
     parts = [one for one in parts if len(one.runs)]
     # What calibrates first are sets left out: models keep these to learn more.
-    parts.sort(key=lambda one: (one.is_of_names, one.is_larger, one.is_again))
+    parts.sort(key=lambda one: LEFT_OUT.index(one.left_out))
     asked = [runs.take(one.runs) for one in parts]
     if taken_by is not None:
         asked = [taken_by(one.fitted, some) for one, some in zip(parts, asked, strict=True)]
@@ -133,18 +133,18 @@ def _calibrated(
     found, without = [], []
     for one, some in zip(parts, asked, strict=True):
         names = names_of(fitted, some)
-        is_apart = one.is_of_names or one.is_larger or one.is_again
+        is_apart = one.left_out != "set"
         told = LeftOutRuns.of(
             *(one.fitted, some, one.unit, names),
             name_groups=groups,
             held_out=is_apart,
-            most=most - 1 if one.is_larger else most,
+            most=most - 1 if one.left_out == "larger" else most,
             is_crossed=True,
         )
         found.append(told)
         if not is_apart:
             without.append((one.fitted, one.runs[told.residuals.index]))
-    if not any(len(told) for told, one in zip(found, parts, strict=True) if not one.is_of_names):
+    if not any(len(told) for told, one in zip(found, parts, strict=True) if one.left_out != "name"):
         return None, without
     left_out = LeftOutRuns.concatenate(found)
     return Calibration.crossed(left_out, names_of(fitted, asked[0]), most, groups=groups), without

@@ -10,11 +10,8 @@ import numpy as np
 
 from jostle.learn import (
     Data,
-    FitsAgain,
     Fitted,
     KeptRuns,
-    LearnsOnline,
-    Method,
     Prepared,
     as_fitted,
     method_named,
@@ -25,9 +22,9 @@ MOST_AGAIN = 50_000  # runs that a model keeps to be fitted to again
 
 @dataclass(frozen=True)
 class Again:
-    """A method as LearnsOnline, and what of new runs it cannot hold out."""
+    """A method as one that learns online, and what of new runs it cannot hold out."""
 
-    method: Method[Any]
+    method: Any
 
     def learned(
         self,
@@ -59,10 +56,12 @@ class Again:
         return self.method.prepare(Data(runs.as_runs()))
 
 
-def learner_of(metadata: Mapping[str, Any]) -> LearnsOnline | None:
+def learner_of(metadata: Mapping[str, Any]) -> Any:
     """Find how a model of a method learns new runs, None if it does not. Raises UsageError if the package
     that brings the method is not installed."""
     kind = method_named(str(metadata["method"]))
-    if isinstance(kind, LearnsOnline):
+    if hasattr(kind, "learned"):
         return kind
-    return Again(as_fitted(kind, metadata["settings"])) if isinstance(kind, FitsAgain) else None
+    return (
+        Again(as_fitted(kind, metadata["settings"])) if getattr(kind, "fits_again", False) else None
+    )

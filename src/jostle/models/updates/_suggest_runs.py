@@ -11,7 +11,7 @@ import numpy as np
 from jostle._base.report import Report, Reported, Table, duration
 from jostle.data import Colocations
 from jostle.errors import UsageError
-from jostle.learn import Data, SuggestsRuns, method_named
+from jostle.learn import Data, method_named
 from jostle.models.updates._update_model import AGAIN, KNOWN_WELL, NAMES, counts_of
 
 MOST_BESIDE = 50  # co-runners that candidates are drawn from
@@ -55,7 +55,7 @@ def suggest(
     model: Any, candidates: Colocations | None, asked: Colocations | None, most: int, seed: int
 ) -> Suggestions:
     """See Model.suggest."""
-    method = method_named(str(model.metadata["method"]))
+    method: Any = method_named(str(model.metadata["method"]))
     if model.kept is None:
         raise UsageError("the model keeps none of its runs, so it suggests none", fix=AGAIN)
     asked = usual_questions(model) if asked is None else asked
@@ -68,12 +68,11 @@ def suggest(
     if not len(asked):
         return Suggestions(1.0, ())
     predictor, known = model.predictor, model.kept.learned
-    if not isinstance(method, SuggestsRuns):
+    if not hasattr(method, "suggested"):
         # What a method does not know of its doubts, one that does says of the same runs.
         method, known = method_named(DOUBTS), known.joined(model.kept.calibration)
         other = method()
         predictor = other.fit(other.prepare(Data(known.as_runs())), seed=seed)
-        assert isinstance(method, SuggestsRuns)
     before, chosen = method.suggested(predictor, known, candidates, asked, most=most, seed=seed)
     rows = candidates.take(np.array([row for row, _ in chosen], np.int64))
     seconds = model.predict(rows).tolist() if len(rows) else []

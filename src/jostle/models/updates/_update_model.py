@@ -12,7 +12,7 @@ from jostle._base.version import VERSION
 from jostle.conformal import Calibration, CalibrationRuns, LeftOutRuns
 from jostle.data import Colocations
 from jostle.errors import UsageError
-from jostle.learn import KeptRuns, LeavesOut, one_thread
+from jostle.learn import KeptRuns, one_thread
 from jostle.models._drift_watch import in_order
 from jostle.models._residual_baseline import ResidualBaseline
 from jostle.models.updates._cross_conformal import fit_crossed
@@ -101,7 +101,6 @@ def _updated_crossed(
     """Update a model whose bounds rest on fits that leave runs out: all of them are made again."""
     again = learner_of(model.metadata)
     assert isinstance(again, Again)
-    assert isinstance(again.method, LeavesOut)
     asked = _once(kept.calibration, model.calibration.runs.group[: len(kept.calibration)])
     # Of copies of one run the first is learned from: what calibrates comes before what does not.
     every = asked.joined(kept.learned).joined(new)

@@ -22,7 +22,7 @@ from jostle._base.progress import Progress, share_of
 from jostle._base.report import Report, Table, percent
 from jostle.data import Runs
 from jostle.errors import MissingExtra, NotEnoughRuns
-from jostle.learn import Data, Learner, default_method, method_named, method_of
+from jostle.learn import Data, Method, default_method, method_named, method_of
 from jostle.operations.evaluation._error_measures import (
     bound_measures,
     corun_groups,
@@ -167,7 +167,7 @@ class Evaluation(VerbAnswer):
 
 def evaluate(
     data: Any,
-    method: Learner[Any] | type[Learner[Any]] | str | None = None,
+    method: Method[Any] | type[Method[Any]] | str | None = None,
     *,
     leave_out: str = "row",
     share: float = 0.25,

@@ -61,7 +61,7 @@ class SimpleRule(StackedMethod[Any]):
                 part = self._fit_one(prepared.take(np.setdiff1d(everything, mine)), seed)
                 asked = prepared.runs.take(mine).colocations
                 mine = mine[asked.known_in(part.workload_names, part.platform_names)]
-                left_out.append(FoldFit(part, mine, unit[mine], False))
+                left_out.append(FoldFit(part, mine, unit[mine]))
         return self._fit_one(prepared, seed), left_out
 
     def _fit_one(self, prepared: Prepared, seed: int) -> Any:

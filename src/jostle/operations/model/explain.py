@@ -127,10 +127,9 @@ def explain(
     """Explain the prediction of each item. items: as of `predict`. progress: before each item, which it may
     refuse with a JostleError. Raises UsageError for `full` where the method knows no more."""
     from jostle.data import Colocations, read_runs
-    from jostle.learn import Explains
 
     model = question.about(model)
-    if question.full and not isinstance(model.predictor, Explains):
+    if question.full and not hasattr(model.predictor, "explain"):
         raise UsageError(f"the method {model.metadata['method']} knows no more of a prediction")
     runs = None if question.dataset is None else read_runs(question.dataset)
     if isinstance(items, Colocations) or hasattr(items, "elapsed_seconds"):
@@ -163,7 +162,6 @@ def _of_item(
 def _explained(
     model: Model, one: Colocations | Timelines, question: ExplainQuestion, runs: Runs | None
 ) -> ExplainedItem:
-    from jostle.learn import Explains
     from jostle.models import Timelines, over_time
 
     if not isinstance(one, Timelines):
@@ -172,7 +170,7 @@ def _explained(
     bound, predictor, document = ExplainedBound.of(why.bounds), model.predictor, None
     parts: list[str | Table] = [*why.report().tables, ""]
     now = one.colocations.take(one.now) if isinstance(one, Timelines) else one
-    if isinstance(predictor, Explains):
+    if hasattr(predictor, "explain"):
         report = predictor.explain(now, runs=runs)
         document = report.document
         if question.full:

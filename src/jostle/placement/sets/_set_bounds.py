@@ -18,7 +18,6 @@ import numpy as np
 from jostle._base.documents import MOST_NOTES, unknown_sentences
 from jostle.conformal import ADAPTING
 from jostle.data import Colocations, solo_medians
-from jostle.learn import HasInputPlatforms
 from jostle.placement._promise import JOINT, Promise, Standard
 from jostle.placement.queries._fleet import Fleet
 from jostle.placement.queries._requests import OK, Request
@@ -73,7 +72,7 @@ class SetBounds:
         self.workload_names = tuple(predictor.workload_names)
         self.platform_names = tuple(predictor.platform_names)
         self.workload_code = {name: code for code, name in enumerate(self.workload_names)}
-        inputs = predictor.input_platforms if isinstance(predictor, HasInputPlatforms) else ()
+        inputs = getattr(predictor, "input_platforms", ())
         self.platform_code = {
             name: code for code, name in enumerate(self.platform_names) if name not in inputs
         }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.data import Colocations, Runs, all_names, solo_core_shares
-from jostle.learn import Answers, learn, weights_in_words
+from jostle.learn import Fitted, learn, weights_in_words
 from jostle.learn.learners.bags import Bag, FittedBag
 from tests.packages.learn.bags.conftest import make_bags
 
@@ -68,7 +68,7 @@ def by_names(weights: dict[str, float]) -> float:
     return sum(weight for words, weight in weights.items() if "effects" in words)
 
 
-def error(fitted: Answers, runs: Runs) -> float:
+def error(fitted: Fitted, runs: Runs) -> float:
     return float(np.abs(fitted.predict(runs.colocations) / runs.runtime_seconds - 1).mean())
 
 

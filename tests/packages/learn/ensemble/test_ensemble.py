@@ -119,8 +119,8 @@ def test_a_fold_never_learns_what_it_is_asked(
     whole, parts = left_out
     c = runs.colocations
     sets = [frozenset([w, *k]) for w, k in zip(*names_of(c), strict=True)]
-    by_sets = [one for one in parts if not (one.is_of_names or one.is_larger or one.is_again)]
-    halves = [one for one in parts if one.is_larger]
+    by_sets = [one for one in parts if one.left_out == "set"]
+    halves = [one for one in parts if one.left_out == "larger"]
     largest = np.concatenate([half.runs for half in halves])
     assert sorted(largest.tolist()) == np.flatnonzero(c.number_of_corunners == 2).tolist()
     for half in halves:
@@ -179,7 +179,7 @@ def test_names_left_out_are_new_to_the_fit(
     runs: Runs, left_out: tuple[FittedEnsemble, list[FoldFit]]
 ) -> None:
     """Or the workload never ran on the platform."""
-    of_names = [one for one in left_out[1] if one.is_of_names]
+    of_names = [one for one in left_out[1] if one.left_out == "name"]
     assert of_names
     for one in of_names:
         evidence = one.fitted.evidence(runs.colocations.take(one.runs))

@@ -42,7 +42,7 @@ def test_runs_of_measured_sets_are_told_by_other_runs_of_the_same_set() -> None:
     runs = repeated_runs()
     model = jostle.fit(runs, QUICK, seed=0)
     fitted, parts = QUICK.fit_left_out(QUICK.prepare(Data.of(runs)), seed=0)
-    again, memory = [one for one in parts if one.is_again], fitted.state.memory
+    again, memory = [one for one in parts if one.left_out == "again"], fitted.state.memory
     assert memory is not None
     columns = runs.colocations.to_columns()
     names = [(w, tuple(k)) for w, k in zip(columns["workload"], columns["corunners"], strict=True)]

@@ -112,7 +112,7 @@ def fit_all(
         place.setdefault(member_of(*every.colocations.row(number)), []).append(number)
     without = []
     for one in left_out:
-        if one.is_larger or one.is_again:  # here a roll answers larger sets, not the ensemble
+        if one.left_out in ("larger", "again"):  # here a roll answers larger sets, not the ensemble
             continue
         asked = {
             member_of(members[at][1], members[at][0], members[at][2]): unit
@@ -122,5 +122,5 @@ def fit_all(
         found = [(number, unit) for key, unit in asked.items() for number in place.get(key, ())]
         if found:
             numbers, units = np.array(found).T
-            without.append(FoldFit(as_aligned(one.fitted), numbers, units, one.is_of_names))
+            without.append(FoldFit(as_aligned(one.fitted), numbers, units, one.left_out))
     return as_aligned(fitted), without

@@ -69,7 +69,7 @@ class Factorization(FactorizationSettings, Restores):
         seed: int = 0,
         changed: np.ndarray | None = None,
     ) -> FittedFactorization:
-        """See jostle.learn.LearnsOnline."""
+        """See jostle.learn.Method."""
         from jostle.learn.learners.network.online._learn_names import learn_online
 
         return learn_online(fitted, runs, kept, seed, changed)
@@ -78,7 +78,7 @@ class Factorization(FactorizationSettings, Restores):
     def folded_again(
         fitted: FittedFactorization, kept: KeptRuns, *, seed: int = 0
     ) -> list[tuple[FittedFactorization, KeptRuns]]:
-        """See jostle.learn.LearnsOnline."""
+        """See jostle.learn.Method."""
         from jostle.learn.learners.network.online._folded import folded_again
 
         return folded_again(fitted, kept, seed)
@@ -93,7 +93,7 @@ class Factorization(FactorizationSettings, Restores):
         most: int,
         seed: int = 0,
     ) -> tuple[float, list[tuple[int, float]]]:
-        """See jostle.learn.SuggestsRuns."""
+        """See jostle.learn.Method."""
         from jostle.learn.learners.network.online._greedy_design import suggested
 
         return suggested(fitted, kept, candidates, asked, most, seed)

@@ -78,4 +78,4 @@ class Probes(StackedMethod):
         kept, others = np.flatnonzero(~asked), np.flatnonzero(asked)
         out = [replace(one, runs=kept[one.runs]) for one in out]
         unit = runs.units("together")[others]
-        return fitted, [*out, FoldFit(fitted, others, unit, is_of_names=False)]
+        return fitted, [*out, FoldFit(fitted, others, unit)]

@@ -30,7 +30,7 @@ MARK = "\x1fas new"  # stands behind the name of a copy
 def folded_again(
     fitted: FittedFactorization, kept: KeptRuns, seed: int
 ) -> list[tuple[FittedFactorization, KeptRuns]]:
-    """See jostle.learn.LearnsOnline."""
+    """See jostle.learn.Method."""
     random = np.random.default_rng([seed, 37])
     nothing = kept.take(np.zeros(0, np.int64))
     work = fitted.groundwork or groundwork_of(fitted, kept, nothing, seed)

@@ -44,7 +44,7 @@ def learn_online(
 ) -> FittedFactorization:
     """Learn these runs, and the names in them and in their features. Returns the new model.
 
-    kept, changed: see jostle.learn.LearnsOnline. Names all of whose kept runs have changed move as if none
+    kept, changed: see jostle.learn.Method. Names all of whose kept runs have changed move as if none
     had been learned, by the new runs and by what the kept ones are now. What steps rest on is computed the
     first time, and again whenever a name is new.
     """
