@@ -113,13 +113,9 @@ class KeptRuns(Serializable):
 
     def take(self, index: np.ndarray) -> KeptRuns:
         """Take the runs at these positions, in this order."""
-        tables = self.workload_features, self.platform_features
-        taken = self.colocations.take(index)
-        window = None if self.window is None else self.window[index]
-        seconds, unit = self.runtime_seconds[index], self.unit[index]
-        error = None if self.error is None else self.error[index]
-        campaign = None if self.campaign is None else self.campaign[index]
-        return KeptRuns(taken, seconds, unit, *tables, window, campaign, self.campaign_names, error)
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        taken = {name: one[index] for name, one in columns.items() if one is not None}
+        return replace(self, colocations=self.colocations.take(index), **taken)
 
     @property
     def _campaigns(self) -> np.ndarray:
@@ -131,28 +127,25 @@ class KeptRuns(Serializable):
 
     def joined(self, other: KeptRuns) -> KeptRuns:
         """Concatenate both, units kept apart; the other's features replace those of the same names."""
-        window = None
+        both, names = (self, other), tuple(sorted({*self.campaign_names, *other.campaign_names}))
+        window = campaign = error = None
         if self.window is not None or other.window is not None:
-            both = [part.unit if part.window is None else part.window for part in (self, other)]
-            window = _apart(*both)
-        campaign, names = None, tuple(sorted({*self.campaign_names, *other.campaign_names}))
+            window = _apart(*(part.unit if part.window is None else part.window for part in both))
         if names != ("",):
-            codes = [
-                np.array([names.index(name) for name in part.campaign_names])[part._campaigns]
-                for part in (self, other)
-            ]
-            campaign = np.concatenate(codes)
+            place = [np.array([names.index(name) for name in part.campaign_names]) for part in both]
+            coded = zip(place, both, strict=True)
+            campaign = np.concatenate([code[part._campaigns] for code, part in coded])
+        if self.error is not None or other.error is not None:
+            error = np.concatenate([part.runtime_error_ratio for part in both])
         return KeptRuns(
-            Colocations.concatenate([self.colocations, other.colocations]),
-            np.concatenate([self.runtime_seconds, other.runtime_seconds]),
+            Colocations.concatenate([part.colocations for part in both]),
+            np.concatenate([part.runtime_seconds for part in both]),
             _apart(self.unit, other.unit),
-            *(features_joined(kind, self, other) for kind in KINDS),
+            *(features_joined(kind, *both) for kind in KINDS),
             window=window,
             campaign=campaign,
             campaign_names=names,
-            error=None
-            if self.error is None and other.error is None
-            else np.concatenate([self.runtime_error_ratio, other.runtime_error_ratio]),
+            error=error,
         )
 
     def sampled(self, seed: int) -> KeptRuns:
@@ -165,6 +158,9 @@ class KeptRuns(Serializable):
         if len(sample) > MOST:
             sample = sample[np.argsort(turn[sample] * n + place[sample], kind="stable")[:MOST]]
         return self.take(np.sort(sample))
+
+
+_COLUMNS = ("runtime_seconds", "unit", "window", "campaign", "error")
 
 
 def _apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:

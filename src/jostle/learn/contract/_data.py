@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,14 +55,12 @@ class Data(Glance):
             return source
         if isinstance(source, (str, os.PathLike)):
             return cls(path=source)
-        from jostle.data import Dataset, Runs, from_table
+        from jostle.data import Dataset, Runs, Traces, from_table
 
         if isinstance(source, Dataset):
             return cls(path=source.path)
         if isinstance(source, Runs):
             return cls(source)
-        from jostle.data import Traces
-
         if isinstance(source, Traces):
             return cls(traces=source)
         if isinstance(source, (Mapping, list)) or hasattr(source, "columns"):
@@ -83,38 +82,33 @@ class Data(Glance):
         return self._runs is not None or (self.path is not None and has_runs(self.path))
 
     @property
-    def runs(self) -> Runs:
-        """Raises NotEnoughRuns where there are none, UnreadableFile for damaged ones."""
-        if self._runs is None:
-            from jostle.data import read_runs
-
-            self._runs = read_runs(self._folder("runs"))
-        return self._runs
-
-    @property
     def has_traces(self) -> bool:
         """True if traces were given, or the folder holds some."""
         from jostle.data import has_traces
 
         return self._traces is not None or (self.path is not None and has_traces(self.path))
 
-    @property
+    @cached_property
+    def runs(self) -> Runs:
+        """Raises NotEnoughRuns where there are none, UnreadableFile for damaged ones."""
+        from jostle.data import read_runs
+
+        return read_runs(self._folder("runs")) if self._runs is None else self._runs
+
+    @cached_property
     def traces(self) -> Traces:
         """Raises NotEnoughRuns where there are none, UnreadableFile for damaged ones."""
-        if self._traces is None:
-            from jostle.data import read_traces
+        from jostle.data import read_traces
 
-            self._traces = read_traces(self._folder("traces"))
-        return self._traces
+        return read_traces(self._folder("traces")) if self._traces is None else self._traces
 
-    @property
+    @cached_property
     def profiles(self) -> dict[str, Profile]:
         """Solo profiles by their identifiers. Raises UnreadableFile for damaged ones."""
-        if self._profiles is None:
-            from jostle.data import read_profiles
+        from jostle.data import read_profiles
 
-            self._profiles = read_profiles(self._folder("profiles"))
-        return self._profiles
+        given = self._profiles
+        return read_profiles(self._folder("profiles")) if given is None else given
 
     @property
     def features(self) -> tuple[pa.Table | None, pa.Table | None]:

@@ -17,7 +17,7 @@ package. What only some methods can do is a method of that name, which others la
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,4 +127,4 @@ class FoldFit:
     fitted: Any
     runs: np.ndarray
     unit: np.ndarray
-    left_out: Literal["set", "again", "larger", "name"] = "set"
+    left_out: str = "set"

@@ -24,7 +24,7 @@ def method_names() -> tuple[str, ...]:
     return names_of(GROUP)
 
 
-def method_named(name: str) -> type[Method[Any]]:
+def method_named(name: str) -> type[Any]:
     """Find the settings class of a method.
 
     Raises UsageError for a name that no installed package brings, and for an entry point that does not

@@ -117,21 +117,6 @@ def first_solo_runs(runs: Runs) -> np.ndarray:
     return marked
 
 
-def first_runs_of_names(runs: Runs, few: int) -> np.ndarray:
-    """Mark, (n,) bool, one run of each workload and platform whose runs are in fewer than `few` windows: the
-    first alone, or the first, without which nothing could be answered."""
-    c, marked = runs.colocations, np.zeros(len(runs), bool)
-    ok = np.flatnonzero(runs.is_ok)
-    first_alone = ok[np.argsort(c.number_of_corunners[ok] > 0, kind="stable")]
-    unit = runs.units("window")
-    for codes in (c.workload, c.platform):
-        names = np.unique(np.stack([codes[ok], unit[ok]]), axis=1)[0]
-        seldom = np.flatnonzero(np.bincount(names) < few)
-        mine = first_alone[np.isin(codes[first_alone], seldom)]
-        marked[mine[np.unique(codes[mine], return_index=True)[1]]] = True
-    return marked
-
-
 def hold_out(prepared: Prepared, seed: int, unit: str, *, most: int = MOST_CALIBRATION) -> HeldOut:
     """Split runs to fit, to validate and to calibrate, by window or another unit, drawn with the seed.
 
@@ -153,15 +138,9 @@ def hold_out(prepared: Prepared, seed: int, unit: str, *, most: int = MOST_CALIB
     free = runs.take(~needed)
     if len(free) == 0:
         return HeldOut(prepared, free, free)
-    learned, validation, calibration = _split(free, seed, unit)
-    surplus = _surplus(free, calibration, seed, unit, most)
-    back = np.union1d(learned, surplus)
-    fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[back])
-    return HeldOut(
-        prepared.take(fitted),
-        free.take(validation),
-        free.take(np.setdiff1d(calibration, surplus)),
-    )
+    learned, validation, calibration = _split(free, seed, unit, most)
+    fitted = np.union1d(np.flatnonzero(needed), np.flatnonzero(~needed)[learned])
+    return HeldOut(prepared.take(fitted), free.take(validation), free.take(calibration))
 
 
 def held_out_again(prepared: Prepared, seed: int, unit: str, *, grouped: bool = False) -> HeldOut:
@@ -173,24 +152,6 @@ def held_out_again(prepared: Prepared, seed: int, unit: str, *, grouped: bool = 
     """
     most = len(prepared.runs) if grouped else MOST_CALIBRATION
     return hold_out(prepared, seed, "window" if unit == "row" else unit, most=most)
-
-
-def _surplus(runs: Runs, calibration: np.ndarray, seed: int, unit: str, most: int) -> np.ndarray:
-    """Draw the calibration runs that are past `most` for their number of co-runners, as whole units, at
-    random: the first ones in the order of the table would be the oldest."""
-    degree = runs.colocations.number_of_corunners[calibration]
-    codes = runs.units(unit)[calibration]
-    random = np.random.default_rng([seed, 4])
-    surplus = np.zeros(len(calibration), bool)
-    for d in np.unique(degree):
-        at = np.flatnonzero(degree == d)
-        if len(at) > most:
-            _, inverse = np.unique(codes[at], return_inverse=True)
-            place = random.permutation(inverse.max() + 1)[inverse.reshape(-1)]
-            at = at[np.argsort(place, kind="stable")[:most]]
-        surplus[at] = True
-    # Whole units only: one cut by the cap stays.
-    return calibration[~np.isin(codes, codes[surplus])]
 
 
 def without_inputs(method: Any, prepared: Prepared, runs: Runs) -> Runs:
@@ -215,13 +176,13 @@ def halves(runs: Runs, seed: int, unit: str) -> tuple[Runs, Runs]:
     return runs.take(first), runs.take(second)
 
 
-def _split(runs: Runs, seed: int, unit: str) -> list[np.ndarray]:
+def _split(runs: Runs, seed: int, unit: str, most: int) -> list[np.ndarray]:
     """Return (to fit, to validate, to calibrate), indices, apart for every number of co-runners."""
     from jostle.data import split_rows
 
     codes, validated = runs.units(unit), SHARES[1]
     degree = _degree_of_units(runs, codes)
-    shares = _calibration_shares(codes, degree)
+    shares = _calibration_shares(codes, degree, most)
     if len(set(shares.values())) == 1:
         share = next(iter(shares.values()))
         return split_rows(runs, (1 - validated - share, validated, share), seed, unit)
@@ -240,9 +201,10 @@ def _degree_of_units(runs: Runs, unit: np.ndarray) -> np.ndarray:
     return runs.colocations.number_of_corunners[first][inverse.reshape(-1)]
 
 
-def _calibration_shares(unit: np.ndarray, degree: np.ndarray) -> dict[int, float]:
+def _calibration_shares(unit: np.ndarray, degree: np.ndarray, most: int) -> dict[int, float]:
     """Choose the share of units to calibrate on, by number of co-runners: more if otherwise no bound at the
-    usual confidence, or with some 500 units none at 99%, would be valid."""
+    usual confidence, or with some 500 units none at 99%, would be valid, and so few that hardly more than
+    `most` runs are drawn."""
     numbers = [len(np.unique(unit[group])) for group in (degree == 0, degree > 0)]
     available = min((n for n in numbers if n), default=0)
     least = float(np.clip(FEWEST_CALIBRATION / max(available, 1), SHARES[2], 0.4))
@@ -250,7 +212,7 @@ def _calibration_shares(unit: np.ndarray, degree: np.ndarray) -> dict[int, float
     for d in np.unique(degree):
         units = len(np.unique(unit[degree == d]))
         needed = CALIBRATION_FOR_99 / units if units >= FEWEST_FOR_99 else 0.0
-        shares[int(d)] = float(max(least, needed))
+        shares[int(d)] = float(min(max(least, needed), most / np.sum(degree == d)))
     return shares
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,12 +74,16 @@ class RunCounts(Serializable):
     def of_coded(cls, c: Colocations) -> RunCounts:
         """Count one run of each co-location."""
         beside = c.number_of_corunners > 0
+        width, places = len(c.workload_names), len(c.platform_names)
+        own = np.bincount(c.workload[beside], minlength=width)
         return cls(
             c.workload_names,
             c.platform_names,
-            *_counted(len(c.workload_names), [(c.workload, c.corunner, beside)]),
-            np.bincount(c.platform, minlength=len(c.platform_names)),
-            np.bincount(c.platform[beside], minlength=len(c.platform_names)),
+            np.bincount(c.workload, minlength=width),
+            own,
+            own + np.bincount(c.corunner, minlength=width),
+            np.bincount(c.platform, minlength=places),
+            np.bincount(c.platform[beside], minlength=places),
             *_summed(_pair_keys(c), np.column_stack([np.ones(len(c), np.int64), ~beside])),
             *_summed(_set_keys(c), np.ones(len(c), np.int64)),
         )
@@ -92,61 +96,42 @@ class RunCounts(Serializable):
 
     def joined(self, other: RunCounts) -> RunCounts:
         """Add up the counts of both. Sets stay uncounted where either did not count them."""
-        names = {
-            "workload": tuple(sorted({*self.workload_names, *other.workload_names})),
-            "platform": tuple(sorted({*self.platform_names, *other.platform_names})),
-        }
         both = self, other
-        places = [
-            {
-                "workload": _looked_up(part.workload_names, names["workload"]),
-                "platform": _looked_up(part.platform_names, names["platform"]),
-            }
-            for part in both
-        ]
-
-        def total(name: str, kind: str) -> np.ndarray:
-            parts = zip(both, places, strict=True)
-            return sum(
-                (_at(getattr(part, name), place[kind]) for part, place in parts),
-                np.zeros(len(names[kind]), np.int64),
-            )
-
-        def all_of(name: str) -> tuple[np.ndarray, np.ndarray]:
-            keys, runs = ([getattr(one, name + of) for one in both] for of in ("_keys", "_runs"))
-            if any(
-                one.workload_runs.any() and not len(k) for one, k in zip(both, keys, strict=True)
-            ):
-                return _none_counted(runs[0].shape[1:])
-            return _summed(np.concatenate(keys), np.concatenate(runs))
-
-        return RunCounts(
-            names["workload"],
-            names["platform"],
-            total("workload_runs", "workload"),
-            total("beside_runs", "workload"),
-            total("together_runs", "workload"),
-            total("platform_runs", "platform"),
-            total("platform_beside_runs", "platform"),
-            *all_of("pair"),
-            *all_of("set"),
-        )
+        workloads = tuple(sorted({*self.workload_names, *other.workload_names}))
+        platforms = tuple(sorted({*self.platform_names, *other.platform_names}))
+        counts = []
+        for field in fields(self)[2:7]:
+            kind, names = "workload", workloads
+            if field.name.startswith("platform"):
+                kind, names = "platform", platforms
+            places = [_looked_up(getattr(part, f"{kind}_names"), names) for part in both]
+            own = zip(both, places, strict=True)
+            counts.append(sum(_at(getattr(part, field.name), place) for part, place in own))
+        keyed: list[np.ndarray] = []
+        for kind in ("pair", "set"):
+            keys, runs = ([getattr(one, f"{kind}_{of}") for one in both] for of in ("keys", "runs"))
+            known = zip(both, keys, strict=True)
+            if any(one.workload_runs.any() and not len(key) for one, key in known):
+                keyed += _none_counted(runs[0].shape[1:])
+            else:
+                keyed += _summed(np.concatenate(keys), np.concatenate(runs))
+        return RunCounts(workloads, platforms, *counts, *keyed)
 
     def evidence(self, asked: Colocations) -> Evidence:
         """Count runs behind each co-location; for names without a run every count is 0."""
-        counts = np.diff(asked.corunner_offsets)
+        counts = asked.number_of_corunners
         workload = _looked_up(self.workload_names, asked.workload_names)
         platform = _looked_up(self.platform_names, asked.platform_names)
-        together = _at(self.together_runs, workload)
-        fewest = np.full(len(asked), np.iinfo(np.int64).max)
-        np.minimum.at(fewest, np.repeat(np.arange(len(asked)), counts), together[asked.corunner])
+        fewest = np.where(counts > 0, np.iinfo(np.int64).max, UNCOUNTED)
+        together = _at(self.together_runs, workload)[asked.corunner]
+        np.minimum.at(fewest, np.repeat(np.arange(len(asked)), counts), together)
         there = _found(self.pair_keys, self.pair_runs, _pair_keys(asked))
         return Evidence(
             _at(self.workload_runs, workload)[asked.workload],
             _at(self.beside_runs, workload)[asked.workload],
             _at(self.platform_runs, platform)[asked.platform],
             _at(self.platform_beside_runs, platform)[asked.platform],
-            np.where(counts > 0, fewest, UNCOUNTED),
+            fewest,
             there[:, 0],
             there[:, 1],
             _found(self.set_keys, self.set_runs, _set_keys(asked)),
@@ -189,19 +174,6 @@ def _found(keys: np.ndarray, runs: np.ndarray, asked: np.ndarray) -> np.ndarray:
     place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
     same = (keys[place] == asked).reshape(-1, *[1] * (runs.ndim - 1))
     return np.where(same, runs[place], 0)
-
-
-def _counted(
-    width: int, parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ((w,) as target, beside others, in any part beside others) of (targets, co-runners, has any)."""
-    every, beside, together = (np.zeros(width, np.int64) for _ in range(3))
-    for workload, corunner, accompanied in parts:
-        every += np.bincount(workload, minlength=width)
-        mine = np.bincount(workload[accompanied], minlength=width)
-        beside += mine
-        together += mine + np.bincount(corunner, minlength=width)
-    return every, beside, together
 
 
 def _looked_up(known: tuple[str, ...], names: tuple[str, ...]) -> np.ndarray:

@@ -29,32 +29,31 @@ def runs_behind(runs: Runs, colocation: Colocations) -> dict[str, int]:
     beside), `workload`, `platform`, and per co-runner the fewest: `corunner_on_platform` (it ran there, as
     target or beside) and `beside_workload` (it ran beside the workload, anywhere).
     """
-    ok = runs.ok()
-    c = ok.colocations
+    c = runs.ok().colocations
     target, place, beside = colocation.row(0)
-    names = {name: code for code, name in enumerate(c.workload_names)}
-    places = {name: code for code, name in enumerate(c.platform_names)}
-    is_w = c.workload == names.get(target, -1)
-    is_p = c.platform == places.get(place, -1)
-    row = np.repeat(np.arange(len(ok)), c.number_of_corunners)
-    same = is_w & is_p & (c.number_of_corunners == len(beside))
-    counts = {
-        "pair_alone": int((is_w & is_p & (c.number_of_corunners == 0)).sum()),
-        "pair": int((is_w & is_p).sum()),
-        "workload": int(is_w.sum()),
-        "platform": int(is_p.sum()),
-    }
+    names, counts = np.array(c.workload_names, object), c.number_of_corunners
+    is_w, is_p = (
+        names[c.workload] == target,
+        np.array(c.platform_names, object)[c.platform] == place,
+    )
+    row = np.repeat(np.arange(len(c)), counts)
+    same = is_w & is_p & (counts == len(beside))
     there, together = [], []
     for name in sorted(set(beside)):
-        code = names.get(name, -1)
-        times = np.bincount(row[c.corunner == code], minlength=len(ok))
+        times = np.bincount(row[names[c.corunner] == name], minlength=len(c))
         same &= times == beside.count(name)
-        there.append(int((is_p & ((c.workload == code) | (times > 0))).sum()))
-        together.append(int((is_w & (times > 0)).sum()))
-    counts = {"same_colocation": int(same.sum()), **counts}
-    if beside:
-        counts |= {"corunner_on_platform": min(there), "beside_workload": min(together)}
-    return counts
+        there.append(is_p & ((names[c.workload] == name) | (times > 0)))
+        together.append(is_w & (times > 0))
+    marks = {
+        "same_colocation": [same],
+        "pair_alone": [is_w & is_p & (counts == 0)],
+        "pair": [is_w & is_p],
+        "workload": [is_w],
+        "platform": [is_p],
+        "corunner_on_platform": there,
+        "beside_workload": together,
+    }
+    return {name: min(int(one.sum()) for one in each) for name, each in marks.items() if each}
 
 
 def behind_table(counts: dict[str, int]) -> Table:

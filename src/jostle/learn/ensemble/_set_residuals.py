@@ -30,9 +30,20 @@ class SetResiduals:
 
     def learned_from(self, rows: SlowdownRows, residual: np.ndarray) -> SetResiduals:
         """Take means of other residuals (n,), shrunken by the same variances."""
-        key, at, count = np.unique(keys_of(rows), return_inverse=True, return_counts=True)
-        share = self.beyond / np.maximum(self.beyond + self.noise / count, 1e-300)
-        return replace(self, key=key, residual=share * np.bincount(at, residual) / count)
+        key, mean, count, _ = _means(rows, residual)
+        return replace(self, key=key, residual=_share(self.beyond, self.noise, count) * mean)
+
+
+def _means(
+    rows: SlowdownRows, residual: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Average the residuals (n,) of each set. Returns ((k,) keys, means, counts; (n,) numbers of keys)."""
+    key, at, count = np.unique(keys_of(rows), return_inverse=True, return_counts=True)
+    return key, np.bincount(at, residual) / count, count, at
+
+
+def _share(beyond: np.ndarray, noise: np.ndarray, count: np.ndarray) -> np.ndarray:
+    return beyond / np.maximum(beyond + noise / count, 1e-300)
 
 
 def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarray) -> SetResiduals:
@@ -43,8 +54,7 @@ def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarr
     what the variance of unseen residuals is beyond the noise; the noise is that of repeated runs, and half of
     the variance where nothing was repeated.
     """
-    key, at, count = np.unique(keys_of(rows), return_inverse=True, return_counts=True)
-    mean = np.bincount(at, residual) / count
+    key, mean, count, at = _means(rows, residual)
     tried = np.isfinite(unseen)
     spread = float(np.median(np.abs(unseen[tried] if tried.any() else residual)) * 1.4826) ** 2
     repeated = count[at] > 1
@@ -54,4 +64,4 @@ def fit_set_residuals(rows: SlowdownRows, residual: np.ndarray, unseen: np.ndarr
     else:
         noise = spread / 2
     about = np.array(max(spread - noise, 0.0)), np.array(noise)
-    return SetResiduals(key, mean, *about).learned_from(rows, residual)
+    return SetResiduals(key, _share(*about, count) * mean, *about)

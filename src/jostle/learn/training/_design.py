@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.learn.contract._encoded_features import encode_features
+from jostle.learn.training._encoded_features import encode_features
 from jostle.learn.training._slowdown_rows import design_of_names, level_here
 
 SOLO, CATEGORY, NUMBER = 0.3, 1.0, 0.5  # weights of the parts that are not names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.data import Runs
-from jostle.learn.contract._linear_baseline import fit_baseline
+from jostle.learn.training._linear_baseline import fit_baseline
 from jostle.learn.training._slowdown_rows import error_weight
 
 SHRINKAGE, SWEEPS = 1.0, 20  # of the co-runners' effects where no time alone is known

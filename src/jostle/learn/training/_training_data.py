@@ -16,10 +16,10 @@ import numpy as np
 
 from jostle.data import Runs
 from jostle.learn.contract._data import Data
-from jostle.learn.contract._linear_baseline import fit_baseline, rest_of
 from jostle.learn.contract._run_counts import mixed_bits
 from jostle.learn.training._cpu_sharing import with_cores
 from jostle.learn.training._design import design_of
+from jostle.learn.training._linear_baseline import fit_baseline, rest_of
 from jostle.learn.training._set_keys import members_key
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows, error_weight
 from jostle.learn.training._solo_baseline import fill_solo_from_traces, solo_runtimes

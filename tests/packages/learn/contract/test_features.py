@@ -32,7 +32,7 @@ def test_a_narrow_table_stays_as_it_is() -> None:
 def test_a_wide_table_keeps_how_far_apart_names_are(monkeypatch: pytest.MonkeyPatch) -> None:
     table = opcodes(120, 10)
     narrow = encode_features(NAMES, "workload", table).numeric
-    monkeypatch.setattr("jostle.learn.contract._encoded_features.WIDEST", 10_000)
+    monkeypatch.setattr("jostle.learn.training._encoded_features.WIDEST", 10_000)
     wide = encode_features(NAMES, "workload", table).numeric
     assert wide.shape[1] == 241 > narrow.shape[1]
     assert len(narrow) == len(wide) == len(NAMES)

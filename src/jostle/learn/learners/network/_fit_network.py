@@ -11,8 +11,6 @@ import numpy as np
 from jostle._base.progress import Progress, share_of
 from jostle.data import Colocations, Runs, split_rows
 from jostle.errors import NotEnoughRuns
-from jostle.learn.contract._encoded_features import Features, encode_features
-from jostle.learn.contract._linear_baseline import Baseline
 from jostle.learn.contract._run_counts import RunCounts
 from jostle.learn.learners.network._embeddings import Embeddings, Form
 from jostle.learn.learners.network._fitted_network import FittedFactorization
@@ -28,6 +26,8 @@ from jostle.learn.learners.network.training._network_members import (
     train_member,
 )
 from jostle.learn.learners.network.training._training_rows import Rows, TrainingData
+from jostle.learn.training._encoded_features import Features, encode_features
+from jostle.learn.training._linear_baseline import Baseline
 
 HEADS_LIMIT = 50_000_000  # numbers in the quantile heads, past which they are left out
 FEWEST_FOR_HEADS = 2_000  # runs under which there are no quantile heads

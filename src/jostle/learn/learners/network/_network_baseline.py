@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.contract._encoded_features import Features
-from jostle.learn.contract._linear_baseline import (
+from jostle.learn.training._encoded_features import Features
+from jostle.learn.training._linear_baseline import (
     Baseline,
     connected_components,
     fit_baseline,

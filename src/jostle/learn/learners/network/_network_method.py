@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from jostle.learn.contract._data import Data
 from jostle.learn.contract._method_registry import Restores
-from jostle.learn.contract._prepared import Prepared, first_runs_of_names
+from jostle.learn.contract._prepared import Prepared
 from jostle.learn.learners.network._network_settings import FactorizationSettings
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from jostle._base.progress import Progress
     from jostle.data import Colocations, Runs
     from jostle.learn.contract._coded_runs import KeptRuns
@@ -36,7 +36,7 @@ class Factorization(FactorizationSettings, Restores):
 
     def prepare(self, data: Data) -> Prepared:
         """Prepare the runs; one run of every name that was hardly measured is not held out."""
-        return Prepared.of(data, required=first_runs_of_names(data.runs, FEW_UNITS))
+        return Prepared.of(data, required=_first_runs_of_names(data.runs))
 
     def fit(
         self, prepared: Prepared, *, seed: int = 0, progress: Progress | None = None
@@ -97,3 +97,18 @@ class Factorization(FactorizationSettings, Restores):
         from jostle.learn.learners.network.online._greedy_design import suggested
 
         return suggested(fitted, kept, candidates, asked, most, seed)
+
+
+def _first_runs_of_names(runs: Runs) -> np.ndarray:
+    """Mark, (n,) bool, one run of each workload and platform whose runs are in fewer than FEW_UNITS windows:
+    the first alone, or the first, without which nothing could be answered."""
+    c, marked = runs.colocations, np.zeros(len(runs), bool)
+    ok = np.flatnonzero(runs.is_ok)
+    first_alone = ok[np.argsort(c.number_of_corunners[ok] > 0, kind="stable")]
+    unit = runs.units("window")
+    for codes in (c.workload, c.platform):
+        names = np.unique(np.stack([codes[ok], unit[ok]]), axis=1)[0]
+        seldom = np.flatnonzero(np.bincount(names) < FEW_UNITS)
+        mine = first_alone[np.isin(codes[first_alone], seldom)]
+        marked[mine[np.unique(codes[mine], return_index=True)[1]]] = True
+    return marked

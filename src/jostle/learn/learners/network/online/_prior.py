@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from jostle.learn.contract._encoded_features import Features
+from jostle.learn.training._encoded_features import Features
 
 DIRECTIONS = 40  # in which names differ, at most
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the kernel, in median distances

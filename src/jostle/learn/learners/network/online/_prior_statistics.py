@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from jostle.learn.contract._coded_runs import KeptRuns, features_joined
-from jostle.learn.contract._encoded_features import encode_features
 from jostle.learn.learners.network._fitted_network import FittedFactorization
 from jostle.learn.learners.network.online._prior import Groundwork, Side, prior_of
 from jostle.learn.learners.network.online._slopes import (
@@ -15,6 +14,7 @@ from jostle.learn.learners.network.online._slopes import (
     slopes_of,
 )
 from jostle.learn.learners.network.online._steps import weights_of
+from jostle.learn.training._encoded_features import encode_features
 
 KINDS = (WORKLOAD, PLATFORM)
 LEAST_ERROR = 1e-3  # log seconds: no clock and no program repeats better

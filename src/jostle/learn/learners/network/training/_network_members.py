@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from jostle._base.progress import Progress
-from jostle.learn.contract._linear_baseline import Baseline
 from jostle.learn.learners.network._embeddings import Embeddings
 from jostle.learn.learners.network._network_settings import FactorizationSettings
 from jostle.learn.learners.network.training._shape import Shape, TrainingSchedule
 from jostle.learn.learners.network.training._training_rows import TrainingData
+from jostle.learn.training._linear_baseline import Baseline
 
 MANY_RUNS = 30_000  # from which training starts in closed form
 GRID_LIMIT = 2_000_000  # cells of the workload x platform grid up to which whole products are taken

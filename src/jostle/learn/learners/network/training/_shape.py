@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.learn.contract._encoded_features import Features
 from jostle.learn.learners.network._network_equation import LEAK
+from jostle.learn.training._encoded_features import Features
 
 Parameters = dict[str, Any]
 STEPS_PER_CALL = 100  # of training, in one compiled program

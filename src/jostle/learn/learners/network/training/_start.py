@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.contract._encoded_features import Features
 from jostle.learn.learners.network.training._training_rows import Rows, arrays_of
+from jostle.learn.training._encoded_features import Features
 
 PENALTIES = (0.003, 0.03, 0.3)  # of the ridge, tried
 # Variance of what is a name's own, and of what all names share, over the features'.

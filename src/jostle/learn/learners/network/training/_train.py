@@ -20,7 +20,6 @@ import numpy as np
 import optax
 
 from jostle._base.progress import Progress
-from jostle.learn.contract._encoded_features import Features
 from jostle.learn.learners.network._network_equation import (
     CORUN_SCALE,
     SHIFT,
@@ -37,6 +36,7 @@ from jostle.learn.learners.network.training._shape import (
 )
 from jostle.learn.learners.network.training._start import Start, start_of
 from jostle.learn.learners.network.training._training_rows import Feed, TrainingData
+from jostle.learn.training._encoded_features import Features
 
 # Every program for another shape of data takes some 250 of the 65 530 memory maps that Linux grants a
 # process, and a process that fits again and again must not run out of them.

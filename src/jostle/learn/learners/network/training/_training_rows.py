@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.contract._encoded_features import Features
+from jostle.learn.training._encoded_features import Features
 
 
 @dataclass(frozen=True)

@@ -49,47 +49,38 @@ def encode_features(names: tuple[str, ...], key: str, table: Any, weight: float 
         return Features.none(len(names))
     import pyarrow as pa
 
-    position = {name: row for row, name in enumerate(table.column(key).to_pylist())}
-    row = np.array([position.get(name, -1) for name in names])
-    plain, counts, codes, sizes = [], [], [], []
+    place = {name: row for row, name in enumerate(table.column(key).to_pylist())}
+    row = np.array([place.get(name, -1) for name in names])
+    known, numeric, counts, codes, sizes = row >= 0, [], [], [], []
     for name in table.column_names:
         column = table.column(name)
-        if name == key:
-            continue
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            values = np.where(row < 0, np.nan, _numbers(column)[row])
-            (counts if name.startswith(OPCODE) else plain).append(values)
-        elif (
-            pa.types.is_string(column.type)
-            or pa.types.is_large_string(column.type)
-            or pa.types.is_boolean(column.type)
-        ):
+            values = np.where(known, _numbers(column)[row], np.nan)
+            if name.startswith(OPCODE):
+                counts.append(np.nan_to_num(values))
+            else:
+                numeric.append(weight * _standardise(_tame(values)))
+        elif name != key and (is_text or pa.types.is_boolean(column.type)):
             texts = column.to_pylist()
             levels = {t: i + 1 for i, t in enumerate(sorted({t for t in texts if t is not None}))}
             if len(levels) > 1:
                 codes.append([levels.get(texts[r], 0) if r >= 0 else 0 for r in row])
                 sizes.append(len(levels) + 1)
-    blocks = [weight * _standardise(_tame(column)) for column in plain]
     if counts:
-        matrix = np.nan_to_num(np.column_stack(counts))
+        matrix = np.column_stack(counts)
         total = matrix.sum(1, keepdims=True)
         share = np.sqrt(np.clip(matrix / np.maximum(total, 1.0), 0.0, None))
-        known = (row >= 0)[:, None]
-        blocks += [
-            _standardise(np.where(known, np.log1p(np.maximum(column[:, None], 0)), np.nan)[:, 0])
-            for column in matrix.T
-        ]
-        blocks += [0.5 * _standardise(np.where(known[:, 0], column, np.nan)) for column in share.T]
-        blocks.append(_standardise(np.where(known[:, 0], np.log1p(total[:, 0]), np.nan)))
-    numeric = (
-        np.concatenate([b for b in blocks if b.size], axis=1)
-        if any(b.size for b in blocks)
-        else np.zeros((len(names), 0))
-    )
-    category = np.array(codes, np.int32).T if codes else np.zeros((len(names), 0), np.int32)
-    return Features(_narrow(numeric).astype(np.float32), category, tuple(sizes))
+        logs = np.log1p(np.maximum(matrix, 0))
+        for size, columns in ((1.0, logs), (0.5, share), (1.0, np.log1p(total))):
+            numeric += [
+                size * _standardise(np.where(known, column, np.nan)) for column in columns.T
+            ]
+    category = np.array(codes, np.int32).reshape(len(codes), len(names)).T
+    whole = np.hstack([np.zeros((len(names), 0)), *numeric])
+    return Features(_narrow(whole).astype(np.float32), category, tuple(sizes))
 
 
 def _narrow(numeric: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The linear-scaling baseline: log runtime = workload + platform, fitted on runs without co-runners.
 
 Source: Pitot (MLSys 2025), Sec. 3.2: a two-way additive model. Effects are shrunken a little towards
-the overall mean (alternating means with `shrinkage` added to every count), so that a name seen once does
+the overall mean (ridge regression with the penalty `shrinkage`), so that a name seen once does
 not take its one measurement at face value: by default by the evidence, as much as what two-way effects
 leave is of how far names lie apart (an empirical Bayes estimate: Efron and Morris 1973). Where the
 bipartite graph of workloads and platforms falls into several connected components, nothing ties their
@@ -11,11 +11,12 @@ scales together: the components are reported, so that no caller answers across t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-TOLERANCE = 1e-9
-MOST_SWEEPS = 2000
+TOLERANCE = 1e-13  # relative, of the least squares
+MOST_STEPS = 2000
 # In runs, by the evidence, which a first fit with FIRST_PULL gives.
 MOST_PULL, LEAST_PULL = 0.3, 1e-3
 FIRST_PULL = 0.01
@@ -52,7 +53,7 @@ def fit_baseline(
     shrinkage: float | tuple[np.ndarray, np.ndarray] | None = None,
     towards: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Baseline:
-    """Fit by alternating shrunken means.
+    """Fit by least squares, shrunken.
 
     workload, platform: (n,) integer codes; log_runtime: (n,) natural log of seconds. shrinkage: what is
     added to every count, or one value for each workload and for each platform; by default by the evidence,
@@ -60,51 +61,35 @@ def fit_baseline(
     workloads, of the platforms), what effects are shrunken to, and what a name without a run has; by
     default the overall mean.
     """
+    from scipy.sparse import diags, vstack
+    from scipy.sparse.linalg import lsqr
+
+    sizes = number_of_workloads, number_of_platforms
     if shrinkage is None:
-        sizes = number_of_workloads, number_of_platforms
         usual = fit_baseline(
             workload, platform, log_runtime, *sizes, shrinkage=FIRST_PULL, towards=towards
         )
         shrinkage = _pulls(workload, platform, log_runtime, usual)
-    workload_component, platform_component = connected_components(
-        workload, platform, number_of_workloads, number_of_platforms
-    )
+    pulls = shrinkage if isinstance(shrinkage, tuple) else (shrinkage, shrinkage)
+    pull = np.concatenate([np.broadcast_to(p, n) for p, n in zip(pulls, sizes, strict=True)])
     mean = float(log_runtime.mean()) if len(log_runtime) else 0.0
-    centred = log_runtime - mean
-    to_w, to_p = np.zeros(number_of_workloads), np.zeros(number_of_platforms)
-    if towards is not None:
-        to_w, to_p = towards[0] - mean, towards[1]
-    pull_w, pull_p = shrinkage if isinstance(shrinkage, tuple) else (shrinkage, shrinkage)
-    count_w = np.bincount(workload, minlength=number_of_workloads) + pull_w
-    count_p = np.bincount(platform, minlength=number_of_platforms) + pull_p
-    seen_w, seen_p = workload_component >= 0, platform_component >= 0
-    of_w, of_p = workload_component[seen_w], platform_component[seen_p]
-    parts = int(of_w.max(initial=-1)) + 1
-    pull_w, pull_p = (
-        np.broadcast_to(pull, size)
-        for pull, size in ((pull_w, number_of_workloads), (pull_p, number_of_platforms))
-    )
-    stiff = np.bincount(of_w, pull_w[seen_w], parts) + np.bincount(of_p, pull_p[seen_p], parts)
-    stiff = np.where(stiff > 0, stiff, np.inf)
-    effect_w = np.zeros(number_of_workloads)
-    effect_p = np.zeros(number_of_platforms)
-    for _ in range(MOST_SWEEPS):
-        sum_w = np.bincount(workload, centred - effect_p[platform], number_of_workloads)
-        new_w = (sum_w + pull_w * to_w) / count_w
-        sum_p = np.bincount(platform, centred - new_w[workload], number_of_platforms)
-        new_p = (sum_p + pull_p * to_p) / count_p
-        # What all workloads of a component have more and its platforms less is best found at once.
-        more = np.bincount(of_p, (pull_p * (new_p - to_p))[seen_p], parts)
-        shift = (more - np.bincount(of_w, (pull_w * (new_w - to_w))[seen_w], parts)) / stiff
-        new_w[seen_w] += shift[of_w]
-        new_p[seen_p] -= shift[of_p]
-        change = max(
-            np.abs(new_w - effect_w).max(initial=0.0), np.abs(new_p - effect_p).max(initial=0.0)
-        )
-        effect_w, effect_p = new_w, new_p
-        if change < TOLERANCE:
-            break
-    return Baseline(effect_w + mean, effect_p, workload_component, platform_component)
+    start = np.repeat([mean, 0.0], sizes) if towards is None else np.concatenate(towards)
+    x = _incidence(workload, platform, *sizes)
+    rows = vstack([x, diags(np.sqrt(pull))])
+    y = np.concatenate([log_runtime - x @ start, np.zeros(len(pull))])
+    effect = start + lsqr(rows, y, atol=TOLERANCE, btol=TOLERANCE, iter_lim=MOST_STEPS)[0]
+    of_workloads, of_platforms = np.split(effect, sizes[:1])
+    components = connected_components(workload, platform, *sizes)
+    return Baseline(of_workloads, of_platforms, *components)
+
+
+def _incidence(workload: np.ndarray, platform: np.ndarray, workloads: int, platforms: int) -> Any:
+    """Make a sparse matrix (n, workloads + platforms), 1 for the names of each run."""
+    from scipy.sparse import csr_matrix
+
+    n = len(workload)
+    at = np.tile(np.arange(n), 2), np.concatenate([workload, platform.astype(np.int64) + workloads])
+    return csr_matrix((np.ones(2 * n), at), shape=(n, workloads + platforms))
 
 
 def _pulls(
@@ -138,29 +123,16 @@ def rest_of(
 def connected_components(
     workload: np.ndarray, platform: np.ndarray, number_of_workloads: int, number_of_platforms: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the components of the bipartite graph that the runs span, by propagating the smallest label.
+    """Find the components of the bipartite graph that the runs span.
 
     Returns the component of every workload and of every platform, -1 where there is no run.
     """
-    label_w = np.arange(number_of_workloads)
-    label_p = np.full(number_of_platforms, number_of_workloads)
-    edges = np.unique(workload.astype(np.int64) * number_of_platforms + platform)
-    edge_w, edge_p = edges // max(number_of_platforms, 1), edges % max(number_of_platforms, 1)
-    while True:
-        before = label_w.copy()
-        np.minimum.at(label_p, edge_p, label_w[edge_w])
-        np.minimum.at(label_w, edge_w, label_p[edge_p])
-        # A label is itself a workload: jumping to that workload's own label halves the path length.
-        label_w = label_w[label_w]
-        if np.array_equal(before, label_w):
-            break
-    seen_w = np.zeros(number_of_workloads, bool)
-    seen_w[edge_w] = True
-    seen_p = np.zeros(number_of_platforms, bool)
-    seen_p[edge_p] = True
-    roots, numbers = np.unique(label_w[seen_w], return_inverse=True)
-    component_w = np.full(number_of_workloads, -1)
-    component_w[seen_w] = numbers
-    component_p = np.full(number_of_platforms, -1)
-    component_p[seen_p] = np.searchsorted(roots, label_p[seen_p])
-    return component_w, component_p
+    from scipy.sparse.csgraph import connected_components as components_of
+
+    x = _incidence(workload, platform, number_of_workloads, number_of_platforms)
+    _, label = components_of(x.T @ x, directed=False)
+    seen = np.asarray(x.sum(axis=0)).ravel() > 0
+    out = np.full(len(label), -1)
+    out[seen] = np.unique(label[seen], return_inverse=True)[1].reshape(-1)
+    first, second = np.split(out, [number_of_workloads])
+    return first, second
