@@ -16,7 +16,6 @@ from ._bounds import margin_of_errors as margin_of_errors
 from ._bounds import status_of as status_of
 from ._calibration import Calibration as Calibration
 from ._calibration import CategorySummary as CategorySummary
-from ._calibration import names_of as names_of
 from ._categories import BY_CORUNNERS as BY_CORUNNERS
 from ._categories import CATEGORIES as CATEGORIES
 from ._categories import KNOWN as KNOWN
@@ -34,7 +33,6 @@ from ._conformal_rank import conformal_rank as conformal_rank
 from ._covariate_shift import NameMix as NameMix
 from ._covariate_shift import name_codes as name_codes
 from ._name_groups import Groups as Groups
-from ._residual_scale import Residuals as Residuals
 from ._residual_scale import ResidualScale as ResidualScale
 from ._residual_scale import ScaleRows as ScaleRows
 from ._scored_runs import CalibrationRuns as CalibrationRuns

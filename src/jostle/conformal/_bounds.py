@@ -14,41 +14,30 @@ from jostle.conformal._conformal_rank import conformal_rank, rank_by_weight, win
 
 STATUSES = ("guaranteed", "calibrated", "extrapolated", "adapting", "none")
 # {code: (status, sentence)}. {share}: such as 90 of 100. {n}: calibration runs.
+_ABOUT = "holds in about {share} such answers"
 OUTCOMES = {
     "guaranteed": ("guaranteed", "holds in at least {share} such answers ({n} held-out runs)"),
-    "guaranteed_pooled": (
-        "calibrated",
-        "holds in about {share} such answers ({n} runs, few of them of this kind)",
-    ),
-    "cross_validated": ("calibrated", "holds in about {share} such answers ({n} runs)"),
-    "changed_company": (
-        "calibrated",
-        "holds in about {share} such answers ({n} runs, some of which changed co-runners)",
-    ),
+    "guaranteed_pooled": ("calibrated", _ABOUT + " ({n} runs, few of them of this kind)"),
+    "cross_validated": ("calibrated", _ABOUT + " ({n} runs)"),
+    "changed_company": ("calibrated", _ABOUT + " ({n} runs, some of which changed co-runners)"),
     "unknown_campaign": (
         "calibrated",
-        "holds in about {share} such answers ({n} runs), whichever campaign it is; naming it is narrower",
+        _ABOUT + " ({n} runs), whichever campaign it is; naming it is narrower",
     ),
-    "timeline": ("calibrated", "holds in about {share} such answers, over this timeline"),
-    "on_the_act": (
-        "calibrated",
-        "holds in about {share} such answers ({n} jobs of the log at such a moment)",
-    ),
+    "timeline": ("calibrated", _ABOUT + ", over this timeline"),
+    "on_the_act": ("calibrated", _ABOUT + " ({n} jobs of the log at such a moment)"),
     "behind": (
         "calibrated",
-        "it lasts longer than predicted: holds in about {share} such answers ({n} that lasted as long)",
+        "it lasts longer than predicted: " + _ABOUT + " ({n} that lasted as long)",
     ),
     "held_out_names": (
         "extrapolated",
-        "holds in about {share} such answers ({n} runs) if what is new is like what was left out",
+        _ABOUT + " ({n} runs) if what is new is like what was left out",
     ),
-    "larger_sets": (
-        "extrapolated",
-        "holds in about {share} such answers ({n} runs) if more co-runners cost as fewer did",
-    ),
+    "larger_sets": ("extrapolated", _ABOUT + " ({n} runs) if more co-runners cost as fewer did"),
     "model_based": (
         "extrapolated",
-        "holds in about {share} such answers if rare errors follow the law of the largest of {n}",
+        _ABOUT + " if rare errors follow the law of the largest of {n}",
     ),
     "adapting": (
         "adapting",
@@ -228,10 +217,8 @@ def margin_of_errors(
     largest. error: (n,) log runtime minus predicted. scale: (n,) above 0. unit: (n,) codes, equal for runs
     drawn together; None: each by itself."""
     score = error / scale
-    order = np.argsort(score, kind="stable")
-    if unit is None:
-        rank = conformal_rank(len(error), confidence)
-    else:
+    order, rank = np.argsort(score, kind="stable"), conformal_rank(len(error), confidence)
+    if unit is not None:
         weight, total = window_weights(unit)
         rank = rank_by_weight(np.cumsum(weight[order]), total, confidence)
     offset = score[order[min(rank, len(error)) - 1]]

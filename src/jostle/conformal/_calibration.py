@@ -12,14 +12,15 @@ size. Bounds never fall as confidence rises: each is the most of what lower conf
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jostle._base.confidence import exact_confidence
 from jostle._base.tensors import UNSAVED, Serializable
+from jostle.conformal import _constants as constants
 from jostle.conformal._bounds import (
     CHANGED_COMPANY,
     CROSS_VALIDATED,
@@ -45,27 +46,18 @@ from jostle.conformal._categories import (
     NEW_CORUNNER,
     NEW_NAME,
     NEW_WORKLOAD,
-    SOLO,
     category_of,
 )
 from jostle.conformal._conformal_rank import effective_number, rank_by_weight, window_weights
 from jostle.conformal._covariate_shift import NameMix, codes_of
-from jostle.conformal._extreme_value import FEWEST, tail_offset
+from jostle.conformal._extreme_value import tail_offset
+from jostle.conformal._measurement_error import deconvolved
 from jostle.conformal._name_groups import Groups
 from jostle.conformal._residual_scale import ResidualScale, ScaleRows
 from jostle.conformal._scored_runs import CalibrationRuns, LeftOutRuns
 from jostle.conformal._uncertainty import Uncertainty, uncertainty_of
 from jostle.errors import UsageError
 
-FROM_TOP = 5  # groups above a bound that a category of left-out runs needs of its own
-FARTHEST_BEYOND = 2  # times the most co-runners that were measured, past which there is no bound
-NEAR = 1e-12  # of confidences that only rounding tells apart
-FEWEST_GROUPS = 9  # of all categories alike, under which there is no bound
-FEW_GROUPS = 20  # under which the largest score stands for the rank, where no theorem holds
-USUAL = 0.8  # confidence at which categories are put to one size before shapes are borrowed
-# Bounds are raised by this share, far under what anybody measures: logarithms and sums round, and a program
-# that takes exactly as long each time would otherwise be late by the last digit.
-ROUNDING = 2.0**-30
 NO_ANSWER = "no answer"
 NEVER_MEASURED = {  # outcomes of categories without calibration runs
     NEW_WORKLOAD: "new_beside_others",
@@ -91,8 +83,7 @@ class CategorySummary:
     highest: float
 
 
-@dataclass(frozen=True)
-class _Offset:
+class _Offset(NamedTuple):
     """value: the ranked score. n: calibration runs that it is ranked among. outcome: a key of OUTCOMES."""
 
     value: float
@@ -136,7 +127,9 @@ class Calibration(Serializable):
     is_cross_conformal: bool = False
     has_changing_corunners: bool = False
     is_of_unknown_campaign: bool = False
-    _offsets: dict[tuple[Any, ...], _Offset] = field(default_factory=dict, init=False, repr=False)
+    _offsets: dict[tuple[int, int, float, bool], _Offset] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def fit(
@@ -162,44 +155,37 @@ class Calibration(Serializable):
             Names in groups, for a guarantee within each of them.
         """
         selection, calibration = selection.ok(), calibration.ok()
-        names = names_of(predictor, calibration)
-        asked = calibration.colocations.number_of_corunners
-        most = int(max(np.max(asked, initial=0), _most_known(predictor)))
-        told = LeftOutRuns.of(predictor, selection, np.arange(len(selection)), names)
-        about = told.residuals.rows, told.residuals.residual, names
-        scale, _ = ResidualScale.fit(*about, told.runs.group)
-        group = calibration.units(unit)
-        own = LeftOutRuns.of(predictor, calibration, group, names, name_groups=groups)
+        most = np.max(calibration.colocations.number_of_corunners, initial=0)
+        told = LeftOutRuns.of(predictor, selection, np.arange(len(selection)))
+        scale, _ = ResidualScale.fit(told.rows, told.runs.residual, told.runs.group)
+        own = LeftOutRuns.of(predictor, calibration, calibration.units(unit), name_groups=groups)
         return cls(
-            scale, own.scored(scale), most, groups, has_changing_corunners=has_changing_corunners
+            scale,
+            own.scored(scale),
+            int(max(most, getattr(predictor, "most_corunners", 0))),
+            groups,
+            has_changing_corunners=has_changing_corunners,
         )
 
     @classmethod
-    def crossed(
-        cls, left_out: LeftOutRuns, names: tuple[Sequence[str], ...], most: int, **options: Any
-    ) -> Calibration:
+    def crossed(cls, left_out: LeftOutRuns, most: int, **options: Any) -> Calibration:
         """Calibrate on the answers of fits that left the runs out (cross-conformal, Vovk 2015): all runs are
         learned from, and there is no exact theorem. most: co-runners of the runs; options: as the fields."""
-        rows, residual = left_out.residuals.rows, left_out.residuals.deconvolved()
-        met = np.flatnonzero(~np.isin(left_out.runs.category, NEVER_MET))
-        some = rows.take(met), residual[met], names, left_out.runs.group[met]
-        scale, crossed = ResidualScale.fit(*some)
+        runs, rows = left_out.runs, left_out.rows
+        residual = deconvolved(runs.residual, left_out.error, rows.degree)
+        met = np.flatnonzero(~np.isin(runs.category, NEVER_MET))
+        scale, crossed = ResidualScale.fit(rows.take(met), residual[met], runs.group[met])
         used = scale(rows)
         used[met] = crossed
-        runs = replace(left_out.runs, score=residual / used, residual=residual)
+        runs = replace(runs, score=residual / used, residual=residual)
         return cls(scale, runs, most, is_cross_conformal=True, **options)
 
     def with_held_out(self, left_out: LeftOutRuns) -> Calibration:
         """Add runs whose names further fits had left out, wholly or but for a few runs."""
         scored = left_out.scored(self.scale)
-        start = int(self.runs.group.max(initial=-1)) + 1 - int(scored.group.min(initial=0))
-        few = np.isin(scored.category, KNOWN)
-        own = replace(
-            scored,
-            group=scored.group + start,
-            category=np.where(few, FEW_RUNS, scored.category).astype(np.int8),
-        )
-        return replace(self, runs=CalibrationRuns.concatenate([self.runs, own]), mix=None)
+        category = np.where(np.isin(scored.category, KNOWN), FEW_RUNS, scored.category)
+        own = replace(scored, category=category.astype(np.int8))
+        return replace(self, runs=self.runs.followed_by(own), mix=None)
 
     def over(self, mix: NameMix) -> Calibration:
         """Make bounds hold over another mix of names than the runs were drawn from."""
@@ -212,11 +198,12 @@ class Calibration(Serializable):
 
     def _summary(self, category: int, name_group: int) -> CategorySummary:
         pool = self._pool(category, name_group)
-        own, (_, every) = self._highest_of(pool), self._alike(category, name_group)
-        borrowed = self._highest(every, 1) if _number_of_groups(every) >= FEWEST_GROUPS else 0.0
+        highest = max(
+            self._highest_of(pool), self._highest_alike(self._alike(category, name_group))
+        )
         label = "" if self.groups is None else self.groups.label(name_group)
         about = CATEGORIES[category], MEANING[category], label
-        return CategorySummary(*about, len(pool), _number_of_groups(pool), max(own, borrowed))
+        return CategorySummary(*about, len(pool), _number_of_groups(pool), highest)
 
     def categories(self, predictor: Any, asked: Any) -> np.ndarray:
         """Tell the category of each co-location; names that joined late count as new. Returns (n,) int8."""
@@ -224,18 +211,10 @@ class Calibration(Serializable):
         out = category_of(predictor, asked, self.most, tells_measured=tells_measured)
         late = [self.names_added_after_calibration[kind] for kind in NO_LATE_NAMES]
         if any(late):
-            known = (
-                [name not in late[0] for name in asked.workload_names],
-                [name not in late[1] for name in asked.platform_names],
-            )
-            workload, platform = (~np.array(one, bool) for one in known)
-            degree = np.asarray(asked.number_of_corunners)
-            row = np.repeat(np.arange(len(degree)), degree)
-            is_late = workload[asked.workload]
-            is_late |= np.bincount(row, workload[asked.corunner], len(degree)) > 0
-            there = platform[asked.platform]
-            late = (is_late | there) & np.isin(out, KNOWN)
-            out[late] = FEW_RUNS if FEW_RUNS in self.runs.category else NEW_NAME
+            names = zip((asked.workload_names, asked.platform_names), late, strict=True)
+            early = asked.known_in(*(tuple(n for n in own if n not in new) for own, new in names))
+            is_late = ~early & np.isin(out, KNOWN)
+            out[is_late] = FEW_RUNS if FEW_RUNS in self.runs.category else NEW_NAME
         return out
 
     def scaled(
@@ -245,8 +224,7 @@ class Calibration(Serializable):
         """Return ((n,) predicted log seconds, NaN without an answer; (n,) scale of their errors)."""
         told = told or uncertainty_of(predictor, asked)
         category = self.categories(predictor, asked) if category is None else category
-        names = self.scale.workload_names, self.scale.platform_names
-        return told.log_runtime, self.scale(ScaleRows.of(predictor, asked, told, names, category))
+        return told.log_runtime, self.scale(ScaleRows.of(predictor, asked, told, category))
 
     def bound(
         self,
@@ -271,84 +249,57 @@ class Calibration(Serializable):
         if tail and self.mix is not None:
             raise UsageError("the law of the largest errors is of the mix that was measured")
         told = told or uncertainty_of(predictor, colocations)
-        category, n = self.categories(predictor, colocations), len(told.log_runtime)
-        name_group = np.zeros(n, np.int64)
-        if self.groups is not None:
-            name_group = self.groups.codes(colocations)
-        _, scale = self.scaled(predictor, colocations, told, category)
-        offset, count, rank = np.full(n, np.inf), np.zeros(n, np.int64), np.zeros(n, np.int64)
-        outcome = np.full(n, "too_few_runs", "<U20")
-        keys = category.astype(np.int64) + len(CATEGORIES) * name_group
-        for key in np.unique(keys).tolist():
-            at, (g, c) = keys == key, divmod(key, len(CATEGORIES))
-            one = self._offset(c, g, level, tail)
-            offset[at], count[at], rank[at] = one.value, one.n, one.rank
-            outcome[at] = one.outcome
+        category = self.categories(predictor, colocations)
+        name_group = 0 * category if self.groups is None else self.groups.codes(colocations)
+        kinds, at = np.unique(np.stack([category, name_group]), axis=1, return_inverse=True)
+        at = at.reshape(-1)
+        found = [self._offset(int(c), int(g), level, tail) for c, g in kinds.T]
+        offset = np.array([one.value for one in found], float)[at]
+        count, rank = (
+            np.array([getattr(one, name) for one in found], np.int64)[at] for name in ("n", "rank")
+        )
+        outcome = np.array([one.outcome for one in found], "<U20")[at]
         degree = np.asarray(colocations.number_of_corunners)
-        far = degree > FARTHEST_BEYOND * max(self.most, 1)
+        far = degree > constants.FARTHEST_BEYOND * max(self.most, 1)
         offset[far], outcome[far] = np.inf, "unseen_group"
-        widest = self._widest(category, degree)
-        width = np.minimum(scale * offset, widest)
+        _, scale = self.scaled(predictor, colocations, told, category)
+        # A borrowed shape cannot grow without end: no error was larger, where fits without the runs tell.
+        widest = self.runs.residual.max(initial=0.0) if self.is_cross_conformal else np.inf
+        width = np.minimum(scale * offset, widest * np.maximum(degree / max(self.scale.most, 1), 1))
         log_bound = np.where(np.isfinite(offset), told.log_runtime + width, np.inf)
         # Raising a bound to the prediction takes nothing of what it promises.
-        log_bound = np.maximum(log_bound, told.log_runtime) + ROUNDING
+        log_bound = np.maximum(log_bound, told.log_runtime) + constants.ROUNDING
         pool = np.array(CATEGORIES)[category]
         if self.mix is not None:
             code = codes_of(colocations, self.mix.by)
-            outside = ~np.array(
-                [
-                    bool(self.mix.at(int(c)).has(k[None])[0])
-                    for c, k in zip(category, code, strict=True)
-                ],
-                bool,
-            )
-            outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
+            for one in np.unique(category):
+                outside = (category == one) & ~self.mix.at(one).has(code)
+                outcome[outside], log_bound[outside] = OUTSIDE_MIX, np.inf
         none = ~np.isfinite(told.log_runtime)
         outcome[none], pool[none], log_bound[none] = "disconnected", NO_ANSWER, np.inf
-        evidence = np.array(MEANING)[category]
         with np.errstate(over="ignore"):  # past what a number can hold there is no bound, either
             seconds = np.exp(log_bound)
-        return Bounds(seconds, outcome, pool, count, rank, level, evidence)
-
-    def _widest(self, category: np.ndarray, degree: np.ndarray) -> np.ndarray:
-        """Return the largest error of any category alike, (n,) log seconds, if fits that left the runs out
-        answered them, else infinity: a borrowed shape cannot grow without end."""
-        r, out = self.runs, np.full(len(category), np.inf)
-        if not self.is_cross_conformal:
-            return out
-        for is_alone in (False, True):
-            known = (np.isin(r.category, ALONE) == is_alone) | np.isin(r.category, NEVER_MET)
-            here = np.isin(category, ALONE) == is_alone
-            if known.any():
-                out[here] = max(float(r.residual[known].max()), 0.0)
-        return out * np.maximum(degree / max(self.scale.most, 1), 1)
+        return Bounds(seconds, outcome, pool, count, rank, level, np.array(MEANING)[category])
 
     def _pool(self, category: int, name_group: int) -> CalibrationRuns:
         r = self.runs
         return r.take(np.flatnonzero((r.category == category) & (r.name_group == name_group)))
 
-    def _offset(self, category: int, name_group: int, level: float, tail: bool = False) -> _Offset:
-        key = int(category), int(name_group), level, tail
-        if key not in self._offsets:
-            last = self._at(*key[:2], level)
-            if tail and not np.isfinite(last.value):
-                last = self._tail(*key[:2], level) or last
-            # Where another pool takes over, bounds are never under what the category's own gave.
-            own = self._highest_of(self._own(*key[:2]))
-            if self.mix is None and 0 < own < level:
-                last = replace(last, value=max(last.value, self._at(*key[:2], own - NEAR).value))
-            self._offsets[key] = last
-        return self._offsets[key]
-
-    @property
-    def _from_top(self) -> int:
-        """Groups of runs left out together that a category needs above a bound."""
-        return FROM_TOP if self.is_cross_conformal else 1
-
     def _highest_of(self, own: CalibrationRuns) -> float:
         """Return the confidence up to which a category's own groups suffice; 0 if they are few."""
-        few = self.is_cross_conformal and _number_of_groups(own) < FEW_GROUPS
-        return 0.0 if few else self._highest(own, self._from_top)
+        if not self.is_cross_conformal:
+            return self._highest(own, 1)
+        return (
+            self._highest(own, constants.FROM_TOP)
+            if _number_of_groups(own) >= constants.FEW_GROUPS
+            else 0.0
+        )
+
+    def _highest_alike(self, alike: CalibrationRuns) -> float:
+        """Return the confidence up to which the runs of all categories alike suffice; 0 if they are few."""
+        return (
+            self._highest(alike, 1) if _number_of_groups(alike) >= constants.FEWEST_GROUPS else 0.0
+        )
 
     def _units(self, pool: CalibrationRuns) -> float:
         """Count the independent runs that a pool is worth: its groups, where a theorem holds."""
@@ -360,92 +311,72 @@ class Calibration(Serializable):
         """Return the confidence above which fewer than `from_top` units lie over the rank; at least 0."""
         return max(1 - from_top / (self._units(pool) + 1), 0.0)
 
-    def _own(self, category: int, name_group: int) -> CalibrationRuns:
-        """Return the category's own runs. If 'alone' has few groups, add 'new on the platform, alone': its
-        errors are larger, so bounds stay safe. Skip runs of held-out names if a theorem is to hold."""
-        own = self._pool(category, name_group)
-        if category != SOLO or _number_of_groups(own) >= FEWEST_GROUPS:
-            return own
-        more = self._pool(NEW_CELL_SOLO, name_group)
-        more = more if self.is_cross_conformal else more.take(np.flatnonzero(~more.held_out))
-        return CalibrationRuns.concatenate([own, more])
+    def _offset(self, category: int, name_group: int, level: float, tail: bool) -> _Offset:
+        key = category, name_group, level, tail
+        if key not in self._offsets:
+            self._offsets[key] = self._found(*key)
+        return self._offsets[key]
 
-    def _at(self, category: int, name_group: int, level: float) -> _Offset:
-        own, outcome = self._own(category, name_group), self._outcome(category)
-        if (own.category != category).any() and outcome in GUARANTEED:
-            outcome = POOLED
+    def _found(self, category: int, name_group: int, level: float, tail: bool) -> _Offset:
+        own, outcome = self._pool(category, name_group), self._outcome(category)
         if self.mix is not None:
             if self.is_cross_conformal and len(own):  # no theorem would be lost by more runs
-                own = self._put_to_size(own, *self._alike(category, name_group))
+                own = self._alike(category, name_group)
             return self._of_mix(own, self.mix.at(category), level, outcome)
-        if level <= self._highest_of(own) + NEAR:
+        highest = self._highest_of(own)
+        if level <= highest + constants.NEAR:
             return _Offset(*self._ranked(own, level), outcome)
         if not len(own) and category not in KNOWN:
             return _Offset(np.inf, 0, 1, NEVER_MEASURED.get(category, "new_name"))
-        return self._borrowed(own, category, name_group, level, outcome)
-
-    def _borrowed(
-        self, own: CalibrationRuns, category: int, name_group: int, level: float, outcome: str
-    ) -> _Offset:
-        """Rank the runs of all categories alone, or all beside others, put to this one's usual size."""
-        pools, every = self._alike(category, name_group)
-        if not pools:
-            return _Offset(np.inf, 0, 1, "unseen_group")
-        if _number_of_groups(every) < FEWEST_GROUPS or level > self._highest(every, 1) + NEAR:
-            return _Offset(np.inf, len(own), len(own) + 1, "too_few_runs")
-        put = self._ranked(self._put_to_size(own, pools, every), level)
-        if not len(own):  # as wide as the widest alike, each as far as it can promise
-            others = [self._ranked(p, min(level, self._highest(p, 1) - NEAR)) for p in pools]
-            put = max([put, *others], key=lambda one: one[0])
-        return _Offset(*put, POOLED if outcome in GUARANTEED else outcome)
+        alike = self._alike(category, name_group)
+        if level <= self._highest_alike(alike) + constants.NEAR:
+            pooled = POOLED if outcome in GUARANTEED else outcome
+            found = _Offset(*self._ranked(alike, level), pooled)
+        elif tail and _number_of_groups(own) >= constants.FEWEST_FOR_TAIL:
+            law = tail_offset(np.sort(own.score), 1 - level)
+            found = _Offset(law, len(own), len(own) + 1, "model_based")
+        else:
+            found = _Offset(
+                np.inf, len(own), len(own) + 1, "too_few_runs" if len(alike) else "unseen_group"
+            )
+        # A bound is never under what the category's own runs gave at a lower confidence.
+        least = self._ranked(own, highest - constants.NEAR)[0] if highest > 0 else -np.inf
+        return found._replace(value=max(found.value, least))
 
     def _ranked(self, pool: CalibrationRuns, level: float) -> tuple[float, int, int]:
         """Return (score, runs, rank) of a confidence that the pool supports. Cross-conformal pools of few
         groups give their largest score: runs of one group err alike, and names are in several groups."""
-        if self.is_cross_conformal and _number_of_groups(pool) < FEW_GROUPS:
+        if self.is_cross_conformal and _number_of_groups(pool) < constants.FEW_GROUPS:
             return float(pool.score.max()), len(pool), len(pool)
         value, rank = _quantile(pool.score, pool.group, level, self._units(pool))
         return value, len(pool), rank
 
-    @staticmethod
-    def _put_to_size(
-        own: CalibrationRuns, pools: list[CalibrationRuns], every: CalibrationRuns
-    ) -> CalibrationRuns:
-        """Rescale the scores of all categories alike to the usual size of the category's own, or to the
-        largest usual size if it has no runs."""
-        size = [_usual_size(pool, every) for pool in pools]
-        usual = _usual_size(own, every) if len(own) else max(size)
-        score = np.concatenate([p.score * usual / s for p, s in zip(pools, size, strict=True)])
-        return replace(every, score=score)
-
-    def _alike(
-        self, category: int, name_group: int
-    ) -> tuple[list[CalibrationRuns], CalibrationRuns]:
-        """Return (the runs of each category alike: all alone, or all beside others; all of these runs)."""
-        like = [
-            c
-            for c in range(len(CATEGORIES))
-            if (c in ALONE) == (category in ALONE) and (c not in NEVER_MET or c == category)
-        ]
-        pools = [pool for c in like if len(pool := self._pool(c, name_group))]
-        return pools, CalibrationRuns.concatenate(pools or [self.runs.take(np.zeros(0, int))])
+    def _alike(self, category: int, name_group: int) -> CalibrationRuns:
+        """Return the runs of all categories alike (all alone, or all beside others), their scores put to the
+        usual size of this category's own, or to the largest usual size if it has no runs."""
+        r = self.runs
+        is_alike = (np.isin(r.category, ALONE) == (category in ALONE)) & (
+            r.name_group == name_group
+        )
+        is_alike &= ~np.isin(r.category, NEVER_MET) | (r.category == category)
+        if category in KNOWN and not self.is_cross_conformal:
+            is_alike &= (
+                ~r.held_out
+            )  # what further fits showed of new names changes no bound of old ones
+        every, size = r.take(np.flatnonzero(is_alike)), np.zeros(len(CATEGORIES))
+        for one in np.unique(every.category):
+            size[one] = _usual_size(every.take(np.flatnonzero(every.category == one)), every)
+        usual = size[category] or size.max()
+        return replace(every, score=every.score * usual / size[every.category])
 
     def _of_mix(self, own: CalibrationRuns, mix: NameMix, level: float, outcome: str) -> _Offset:
-        rows, (weight, total) = mix.weights(
-            getattr(own, mix.by), own.group, one_of_each=outcome in GUARANTEED
-        )
-        score = own.score[rows]
-        order = np.argsort(score, kind="stable")
-        rank = rank_by_weight(np.cumsum(weight[order]), total, level) if len(rows) else 1
-        value = float(score[order[rank - 1]]) if rank <= len(rows) else np.inf
-        return _Offset(value, len(rows), rank, outcome if rank <= len(rows) else "too_few_runs")
-
-    def _tail(self, category: int, name_group: int, level: float) -> _Offset | None:
-        own = self._pool(category, name_group)
-        if _number_of_groups(own) < FEWEST:
-            return None
-        value = tail_offset(np.sort(own.score), 1 - level)
-        return _Offset(value, len(own), len(own) + 1, "model_based")
+        is_exact = outcome in GUARANTEED
+        rows, weight = mix.weights(getattr(own, mix.by), own.group, one_of_each=is_exact)
+        order = np.argsort(own.score[rows], kind="stable")
+        rank = rank_by_weight(np.cumsum(weight[order]), 1.0, level)
+        if rank > len(rows):
+            return _Offset(np.inf, len(rows), rank, "too_few_runs")
+        return _Offset(float(own.score[rows[order[rank - 1]]]), len(rows), rank, outcome)
 
     def _outcome(self, category: int) -> str:
         if category == MORE_CORUNNERS:
@@ -457,19 +388,6 @@ class Calibration(Serializable):
         if self.has_changing_corunners:
             return CHANGED_COMPANY
         return CROSS_VALIDATED if self.is_cross_conformal else GUARANTEED[0]
-
-
-def names_of(predictor: Any, runs: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (workloads, platforms) that a predictor knows, or those of the runs if it names none."""
-    c = runs.colocations
-    return (
-        tuple(getattr(predictor, "workload_names", c.workload_names)),
-        tuple(getattr(predictor, "platform_names", c.platform_names)),
-    )
-
-
-def _most_known(predictor: Any) -> int:
-    return int(getattr(predictor, "most_corunners", 0))
 
 
 def _number_of_groups(pool: CalibrationRuns) -> int:
@@ -490,7 +408,7 @@ def _quantile(
 def _usual_size(pool: CalibrationRuns, every: CalibrationRuns) -> float:
     """Return the score at a low confidence, to compare shapes by; of `every` if the pool is too small."""
     for one in (pool, every):
-        value, _ = _quantile(one.score, one.group, USUAL)
+        value, _ = _quantile(one.score, one.group, constants.USUAL)
         if np.isfinite(value):
             return max(value, 1e-9)
     return 1.0

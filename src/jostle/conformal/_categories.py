@@ -9,13 +9,13 @@ Source: Vovk, Lindsay, Nouretdinov and Gammerman 2003, *Mondrian confidence mach
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 SOLO, ONE, TWO, THREE_OR_MORE = range(4)  # co-runners, all names known
 NEW_WORKLOAD, NEW_CELL_SOLO, NEW_CELL, MORE_CORUNNERS, NEW_NAME, FEW_RUNS = range(4, 10)
-NEW_CORUNNER, MEASURED = 10, 11
+NEW_CORUNNER, MEASURED = 10, 11  # places in CATEGORIES, which saved models hold
 CATEGORIES = (
     "alone",
     "1 co-runner",
@@ -51,24 +51,6 @@ NEVER_MET = (NEW_NAME, NEW_CORUNNER)
 ALONE = (SOLO, NEW_CELL_SOLO)  # the others lend each other the shape of their errors
 
 
-@runtime_checkable
-class CountsRuns(Protocol):
-    """A predictor that says how many runs it learned from tell of a co-location."""
-
-    def evidence(self, asked: Any, /) -> Any:
-        """Return counts, each (n,) integers: see jostle.learn.Evidence."""
-        ...
-
-
-@runtime_checkable
-class RemembersSets(Protocol):
-    """A predictor that knows which sets of workloads were measured, and how far off it is of these."""
-
-    def measured(self, asked: Any, /) -> np.ndarray:
-        """Tell of each co-location whether the same was measured before, (n,) bool."""
-        ...
-
-
 def category_of(
     predictor: Any, asked: Any, most: int | None = None, *, tells_measured: bool = False
 ) -> np.ndarray:
@@ -77,7 +59,8 @@ def category_of(
     Parameters
     ----------
     predictor : object
-        What was learned; one that does not count its runs knows all names.
+        What was learned. Without `evidence`, which counts its runs, it knows all names; without `measured`,
+        (n,) bool, it knows no set that was measured before.
     asked : Colocations
     most : int, optional
         Most co-runners that were measured.
@@ -92,14 +75,14 @@ def category_of(
     out = np.minimum(degree, THREE_OR_MORE).astype(np.int8)
     if most is not None:
         out[degree > most] = MORE_CORUNNERS
-    if not isinstance(predictor, CountsRuns) or not len(degree):
+    if not hasattr(predictor, "evidence") or not len(degree):
         return out
     e, beside = predictor.evidence(asked), degree > 0
     out[beside & ((e.beside == 0) | (e.corunner == 0))] = NEW_WORKLOAD
     # Counts of pairs are below 0 where there were too many to count.
     out[beside & ((e.there == 0) | (e.platform_beside == 0))] = NEW_CELL
     out[~beside & (e.alone_there == 0)] = NEW_CELL_SOLO
-    if tells_measured and isinstance(predictor, RemembersSets):
+    if tells_measured and hasattr(predictor, "measured"):
         out[np.isin(out, BY_CORUNNERS) & beside & predictor.measured(asked)] = MEASURED
     names = [getattr(predictor, f"{kind}_names", None) for kind in ("workload", "platform")]
     if None not in names:
@@ -112,9 +95,8 @@ def evidence_widths(predictor: Any, asked: Any) -> np.ndarray:
     """Return (3, n) logs that fall as more was measured, each as the log standard error of a mean: of the
     workload alone here, of the workload beside others, and of the co-runner with the fewest runs."""
     degree = np.asarray(asked.number_of_corunners)
-    if not isinstance(predictor, CountsRuns) or not len(degree):
+    if not hasattr(predictor, "evidence") or not len(degree):
         return np.zeros((3, len(degree)))
     e, beside = predictor.evidence(asked), degree > 0
-    here = e.alone_there
-    counts = (here, np.where(beside, e.beside, 0), np.where(beside, e.corunner, 0))
+    counts = e.alone_there, np.where(beside, e.beside, 0), np.where(beside, e.corunner, 0)
     return np.stack([-0.5 * np.log1p(np.maximum(count, 0)) for count in counts])

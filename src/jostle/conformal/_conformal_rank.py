@@ -1,4 +1,4 @@
-"""The conformal rank, in whole numbers.
+"""The conformal rank.
 
 Source: Vovk, Gammerman, Shafer, *Algorithmic Learning in a Random World*, split conformal
 prediction: of n exchangeable calibration scores and one new one, the new one is at most the
@@ -20,13 +20,10 @@ ceil((N + 1) * confidence) / (N + 1) are kept.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from jostle._base.confidence import exact_confidence
-
-LARGEST = (0.8, 0.95)  # shares of the scores, past which those count as large
+from jostle.conformal._constants import LARGEST, SUMS_ROUND
 
 
 def conformal_rank(n: int, confidence: float) -> int:
@@ -35,19 +32,15 @@ def conformal_rank(n: int, confidence: float) -> int:
     return -(-(n + 1) * share.numerator // share.denominator)
 
 
-def window_weights(window: np.ndarray, units: float | None = None) -> tuple[np.ndarray, int]:
-    """Compute (weight (n,) int64 of every run, total weight of all windows and a new one).
+def window_weights(window: np.ndarray, units: float | None = None) -> tuple[np.ndarray, float]:
+    """Compute (weight (n,) of every run, total weight of all windows and a new one).
 
-    Each window weighs the least common multiple of the window sizes, shared out over its runs; where
-    that is too large, shares are rounded down by less than one in 2**36 / size. units: as how many all
-    windows count beside the new one, by default as many as there are.
+    Each window weighs 1, shared out over its runs. units: as how many all windows count beside the new one,
+    by default as many as there are.
     """
     _, inverse, counts = np.unique(window, return_inverse=True, return_counts=True)
-    whole = math.lcm(*(int(c) for c in np.unique(counts))) if len(counts) else 1
-    # Past what whole numbers of 64 bits hold, shares are rounded down: that can only raise the rank.
-    whole = min(whole, 2**36)
-    new = whole if units is None or units == len(counts) else int(whole * len(counts) / units)
-    return (whole // counts)[inverse.reshape(-1)].astype(np.int64), whole * len(counts) + new
+    n = len(counts)
+    return (1 / counts)[inverse.reshape(-1)], n + (1.0 if units is None else n / units)
 
 
 def effective_number(score: np.ndarray, group: np.ndarray) -> float:
@@ -82,12 +75,12 @@ def one_run_of_each(window: np.ndarray) -> np.ndarray:
     return np.sort(drawn[np.unique(window[drawn], return_index=True)[1]])
 
 
-def rank_by_weight(cumulative: np.ndarray, total: int, confidence: float) -> int:
+def rank_by_weight(cumulative: np.ndarray, total: float, confidence: float) -> int:
     """Return the 1-based rank of the threshold among scores in ascending order.
 
     cumulative: (n,) running sum of the sorted scores' weights; total: with the new window's weight.
     Returns n + 1 where no finite threshold is valid.
     """
-    share = exact_confidence(confidence)
-    needed = -(-total * share.numerator // share.denominator)
+    # Sums round: what is short of the share by less than that has reached it.
+    needed = total * float(exact_confidence(confidence)) * (1 - SUMS_ROUND)
     return int(np.searchsorted(cumulative, needed)) + 1

@@ -18,11 +18,8 @@ it took, stands for it.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,9 +52,9 @@ class NameMix:
     """
 
     by: str
-    shares: Mapping[str, Fraction]
-    measured: Mapping[str, Fraction] | None = None
-    of_category: Mapping[int, Mapping[str, Fraction]] | None = None
+    shares: Mapping[str, float]
+    measured: Mapping[str, float] | None = None
+    of_category: Mapping[int, Mapping[str, float]] | None = None
 
     @classmethod
     def of(
@@ -89,7 +86,7 @@ class NameMix:
         require_kind(by)
         names, code = getattr(colocations, f"{by}_names"), getattr(colocations, by)
 
-        def shares(at: np.ndarray) -> Mapping[str, Fraction]:
+        def shares(at: np.ndarray) -> Mapping[str, float]:
             times = np.bincount(code[at], minlength=len(names)).tolist()
             return cls.of(by, dict(zip(names, times, strict=True)), names).shares
 
@@ -103,54 +100,38 @@ class NameMix:
             return self
         return NameMix(self.by, self.of_category.get(int(category), {}), self.measured)
 
-    def within(self, names: set[str]) -> NameMix:
-        """Keep these names only, their shares in sum 1 again; no name is left if none has a share."""
-        shares = {name: share for name, share in self.shares.items() if name in names}
-        total = sum(shares.values())
-        return replace(self, shares={name: share / total for name, share in shares.items()})
-
     def has(self, code: np.ndarray) -> np.ndarray:
         """Tell whether each name, by its code, has a share. Returns (n,) bool."""
-        return np.isin(code, self._codes)
+        return np.isin(code, name_codes(tuple(self.shares)))
 
     def weights(
         self, code: np.ndarray, unit: np.ndarray, *, one_of_each: bool
-    ) -> tuple[np.ndarray, tuple[np.ndarray, int]]:
-        """Return (rows that count (m,), (weight of each (m,), of all with the new unit)), as whole numbers of
-        any size, so that no share is rounded.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (rows that count (m,), weight of each, as a share of all with the new unit).
 
         code: (n,) name codes of runs; unit: (n,) codes of what was drawn as one. one_of_each: one run stands
         for a unit with runs of several strata; else each stratum's part of a unit counts for itself.
         """
         rows = np.arange(len(code))
-        if one_of_each and _spans(code, unit):
+        parts = np.unique(np.stack([unit, code]), axis=1)
+        if one_of_each and (np.diff(parts[0]) == 0).any():
             rows = one_run_of_each(unit)
-        rows = rows[np.isin(code[rows], self._codes)]
-        part = np.stack([code[rows], unit[rows]], axis=1)
-        parts, of_part, size = np.unique(part, axis=0, return_inverse=True, return_counts=True)
-        strata, of_stratum, units = np.unique(parts[:, 0], return_inverse=True, return_counts=True)
-        each = self._each(strata.tolist(), units.tolist())
-        weight = [each[g] / n for g, n in zip(of_stratum.ravel(), size.tolist(), strict=True)]
-        whole = math.lcm(*{one.denominator for one in weight})
-        exact = np.array([one.numerator * (whole // one.denominator) for one in weight], object)
-        return rows, (exact[of_part.ravel()], whole)
+        rows = rows[self.has(code[rows])]
+        part = np.stack([code[rows], unit[rows]])
+        parts, of_part, size = np.unique(part, axis=1, return_inverse=True, return_counts=True)
+        strata, of_stratum, units = np.unique(parts[0], return_inverse=True, return_counts=True)
+        weight = self._each(strata, units)[of_stratum.reshape(-1)] / size
+        return rows, weight[of_part.reshape(-1)]
 
-    def _each(self, strata: list[int], units: list[int]) -> list[Fraction]:
+    def _each(self, strata: np.ndarray, units: np.ndarray) -> np.ndarray:
         """Weigh a unit of each stratum, as a share of the weight of all units and the new one."""
-        share = dict(zip(self._codes.tolist(), self.shares.values(), strict=True))
+        codes, shares = name_codes(tuple(self.shares)), np.array([*self.shares.values()])
+        order = np.argsort(codes)
+        place = order[np.searchsorted(codes, strata, sorter=order)]
         if self.measured is None:
-            return [share[g] / (n + 1) for g, n in zip(strata, units, strict=True)]
-        ratio = {
-            g: share[g] / self.measured[name]
-            for g, name in zip(self._codes.tolist(), self.shares, strict=True)
-        }
-        total = sum(ratio[g] * n for g, n in zip(strata, units, strict=True))
-        total += max(ratio.values(), default=Fraction(1))
-        return [ratio[g] / total for g in strata]
-
-    @cached_property
-    def _codes(self) -> np.ndarray:
-        return name_codes(tuple(self.shares))
+            return shares[place] / (units + 1)
+        ratio = shares / np.array([self.measured[name] for name in self.shares])
+        return ratio[place] / (ratio[place] @ units + ratio.max(initial=0.0))
 
 
 def require_kind(by: str) -> None:
@@ -161,7 +142,7 @@ def require_kind(by: str) -> None:
 
 def _in_sum_one(
     shares: Mapping[str, float], what: str, by: str, known: Sequence[str]
-) -> dict[str, Fraction]:
+) -> dict[str, float]:
     require_kind(by)
     names = frozenset(known)
     for name, share in shares.items():
@@ -169,15 +150,8 @@ def _in_sum_one(
             raise UnknownName(by, name, tuple(known))
         if not isinstance(share, (int, float, np.number)) or not 0 <= share < np.inf:
             raise UsageError(f"the share of {name!r} is {share!r}", fix="Give a number from 0 up.")
-    exact = {name: Fraction(str(float(share))) for name, share in shares.items() if share > 0}
-    total = sum(exact.values())
+    above = {name: float(share) for name, share in shares.items() if share > 0}
+    total = sum(above.values())
     if not total:
         raise UsageError(f"no {by} has a share above 0 in the {what}", fix="Give one to each name.")
-    return {name: share / total for name, share in exact.items()}
-
-
-def _spans(code: np.ndarray, unit: np.ndarray) -> bool:
-    """Tell whether a unit has runs of several strata."""
-    order = np.lexsort((code, unit))
-    same_unit = np.diff(unit[order]) == 0
-    return bool((same_unit & (np.diff(code[order]) != 0)).any())
+    return {name: share / total for name, share in above.items()}

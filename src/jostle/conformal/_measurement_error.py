@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-SHARES = np.linspace(0.0, 1.0, 5)  # of the runs' squared errors, that may be in what is seen
-PLAUSIBLE = 0.82  # log likelihood below the best, of a one-sided 90% interval
-EDGE = 4.0  # robust standard deviations at which what is far off counts no more
-LITTLE = 0.02  # of the variance: errors so small are left alone
+from jostle.conformal._constants import FAR_ERROR, LITTLE_NOISE, NOISE_SHARES, PLAUSIBLE
+
 _NORMAL_DEVIATION = 1.4826
-_STEPS = 40
+_VARIANCES = np.geomspace(1e-3, 2.0, 40)  # over that of the errors
 
 
 def deconvolved(off: np.ndarray, error: np.ndarray, kind: np.ndarray) -> np.ndarray:
@@ -23,36 +21,28 @@ def deconvolved(off: np.ndarray, error: np.ndarray, kind: np.ndarray) -> np.ndar
 
     off: (n,) log measured less predicted; error: (n,) its standard error; kind: (n,) codes. Returns (n,).
     """
-    known = np.isfinite(off)
-    parts = [np.flatnonzero(known & (kind == one)) for one in np.unique(kind[known])]
-    out = off.copy()
-    likelihood = np.zeros(len(SHARES))
+    known, out = np.isfinite(off), off.copy()
+    likelihood, shares = np.zeros(len(NOISE_SHARES)), np.array(NOISE_SHARES)
     fits: list[tuple[np.ndarray, np.ndarray, float, np.ndarray]] = []
-    for at in parts:
+    for one in np.unique(kind[known]):
+        at = np.flatnonzero(known & (kind == one))
         middle = float(np.median(off[at]))
         left = off[at] - middle
         spread = max(_NORMAL_DEVIATION * float(np.median(np.abs(left))), 1e-9)
-        square = np.minimum(np.abs(left), EDGE * spread) ** 2
+        square = np.minimum(np.abs(left), FAR_ERROR * spread) ** 2
         total, noise = float(square.mean()), error[at] ** 2
-        if total <= 0 or noise.mean() <= LITTLE * total:
+        if total <= 0 or noise.mean() <= LITTLE_NOISE * total:
             continue
-        grid = total * np.geomspace(1e-3, 2.0, _STEPS)
-        found = np.array([_best(square, noise * share, grid) for share in SHARES])
-        likelihood += found[:, 1]
-        fits.append((at, left, middle, found[:, 0]))
-    if not fits:
-        return out
+        grid = total * _VARIANCES
+        v = grid[:, None, None] + shares[:, None] * noise
+        each = -0.5 * (np.log(v) + square / v).sum(axis=2)  # (variances, shares)
+        best = each.max(axis=0)
+        likelihood += best
+        # The largest plausible variance of each share.
+        last = len(grid) - 1 - np.argmax((each >= best - PLAUSIBLE / 2)[::-1], axis=0)
+        fits.append((at, left, middle, grid[last]))
     share = int(np.flatnonzero(likelihood >= likelihood.max() - PLAUSIBLE)[0])
     for at, left, middle, variance in fits:
         v = variance[share]
-        out[at] = middle + left * np.sqrt(v / (v + SHARES[share] * error[at] ** 2))
+        out[at] = middle + left * np.sqrt(v / (v + shares[share] * error[at] ** 2))
     return out
-
-
-def _best(square: np.ndarray, noise: np.ndarray, grid: np.ndarray) -> tuple[float, float]:
-    """Return (the largest plausible one of the variances (g,), which ascend; the best log likelihood)."""
-    likelihood = [
-        -0.5 * float((np.log(v + noise) + square / (v + noise)).sum()) for v in grid.tolist()
-    ]
-    best = max(likelihood)
-    return float(grid[np.flatnonzero(np.array(likelihood) >= best - PLAUSIBLE / 2)[-1]]), best

@@ -15,86 +15,58 @@ import numpy as np
 
 from jostle._base.mixed_effects import Block, MixedEffects, fit_mixed_effects
 from jostle._base.tensors import Serializable
+from jostle.conformal import _constants as constants
 from jostle.conformal._bounds import margin_of_errors
 from jostle.conformal._categories import CATEGORIES, evidence_widths
-from jostle.conformal._measurement_error import deconvolved
-from jostle.conformal._uncertainty import Uncertainty, uncertainty_of
-
-FLOOR = 0.2  # of the median error, that is added to each before its log is taken
-FARTHEST = 3.0  # standard deviations of a width, past which it tells no more
-LEAST_ERROR = 1e-9
-MOST_EFFECT = 1.5  # log units that names may make errors larger or smaller than usual
-FOLDS = 5
-POWERS = (0.25, 0.5, 0.75, 1.0)  # of the effects, the usual one first
-CHOSEN_BY = (0.9, 0.95, 0.99)  # confidences whose margins choose the power
-FEWEST_TO_CHOOSE = 50  # rows of a category
+from jostle.conformal._uncertainty import Uncertainty
+from jostle.data import Colocations
 
 
 @dataclass(frozen=True)
 class ScaleRows:
-    """Rows as the scale of errors takes them, n of them."""
+    """Rows as the scale of errors takes them, n of them. asked: their co-locations. category: (n,). widths:
+    (f, n), slopes: (f,), as of Uncertainty, with what was measured of the names."""
 
-    workload: np.ndarray
-    platform: np.ndarray
-    corunner: np.ndarray
-    row: np.ndarray
-    degree: np.ndarray
+    asked: Colocations
     category: np.ndarray
     widths: np.ndarray
     slopes: np.ndarray
 
     @classmethod
     def of(
-        cls,
-        predictor: Any,
-        asked: Any,
-        told: Uncertainty,
-        names: tuple[Sequence[str], ...],
-        category: np.ndarray,
+        cls, predictor: Any, asked: Colocations, told: Uncertainty, category: np.ndarray
     ) -> ScaleRows:
-        """Make the rows of co-locations.
-
-        names: of workloads and of platforms.
-        """
-        degree = np.asarray(asked.number_of_corunners)
-        workload, platform = (
-            _looked_up(known, own)
-            for known, own in zip(names, (asked.workload_names, asked.platform_names), strict=True)
-        )
+        """Make the rows of co-locations."""
         widths = np.concatenate([told.log_widths, evidence_widths(predictor, asked)])
         slopes = np.append(told.slopes, np.zeros(len(widths) - len(told.slopes)))
-        row = np.repeat(np.arange(len(degree)), degree)
-        codes = workload[asked.workload], platform[asked.platform], workload[asked.corunner]
-        return cls(*codes, row, degree, category, widths, slopes)
+        return cls(asked, category, widths, slopes)
 
     def __len__(self) -> int:
-        return len(self.degree)
+        return len(self.category)
+
+    @property
+    def degree(self) -> np.ndarray:
+        """Numbers of co-runners, (n,)."""
+        return np.asarray(self.asked.number_of_corunners)
 
     def take(self, rows: np.ndarray) -> ScaleRows:
-        """Keep some of the rows, given in ascending order."""
-        place = np.full(len(self), -1)
-        place[rows] = np.arange(len(rows))
-        keep = place[self.row] >= 0
-        return ScaleRows(
-            self.workload[rows], self.platform[rows], self.corunner[keep], place[self.row[keep]],
-            self.degree[rows], self.category[rows], self.widths[:, rows], self.slopes,
-        )  # fmt: skip
+        """Keep some of the rows."""
+        return replace(
+            self,
+            asked=self.asked.take(rows),
+            category=self.category[rows],
+            widths=self.widths[:, rows],
+        )
 
     @staticmethod
     def concatenate(parts: Sequence[ScaleRows]) -> ScaleRows:
-        """Concatenate rows of the same names and widths. parts: at least one."""
-        start = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        row = np.concatenate([part.row + n for part, n in zip(parts, start, strict=True)])
-        one = {
-            name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
-            for name in ("workload", "platform", "corunner", "degree", "category", "widths")
-        }
-        return ScaleRows(row=row, slopes=parts[0].slopes, **one)
-
-
-def _looked_up(known: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    place = {name: code for code, name in enumerate(known)}
-    return np.array([place.get(name, -1) for name in names], np.int64)
+        """Concatenate rows of the same widths. parts: at least one."""
+        return ScaleRows(
+            Colocations.concatenate([part.asked for part in parts]),
+            np.concatenate([part.category for part in parts]),
+            np.concatenate([part.widths for part in parts], axis=1),
+            parts[0].slopes,
+        )
 
 
 @dataclass(frozen=True)
@@ -127,11 +99,7 @@ class ResidualScale(Serializable):
 
     @classmethod
     def fit(
-        cls,
-        rows: ScaleRows,
-        residual: np.ndarray,
-        names: tuple[Sequence[str], ...],
-        group: np.ndarray,
+        cls, rows: ScaleRows, residual: np.ndarray, group: np.ndarray
     ) -> tuple[ResidualScale, np.ndarray]:
         """Learn the scale from errors of rows that the predictor was not fitted to.
 
@@ -139,7 +107,6 @@ class ResidualScale(Serializable):
         ----------
         residual : (n,) ndarray
             Log runtime less predicted.
-        names : tuple of (workloads, platforms)
         group : (n,) ndarray
             Codes, equal for runs left out or drawn together.
 
@@ -149,56 +116,58 @@ class ResidualScale(Serializable):
         crossed : (n,) ndarray
             Scales of the rows: effects from other groups' rows, centre, power and variances from all.
         """
-        whole = cls._fitted(rows, residual, names, None)
-        logs, fold = np.zeros(len(rows)), _fold_of(group)
+        whole = cls._fitted(rows, residual)
+        different, code = np.unique(group, return_inverse=True)
+        folds = np.random.default_rng(0).permutation(len(different)) % constants.SCALE_FOLDS
+        logs, fold = np.zeros(len(rows)), folds[code.reshape(-1)]
         for number in np.unique(fold):
             held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
             if len(rest):
-                part = cls._fitted(rows.take(rest), residual[rest], names, whole)
+                part = cls._fitted(rows.take(rest), residual[rest], whole.effects)
                 logs[held] = part._log_effects(rows.take(held))
-        power = _power(logs, residual, rows.category, group)
-        scale = replace(whole, power=np.array(power))
+        scale = replace(whole, power=np.array(_power(logs, residual, rows.category, group)))
         return scale, scale._scales(rows, logs)
 
     @classmethod
     def _fitted(
-        cls,
-        rows: ScaleRows,
-        residual: np.ndarray,
-        names: tuple[Sequence[str], ...],
-        like: ResidualScale | None,
+        cls, rows: ScaleRows, residual: np.ndarray, like: MixedEffects | None = None
     ) -> ResidualScale:
         """Fit the scale to (n,) errors. like: a fit to more of the same rows, whose variances are taken."""
-        size = np.abs(residual)
-        target = np.log(size + FLOOR * (np.median(size) if len(size) else 0.0) + LEAST_ERROR)
-        mean = rows.widths.mean(1) if len(rows) else np.zeros(len(rows.widths))
-        spread = rows.widths.std(1) if len(rows) else np.zeros(len(rows.widths))
-        none = MixedEffects({}, {}, {}, np.ones(1))
-        known = rows.slopes @ (rows.widths - mean[:, None])
-        centre = np.array(float((target - known).mean()) if len(rows) else 0.0)
+        mean = spread = np.zeros(len(rows.widths))
+        size, centre = np.abs(residual), 0.0
+        target, known = np.zeros(0), np.zeros(0)
+        if len(rows):
+            mean, spread = rows.widths.mean(1), rows.widths.std(1)
+            known = rows.slopes @ (rows.widths - mean[:, None])
+            target = (
+                np.log(size + constants.ERROR_FLOOR * np.median(size) + constants.LEAST_ERROR)
+                - known
+            )
+            centre = float(target.mean())
+        about = np.array(centre), mean, spread, MixedEffects({}, {}, {}, np.ones(1))
         most = max(int(rows.degree.max(initial=1)), 1)
-        one = np.array(1.0)
-        out = cls(tuple(names[0]), tuple(names[1]), centre, mean, spread, none, most, one)
-        effects = fit_mixed_effects(
-            out._design(rows),
-            target - known - centre,
-            fixed=("category",),
-            like=None if like is None else like.effects,
-        )
+        out = cls(rows.asked.workload_names, rows.asked.platform_names, *about, most, np.array(1.0))
+        design = out._design(rows)
+        effects = fit_mixed_effects(design, target - centre, fixed=("category",), like=like)
         return replace(out, effects=effects)
 
     def _design(self, rows: ScaleRows) -> dict[str, Block]:
         w, p = len(self.workload_names), len(self.platform_names)
-        share = 1 / np.maximum(rows.degree, 1)[rows.row]
+        workload, platform, corunner = rows.asked.recode(self.workload_names, self.platform_names)
+        row = np.repeat(np.arange(len(rows)), rows.degree)
         off = rows.widths - self.mean[:, None]
-        z = np.clip(off / np.where(self.spread > 0, self.spread, 1)[:, None], -FARTHEST, FARTHEST)
+        z = np.clip(
+            off / np.where(self.spread > 0, self.spread, 1)[:, None],
+            -constants.FARTHEST_WIDTH,
+            constants.FARTHEST_WIDTH,
+        )
         z[self.spread <= 0] = 0
         return {
             "category": Block.of(rows.category.astype(np.int64), len(CATEGORIES)),
             "width": Block.columns(z.T),
-            "platform": Block.of(rows.platform, p),
-            "workload": Block.of(rows.workload, w),
-            "corunner": Block.of(rows.corunner, w, share, rows.row),
+            "platform": Block.of(platform, p),
+            "workload": Block.of(workload, w),
+            "corunner": Block.of(corunner, w, 1 / rows.degree[row], row),
         }
 
     def __call__(self, rows: ScaleRows) -> np.ndarray:
@@ -206,9 +175,8 @@ class ResidualScale(Serializable):
         return self._scales(rows, self._log_effects(rows))
 
     def _log_effects(self, rows: ScaleRows) -> np.ndarray:
-        return np.clip(
-            self.effects.predict(self._design(rows), len(rows)), -MOST_EFFECT, MOST_EFFECT
-        )
+        logs = self.effects.predict(self._design(rows), len(rows))
+        return np.clip(logs, -constants.MOST_EFFECT, constants.MOST_EFFECT)
 
     def _scales(self, rows: ScaleRows, effects: np.ndarray) -> np.ndarray:
         known = rows.slopes @ (rows.widths - self.mean[:, None])
@@ -220,45 +188,15 @@ def _power(
     effects: np.ndarray, residual: np.ndarray, category: np.ndarray, group: np.ndarray
 ) -> float:
     """Choose how far the effects count: by the least margin of bounds, over categories and confidences."""
-    cost = np.zeros(len(POWERS))
+    cost = np.zeros(len(constants.POWERS))
     for one in np.unique(category):
         at = np.flatnonzero(category == one)
-        if len(at) < FEWEST_TO_CHOOSE:
+        if len(at) < constants.FEWEST_TO_CHOOSE:
             continue
-        for place, power in enumerate(POWERS):
-            scale = np.exp(power * effects[at])
-            margins = [margin_of_errors(residual[at], scale, c, group[at]) for c in CHOSEN_BY]
-            cost[place] += len(at) * float(np.log(np.maximum(margins, 1e-9)).sum())
-    return POWERS[int(np.argmin(cost))]
-
-
-def _fold_of(group: np.ndarray) -> np.ndarray:
-    """Draw a fold for each group. Returns (n,), equal for rows of one group."""
-    different, code = np.unique(group, return_inverse=True)
-    return (np.random.default_rng(0).permutation(len(different)) % FOLDS)[code.reshape(-1)]
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """Errors of n runs that a predictor was not fitted to. residual: (n,) log runtime less predicted. error:
-    (n,) standard errors of the log runtimes. index: (n,) which of the runs have an answer."""
-
-    rows: ScaleRows
-    residual: np.ndarray
-    error: np.ndarray
-    index: np.ndarray
-
-    @classmethod
-    def of(
-        cls, predictor: Any, runs: Any, names: tuple[Sequence[str], ...], category: np.ndarray
-    ) -> Residuals:
-        """Compute the errors of runs that have an answer; a run without one is not late."""
-        told = uncertainty_of(predictor, runs.colocations)
-        rows = ScaleRows.of(predictor, runs.colocations, told, names, category)
-        residual = np.log(runs.runtime_seconds) - told.log_runtime
-        index = np.flatnonzero(np.isfinite(residual))
-        return cls(rows.take(index), residual[index], runs.runtime_error_ratio[index], index)
-
-    def deconvolved(self) -> np.ndarray:
-        """Return (n,) residuals as if the runs were known exactly, as far as they confirm their errors."""
-        return deconvolved(self.residual, self.error, self.rows.degree)
+        scales = [np.exp(power * effects[at]) for power in constants.POWERS]
+        margins = [
+            [margin_of_errors(residual[at], s, c, group[at]) for c in constants.CHOSEN_BY]
+            for s in scales
+        ]
+        cost += len(at) * np.log(np.maximum(margins, 1e-9)).sum(axis=1)
+    return constants.POWERS[int(np.argmin(cost))]

@@ -11,7 +11,8 @@ import numpy as np
 from jostle.conformal._categories import category_of
 from jostle.conformal._covariate_shift import codes_of
 from jostle.conformal._name_groups import Groups
-from jostle.conformal._residual_scale import Residuals, ResidualScale, ScaleRows
+from jostle.conformal._residual_scale import ResidualScale, ScaleRows
+from jostle.conformal._uncertainty import uncertainty_of
 
 
 @dataclass(frozen=True)
@@ -58,20 +59,32 @@ class CalibrationRuns:
         columns = (np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0]))
         return CalibrationRuns(*columns)
 
+    def followed_by(self, other: CalibrationRuns) -> CalibrationRuns:
+        """Concatenate with runs of which no group is one of these."""
+        start = int(self.group.max(initial=-1)) + 1 - int(other.group.min(initial=0))
+        return CalibrationRuns.concatenate([self, replace(other, group=other.group + start)])
+
 
 @dataclass(frozen=True)
 class LeftOutRuns:
-    """Runs that a predictor was not fitted to, and its errors on these runs.
+    """Runs that a predictor was not fitted to, and its errors on these runs; a run without an answer is not
+    late, and left away.
 
     Parameters
     ----------
-    residuals : Residuals
     runs : CalibrationRuns
         Without scores as yet: NaN.
+    rows : ScaleRows
+    error : (n,) ndarray
+        Standard errors of the log runtimes.
+    index : (n,) ndarray
+        Which of the runs have an answer.
     """
 
-    residuals: Residuals
     runs: CalibrationRuns
+    rows: ScaleRows
+    error: np.ndarray
+    index: np.ndarray
 
     @classmethod
     def of(
@@ -79,7 +92,6 @@ class LeftOutRuns:
         predictor: Any,
         runs: Any,
         group: np.ndarray,
-        names: tuple[Sequence[str], ...],
         *,
         name_groups: Groups | None = None,
         held_out: bool = False,
@@ -92,8 +104,6 @@ class LeftOutRuns:
         ----------
         group : (n,) ndarray
             Codes, equal for runs drawn or left out together.
-        names : tuple of (workloads, platforms)
-            Names that the scale has effects for.
         held_out : bool
             Whether names or the largest numbers of co-runners were left out, or only some runs of a set.
         most : int, optional
@@ -101,22 +111,24 @@ class LeftOutRuns:
         is_crossed : bool
             Whether other predictors answer other runs, some by other runs of the same set.
         """
-        category = category_of(predictor, runs.colocations, most, tells_measured=is_crossed)
-        residuals = Residuals.of(predictor, runs, names, category)
-        at = residuals.index
-        runs, n = runs.take(at), len(at)
-        c = runs.colocations
+        asked = runs.colocations
+        told = uncertainty_of(predictor, asked)
+        residual = np.log(runs.runtime_seconds) - told.log_runtime
+        index = np.flatnonzero(np.isfinite(residual))
+        category = category_of(predictor, asked, most, tells_measured=is_crossed)
+        rows = ScaleRows.of(predictor, asked, told, category).take(index)
+        n, c = len(index), rows.asked
         own = CalibrationRuns(
             np.full(n, np.nan),
-            residuals.residual,
-            residuals.rows.degree,
-            residuals.rows.category,
-            np.asarray(group, np.int64)[at],
+            residual[index],
+            rows.degree,
+            rows.category,
+            np.asarray(group, np.int64)[index],
             np.zeros(n, np.int64) if name_groups is None else name_groups.codes(c),
             np.full(n, held_out),
             *(codes_of(c, kind) for kind in ("workload", "platform")),
         )
-        return cls(residuals, own)
+        return cls(own, rows, runs.runtime_error_ratio[index], index)
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -124,17 +136,12 @@ class LeftOutRuns:
     @staticmethod
     def concatenate(parts: Sequence[LeftOutRuns]) -> LeftOutRuns:
         """Concatenate, in order. parts: at least one."""
-        each = [part.residuals for part in parts]
-        joined = Residuals(
-            ScaleRows.concatenate([r.rows for r in each]),
-            *(
-                np.concatenate([getattr(r, name) for r in each])
-                for name in ("residual", "error", "index")
-            ),
+        return LeftOutRuns(
+            CalibrationRuns.concatenate([part.runs for part in parts]),
+            ScaleRows.concatenate([part.rows for part in parts]),
+            *(np.concatenate([getattr(p, name) for p in parts]) for name in ("error", "index")),
         )
-        return LeftOutRuns(joined, CalibrationRuns.concatenate([part.runs for part in parts]))
 
     def scored(self, scale: ResidualScale) -> CalibrationRuns:
         """Divide the errors by a scale that was not learned from them."""
-        residual = self.residuals.residual
-        return replace(self.runs, score=residual / scale(self.residuals.rows), residual=residual)
+        return replace(self.runs, score=self.runs.residual / scale(self.rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,8 @@ class Uncertainty(NamedTuple):
     log_runtime : (n,) ndarray
         Log seconds that are predicted; NaN where there is no answer.
     log_widths : (f, n) ndarray
-        Signs of a large error, such as the log of a modelled spread; f may be 0.
+        Signs of a large error, such as the log of a modelled spread; f may be 0, and is the same at every
+        call.
     slopes : (f,) ndarray
         By how much the log of an error grows with each of them, before any error is seen.
     seconds : (n,) ndarray, optional
@@ -35,17 +36,8 @@ class Uncertainty(NamedTuple):
         return cls(log, np.zeros((0, len(log))), np.zeros(0), seconds)
 
 
-@runtime_checkable
-class TellsUncertainty(Protocol):
-    """A predictor that says how sure it seems to be."""
-
-    def uncertainty(self, asked: Any, /) -> Any:
-        """Return uncertainty of co-locations, of as many widths at every call."""
-        ...
-
-
 def uncertainty_of(predictor: Any, asked: Any) -> Uncertainty:
     """Return the predictor's own uncertainty, or its bare prediction."""
-    if isinstance(predictor, TellsUncertainty):
+    if hasattr(predictor, "uncertainty"):
         return Uncertainty(*predictor.uncertainty(asked))
     return Uncertainty.unknown(predictor.predict(asked))

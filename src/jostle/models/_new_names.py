@@ -182,5 +182,4 @@ def _scored(fitted: Any, prepared: Prepared, left: _LeftOut, groups: Groups | No
     known = runs.colocations.known_in(fitted.workload_names, fitted.platform_names)
     at = np.flatnonzero(left.asked & known)
     options: Any = {"name_groups": groups, "held_out": True}
-    names = runs.colocations.workload_names, runs.colocations.platform_names
-    return LeftOutRuns.of(fitted, runs.take(at), left.unit[at], names, **options)
+    return LeftOutRuns.of(fitted, runs.take(at), left.unit[at], **options)

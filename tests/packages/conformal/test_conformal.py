@@ -24,8 +24,6 @@ from jostle.conformal import (
 from jostle.data import Colocations, Runs
 from tests.limits import coverage_limits, mean_limits
 
-NAMES = (("a", "b"), ("p",))
-
 
 class Noisy:
     """Predicts 1 s for everything, but for workload `lost`."""
@@ -74,7 +72,7 @@ def asked(*degrees: int) -> Colocations:
 def crossed(runs: Runs, group: np.ndarray | None = None) -> Calibration:
     """As if a fit that left each run out had predicted 1 s."""
     group = np.arange(len(runs)) if group is None else group
-    return Calibration.crossed(LeftOutRuns.of(Noisy(), runs, group, NAMES), NAMES, most=9)
+    return Calibration.crossed(LeftOutRuns.of(Noisy(), runs, group), most=9)
 
 
 def test_the_bound_is_the_order_statistic() -> None:

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from jostle.conformal import Calibration
-from jostle.conformal._extreme_value import FEWEST, tail_offset
+from jostle.conformal._constants import FEWEST_FOR_TAIL as FEWEST
+from jostle.conformal._extreme_value import tail_offset
 from jostle.data import Colocations, Runs
 
 LAWS = {

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-HEAVY_TAIL = 50.0
+HEAVY_TAIL = 50.0  # times the median that the largest of a column is, whose log is taken then
 # Numeric columns, past which principal components stand for them.
 WIDEST = 96
 OPCODE = "opcode_"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 TOLERANCE = 1e-13  # relative, of the least squares
-MOST_STEPS = 2000
+MOST_STEPS = 2000  # of the least squares
 # In runs, by the evidence, which a first fit with FIRST_PULL gives.
 MOST_PULL, LEAST_PULL = 0.3, 1e-3
 FIRST_PULL = 0.01

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._base.progress import Progress
-from jostle.conformal import Calibration, Groups, LeftOutRuns, names_of
+from jostle.conformal import Calibration, Groups, LeftOutRuns
 from jostle.learn import LEFT_OUT, FoldFit, Prepared
 from jostle.models._residual_baseline import ResidualBaseline
 from jostle.models.updates._replay_buffer import ReplayBuffer
@@ -94,18 +94,18 @@ def fit_crossed(
     if taken_by is not None:
         asked = [taken_by(one.fitted, some) for one, some in zip(parts, asked, strict=True)]
     most = int(np.max(runs.colocations.number_of_corunners, initial=0))
-    calibration, without = _calibrated(fitted, asked, parts, groups, most)
+    calibration, without = _calibrated(asked, parts, groups, most)
     if calibration is None:
         return None
     campaign_calibration, every = None, getattr(fitted, "campaign_names", ())
     if getattr(fitted, "campaigns_differ", False):
         usual = [one.fitted.in_usual_campaign(some) for one, some in zip(parts, asked, strict=True)]
-        named = [replace(one, fitted=_of_usual(one.fitted)) for one in parts]
-        campaign_calibration, _ = _calibrated(_of_usual(fitted), usual, named, groups, most)
+        named = [replace(one, fitted=one.fitted.for_usual_campaign()) for one in parts]
+        campaign_calibration, _ = _calibrated(usual, named, groups, most)
         if len(every) >= MIN_CAMPAIGNS:
             pairs = enumerate(zip(parts, usual, strict=True))
             later = [one.fitted.in_unknown_campaign(s, [seed, 61, k]) for k, (one, s) in pairs]
-            unknown, _ = _calibrated(fitted, later, parts, groups, most)
+            unknown, _ = _calibrated(later, parts, groups, most)
             assert unknown is not None  # who has an answer does not depend on how long it took
             calibration = replace(unknown, is_of_unknown_campaign=True)
     index = np.concatenate([rows for _, rows in without])
@@ -116,13 +116,7 @@ def fit_crossed(
     )
 
 
-def _of_usual(fitted: Any) -> Any:
-    """Return the fit for questions about runs scaled to the usual campaign."""
-    return fitted.for_usual_campaign()
-
-
 def _calibrated(
-    fitted: Any,
     asked: Sequence[Runs],
     parts: Sequence[FoldFit],
     groups: Groups | None,
@@ -132,10 +126,9 @@ def _calibrated(
     the runs that each answered). asked: the runs of each part."""
     found, without = [], []
     for one, some in zip(parts, asked, strict=True):
-        names = names_of(fitted, some)
         is_apart = one.left_out != "set"
         told = LeftOutRuns.of(
-            *(one.fitted, some, one.unit, names),
+            *(one.fitted, some, one.unit),
             name_groups=groups,
             held_out=is_apart,
             most=most - 1 if one.left_out == "larger" else most,
@@ -143,8 +136,8 @@ def _calibrated(
         )
         found.append(told)
         if not is_apart:
-            without.append((one.fitted, one.runs[told.residuals.index]))
+            without.append((one.fitted, one.runs[told.index]))
     if not any(len(told) for told, one in zip(found, parts, strict=True) if one.left_out != "name"):
         return None, without
     left_out = LeftOutRuns.concatenate(found)
-    return Calibration.crossed(left_out, names_of(fitted, asked[0]), most, groups=groups), without
+    return Calibration.crossed(left_out, most, groups=groups), without

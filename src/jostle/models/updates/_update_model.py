@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle._base.version import VERSION
-from jostle.conformal import Calibration, CalibrationRuns, LeftOutRuns
+from jostle.conformal import Calibration, LeftOutRuns
 from jostle.data import Colocations
 from jostle.errors import UsageError
 from jostle.learn import KeptRuns, one_thread
@@ -223,9 +223,8 @@ def _calibrated(
 ) -> Calibration:
     """Calibrate the new predictor on the same runs and some more; what names left out showed stays."""
     left = before.runs.take(np.flatnonzero(before.runs.held_out))
-    names = before.scale.workload_names, before.scale.platform_names
     own = LeftOutRuns.of(
-        *(predictor, kept.calibration, kept.calibration.unit, names),
+        *(predictor, kept.calibration, kept.calibration.unit),
         name_groups=before.groups,
         most=before.most,
     )
@@ -240,8 +239,7 @@ def _calibrated(
         for kind, names in drawn.items()
     }
     if len(left):
-        start = int(runs.group.max(initial=-1)) + 1 - int(left.group.min())
-        runs = CalibrationRuns.concatenate([runs, replace(left, group=left.group + start)])
+        runs = runs.followed_by(left)
     return replace(before, runs=runs, names_added_after_calibration=added, mix=None)
 
 
@@ -251,12 +249,9 @@ def _with_names_taken_as_new(
     """Add what known names show when they are taken as new ones."""
     if not again or bounds.groups is not None:
         return bounds
-    names = bounds.scale.workload_names, bounds.scale.platform_names
     parts = [
         # A name of one kind, with so many runs, is one group.
-        LeftOutRuns.of(
-            fitted, test, test.unit + 1_000_000 * k, names, held_out=True, most=bounds.most
-        )
+        LeftOutRuns.of(fitted, test, test.unit + 1_000_000 * k, held_out=True, most=bounds.most)
         for k, (fitted, test) in enumerate(again)
     ]
     return bounds.with_held_out(LeftOutRuns.concatenate(parts))
