@@ -20,7 +20,7 @@ import numpy as np
 
 import jostle
 from jostle.data import Colocations, Runs
-from jostle.models import past_and_future
+from jostle.models import Ages, past_and_future
 from jostle.operations import BoostedQuantiles, NameQuantiles, quantile_rivals
 from studies.data import one_core
 from studies.worlds.node_logs import LAWS, node_log
@@ -68,12 +68,13 @@ def rows_of(law: str, jobs: int, seed: int, c: float) -> list[str]:
     model = jostle.fit(runs.take(np.arange(cut)), seed=seed)
     rows = np.arange(cut, jobs)
     actual, who = runs.runtime_seconds[rows], runs.colocations.workload[rows]
+    ages = Ages.of(runs, model)
     found = []
     whole = replace(past_and_future(runs, rows, 0 * actual, is_open=False), elapsed_seconds=actual)
     logs = np.log(model.predict(whole.colocations))
     for moment in MOMENTS:
         elapsed = moment * actual
-        asked = past_and_future(runs, rows, elapsed, is_open=True)
+        asked = ages.with_residents(past_and_future(runs, rows, elapsed, is_open=True), rows)
         asks = {"": asked}
         if moment:
             done = replace(whole, elapsed_seconds=elapsed).lawful(logs) / whole.lawful(logs)

@@ -21,7 +21,7 @@ import numpy as np
 
 import jostle
 from jostle.data import Runs, SacctImport
-from jostle.models import past_and_future
+from jostle.models import Ages, past_and_future
 from studies.data import one_core
 from studies.live.log_bounds import first_companies, rivals_of
 
@@ -29,7 +29,8 @@ from studies.live.log_bounds import first_companies, rivals_of
 def told(model: jostle.Model, log: Runs, rows: np.ndarray, c: float) -> dict[str, Any]:
     """{what: (told, bound)} of jobs as they began."""
     zero = np.zeros(len(rows))
-    future = past_and_future(log, rows, zero, is_open=True)
+    ages = Ages.of(log, model)
+    future = ages.with_residents(past_and_future(log, rows, zero, is_open=True), rows)
     known = past_and_future(log, rows, zero, is_open=False)
     start, sizes = future.colocations, known.colocations.number_of_corunners
     largest = np.array(

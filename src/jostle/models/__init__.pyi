@@ -14,6 +14,7 @@ from .timelines._arrival_simulation import BusyNodes as BusyNodes
 from .timelines._arrival_simulation import Rates as Rates
 from .timelines._arrival_simulation import ends as ends
 from .timelines._arrival_simulation import no_newcomers as no_newcomers
+from .timelines._timeline_calibration import Ages as Ages
 from .timelines._timeline_predict import over_time as over_time
 from .timelines._timelines import Timelines as Timelines
 from .timelines._timelines import done_and_pace as done_and_pace

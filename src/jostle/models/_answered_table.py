@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow as pa
 from jostle._base.confidence import exact_confidence
 from jostle._base.report import Glance
 from jostle._base.tabular import Tabular, index_of
-from jostle.conformal import STATUSES, Bounds
+from jostle.conformal import STATUSES
 from jostle.data import RAGGED, Colocations, read_rows, write_table
 from jostle.data.tables import cells
 from jostle.errors import BadRows, JostleError, UnknownName, UsageError
@@ -124,38 +123,33 @@ def answers(
     """Answer a table as Model.answer does."""
     exact_confidence(confidence)  # one that makes no sense is refused, whatever is asked
     known = _Known(model)
-    read = read_rows(table, (*ASKED, *known.covariates), columns, others=_kept_as)
-    parsed = [known.parsed(row, separator) for row in read.rows]
+    rows_read = read_rows(table, (*ASKED, *known.covariates), columns, others=_kept_as)
+    parsed = [known.parsed(row, separator) for row in rows_read.rows]
     n = len(parsed)
-    made = AnsweredTable(
-        asked=[{k: v for k, v in row.items() if k != RAGGED} for row in read.rows],
-        where=read.where,
-        numbers=read.numbers,
-        corunners=[None if row is None else list(row[2]) for row, _, _ in parsed],
+    blank = {name: np.full(n, "", object) for name in ("pool", "evidence")}
+    table_of_answers = AnsweredTable(
+        asked=[{k: v for k, v in row.items() if k != RAGGED} for row in rows_read.rows],
+        where=rows_read.where,
+        numbers=rows_read.numbers,
+        corunners=[None if one.row is None else list(one.row[2]) for one in parsed],
         seconds=np.full(n, np.nan),
         bound_seconds=np.full(n, np.nan),
-        outcome=np.array([outcome for _, outcome, _ in parsed], object),
-        pool=np.full(n, "", object),
-        evidence=np.full(n, "", object),
         calibration_runs=np.zeros(n, np.int64),
         rank=np.zeros(n, np.int64),
+        outcome=np.array([one.outcome for one in parsed], object),
         status=np.full(n, "none", object),
-        reason=np.array([reason for _, _, reason in parsed], object),
+        reason=np.array([one.reason for one in parsed], object),
         confidence=confidence,
-        ignored=read.ignored,
+        ignored=rows_read.ignored,
         index=index_of(table),
+        **blank,
     )
-    good = [i for i, (_, outcome, _) in enumerate(parsed) if not outcome]
-    rows = [parsed[i][0] for i in good]
+    good = [i for i in range(n) if not parsed[i].outcome]
+    rows = [parsed[i].row for i in good]
     if mix_by is not None and rows:
         model = model.for_mix(_colocations(rows), mix_by)
-
-    def answer(some: Sequence[Any]) -> tuple[np.ndarray, Bounds]:
-        query = over_time(model, _colocations(some), throughout=throughout or tail)
-        return model.predict_and_bound(query, confidence, tail=tail)
-
-    _fill(answer, made, rows, np.array(good, np.int64))
-    return made
+    _fill(model, table_of_answers, rows, np.array(good, np.int64), tail, throughout)
+    return table_of_answers
 
 
 def colocations_of(model: Any, table: Any, separator: str = cells.SEPARATOR) -> Colocations:
@@ -164,14 +158,23 @@ def colocations_of(model: Any, table: Any, separator: str = cells.SEPARATOR) -> 
     known = _Known(model)
     read = read_rows(table, (*ASKED, *known.covariates), others=_kept_as)
     parsed = [known.parsed(row, separator, any_name=True) for row in read.rows]
-    bad = [(number, reason) for number, (row, _, reason) in enumerate(parsed) if row is None]
+    bad = [(number, one.reason) for number, one in enumerate(parsed) if one.row is None]
     if bad:
         first = f"row {bad[0][0]}: {bad[0][1]}"
         raise BadRows(f"{len(bad)} rows ask nothing, first {first}", rows=bad[:20])
-    return _colocations([row for row, _, _ in parsed])
+    return _colocations([one.row for one in parsed])
 
 
 Asked = tuple[str, str, tuple[str, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """row: workload, platform, co-runners, covariates."""
+
+    row: Asked | None
+    outcome: str = ""
+    reason: str = ""
 
 
 class _Known:
@@ -179,20 +182,19 @@ class _Known:
 
     def __init__(self, model: Any) -> None:
         predictor = model.predictor
-        workloads, platforms = predictor.workload_names, predictor.platform_names
-        self.lists = {"workload": tuple(workloads), "platform": tuple(platforms)}
-        self.lists["co-runner"] = self.lists["workload"]
+        self.lists = {
+            "workload": tuple(predictor.workload_names),
+            "platform": tuple(predictor.platform_names),
+        }
         self.sets = {kind: frozenset(names) for kind, names in self.lists.items()}
         self.covariates: tuple[str, ...] = tuple(getattr(predictor, "covariate_names", ()))
         self.answers_new = bool(getattr(predictor, "answers_new_names", False))
-        self.only_platform = platforms[0] if len(platforms) == 1 else None
-        self.unknown = cache(lambda kind, name: str(UnknownName(kind, name, self.lists[kind])))
+        only = self.lists["platform"]
+        self.only_platform = only[0] if len(only) == 1 else None
+        self.reasons: dict[tuple[str, str], str] = {}
 
-    def parsed(
-        self, row: Mapping[str, Any], separator: str, *, any_name: bool = False
-    ) -> tuple[Asked | None, str, str]:
-        """Parse a row. any_name: whether names are left to the model. Returns (workload, platform, co-runners
-        and covariates, None if it asks nothing; outcome, empty if it can be answered; reason)."""
+    def parsed(self, row: Mapping[str, Any], separator: str, *, any_name: bool = False) -> _Parsed:
+        """Parse the rows that ask something. any_name: whether names are left to the model."""
         try:
             if RAGGED in row:
                 raise ValueError(str(row[RAGGED]))
@@ -208,27 +210,42 @@ class _Known:
                 raise ValueError(f"corunners holds {bad[0]!r}, not a name")
             more = {name: _covariate(row.get(name), name) for name in self.covariates}
         except ValueError as error:
-            return None, BAD, str(error)
-        asked = str(workload), str(platform), tuple(sorted(others)), more
-        if any_name:
-            return asked, "", ""
-        named = [("workload", asked[0]), ("platform", asked[1])]
-        named += [("co-runner", name) for name in dict.fromkeys(asked[2])]
-        unknown = [self.unknown(*one) for one in named if one[1] not in self.sets[one[0]]]
-        return asked, UNKNOWN if unknown and not self.answers_new else "", " ".join(unknown)
+            return _Parsed(None, BAD, str(error))
+        names = (str(workload), str(platform), tuple(sorted(others)), more)
+        unknown = [
+            self._unknown(kind, name, column)
+            for kind, name, column in (
+                ("workload", names[0], "workload"),
+                ("platform", names[1], "platform"),
+                *(("workload", name, "co-runner") for name in dict.fromkeys(names[2])),
+            )
+            if name not in self.sets[kind] and not any_name
+        ]
+        return _Parsed(
+            names, UNKNOWN if unknown and not self.answers_new else "", " ".join(unknown)
+        )
+
+    def _unknown(self, kind: str, name: str, column: str) -> str:
+        key = (column, name)
+        if key not in self.reasons:
+            self.reasons[key] = str(UnknownName(column, name, self.lists[kind]))
+        return self.reasons[key]
 
 
 def _fill(
-    answer: Callable[[Sequence[Any]], tuple[np.ndarray, Bounds]],
+    model: Any,
     made: AnsweredTable,
     rows: Sequence[Any],
     at: np.ndarray,
+    tail: bool,
+    throughout: bool,
 ) -> None:
     """Fill in the model's answers; a co-location that it refuses does not stop the others."""
     if not len(rows):
         return
+    query = over_time(model, _colocations(rows), throughout=throughout or tail)
     try:
-        seconds, bounds = answer(rows)
+        seconds, bounds = model.predict_and_bound(query, made.confidence, tail=tail)
     except UsageError:
         raise
     except JostleError as error:
@@ -236,8 +253,8 @@ def _fill(
             made.outcome[at], made.reason[at] = BAD, str(error)
             return
         half = len(rows) // 2
-        _fill(answer, made, rows[:half], at[:half])
-        _fill(answer, made, rows[half:], at[half:])
+        _fill(model, made, rows[:half], at[:half], tail, throughout)
+        _fill(model, made, rows[half:], at[half:], tail, throughout)
         return
     made.seconds[at], made.bound_seconds[at] = seconds, bounds.seconds
     made.outcome[at], made.pool[at] = bounds.outcome, bounds.pool

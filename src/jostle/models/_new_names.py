@@ -50,10 +50,10 @@ def runs_of_names_left_out(
     random = np.random.default_rng([learning.seed, 7])
     beside = bool((c.number_of_corunners > 0).any())
     few = (ALONE, *FEW_RUNS) if beside else FEW_RUNS
-    # A new name comes with its inputs; where these are beside others, each is left out but for them, too.
-    alone = bool((prepared.inputs & (c.number_of_corunners > 0)).any())
-    names = _met(c.workload_names, c.workload, c.corunner)
-    workloads = _Plan.drawn(names, few, random, and_alone=alone)
+    workloads = _Plan.drawn(_met(c.workload_names, c.workload, c.corunner), few, random)
+    if (prepared.inputs & (c.number_of_corunners > 0)).any():
+        # A new name comes with its inputs, which are beside others: each name is left out but for these.
+        workloads = workloads.and_alone(random)
     platforms = _Plan.drawn(_met(c.platform_names, c.platform), FEW_RUNS, random)
     fits = FOLDS * max(workloads.rounds, platforms.rounds)
     parts = []
@@ -91,22 +91,28 @@ class _Plan:
         return len(self.kept)
 
     @classmethod
-    def drawn(
-        cls, names: tuple[str, ...], few: tuple[int, ...], random: Any, *, and_alone: bool = False
-    ) -> _Plan:
+    def drawn(cls, names: tuple[str, ...], few: tuple[int, ...], random: Any) -> _Plan:
         """Draw folds that leave out each name once a round: in the first entirely, then but for one of the
-        amounts `few`, in as many rounds as each amount needs for enough names. and_alone: at last but for its
-        runs alone."""
+        amounts `few`, in as many rounds as each amount needs for enough names."""
         n, m = len(names), len(few)
         rounds = int(np.clip(-(-m * ENOUGH_NAMES // n), 1, MOST_ROUNDS)) if n else 0
         turn = random.permutation(n)
         left_out = np.array(few)[(turn + np.arange(rounds)[:, None]) % m]
-        last = np.full((int(and_alone), n), ALONE)
-        left_out = np.concatenate([np.full((1, n), NOTHING), left_out, last])
+        left_out = np.concatenate([np.full((1, n), NOTHING), left_out])
         if n < FEWEST_NAMES:
             left_out = left_out[:0]
         fold = np.array([random.permutation(n) % FOLDS for _ in left_out]).reshape(len(left_out), n)
         return cls(names, left_out, fold)
+
+    def and_alone(self, random: Any) -> _Plan:
+        """Add a round in which each name is left out but for its runs alone."""
+        n = len(self.names)
+        if not self.rounds:
+            return self
+        kept, fold = np.full((1, n), ALONE), random.permutation(n)[None] % FOLDS
+        return _Plan(
+            self.names, np.concatenate([self.kept, kept]), np.concatenate([self.fold, fold])
+        )
 
     def of(self, number: int) -> np.ndarray:
         """Return how many runs of each name the fit of this number keeps, (names,)."""

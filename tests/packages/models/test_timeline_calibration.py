@@ -13,12 +13,7 @@ from jostle.conformal import conformal_rank
 from jostle.data import Colocations, Runs
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
 from jostle.models.timelines._arrival_simulation import DRAWS, Newcomers
-from jostle.models.timelines._timeline_calibration import (
-    ReplayedAnswers,
-    TimelineCalibration,
-    told_by,
-    when_done,
-)
+from jostle.models.timelines._timeline_calibration import Ages, TimelineCalibration, told_by
 from tests.packages.models.over_time_samples import NAMES, times
 from tests.packages.models.timelines_samples import Known, node_log
 
@@ -63,9 +58,7 @@ def done_at(parts: list[Part], age: float) -> float:
 
 
 def test_errors_are_those_of_a_plain_walk_through_every_run(runs: Runs) -> None:
-    rates = Rates(Known())
-    newcomers = Newcomers.of(runs, *rates.names)
-    acts = ReplayedAnswers.about(Known(), runs, np.arange(len(runs)), newcomers, seed=0)
+    acts = TimelineCalibration.of(Known(), runs, np.arange(len(runs)), seed=0)
     found = sorted(
         zip(acts.kind.tolist(), acts.moment.tolist(), acts.workload.tolist(), acts.error.tolist(),
             strict=True)
@@ -91,16 +84,59 @@ def test_errors_are_those_of_a_plain_walk_through_every_run(runs: Runs) -> None:
     # Whoever may come, the same are asked about.
     open_ones = Counter((kind - 1, moment, code) for kind, moment, code, _ in found if kind % 2)
     assert open_ones == Counter(one[:3] for one in mine)
-    rows = np.arange(len(runs))
-    elapsed = when_done(rates, runs, rows, 0.4)
+    # Of an open question residents count by what they had done.
+    rows, rates = np.arange(len(runs)), Rates(Known())
+    age, newcomers = Ages.of(runs, rates), Newcomers.of(runs, *rates.names)
+    elapsed = age.when_done(rows, 0.4)
     rows = rows[elapsed < runs.runtime_seconds]
     asked = past_and_future(runs, rows, elapsed[rows], is_open=True)
-    told = told_by(rates, asked, newcomers, 0)
+    told = told_by(rates, age.with_residents(asked, rows), newcomers, 0)
     found_open = acts.error[(acts.kind == 1) & (acts.moment == 1)]
     assert np.sort(found_open) == pytest.approx(np.sort(np.log(runs.runtime_seconds[rows] / told)))
-    few = ReplayedAnswers.about(Known(), runs, np.arange(40), newcomers, seed=0, most=20)
+    few = TimelineCalibration.of(Known(), runs, np.arange(40), seed=0, most=20)
     assert Counter(few.moment[few.kind == 0].tolist())[0] == 20
     assert max(Counter(few.moment[few.kind == 2].tolist()).values()) <= 5
+
+
+def test_earlier_moments_are_where_a_plain_walk_comes_to_them(runs: Runs) -> None:
+    rows, shares = np.arange(0, len(runs), 5), (0.25, 0.7)
+    elapsed = 0.8 * runs.runtime_seconds[rows]
+    asked = past_and_future(runs, rows, elapsed, is_open=False)
+    found, of = asked.earlier(np.log(times(asked.colocations)), shares)
+    all_parts = parts_of(runs)
+    for number, row in enumerate(rows.tolist()):
+        changes = [begin for begin, _, _ in all_parts[row]]
+        moments = changes + [until(all_parts[row], share) for share in shares]
+        expected = [
+            one for one in moments if one <= elapsed[number] and one < all_parts[row][-1][1]
+        ]
+        mine = sorted(found.elapsed_seconds[of == number].tolist())
+        assert mine == pytest.approx(sorted(expected), abs=1e-5)
+
+
+def test_what_residents_had_done_is_that_of_their_own_runs(runs: Runs) -> None:
+    rows, parts, table = np.arange(0, len(runs), 3), parts_of(runs), runs.table.to_pylist()
+    age = Ages.of(runs, Rates(Known()))
+    elapsed = age.when_done(rows, 0.4)
+    rows, elapsed = rows[np.isfinite(elapsed)], elapsed[np.isfinite(elapsed)]
+    asked = age.with_residents(past_and_future(runs, rows, elapsed, is_open=True), rows)
+    c, done = asked.colocations, asked.beside_done
+    assert done is not None
+    begins = [row["measured_at"].timestamp() for row in table]
+    for part, row in enumerate(rows[asked.row].tolist()):
+        now = begins[row] + float(asked.start_seconds[part])
+        there = [
+            (table[j]["workload"], min(done_at(parts[j], now - begins[j]), 0.95))
+            for j in range(len(table))
+            if j != row
+            and table[j]["node"] == table[row]["node"]
+            and begins[j] <= now + 1e-4 < begins[j] + table[j]["runtime_seconds"]
+        ]
+        at = slice(*c.corunner_offsets[part : part + 2])
+        who = [c.workload_names[code] for code in c.corunner[at]]
+        mine = sorted(zip(who, done[at].tolist(), strict=True))
+        assert [name for name, _ in mine] == [name for name, _ in sorted(there)]
+        np.testing.assert_allclose([d for _, d in mine], [d for _, d in sorted(there)], atol=1e-3)
 
 
 def by_plain_draws(draw: np.random.Generator, rates: Rates, newcomers: Newcomers) -> list[float]:
@@ -133,7 +169,9 @@ def test_whoever_may_come_ends_are_those_of_plain_draws() -> None:
         np.array([0.02, 0.06, 0.03, 0.5]), np.array([[0.1, 0.2, 0.0, 0.5, 0.2, 0.0]])
     )
     members, left, pace = ([[0, 1]] * DRAWS, [[1.0, 0.5]] * DRAWS, [[1.0, 2.0]] * DRAWS)
-    nodes = BusyNodes(np.zeros(DRAWS, int), *map(np.array, (members, left, pace)))
+    nodes = BusyNodes(
+        np.zeros(DRAWS, int), *map(np.array, (members, left, pace)), slots=np.full(DRAWS, 4)
+    )
     found = np.concatenate(
         [ends(rates, nodes, newcomers, watched=2, seed=seed) for seed in range(100)]
     )
@@ -162,7 +200,7 @@ class Scores:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_bounds_are_those_of_plain_scores(seed: int) -> None:
+def test_bounds_and_those_outlasted_are_those_of_plain_scores(seed: int) -> None:
     draw = np.random.default_rng(seed)
     n = 300
     kind, moment = draw.integers(0, 4, n), draw.integers(0, 4, n)
@@ -183,22 +221,43 @@ def test_bounds_are_those_of_plain_scores(seed: int) -> None:
     )  # fmt: skip
     code, told = np.arange(m) % 4, np.maximum(law, elapsed) * draw.uniform(1.0, 1.2, m)
     bounds = acts.bound(told, asked, np.log(law), code, confidence)
+    outlasted = acts.outlasted(law, asked, code, confidence)
     for k in range(m):
         counted = ratio[k]
         share = counted if counted is not None else min(elapsed[k] / law[k], 1.0)
         at = sum(share >= one for one in MOMENTS[1:])
         over = int(is_open[k])
         past = elapsed[k] if counted is not None else 0.0
-        if counted is None and 0 < law[k] <= elapsed[k]:
+        if counted is not None:
+            widest = -np.inf
+            first = Scores(acts, over, 0)
+            for later in range(at, 4):
+                some = Scores(acts, over + 2 * (later > 0), later)
+                some = some if some.rank(confidence) is not None else first
+                rank = some.rank(confidence)
+                assert rank is not None
+                widest = max(widest, some.sorted[rank - 1] * some.width(code[k]))
+            expected = past + (told[k] - past) * np.exp(widest)
+        elif 0 < law[k] <= elapsed[k]:
             some = Scores(acts, 0, 0)
             width = some.width(code[k])
             longer = [one for one in some.sorted if one > np.log(elapsed[k] / law[k]) / width]
             rank = conformal_rank(len(longer), confidence)
             expected = law[k] * np.exp([*longer, np.inf][min(rank - 1, len(longer))] * width)
         else:
-            some = Scores(acts, over + 2 * (counted is not None and at > 0), at)
+            some = Scores(acts, over, at)
             some = some if some.rank(confidence) is not None else Scores(acts, over, 0)
             rank = some.rank(confidence)
             assert rank is not None
-            expected = past + (told[k] - past) * np.exp(some.sorted[rank - 1] * some.width(code[k]))
+            expected = told[k] * np.exp(some.sorted[rank - 1] * some.width(code[k]))
         assert bounds.seconds[k] == pytest.approx(max(expected, elapsed[k])), k
+        some = Scores(acts, over, 0)
+        passed = sum(
+            one <= np.log(elapsed[k] / law[k]) / some.width(code[k]) if elapsed[k] else False
+            for one in some.sorted
+        )
+        all_of = len(some.sorted)
+        is_later = conformal_rank(all_of - passed, confidence) + passed > conformal_rank(
+            all_of, confidence
+        )
+        assert outlasted[k] == (passed if is_later else 0)

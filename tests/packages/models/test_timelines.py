@@ -17,8 +17,7 @@ from jostle.data import Colocations, Runs
 from jostle.errors import BadRows, UsageError
 from jostle.learn import Ensemble
 from jostle.models import BusyNodes, Rates, Timelines, ends, no_newcomers, past_and_future
-from jostle.models.timelines._arrival_simulation import Newcomers
-from jostle.models.timelines._timeline_calibration import ReplayedAnswers, TimelineCalibration
+from jostle.models.timelines._timeline_calibration import TimelineCalibration
 from tests.limits import assert_covers, mean_limits
 from tests.packages.models.over_time_samples import NAMES, SOLO, Lookup, times
 from tests.packages.models.timelines_samples import Known, node_log
@@ -300,10 +299,7 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert "w5" in now.predictor.workload_names
     assert model.acts is not None
     assert now.acts is not None
-    came = Newcomers.of(new, *Rates(model).names)
-    before = ReplayedAnswers.about(model, new, np.arange(len(new)), came, 0)
-    # What the model's answers are corrected by is taken off these errors, too.
-    before = TimelineCalibration.left_by(came, before, model.acts.correction)
+    before = type(model.acts).of(model, new, np.arange(len(new)), 0)
     assert now.acts.error.tolist() == [*model.acts.error.tolist(), *before.error.tolist()]
     names = [model.predictor.workload_names[code] for code in before.workload.tolist()]
     added = now.acts.workload[len(model.acts.error) :].tolist()
@@ -327,9 +323,7 @@ def test_an_updated_model_answers_over_time_by_what_was_said_of_the_new_runs(log
     assert plain.update(steady).acts is None
     first = plain.update(new).acts
     assert first is not None
-    came = Newcomers.of(new, *Rates(plain).names)
-    said = ReplayedAnswers.about(plain, new, np.arange(len(new)), came, 0)
-    assert first.error.tolist() == said.error.tolist()
+    assert first.error.tolist() == type(first).of(plain, new, np.arange(len(new)), 0).error.tolist()
 
 
 def _beginning(names: list[str], **columns: Any) -> Timelines:

@@ -80,6 +80,30 @@ def test_the_same_job_is_told_the_same_seconds_by_all(
     assert why["why"]["seconds"] == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize(("name", "beside"), [("w0", "w5"), ("w1", "w2"), ("w4", "w3")])
+def test_a_command_that_asks_again_tells_no_wider_bound_or_that_the_job_is_behind(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, beside: str
+) -> None:
+    def printed(*words: str) -> Any:
+        capsys.readouterr()
+        asked = ["predict", str(folder), "-w", name, "-p", "p", "-b", beside, *words]
+        exit_code([*asked, "-c", str(LEVEL), "--json"])
+        return json.loads(capsys.readouterr().out)["items"][0]
+
+    begun = printed()
+    before = begun["bound_seconds"]
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.05, 1.2):
+        now = printed("--elapsed", f"{share * begun['runtime_seconds']:.6f}s")
+        if now["bound_seconds"] is None:
+            break
+        if now["bound_seconds"] > before * (1 + 1e-6):
+            assert now["outcome"] == "behind"
+            assert now["evidence"].endswith(("later than before", "ended by now"))
+        before = now["bound_seconds"]
+    half = printed("--elapsed", f"{begun['runtime_seconds'] / 2:.6f}s", "--done", "0.5")
+    assert half["bound_seconds"] < begun["bound_seconds"]
+
+
 def test_a_name_that_was_never_met_is_answered_the_same_by_all(
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -145,12 +145,14 @@ class Rates:
 @dataclass(frozen=True)
 class BusyNodes:
     """State of s simulated nodes. platform: (s,) codes. members: (s, k) workload codes, -1 for nobody. left:
-    (s, k) shares of their work. pace: (s, k), how many times faster than predicted each is; None: as fast."""
+    (s, k) shares of their work. pace: (s, k), how many times faster than predicted each is, if not as fast.
+    slots: (s,) members at most, as many as were seen by default."""
 
     platform: np.ndarray
     members: np.ndarray
     left: np.ndarray
     pace: np.ndarray | None = None
+    slots: np.ndarray | None = None
 
 
 def spread_over(random: np.random.Generator) -> np.ndarray:
@@ -169,12 +171,16 @@ def ends(
     random = np.random.default_rng(seed)
     s, k = members.shape
     room = max(k, len(newcomers.rate_per_second)) - k if newcomers.rate_per_second.any() else 0
-    more = ((0, 0), (0, room))
-    left = np.pad(np.where(members >= 0, left, np.inf), more, constant_values=np.inf)
-    members, width = np.pad(members, more, constant_values=-1), k + room
+    members = np.concatenate([members, np.full((s, room), -1)], axis=1)
+    left = np.concatenate(
+        [np.where(members[:, :k] >= 0, left, np.inf), np.full((s, room), np.inf)], 1
+    )
     speed = np.ones(members.shape)
     if nodes.pace is not None:
         speed[:, :k] = nodes.pace
+    most = np.full(s, members.shape[1])
+    if nodes.slots is not None:
+        most = np.minimum(nodes.slots, most)
     hazard = np.append(newcomers.rate_per_second, 0.0)
     cumulative = np.cumsum(newcomers.share, axis=1)
     is_first = np.zeros(members.shape, bool)
@@ -192,13 +198,16 @@ def ends(
         with np.errstate(invalid="ignore"):
             until = np.where(np.isfinite(seconds), left[on] * seconds, np.inf)
         if step == _STEPS:
-            rest = clock[on, None] + until[:, :watched]
-            out[on] = np.where(is_first[on, :watched], rest, out[on])
+            rest = np.where(
+                is_first[on], clock[on, None] + until, out_of(out[on], members.shape[1])
+            )
+            out[on] = rest[:, :watched]
             break
         luck, draw = (spread_over(random), spread_over(random)), on % DRAWS
         residents = (members[on] >= 0).sum(axis=1)
-        rate = hazard[np.minimum(residents, len(hazard)) - 1]
-        rate = np.where(residents < width, rate, 0.0)
+        rate = np.where(
+            residents < most[on], hazard[np.minimum(residents - 1, len(hazard) - 1)], 0.0
+        )
         with np.errstate(divide="ignore"):
             arrival = -np.log1p(-luck[0][draw]) / rate
         drawn = luck[1][draw]
@@ -220,3 +229,9 @@ def ends(
             members[at, free] = np.minimum(who, cumulative.shape[1] - 1)
             left[at, free], speed[at, free] = 1.0, 1.0
     return out
+
+
+def out_of(ends: np.ndarray, width: int) -> np.ndarray:
+    """Pad with columns of NaN up to the width."""
+    more = np.full((len(ends), width - ends.shape[1]), np.nan)
+    return np.concatenate([ends, more], axis=1)

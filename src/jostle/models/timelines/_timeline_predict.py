@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from jostle.conformal import Bounds
+from jostle.conformal import BEHIND, ON_THE_ACT, TIMELINE, Bounds
 from jostle.models.timelines._arrival_simulation import Rates
 from jostle.models.timelines._survival import outlived_bound
 from jostle.models.timelines._timeline_calibration import asked_codes, told_by
 from jostle.models.timelines._timelines import THROUGHOUT, Timelines
+
+# Shares of the work, by the law, at which what is told by the time alone may come down.
+_EARLIER = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95)
 
 
 def over_time(model: Any, asked: Any, *, throughout: bool = False) -> Any:
@@ -36,7 +39,49 @@ def told(model: Any, asked: Timelines) -> np.ndarray:
 
 def bounded(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray, Bounds]:
     """Return (predictions, bounds). They are on the act if the model learned from a log; else, of a known
-    timeline, from the bounds of each of its companies. Raises UnknownName, UsageError."""
+    timeline, from the bounds of each of its companies. Raises UnknownName, UsageError.
+
+    What is told of a run by the time is not wider than what the same model told before, unless it is behind:
+    its end is now predicted later than before, or so many like it had ended by now that earlier bounds hold
+    less often. Then the outcome is `behind`, and the evidence says which. By counts of its own it is not
+    wider than before unless the later count tells a later end.
+    """
+    seconds, bounds = _at_once(model, asked, confidence)
+    on = np.flatnonzero(asked.elapsed_seconds > 0)
+    if not len(on) or model.acts is None or not len(model.acts.error):
+        return seconds, bounds
+    some, now, late = asked.take(on), bounds.take(on), seconds[on]
+    log_times = np.log(model.predict(some.colocations))
+    before, of = some.earlier(log_times, _EARLIER)
+    then, told_then = _at_once(model, before, confidence)
+    # Of each run the least of what was told before, and what was told as it began.
+    first = np.searchsorted(np.sort(of), np.arange(len(on)))
+    best = np.lexsort((told_then.seconds, of))[first]
+    least = then[np.lexsort((then, of))[first]]
+    begun = np.empty(len(on))
+    begun[of[before.elapsed_seconds == 0]] = then[before.elapsed_seconds == 0]
+    most, is_told = told_then.seconds[best], np.isfinite(some.done_ratio)
+    ended = model.acts.outlasted(begun, some, asked_codes(Rates(model), some), confidence)
+    ended[is_told] = 0  # it tells itself how far it has come
+    is_later = ~(late <= least * (1 + 1e-9))
+    is_wider = now.seconds > most
+    is_behind = is_wider & (is_later | (ended > 0))
+    # By the time alone bounds come down in steps, so that none in between is below the next.
+    earlier = np.flatnonzero(np.where(is_told, is_wider, np.isfinite(most)) & ~is_behind)
+    evidence = now.evidence.copy()
+    for row in np.flatnonzero(is_behind).tolist():
+        why = f"{ended[row]} of its kind had ended by now"
+        if is_later[row]:
+            why = f"its end is told {late[row] / least[row] - 1:.1%} later than before"
+        evidence[row] = f"{evidence[row]}; {why}"[:160]
+    is_plain = np.isin(now.outcome, (ON_THE_ACT, TIMELINE))
+    outcome = np.where(is_behind & is_plain, BEHIND, now.outcome)
+    now = replace(now, outcome=outcome, evidence=evidence)
+    return seconds, bounds.put(on, now.put(earlier, told_then.take(best[earlier])))
+
+
+def _at_once(model: Any, asked: Timelines, confidence: float) -> tuple[np.ndarray, Bounds]:
+    """Tell and bound without regard to what was told before. Returns (seconds, bounds)."""
     seconds = told(model, asked)
     rates, fitted = Rates(model), model.as_fitted
     own = seconds if fitted is model else told(fitted, asked)

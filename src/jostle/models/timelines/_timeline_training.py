@@ -12,8 +12,8 @@ import numpy as np
 from jostle.data import PlainLaw, Runs, stands_for_longest
 from jostle.data.tables.arrow_compute import pc
 from jostle.learn import Data, HeldOut
-from jostle.models.timelines._arrival_simulation import Newcomers, Rates
-from jostle.models.timelines._timeline_calibration import MOST, ReplayedAnswers, TimelineCalibration
+from jostle.models.timelines._arrival_simulation import Rates
+from jostle.models.timelines._timeline_calibration import MOST, TimelineCalibration
 
 
 class OverTime:
@@ -61,13 +61,13 @@ class OverTime:
         self, runs: Runs, without: Sequence[tuple[Any, np.ndarray]], seed: int
     ) -> TimelineCalibration:
         """Calibrate answers over time. without: (what was learned without some of the runs, these runs)."""
-        whole, names = sum(len(rows) for _, rows in without), Rates(without[0][0]).names
-        newcomers, answers = Newcomers.of(self._before, *names), []
+        parts, whole = [], sum(len(rows) for _, rows in without)
         for fitted, rows in without:
             at = self._own(runs.take(rows))[1]
             most = -(-MOST * len(rows) // max(whole, 1))  # as many of each, in proportion
-            answers.append(ReplayedAnswers.about(fitted, self._before, at, newcomers, seed, most))
-        return TimelineCalibration.fit(newcomers, ReplayedAnswers.concatenate(answers), names)
+            parts.append(TimelineCalibration.of(fitted, self._before, at, seed, most))
+        names = Rates(without[0][0]).names
+        return TimelineCalibration.joined(parts).learned(names)
 
     def _own(self, runs: Runs) -> tuple[np.ndarray, np.ndarray]:
         """Return (which of the runs are of the data, where they are there)."""

@@ -37,7 +37,9 @@ class Timelines:
     (m,) what is beside what in each. elapsed_seconds: (n,) since when it runs, 0 before it starts.
     done_ratio: (n,) the share of its work that is done by then, by a heartbeat or a count of instructions;
     NaN where only the time tells. is_open: (n,) bool, whether after the last stretch has begun its company
-    ends in its turn and others come as lately seen; else it stays to the end of the run.
+    ends in its turn and others come as lately seen; else it stays to the end of the run. beside_done: of
+    each co-runner in the colocations the share of its own work that was done when its stretch began, below 0
+    of one that begins later, NaN where it is not known; None: of none.
     """
 
     row: np.ndarray
@@ -46,6 +48,7 @@ class Timelines:
     elapsed_seconds: np.ndarray
     done_ratio: np.ndarray
     is_open: np.ndarray
+    beside_done: np.ndarray | None = None
 
     @classmethod
     def of_colocations(cls, colocations: Colocations) -> Timelines:
@@ -141,34 +144,24 @@ class Timelines:
         return len(self.elapsed_seconds)
 
     @property
-    def counts(self) -> np.ndarray:
-        """Number of stretches of each question, (n,) int64."""
-        return np.bincount(self.row, minlength=len(self))
-
-    @property
     def last(self) -> np.ndarray:
         """Position of each question's last stretch, (n,) int64."""
-        return np.cumsum(self.counts) - 1
+        return np.flatnonzero(np.diff(self.row, append=-1) != 0)
 
     @property
     def now(self) -> np.ndarray:
         """Position of the stretch that each question is in, (n,) int64."""
-        later = self.start_seconds > self.elapsed_seconds[self.row]
-        return self.last - np.bincount(self.row[later], minlength=len(self))
-
-    @property
-    def end_seconds(self) -> np.ndarray:
-        """End of each stretch, (m,) seconds from the start of the run; infinite for the last."""
-        end = np.append(self.start_seconds[1:], np.inf)
-        end[self.last] = np.inf
-        return end
+        begun = self.start_seconds <= self.elapsed_seconds[self.row]
+        counts = np.bincount(self.row, minlength=len(self))
+        return self.last - counts + np.bincount(self.row[begun], minlength=len(self))
 
     @property
     def over(self) -> list[Over]:
         """Scope of each question, (n,): these co-runners throughout, a known timeline, or what may come."""
+        many = np.bincount(self.row, minlength=len(self)) > 1
         return [
-            FUTURE if is_open else TIMELINE if count > 1 else THROUGHOUT
-            for is_open, count in zip(self.is_open.tolist(), self.counts.tolist(), strict=True)
+            FUTURE if is_open else TIMELINE if changes else THROUGHOUT
+            for is_open, changes in zip(self.is_open.tolist(), many.tolist(), strict=True)
         ]
 
     def to_columns(self) -> dict[str, list[Any]]:
@@ -192,9 +185,59 @@ class Timelines:
 
     def begun_part(self) -> Timelines:
         """Keep the stretches that have begun: the one of now goes on."""
-        begun = np.flatnonzero(self.start_seconds <= self.elapsed_seconds[self.row])
-        start, colocations = self.start_seconds[begun], self.colocations.take(begun)
-        return replace(self, row=self.row[begun], start_seconds=start, colocations=colocations)
+        return self._with(np.flatnonzero(self.start_seconds <= self.elapsed_seconds[self.row]))
+
+    def _with(self, stretches: np.ndarray) -> Timelines:
+        """Keep these stretches."""
+        return replace(
+            self,
+            row=self.row[stretches],
+            start_seconds=self.start_seconds[stretches],
+            colocations=self.colocations.take(stretches),
+            beside_done=self._beside_done(stretches),
+        )
+
+    def _beside_done(self, stretches: np.ndarray) -> np.ndarray | None:
+        """Return what the co-runners of these stretches had done."""
+        if self.beside_done is None:
+            return None
+        offsets = self.colocations.corunner_offsets
+        number = np.diff(offsets)[stretches]
+        return self.beside_done[np.repeat(offsets[:-1][stretches], number) + _counted(number)]
+
+    def earlier(
+        self, log_times: np.ndarray, shares: Sequence[float]
+    ) -> tuple[Timelines, np.ndarray]:
+        """Ask about each run at earlier moments: as it began, as its co-runners changed, and as these shares
+        of its work were done by the law, with what was known then, by the time. log_times: as of progress.
+        Returns (questions, (k,) the row that each is of)."""
+        elapsed, rate = self.elapsed_seconds[self.row], np.nan_to_num(np.exp(-log_times))
+        end = np.append(self.start_seconds[1:], np.inf)
+        end[self.last] = np.inf
+        work = np.maximum(np.minimum(end, elapsed) - self.start_seconds, 0) * rate
+        before = np.concatenate([[0.0], np.cumsum(work)[:-1]])
+        first = self.last + 1 - np.bincount(self.row, minlength=len(self))
+        before -= before[first][self.row]
+        of, when = [self.row], [self.start_seconds]
+        for share in shares:
+            there = np.flatnonzero((before < share) & (before + work >= share))
+            since = (share - before[there]) / rate[there]
+            of.append(self.row[there])
+            # A little later, so that rounding leaves nothing less done than that.
+            when.append((self.start_seconds[there] + since) * (1 + 1e-9))
+        rows, times = np.concatenate(of), np.concatenate(when)
+        known = times <= self.elapsed_seconds[rows]
+        rows, times = rows[known], times[known]
+        n = len(rows)
+        some = replace(
+            self.take(rows),
+            elapsed_seconds=times,
+            done_ratio=np.full(n, np.nan),
+            is_open=np.zeros(n, bool),
+        )
+        is_open = self.is_open[rows]
+        begun = ~is_open[some.row] | (some.start_seconds <= times[some.row])
+        return replace(some._with(np.flatnonzero(begun)), is_open=is_open), rows
 
     def without(self, name: str) -> Timelines:
         """Remove one co-runner of that name from each stretch that has it."""
@@ -203,21 +246,22 @@ class Timelines:
             if name in beside:
                 beside.remove(name)
         rest = Colocations.from_columns(**columns, covariates=self.colocations.covariates)
-        return replace(self, colocations=rest)
+        return replace(self, colocations=rest, beside_done=None)
 
     def take(self, rows: Any) -> Timelines:
         """Take (k,) of the questions, in this order. rows: int64."""
         rows = np.asarray(rows)
-        number = self.counts[rows]
-        row = np.repeat(np.arange(len(rows)), number)
-        at = np.arange(len(row)) + np.repeat(self.last[rows] + 1 - np.cumsum(number), number)
+        counts = np.bincount(self.row, minlength=len(self))
+        starts = np.cumsum(counts) - counts
+        at = np.repeat(starts[rows], counts[rows]) + _counted(counts[rows])
         return Timelines(
-            row,
+            np.repeat(np.arange(len(rows)), counts[rows]),
             self.start_seconds[at],
             self.colocations.take(at),
             self.elapsed_seconds[rows],
             self.done_ratio[rows],
             self.is_open[rows],
+            self._beside_done(at),
         )
 
     def progress(self, log_times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -228,21 +272,26 @@ class Timelines:
     def lawful(self, log_times: np.ndarray) -> np.ndarray:
         """Compute the (n,) share of the work that should be done by now, over 1 if overdue. log_times: as of
         progress."""
+        end = np.append(self.start_seconds[1:], np.inf)
+        end[self.last] = np.inf
         elapsed = self.elapsed_seconds[self.row]
-        past = np.maximum(np.minimum(self.end_seconds, elapsed) - self.start_seconds, 0)
+        past = np.maximum(np.minimum(end, elapsed) - self.start_seconds, 0)
         return np.bincount(self.row, past * np.exp(-log_times), len(self))
 
     def runtime(self, log_times: np.ndarray) -> np.ndarray:
         """Predict (n,) seconds from start to end, the last company staying to the end; NaN if a rate that
         counts is not known."""
+        n = len(self)
         done, pace = self.progress(log_times)
-        end, counts = self.end_seconds, self.counts
+        end = np.append(self.start_seconds[1:], np.inf)
+        end[self.last] = np.inf
         begin = np.maximum(self.start_seconds, self.elapsed_seconds[self.row])
         rate = pace[self.row] * np.exp(-log_times)
         with np.errstate(invalid="ignore"):
             work = np.where(np.isfinite(end), np.maximum(end - begin, 0) * rate, np.inf)
+        counts = np.bincount(self.row, minlength=n)
         first = np.cumsum(counts) - counts
-        left, total = 1 - done, np.full(len(self), np.nan)
+        left, total = 1 - done, np.full(n, np.nan)
         for place in range(int(counts.max(initial=0))):
             rows = np.flatnonzero((counts > place) & np.isnan(total) & np.isfinite(left))
             at = first[rows] + place
@@ -280,3 +329,9 @@ def past_and_future(
         np.full(n, np.nan),
         np.full(n, is_open),
     )
+
+
+def _counted(number: np.ndarray) -> np.ndarray:
+    """Return 0, 1, ... number - 1 for each of them, one after the other."""
+    ends = np.cumsum(number)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - number, number)

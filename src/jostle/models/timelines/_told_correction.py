@@ -8,8 +8,8 @@ their variances estimated from the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,15 +61,16 @@ class Signs:
             workload, platform, number, np.exp(log_times[now]), told, asked.elapsed_seconds, age
         )
 
-    def take(self, rows: np.ndarray) -> Self:
+    def take(self, rows: np.ndarray) -> Signs:
         """Keep these rows."""
-        return type(self)(*(column[rows] for column in vars(self).values()))
+        return Signs(*(getattr(self, one.name)[rows] for one in fields(self)))
 
-    @classmethod
-    def concatenate(cls, parts: Sequence[Self]) -> Self:
+    @staticmethod
+    def concatenate(parts: Sequence[Signs]) -> Signs:
         """Concatenate, in order."""
-        columns = zip(*(vars(one).values() for one in parts), strict=True)
-        return cls(*map(np.concatenate, columns))
+        return Signs(
+            *(np.concatenate([getattr(p, one.name) for p in parts]) for one in fields(Signs))
+        )
 
     def columns(self) -> np.ndarray:
         """Return (n, 3) numbers that the correction turns on."""

@@ -100,17 +100,17 @@ def usual_questions(
     every_w, every_p = list(predictor.workload_names), list(predictor.platform_names)
     random = np.random.default_rng([seed, 43])
     most = MOST_CANDIDATES // 2 if beside else MOST_CANDIDATES
-    names = list(workloads) or every_w, list(platforms) or every_p
-    wanted = np.ones((len(names[0]), len(names[1])), bool)
-    if not (workloads or platforms):
-        counts = (counts_of(predictor, kind).values() for kind in NAMES)
-        few_w, few_p = (np.array(list(one)) < KNOWN_WELL for one in counts)
-        few = few_w[:, None] | few_p
-        wanted = few if few.any() else wanted
-    at = np.flatnonzero(wanted)
-    if len(at) > most:
-        at = np.sort(random.permutation(at)[:most])
-    pairs = [(names[0][k // len(names[1])], names[1][k % len(names[1])]) for k in at.tolist()]
+    if workloads or platforms:
+        pairs = _pairs(list(workloads) or every_w, list(platforms) or every_p, most, random)
+    else:
+        few_w, few_p = (
+            [name for name, n in counts_of(predictor, kind).items() if n < KNOWN_WELL]
+            for kind in NAMES
+        )
+        of_both = _pairs(few_w, every_p, most, random) + _pairs(every_w, few_p, most, random)
+        pairs = sorted(set(of_both)) or _pairs(every_w, every_p, most, random)
+    if len(pairs) > most:
+        pairs = [pairs[at] for at in np.sort(random.permutation(len(pairs))[:most])]
     corunners: list[list[str]] = [[] for _ in pairs]
     if beside and pairs:
         # As many others for each as there is room for.
@@ -124,3 +124,12 @@ def usual_questions(
     )
     questions.codes_in(predictor.workload_names, predictor.platform_names)
     return questions
+
+
+def _pairs(
+    workloads: Sequence[str], platforms: Sequence[str], most: int, random: np.random.Generator
+) -> list[tuple[str, str]]:
+    """Pair each with each, or draw so many of the pairs."""
+    n = len(workloads) * len(platforms)
+    at = np.arange(n) if n <= most else np.unique(random.integers(0, n, most))
+    return [(workloads[k // len(platforms)], platforms[k % len(platforms)]) for k in at.tolist()]

@@ -82,7 +82,8 @@ def ends_at(
         if one.done_ratio is not None:
             done[row, column] = one.done_ratio
     by_now, pace = done_and_pace(done, elapsed / seconds)
-    nodes = BusyNodes(platform, members, 1 - by_now, pace)
+    left = 1 - by_now
+    nodes = BusyNodes(platform, members, left, pace)
     out = ends(rates, nodes, no_newcomers(), watched=width)
     at = np.array([sets.platform_code[one.platform] for one, _ in people])
     limit = sets.limits([one for _, one in people], at[None, :]).diagonal()
@@ -91,7 +92,7 @@ def ends_at(
         sets.standard.of_each(one.confidence, int(count[row]))
         for (row, _), (_, one) in zip(seat, people, strict=True)
     ])  # fmt: skip
-    here = _timelines(people, seat, elapsed, done, out)
+    here = _timelines(people, seat, elapsed, done, 1 - left, seconds, out)
     asked = over_time(model, here.begun_part()) if model.acts is not None else here
     asked, level, limit = asked.take(asked_of), level[asked_of], limit[asked_of]
     told, bounds = _bounded(model, asked, level)
@@ -125,30 +126,40 @@ def _or_none(value: Any) -> float | None:
 
 
 def _timelines(
-    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, out: np.ndarray
-) -> Timelines:
+    people: Any, seat: Any, elapsed: np.ndarray, done: np.ndarray, by_now: np.ndarray,
+    seconds: np.ndarray, out: np.ndarray,
+) -> Timelines:  # fmt: skip
     """Build the timeline of each tenant: these co-runners until now, and then until each of them ends. What a
-    tenant has done is unknown if nothing tells it."""
-    there: dict[int, list[tuple[str, int]]] = {}
-    for (row, column), (_, one) in zip(seat, people, strict=True):
-        there.setdefault(row, []).append((one.workload, column))
-    stretches = []
+    tenant has done is unknown if nothing tells it. by_now: the share that each has done. seconds: what each
+    takes in this set."""
+    there: dict[int, list[tuple[int, str, float]]] = {}
+    for (row, column), (node, one) in zip(seat, people, strict=True):
+        is_told = one.elapsed_seconds is not None or one.done_ratio is not None
+        is_new = not any(one is tenant for tenant in node.tenants)
+        share = float(by_now[row, column]) if is_told or is_new else np.nan
+        there.setdefault(row, []).append((column, one.workload, share))
+    stretches, beside_done = [], []
     for row, column in seat:
-        here = [(who, c) for who, c in there[row] if c != column]
+        # In the order that co-locations have them: by name.
+        # Of each what it had done, at this pace, as this one began.
+        since = elapsed[row, column] / seconds[row]
+        here = sorted((who, c, share - since[c]) for c, who, share in there[row] if c != column)
         parts = [(0.0, here)]
-        for _, c in sorted(here, key=lambda one: (out[row, one[1]], one[1])):
+        for _, c, _ in sorted(here, key=lambda one: (out[row, one[1]], one[1])):
             if out[row, c] < out[row, column]:
                 here = [other for other in here if other[1] != c]
                 start = float(elapsed[row, column] + out[row, c])
                 if start <= parts[-1][0]:
                     parts.pop()
                 parts.append((start, here))
-        stretches.append([(start, [who for who, _ in beside]) for start, beside in parts])
+        stretches.append([(start, [who for who, _, _ in beside]) for start, beside in parts])
+        beside_done += [share for _, beside in parts for _, _, share in beside]
     ratio = [done[s] for s in seat]
-    return Timelines.from_columns(
+    asked = Timelines.from_columns(
         workload=[one.workload for _, one in people],
         platform=[node.platform for node, _ in people],
         stretches=stretches,
         elapsed_seconds=[elapsed[s] for s in seat],
         done_ratio=[None if np.isnan(one) else float(one) for one in ratio],
     )
+    return replace(asked, beside_done=np.array(beside_done, float))
