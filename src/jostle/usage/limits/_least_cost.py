@@ -180,8 +180,10 @@ class LeastCost:
         law = self._law(own)
         drawn = [law.draws(column) for column in covariates.T]
         values, chances, longer, tried = map(np.concatenate, zip(*drawn, strict=True))
-        # Or it needs just what others needed at most, as often as that was so.
+        # Or it needs just what others needed at most, as often as that was so; not where covariates differ.
+        seen = self._log_covariates[:, own.rows]
         again = (own.repeats + self._repeats[0] / self._repeats[1]) / len(own.rows)
+        again *= not (seen.max(1) > seen.min(1)).any()
         chances = np.append((1 - again) * chances, again * chances.sum())
         hours = np.exp(law.rise * (np.log(own.largest) - law.usual))
         return [
