@@ -169,6 +169,18 @@ def names_at_the_top(path: Path) -> set[str]:
     return names
 
 
+def test_every_constant_that_is_set_by_hand_says_what_it_means() -> None:
+    site = loaded("site_hooks", ROOT / "docs" / "_site.py")
+    assert site.constants_of("A = 2  # one\n# Both.\nB = 0.5\nC, D = 1, 2\n") == [
+        ("A = 2", "one"),
+        ("B = 0.5", "Both."),
+        ("C, D = 1, 2", "Both."),
+    ]
+    rows = [line for line in site.constants().splitlines() if line.startswith("| `")]
+    assert len(rows) > 200
+    assert [row for row in rows if row.endswith("|  |")] == []
+
+
 def test_every_page_is_in_the_menu_and_every_link_leads_somewhere() -> None:
     menu = (ROOT / "mkdocs.yml").read_text("utf-8")
     pages = list((ROOT / "docs").rglob("*.md"))

@@ -33,6 +33,7 @@ PART = "part_"
 MOST_ASKED = 60  # co-locations
 SINGLES = 5  # that are asked about one by one, too
 FITTED_PARTS = ("workload_names", "platform_names", "notes", "predict", "evidence", "to_arrays")
+# At which bounds are compared.
 CONFIDENCES = (0.05, 0.3, 0.5, 0.7, 0.8, 0.9, 0.93, 0.95, 0.97, 0.99, 0.999)
 # What a fresh process runs: the class by its place, the saved arrays, the questions, the answers out.
 FRESH = """
