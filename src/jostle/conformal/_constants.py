@@ -32,8 +32,7 @@ FAR_ERROR = 4.0  # robust standard deviations at which what is far off counts no
 LITTLE_NOISE = 0.02  # of the variance: errors so small are left alone
 
 # The law of the largest errors.
-FEWEST_FOR_TAIL = (
-    2000  # scores; of a law with shape .6 a thousand let three times as many over as should be
-)
+# Scores; of a law with shape .6 a thousand let three times as many over as should be.
+FEWEST_FOR_TAIL = 2000
 TOP = 0.05  # share of the scores over the threshold
 SHAPE, SHAPE_SPREAD = 0.35, 0.15  # prior: scores of runtimes have heavy tails

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from jostle.data import Runs
 
 MOST_EXACT = 8  # co-runners of which every subset is asked about; of more, orders are drawn
-ORDERS = (
-    200  # of up to some 30; of more as many as ask about no more than so many co-runners in all
-)
+# Of up to some 30; of more as many as ask about no more than MOST_ASKED co-runners in all.
+ORDERS = 200
 MOST_ASKED = 100_000  # co-runners in all drawn orders
 
 

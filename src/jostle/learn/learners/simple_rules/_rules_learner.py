@@ -128,12 +128,12 @@ class SimpleRules(Restores):
                 known = {} if best else campaign.common.learned.setdefault("powers", {})
                 effects = [fit_effects(part, cell_table, known.get(way))]
                 known[way] = float(effects[0].power)
+            rest = part.value - value_of(effects, part, cell_table)
             for name in mine:
                 rules: tuple[SimpleRule, ...] = tuple(effects)
                 if name == "level":
                     rules = (fit_group_median(part, cell_table),)
                 if name in RESTS:
-                    rest = part.value - effects[0].value(part, cell_table)
                     low_rank = fit_bilinear(part, rest, campaign.design, RESTS[name], seed)
                     rules = (*effects, low_rank)
                 members.append(RuleMember(label_of(way, name), way, rules))
