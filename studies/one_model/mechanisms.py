@@ -83,6 +83,10 @@ def _mechanisms() -> dict[str, Mechanism]:
         "product forms of seconds": Mechanism((), _without("product of seconds", "product alike")),
         "effects of seconds": Mechanism((), _without("effects of seconds", "level of seconds")),
         "network": Mechanism((), _without("network")),
+        "network of runtimes": Mechanism((), _without("network of runtimes")),
+        "average over folds": Mechanism(
+            (), _in("ensemble._cross_validation", averaged_over_folds=lambda _, fitted: fitted)
+        ),
         "weights by selection": Mechanism(
             (), _in("ensemble._shrunk_weights", shrunk_weights=by_error)
         ),

@@ -40,6 +40,7 @@ METHODS: dict[str, Any] = {
     "the paper's": PAPER,
     "default": Ensemble(),
     "factorization": Factorization(),
+    "five members": Factorization(members=5),
     BOOSTING: GradientBoosting(),
     "linear scaling": LinearScaling(),
 }

@@ -51,7 +51,7 @@ class BaseLearner(Protocol):
         learned from that part of the campaign.
     predicts_solo : bool
         What is learned has `log_solo()`, (platforms, workloads) log seconds alone, of cells that never ran
-        alone, too; one such learner is asked.
+        alone, too, and `in_unit(seconds)` for rows of another unit; one such learner is asked.
     usual : dict of str to int
         Answers that apply where nothing can be tried, with a rank: those of the least rank that are there.
     adds_up(label) : bool
@@ -59,7 +59,8 @@ class BaseLearner(Protocol):
     learns_from_all : bool
         Of very many runs, or it costs little; others learn from some first.
 
-    What is learned may have `notes`.
+    What is learned may have `notes`, and, where fits scatter, `averaged(parts)`: its mean with fits to parts
+    of the campaign.
     """
 
     name: ClassVar[str]

@@ -262,6 +262,8 @@ class EnsembleBuilder:
                     out[name] = ready[name]
             elif wanted or (name == self.solo_learner and best):
                 out[name] = self.tried.fit_learner(name, part, wanted or own, best)
+                if best:
+                    out[name] = self.tried.averaged(name, out[name])
         return out
 
     @property
@@ -290,7 +292,7 @@ class EnsembleBuilder:
             RunCounts.of_coded(part.runs.colocations.take(np.flatnonzero(~part.is_input))),
         )
         fitted = FittedEnsemble(state, learners)
-        return fitted.with_state(log_solo=_with_levels(fitted, part))
+        return fitted.with_state(log_solo=_with_levels(fitted, part, 1 - self.share))
 
     def adding_up(self, learners: Mapping[str, FittedBaseLearner], of_pairs: bool) -> set[str]:
         """Return the labels that may answer larger sets though nothing tested it: where only pairs ran, those
@@ -362,9 +364,10 @@ class EnsembleBuilder:
         return fitted.with_state(more=more), largest
 
 
-def _with_levels(fitted: FittedEnsemble, part: TrainingRuns) -> np.ndarray:
+def _with_levels(fitted: FittedEnsemble, part: TrainingRuns, by_names: float) -> np.ndarray:
     """Return (platforms, workloads) log seconds alone, moved in cells that only ran beside others: by the
-    median residual of their own runs, as far as cells differ by more than runs within a cell."""
+    median residual of their own runs, as far as cells differ by more than runs within a cell. by_names: the
+    share of what has not learned from these runs."""
     alone = fitted.state.log_solo
     is_told = part.ran_alone | part.is_traced
     asked = part.beside & ~is_told[part.cell] & np.isfinite(alone.ravel()[part.cell])
@@ -380,7 +383,7 @@ def _with_levels(fitted: FittedEnsemble, part: TrainingRuns) -> np.ndarray:
     beyond = max(between - noise * float(np.mean(1 / count[count > 0])), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = beyond / (beyond + noise / count)
-    return alone + np.nan_to_num(share * moved).reshape(alone.shape)
+    return alone + np.nan_to_num(by_names * share * moved).reshape(alone.shape)
 
 
 def _variance(values: np.ndarray) -> float:

@@ -133,12 +133,15 @@ def test_what_never_ran_alone_is_told_by_its_runs_beside_others(noise: float) ->
         return np.array([slow[place[key]] for key in keys_of(rows)]), np.zeros(len(rows))
 
     weighed = SimpleNamespace(log_solo=alone, labels=("x",))
-    moved = _with_levels(SimpleNamespace(state=weighed, known=known), part) - alone  # type: ignore[arg-type]
+    fitted: Any = SimpleNamespace(state=weighed, known=known)
+    moved = _with_levels(fitted, part, 1.0) - alone
     never = ~part.ran_alone.reshape(part.size)
     assert never.sum() == 12
     assert (moved[~never] == 0).all()
     left = np.abs(moved - level)[never].mean() / np.abs(level[never]).mean()
     assert left < (0.1 if noise < 0.1 else 1.0)
+    # What has learned from these runs is not moved by them once more.
+    assert (_with_levels(fitted, part, 0.0) == alone).all()
 
 
 def test_words_for_people_name_what_differs_in_strength_alone_once() -> None:

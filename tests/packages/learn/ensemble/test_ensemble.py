@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -400,8 +401,9 @@ def test_a_network_that_missed_some_runs_learns_once_more(runs: Runs, monkeypatc
     learners = {name: learner_named(name)() for name in ("network", "rules")}
     tried = CrossValidator(campaign, learners, {}, seed=0)
     (fold, *_), none = folds_of(campaign, seed=0), np.full(len(campaign), NOT_ASKED)
-    network: Any = object()
-    for left_out, kept in ((fold.left_out, {}), (none == 0, {"network": network})):
+    network: Any = SimpleNamespace(in_unit=lambda seconds: seconds)
+    unit = {"network": campaign.unit_seconds}
+    for left_out, kept in ((fold.left_out, {}), (none == 0, unit)):
         mine = {"network": network, "rules": network}
         tried.fits = [(replace(fold, left_out=left_out), mine, campaign)]
         assert tried.ready == kept
