@@ -84,9 +84,6 @@ def _mechanisms() -> dict[str, Mechanism]:
         "effects of seconds": Mechanism((), _without("effects of seconds", "level of seconds")),
         "network": Mechanism((), _without("network")),
         "network of runtimes": Mechanism((), _without("network of runtimes")),
-        "average over folds": Mechanism(
-            (), _in("ensemble._cross_validation", averaged_over_folds=lambda _, fitted: fitted)
-        ),
         "weights by selection": Mechanism(
             (), _in("ensemble._shrunk_weights", shrunk_weights=by_error)
         ),

@@ -59,8 +59,7 @@ class BaseLearner(Protocol):
     learns_from_all : bool
         Of very many runs, or it costs little; others learn from some first.
 
-    What is learned may have `notes`, and, where fits scatter, `averaged(parts)`: its mean with fits to parts
-    of the campaign.
+    What is learned may have `notes`.
     """
 
     name: ClassVar[str]

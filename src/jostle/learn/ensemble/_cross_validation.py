@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -66,18 +66,12 @@ class CrossValidator:
         """Fit the wanted answers of one learner on a part of the campaign."""
         learner: Any = self.learners[name]
         if not self._leaves_out(name):
-            seed = self.seed if best else self.seed + len(self.fits) + 1
-            return learner.fit(part, wanted, seed=seed, best=best)
+            return learner.fit(part, wanted, seed=self.seed, best=best)
         if name not in self.whole:
             every = self.every[name]
             self.whole[name] = learner.fit(self.campaign, every, seed=self.seed, best=True)
         known: Any = self.whole[name]
         return known.without(part, wanted)
-
-    def averaged(self, name: str, fitted: FittedBaseLearner) -> FittedBaseLearner:
-        """Average a learner whose fits scatter with those of the folds of sets."""
-        fits = [mine for fold, mine, _ in self.fits if not fold.is_of_names]
-        return averaged_over_folds([mine[name] for mine in fits if name in mine], fitted)
 
     def _leaves_out(self, name: str) -> bool:
         return getattr(self.learners[name], "leaves_out", False)
@@ -240,14 +234,6 @@ class CrossValidator:
                 blend = share * predicted[good] + (1 - share) * by_names[good]
                 cost[at] += relative_error(blend - y).sum()
         return SHARES[int(np.argmin(cost))] if count >= FEWEST_CELLS else USUAL_SHARE
-
-
-def averaged_over_folds(
-    parts: Sequence[FittedBaseLearner], fitted: FittedBaseLearner
-) -> FittedBaseLearner:
-    """Average a fit to all runs with those to parts of them, if its learner can."""
-    one: Any = fitted
-    return one.averaged(parts) if hasattr(one, "averaged") else fitted
 
 
 def _predicts_solo(learner: BaseLearner) -> bool:

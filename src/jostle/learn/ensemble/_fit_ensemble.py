@@ -262,8 +262,6 @@ class EnsembleBuilder:
                     out[name] = ready[name]
             elif wanted or (name == self.solo_learner and best):
                 out[name] = self.tried.fit_learner(name, part, wanted or own, best)
-                if best:
-                    out[name] = self.tried.averaged(name, out[name])
         return out
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -19,7 +19,8 @@ from jostle.learn.training._training_data import TrainingRuns
 # SLOWDOWN is over the time alone that was measured; RUNTIME is the network's own, which one run alone that
 # scatters does not move.
 SLOWDOWN, RUNTIME = "network", "network of runtimes"
-ANOTHER = 1000  # added to a seed, so that a network starts elsewhere
+# Added to a seed, so that a network starts elsewhere: of very many runs two are averaged.
+ANOTHER = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +51,6 @@ class FittedNetwork(Serializable):
     def _alone(self, workload: np.ndarray, platform: np.ndarray) -> np.ndarray:
         return np.mean([one.log_solo(workload, platform) for one in self.networks], axis=0)
 
-    def averaged(self, others: Sequence[FittedNetwork]) -> FittedNetwork:
-        """Average with what learned from parts of the campaign."""
-        networks = *self.networks, *(one for other in others for one in other.networks)
-        return replace(self, networks=networks)
-
     def in_unit(self, seconds: float) -> FittedNetwork:
         """Answer rows in which 1 stands for so many extra seconds."""
         return replace(self, log_unit=np.log(np.array(seconds)))
@@ -84,7 +80,6 @@ class NetworkLearner(Restores):
         whole = campaign.whole
         beside = (whole if 2 * len(campaign) > len(whole) else campaign).degree > 0
         sizes = int((~beside).sum()), int(beside.sum())
-        # Of very many runs there is one fold of sets to average with.
         seeds = (seed, seed + ANOTHER) if best and is_large(whole) else (seed,)
         about = campaign.runs, campaign.names, sizes
         networks = tuple(network_of(Factorization(), *about, one) for one in seeds)
