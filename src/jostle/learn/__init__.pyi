@@ -29,8 +29,6 @@ from .contract._run_counts import Evidence as Evidence
 from .contract._run_counts import FromCounts as FromCounts
 from .contract._run_counts import RunCounts as RunCounts
 from .contract._run_counts import mixed_bits as mixed_bits
-from .contract._supporting_runs import behind_table as behind_table
-from .contract._supporting_runs import runs_behind as runs_behind
 from .ensemble._base_learner import NO_SLOWDOWN as NO_SLOWDOWN
 from .ensemble._base_learner import BaseLearner as BaseLearner
 from .ensemble._base_learner import FittedBaseLearner as FittedBaseLearner

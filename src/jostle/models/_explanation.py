@@ -155,7 +155,7 @@ class Why(Reported):
         if self.corunners:
             parts.append(f"{e['corunner']} with the co-runner that has the fewest")
         if e["same_set"] >= 0:
-            parts.append(f"{e['same_set']} of exactly this")
+            parts.append(f"{e['same_set']} of exactly this set")
         return ", ".join(parts)
 
 

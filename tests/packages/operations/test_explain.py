@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from jostle.cli import exit_code
-from jostle.data import Colocations, Runs
+from jostle.data import Colocations
 from jostle.errors import UnknownName, UsageError
-from jostle.learn import runs_behind
 from jostle.learn.learners.network import FittedFactorization
 from jostle.models import Model
 
@@ -64,36 +63,6 @@ def test_neighbours_answer_alike(model: Model) -> None:
         assert near.distance == pytest.approx(expected[names.index(near.name)], abs=2e-3)
 
 
-def test_evidence_by_hand() -> None:
-    rows = [
-        ("a", "p", []),
-        ("a", "p", []),
-        ("a", "p", ["b"]),
-        ("a", "p", ["b", "b"]),
-        ("a", "q", ["b"]),
-        ("b", "p", ["a"]),
-        ("c", "p", []),
-    ]
-    runs = Runs.from_columns(
-        workload=[r[0] for r in rows],
-        platform=[r[1] for r in rows],
-        corunners=[r[2] for r in rows],
-        runtime_seconds=[1.0] * len(rows),
-    )
-    assert runs_behind(runs, one("a", "p", "b")) == {
-        "same_colocation": 1,
-        "pair_alone": 2,
-        "pair": 4,
-        "workload": 5,
-        "platform": 6,
-        "corunner_on_platform": 3,
-        "beside_workload": 3,
-    }
-    assert runs_behind(runs, one("a", "p", "b", "b"))["same_colocation"] == 1
-    assert runs_behind(runs, one("a", "p"))["same_colocation"] == 2
-    assert set(runs_behind(runs, one("z", "y", "x")).values()) == {0}
-
-
 def test_one_known_colocation_at_a_time(model: Model) -> None:
     two = Colocations.from_columns(workload=["w00", "w01"], platform=["p0", "p0"])
     with pytest.raises(UsageError, match="one"):
@@ -128,7 +97,7 @@ def test_command_as_json(
     bound = model.bound(one("w00", "p1", "w01", "w02"), 0.9)
     assert item["bound"]["seconds"] == pytest.approx(float(bound.seconds[0]))
     assert item["bound"]["pool"] == "2 co-runners"
-    assert item["method"]["evidence_runs"]["workload"] > 0
+    assert item["why"]["evidence"]["workload"] > 0
 
 
 def test_command_for_people(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jostle._base.report import Report, Table, duration
 from jostle.data import Colocations
 from jostle.errors import UsageError
-from jostle.learn.contract._supporting_runs import behind_table, runs_behind
 from jostle.learn.ensemble._display_names import in_words, weights_in_words
-
-if TYPE_CHECKING:
-    from jostle.data import Runs
 
 MOST_EXACT = 8  # co-runners of which every subset is asked about; of more, orders are drawn
 # Of up to some 30; of more as many as ask about no more than MOST_ASKED co-runners in all.
@@ -23,7 +19,7 @@ ORDERS = 200
 MOST_ASKED = 100_000  # co-runners in all drawn orders
 
 
-def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
+def explained(fitted: Any, asked: Colocations) -> Report:
     """fitted: the ensemble, see its `explain`."""
     if len(asked) != 1:
         raise UsageError(f"one co-location can be explained at a time, not {len(asked)}")
@@ -64,10 +60,6 @@ def explained(fitted: Any, asked: Colocations, runs: Runs | None) -> Report:
             for name, part in share.items()
         ],
     }
-    if runs is not None:
-        behind = runs_behind(runs, asked)
-        document["evidence_runs"] = behind
-        parts += ["", behind_table(behind)]
     return Report(document, parts)
 
 

@@ -190,14 +190,14 @@ class FittedEnsemble:
         answer = np.exp(alone + self.answers(rows))[:, 0]
         return dict(zip(self.state.labels, answer.tolist(), strict=True))
 
-    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
+    def explain(self, asked: Colocations) -> Report:
         """Explain what each co-runner adds, which base learners count and what each of them predicts.
 
         Raises UsageError for more or fewer co-locations than one, UnknownName.
         """
         from jostle.learn.ensemble._explain_ensemble import explained
 
-        return explained(self, asked, runs)
+        return explained(self, asked)
 
     def apart_from(
         self, asked: Colocations, labels: tuple[str, ...], is_new: bool

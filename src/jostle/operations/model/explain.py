@@ -171,7 +171,7 @@ def _explained(
     parts: list[str | Table] = [*why.report().tables, ""]
     now = one.colocations.take(one.now) if isinstance(one, Timelines) else one
     if hasattr(predictor, "explain"):
-        report = predictor.explain(now, runs=runs)
+        report = predictor.explain(now)
         document = report.document
         if question.full:
             parts += [line for part in report.tables for line in (part, "")]

@@ -232,6 +232,6 @@ def test_fit_and_explain_as_commands(tmp_path: Path, capsys: pytest.CaptureFixtu
     (item,) = json.loads(capsys.readouterr().out)["items"]
     assert item["why"]["corunners"][0]["name"] == "app2"
     assert item["method"]["path"]
-    assert item["method"]["evidence_runs"]["same_colocation"] == 1
+    assert item["why"]["evidence"]["same_set"] == 2
     assert exit_code([*asked, "--full"]) == 0
     assert "trees asked" in capsys.readouterr().out

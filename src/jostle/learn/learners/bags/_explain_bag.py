@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle._base.report import Report, Table, duration, percent
-from jostle.learn.contract._supporting_runs import behind_table, runs_behind
 from jostle.learn.learners.bags._regression_trees import Trees
 
 if TYPE_CHECKING:
-    from jostle.data import Colocations, Runs
+    pass
 
 MOST_SHOWN = 10  # features in the table of what all trees asked about
 
@@ -66,14 +65,12 @@ def path_of(
     return tuple(steps)
 
 
-def report_of(found: BagExplanation, asked: Colocations, runs: Runs | None) -> Report:
-    """Write the explanation as it is printed; runs: to count those that stand behind it."""
-    behind = None if runs is None else runs_behind(runs, asked)
+def report_of(found: BagExplanation) -> Report:
+    """Write the explanation as it is printed."""
     document = {
         "schema": "explain-bag/v1",
         **vars(found),
         "path": [vars(step) for step in found.path],
-        "evidence_runs": behind,
     }
     beside = " and ".join(found.corunners)
     where = f"{found.workload} on {found.platform} {f'beside {beside}' if beside else 'alone'}"
@@ -100,6 +97,4 @@ def report_of(found: BagExplanation, asked: Colocations, runs: Runs | None) -> R
         total = sum(found.uses.values())
         shares = [[name, percent(n / total)] for name, n in list(found.uses.items())[:MOST_SHOWN]]
         tables.append(Table(["all trees asked about", "share of questions"], shares))
-    if behind is not None:
-        tables.append(behind_table(behind))
     return Report(document, tables)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle._base.report import Report
-from jostle.data import Colocations, Runs
+from jostle.data import Colocations
 from jostle.errors import UsageError
 from jostle.learn.ensemble._display_names import weights_in_words
 from jostle.learn.ensemble._stacked_model import FittedEnsemble
@@ -112,9 +112,9 @@ class FittedBag(FittedEnsemble):
         named = workload, platform, corunners
         return BagExplanation(*named, *seconds, learner, number, path, uses, weights)
 
-    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
-        """List the questions on the way to the answer; runs: to count those that stand behind it.
+    def explain(self, asked: Colocations) -> Report:
+        """List the questions on the way to the answer.
 
         Raises UsageError for more or fewer co-locations than one, UnknownName.
         """
-        return report_of(self.explained(asked), asked, runs)
+        return report_of(self.explained(asked))

@@ -17,7 +17,6 @@ import numpy as np
 
 from jostle._base.report import Report, Table, duration, percent
 from jostle.errors import UsageError
-from jostle.learn.contract._supporting_runs import behind_table, runs_behind
 from jostle.learn.learners.network._embeddings import Embeddings, Form
 from jostle.learn.learners.network._network_equation import (
     CORUN_SCALE,
@@ -27,7 +26,7 @@ from jostle.learn.learners.network._network_equation import (
 )
 
 if TYPE_CHECKING:
-    from jostle.data import Colocations, Runs
+    from jostle.data import Colocations
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,7 @@ class Explanation:
 
     baseline_seconds: this heavy a workload on this fast a platform. pair_factor: how well they suit each
     other. corun_factor: what changes beside anyone, whoever it is; 1 alone. type_names: one per
-    interference type. workloads, platforms: the nearest known ones. runs: how many stand behind it, by
-    what they share with it; None where no runs were given.
+    interference type. workloads, platforms: the nearest known ones.
     """
 
     workload: str
@@ -72,7 +70,6 @@ class Explanation:
     type_names: tuple[str, ...]
     workloads: tuple[Neighbour, ...]
     platforms: tuple[Neighbour, ...]
-    runs: dict[str, int] | None
 
 
 def explained(
@@ -81,7 +78,6 @@ def explained(
     e: Embeddings,
     form: Form,
     asked: Colocations,
-    runs: Runs | None,
     neighbours: int,
 ) -> Explanation:
     """See FittedFactorization.explained. names: of the workloads, of the platforms."""
@@ -106,14 +102,13 @@ def explained(
         type_names=tuple(f"type {t + 1}" for t in range(len(e.type_weight))),
         workloads=_nearest(names[0], e.workload_main, e.platform_main, i, neighbours),
         platforms=_nearest(names[1], e.platform_main, e.workload_main, j, neighbours),
-        runs=None if runs is None else runs_behind(runs, asked),
     )
 
 
 def report_of(found: Explanation) -> Report:
     """Write the explanation as it is printed."""
     document = {
-        "schema": "explain/v2",
+        "schema": "explain-network/v1",
         "workload": found.workload,
         "platform": found.platform,
         "corunners": [
@@ -133,7 +128,6 @@ def report_of(found: Explanation) -> Report:
         "corun_factor_ratio": found.corun_factor,
         "nearest_workloads": [vars(near) for near in found.workloads],
         "nearest_platforms": [vars(near) for near in found.platforms],
-        "evidence_runs": found.runs,
     }
     beside = " and ".join(share.name for share in found.corunners)
     where = f"{found.workload} on {found.platform} {f'beside {beside}' if beside else 'alone'}"
@@ -158,7 +152,7 @@ def report_of(found: Explanation) -> Report:
         Table(["made of", ""], rows),
         Table(["nearest", "", "typically differs by"], near),
     ]
-    return Report(document, [*tables, *([] if found.runs is None else [behind_table(found.runs)])])
+    return Report(document, tables)
 
 
 def _corunner_shares(e: Embeddings, form: Form, i: int, j: int, corunner: np.ndarray) -> np.ndarray:

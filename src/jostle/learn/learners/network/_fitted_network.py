@@ -30,7 +30,7 @@ from jostle.learn.training._slowdown_rows import SlowdownRows
 
 if TYPE_CHECKING:
     from jostle._base.report import Report
-    from jostle.data import Colocations, Runs
+    from jostle.data import Colocations
     from jostle.learn.learners.network._explain_network import Explanation
 
 NARROWEST = 1e-3  # width of a quantile head, in log seconds
@@ -137,22 +137,18 @@ class FittedFactorization(FromCounts):
         )
         return replace(self, embeddings=e)
 
-    def explain(self, asked: Colocations, *, runs: Runs | None = None) -> Report:
-        """Explain the terms that multiply to the prediction, what is near, and the runs behind it."""
+    def explain(self, asked: Colocations) -> Report:
+        """Explain the terms that multiply to the prediction, and what is near."""
         from jostle.learn.learners.network._explain_network import report_of
 
-        return report_of(self.explained(asked, runs=runs))
+        return report_of(self.explained(asked))
 
-    def explained(
-        self, asked: Colocations, *, runs: Runs | None = None, neighbours: int = 3
-    ) -> Explanation:
+    def explained(self, asked: Colocations, *, neighbours: int = 3) -> Explanation:
         """Return what `explain` reports, as numbers. Raises UsageError unless one co-location is asked."""
         from jostle.learn.learners.network._explain_network import explained
 
         names = (self.workload_names, self.platform_names)
-        return explained(
-            self.predict, names, self.embeddings, self.reading, asked, runs, neighbours
-        )
+        return explained(self.predict, names, self.embeddings, self.reading, asked, neighbours)
 
     def interference_norm(self) -> np.ndarray:
         """Compute (platforms,) spectral norms of F_j = sum_t v_s(j,t) v_g(j,t)^T (Pitot, Sec. 3.3), from the
