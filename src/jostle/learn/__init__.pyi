@@ -88,7 +88,6 @@ from .training._set_keys import variance_of_repeats as variance_of_repeats
 from .training._slowdown_rows import CellTable as CellTable
 from .training._slowdown_rows import RaggedRows as RaggedRows
 from .training._slowdown_rows import SlowdownRows as SlowdownRows
-from .training._slowdown_rows import design_of_names as design_of_names
 from .training._slowdown_rows import error_weight as error_weight
 from .training._slowdown_rows import looked_up as looked_up
 from .training._solo_baseline import fill_solo_from_traces as fill_solo_from_traces

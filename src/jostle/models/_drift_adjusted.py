@@ -10,25 +10,26 @@ import numpy as np
 
 from jostle.conformal import ADAPTING, Bounds
 from jostle.data import Colocations
-from jostle.models._residual_baseline import KindNames, usual_spread
+from jostle.models._residual_baseline import KindNames, UsualScores, usual_spread
 
 
 @dataclass(frozen=True, eq=False)
 class DriftCorrection:
     """Shifts of names since a model was fitted. levels: (n,) ascending, of names that drifted or seem to, as
     `kinds` codes them. shifts: (n,) log seconds. extra: (n, c) usual spreads that bounds are moved by beyond
-    that, at each of the confidences (c,), ascending."""
+    that, at each of the confidences (c,), ascending. usual: scores of the model that it is of."""
 
     kinds: KindNames
     levels: np.ndarray
     shifts: np.ndarray
     extra: np.ndarray
     confidences: np.ndarray
+    usual: UsualScores | None = None
 
     def followed_by(self, model: Any) -> Any:
         """Return the same model, its answers moved by what has drifted."""
         model = copy(model)
-        model.moved = self
+        model.moved = replace(self, usual=UsualScores(model))
         return model
 
     def log_ratio(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +49,7 @@ class DriftCorrection:
         # Straight lines between logarithms; a higher confidence is never moved by less.
         miss, asked_miss = np.log1p(-self.confidences), np.log1p(-bounds.confidence)
         more = [np.interp(-asked_miss, -miss, row) for row in np.maximum.accumulate(extra, 1)]
-        spread = usual_spread(model, asked.take(at))
+        spread = usual_spread(model, self.usual, asked.take(at))
         seconds[at] *= np.exp(log_ratio[at] + np.array(more) * spread)
         outcome[at] = ADAPTING
         return replace(bounds, seconds=seconds, outcome=outcome)

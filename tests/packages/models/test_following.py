@@ -73,7 +73,7 @@ def test_bounds_move_by_the_most_of_their_names_at_that_confidence(
     words, none = np.full(n, "guaranteed"), np.zeros(n, np.int64)
     bounds = Bounds(seconds, words, words, none, none, confidence, words)
 
-    def spread(model: Any, asked: Colocations) -> np.ndarray:
+    def spread(model: Any, usual: Any, asked: Colocations) -> np.ndarray:
         workload, platform, _ = asked.recode(WORKLOADS, PLATFORMS)
         return SPREAD[platform * len(WORKLOADS) + workload]
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from jostle.learn.training._encoded_features import encode_features
-from jostle.learn.training._slowdown_rows import design_of_names, level_here
 
 SOLO, CATEGORY, NUMBER = 0.3, 1.0, 0.5  # weights of the parts that are not names
 MANY_CELLS = 1_500  # pairs of workload and platform past which features are left out
@@ -67,3 +66,32 @@ def _inside(one: np.ndarray, column: np.ndarray) -> np.ndarray:
     mean = one @ ((one.T @ column) / np.maximum(one.sum(0)[:, None], 1.0))
     left = column - mean
     return left / max(float(left.std()), 1e-9)
+
+
+def level_here(log_solo: np.ndarray) -> np.ndarray:
+    """Standardise log times alone (platforms, workloads) to (cells, 1): beyond the platform's mean, over
+    their spread; 0 where unknown."""
+    is_known = np.isfinite(log_solo)
+    mean = log_solo.sum(axis=1, keepdims=True, where=is_known)
+    mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)  # nothing may be known of a platform
+    level = np.where(is_known, log_solo - mean, 0.0)
+    return (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
+
+
+def design_of_names(
+    workloads: int, platforms: int, log_solo: np.ndarray, everywhere: float, here: float
+) -> Any:
+    """Make a sparse design (cells, d) that tells cells apart by names and times alone. log_solo: (platforms,
+    workloads), NaN if unknown. everywhere, here: weights of a workload on all platforms, and on one only."""
+    from scipy.sparse import csr_matrix, hstack, identity, kron
+
+    w, p = workloads, platforms
+    level = level_here(log_solo)
+    blocks = [
+        everywhere * kron(np.ones((p, 1)), identity(w)),
+        here * identity(p * w),
+        csr_matrix(SOLO * level),
+        csr_matrix(np.ones((p * w, 1))),
+        kron(identity(p), np.ones((w, 1))),
+    ]
+    return hstack(blocks, format="csr")

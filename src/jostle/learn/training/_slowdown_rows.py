@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-SOLO = 0.3  # weight of times alone in a design of names
 BY_CORUNNER = ("corunner", "row")  # fields of ragged rows with an entry for each co-runner
 LEAST = -0.9  # of the extra time over the time alone, under which nothing is answered
 USUAL_ERROR = 0.05  # of a time, by which rules are off anyway: what runs err by counts against this
@@ -170,32 +169,3 @@ def looked_up(
         return np.full(len(query), default)
     place = np.minimum(np.searchsorted(key, query), len(key) - 1)
     return np.where(key[place] == query, value[place], default)
-
-
-def level_here(log_solo: np.ndarray) -> np.ndarray:
-    """Standardise log times alone (platforms, workloads) to (cells, 1): beyond the platform's mean, over
-    their spread; 0 where unknown."""
-    is_known = np.isfinite(log_solo)
-    mean = log_solo.sum(axis=1, keepdims=True, where=is_known)
-    mean /= np.maximum(is_known.sum(axis=1, keepdims=True), 1)  # nothing may be known of a platform
-    level = np.where(is_known, log_solo - mean, 0.0)
-    return (level / max(float(level.std()), 1e-9)).reshape(-1, 1)
-
-
-def design_of_names(
-    workloads: int, platforms: int, log_solo: np.ndarray, everywhere: float, here: float
-) -> Any:
-    """Make a sparse design (cells, d) that tells cells apart by names and times alone. log_solo: (platforms,
-    workloads), NaN if unknown. everywhere, here: weights of a workload on all platforms, and on one only."""
-    from scipy.sparse import csr_matrix, hstack, identity, kron
-
-    w, p = workloads, platforms
-    level = level_here(log_solo)
-    blocks = [
-        everywhere * kron(np.ones((p, 1)), identity(w)),
-        here * identity(p * w),
-        csr_matrix(SOLO * level),
-        csr_matrix(np.ones((p * w, 1))),
-        kron(identity(p), np.ones((w, 1))),
-    ]
-    return hstack(blocks, format="csr")

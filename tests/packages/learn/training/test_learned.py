@@ -13,7 +13,6 @@ from jostle.learn import (
     SlowdownRows,
     Strength,
     design_of,
-    design_of_names,
     error_weight,
     fit_bilinear,
     fit_effects,
@@ -21,7 +20,7 @@ from jostle.learn import (
     relative_medians,
 )
 from jostle.learn.learners.simple_rules._bilinear_form import _loss_and_slope
-from jostle.learn.training._design import _inside
+from jostle.learn.training._design import _inside, design_of_names
 
 P, W = 2, 5
 
