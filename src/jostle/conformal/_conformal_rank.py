@@ -1,4 +1,4 @@
-"""The conformal rank.
+"""Which of the ordered scores is the bound: the conformal rank, plain and of weighted runs.
 
 Source: Vovk, Gammerman, Shafer, *Algorithmic Learning in a Random World*, split conformal
 prediction: of n exchangeable calibration scores and one new one, the new one is at most the

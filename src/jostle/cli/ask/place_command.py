@@ -1,4 +1,4 @@
-"""`jostle place`: a command for each verb about a placement, made from its question."""
+"""`jostle place rank` and the like: a command for each verb about a placement, made from its question."""
 
 from __future__ import annotations
 

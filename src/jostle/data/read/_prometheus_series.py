@@ -1,4 +1,4 @@
-"""Answers of Prometheus to range queries over HTTP, and what series are of one quantity."""
+"""Queries to Prometheus over HTTP, and which of its series are of one quantity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services as they are watched: windows of Prometheus's histograms as runs, each with who was beside it then.
+"""Latencies of services, such as TTFT: windows of Prometheus's histograms as runs, and who was beside them.
 
 A run is a service at a load on a device for one window; its time is the mean latency in it, or a quantile as
 PromQL's histogram_quantile gives it. Loads are levels, half a doubling apart, so that a service at a level is

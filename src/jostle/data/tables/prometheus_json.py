@@ -1,4 +1,4 @@
-"""Answers of Prometheus to range queries: its JSON.
+"""The JSON of Prometheus, of which series are read.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries: a `matrix` of series, each with its
 labels and pairs [seconds since 1970, "value"]. A value may be "NaN" (a stale series, or 0 / 0) or infinite:

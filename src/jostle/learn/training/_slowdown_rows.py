@@ -1,4 +1,4 @@
-"""Rows to learn from, and what every member of the stack may know of the names in them."""
+"""Rows to learn slowdowns from, and what every base learner may know of cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several workloads together on one machine."""
+"""A forecast of several workloads together on one machine, as it is asked and printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tour measures."""
+"""What the tour measures: which workloads, in which sets, how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of the library's own operations, such as predict and rank, which are routes by themselves."""
+"""Handlers of what the library does, such as predict and rank: each becomes a route by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of the routes that stand in server/operations."""
+"""Handlers of the routes that only the service has; server/operations declares them."""
 
 from __future__ import annotations
 

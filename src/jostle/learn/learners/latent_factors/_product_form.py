@@ -1,4 +1,4 @@
-"""The slowdown form as a member: fits from several starts, averaged by how low each one ended."""
+"""The product form as a base learner: fits from several starts, averaged by how low each one ended."""
 
 from __future__ import annotations
 
