@@ -24,12 +24,12 @@ class DriftCorrection:
     shifts: np.ndarray
     extra: np.ndarray
     confidences: np.ndarray
-    usual: UsualScores | None = None
+    usual: UsualScores
 
     def followed_by(self, model: Any) -> Any:
         """Return the same model, its answers moved by what has drifted."""
         model = copy(model)
-        model.moved = replace(self, usual=UsualScores(model))
+        model.moved = self
         return model
 
     def log_ratio(self, colocations: Colocations) -> tuple[np.ndarray, np.ndarray]:

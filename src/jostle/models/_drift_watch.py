@@ -178,7 +178,7 @@ class DriftWatch(Glance):
             off, none = sorted(self._doubted | set(self._extra)), np.zeros(len(self._confidences))
             extra = [self._extra[k].extra if k in self._extra else none for k in off]
             about = np.array(off), self._levels.shift[off], np.array(extra)
-            moved = DriftCorrection(self._kinds, *about, self._confidences)
+            moved = DriftCorrection(self._kinds, *about, self._confidences, self._scores)
             self._following = moved.followed_by(self.model)
         return self._following
 

@@ -126,7 +126,7 @@ def normal_score(usual: Sequence[float], standard: float) -> float:
     return NormalDist().inv_cdf(middle / (len(usual) + 1))
 
 
-def usual_spread(model: Any, usual: UsualScores | None, colocations: Colocations) -> np.ndarray:
-    """Return the usual spread of errors, (n,) log seconds. usual: the model's, where they are at hand."""
-    spread = (usual or UsualScores(model)).at(colocations.number_of_corunners)[1]
+def usual_spread(model: Any, usual: UsualScores, colocations: Colocations) -> np.ndarray:
+    """Return the usual spread of errors, (n,) log seconds. usual: the model's."""
+    spread = usual.at(colocations.number_of_corunners)[1]
     return model.calibration.scaled(model.predictor, colocations)[1] * spread

@@ -40,7 +40,8 @@ def moved() -> DriftCorrection:
     }
     levels = sorted(off)
     shifts, extra = (np.array([off[level][k] for level in levels]) for k in (0, 1))
-    return DriftCorrection(KINDS, np.array(levels), shifts, extra, CONFIDENCES)
+    usual: Any = None  # what spreads are is told by each test
+    return DriftCorrection(KINDS, np.array(levels), shifts, extra, CONFIDENCES, usual)
 
 
 def names_off(place: int) -> list[tuple[float, tuple[float, ...]]]:

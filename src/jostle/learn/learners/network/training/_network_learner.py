@@ -35,6 +35,8 @@ class FittedNetwork(Serializable):
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """Predict (k, n) log slowdowns."""
         slowdown = np.mean([one.log_slowdown(rows) for one in self.networks], axis=0)
+        if RUNTIME not in self.labels:
+            return slowdown[None]
         w = cell_table.workloads
         alone = self._alone(rows.target % w, rows.target // w)
         runtime = alone + slowdown - (self.log_unit - np.log(rows.scale))
