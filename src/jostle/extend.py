@@ -1,4 +1,4 @@
-"""What a package that adds methods, importers, readers or studies needs besides the rooms' faces."""
+"""What a package that adds methods, importers, readers or studies needs besides the public interfaces."""
 
 from jostle._base.option_fields import Flag, Limits, NoOption, Positional, Short
 from jostle._base.progress import Progress

@@ -73,13 +73,9 @@ def _mechanisms() -> dict[str, Mechanism]:
         FULL: Mechanism((), list),
         "medians of a platform": Mechanism((), _without("level")),
         "trees on features": Mechanism(("learners/bags/_bag_learner.py",), _without("trees")),
-        "low-rank residuals": Mechanism(
-            ("learners/simple_rules/_bilinear_form.py",), _without("effects and rest")
-        ),
         "product forms": Mechanism(
             (f"{product}form.py", f"{product}equation.py"), _without("product")
         ),
-        "product forms by name": Mechanism((), _without("product by name")),
         "product forms of seconds": Mechanism((), _without("product of seconds", "product alike")),
         "effects of seconds": Mechanism((), _without("effects of seconds", "level of seconds")),
         "network": Mechanism((), _without("network")),

@@ -130,7 +130,7 @@ RULES: dict[str, Callable[[Runs, int], Answer]] = {
     "own_worst": _rival(OwnPairs("worst")),
     "own_mean": _rival(OwnPairs("mean")),
     "own_sum": _rival(OwnPairs("sum")),
-    "low_rank": _rival(SimpleRule("effects and rest 1")),
+    "low_rank": _rival(SimpleRule("product 0.025")),
     "boosting": _rival(SimpleRule("trees of factors")),
     "trees": trees,
     "ridge": ridge,

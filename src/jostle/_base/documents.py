@@ -1,4 +1,4 @@
-"""Answers as JSON documents and back: one rule for every record, so that no door has a shape of its own.
+"""Answers as JSON documents and back: one rule for every record, whatever interface it passes.
 
 A document has a key for each field and for each property in `also`, without a leading `is_`; numbers that are
 not finite are null.

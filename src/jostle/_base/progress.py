@@ -1,4 +1,4 @@
-"""How long work tells how far it is: one type for every room."""
+"""How long work tells how far it is: one type for every package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents with arrays on disk, and fitted things as such: numbers in safetensors, all else in JSON.
+"""Fitted objects saved and loaded: safetensors beside JSON, the schema checked on loading.
 
     <folder>/<stem>.json                 the document; names its tensors' file and hash
     <folder>/<stem>-<hash>.safetensors

@@ -7,7 +7,8 @@ Source: Vovk et al. 2003 (Mondrian categories), Papadopoulos et al. 2008 (normal
 2025), Sec. 3.4 (pools by number of co-runners), Barber et al. 2021 (scores of fits that left the runs out).
 
 A category with too few groups above the rank borrows the shape of all others like it, put to its own usual
-size. Bounds never fall as confidence rises: each is the most of what lower confidences say, too.
+size, and under twenty groups gives at least what these say by themselves. Bounds never fall as confidence
+rises: each is the most of what lower confidences say, too.
 """
 
 from __future__ import annotations
@@ -198,9 +199,8 @@ class Calibration(Serializable):
 
     def _summary(self, category: int, name_group: int) -> CategorySummary:
         pool = self._pool(category, name_group)
-        highest = max(
-            self._highest_of(pool), self._highest_alike(self._alike(category, name_group))
-        )
+        alike = self._alike(category, name_group)
+        highest = max(self._highest_of(pool), self._highest_alike(alike))
         label = "" if self.groups is None else self.groups.label(name_group)
         about = CATEGORIES[category], MEANING[category], label
         return CategorySummary(*about, len(pool), _number_of_groups(pool), highest)
@@ -289,17 +289,13 @@ class Calibration(Serializable):
         """Return the confidence up to which a category's own groups suffice; 0 if they are few."""
         if not self.is_cross_conformal:
             return self._highest(own, 1)
-        return (
-            self._highest(own, constants.FROM_TOP)
-            if _number_of_groups(own) >= constants.FEW_GROUPS
-            else 0.0
-        )
+        suffice = _number_of_groups(own) >= constants.FEW_GROUPS
+        return self._highest(own, constants.FROM_TOP) if suffice else 0.0
 
     def _highest_alike(self, alike: CalibrationRuns) -> float:
         """Return the confidence up to which the runs of all categories alike suffice; 0 if they are few."""
-        return (
-            self._highest(alike, 1) if _number_of_groups(alike) >= constants.FEWEST_GROUPS else 0.0
-        )
+        suffice = _number_of_groups(alike) >= constants.FEWEST_GROUPS
+        return self._highest(alike, 1) if suffice else 0.0
 
     def _units(self, pool: CalibrationRuns) -> float:
         """Count the independent runs that a pool is worth: its groups, where a theorem holds."""
@@ -329,7 +325,8 @@ class Calibration(Serializable):
         if not len(own) and category not in KNOWN:
             return _Offset(np.inf, 0, 1, NEVER_MEASURED.get(category, "new_name"))
         alike = self._alike(category, name_group)
-        if level <= self._highest_alike(alike) + constants.NEAR:
+        highest_alike = self._highest_alike(alike)
+        if level <= highest_alike + constants.NEAR:
             pooled = POOLED if outcome in GUARANTEED else outcome
             found = _Offset(*self._ranked(alike, level), pooled)
         elif tail and _number_of_groups(own) >= constants.FEWEST_FOR_TAIL:
@@ -339,9 +336,18 @@ class Calibration(Serializable):
             found = _Offset(
                 np.inf, len(own), len(own) + 1, "too_few_runs" if len(alike) else "unseen_group"
             )
-        # A bound is never under what the category's own runs gave at a lower confidence.
-        least = self._ranked(own, highest - constants.NEAR)[0] if highest > 0 else -np.inf
-        return found._replace(value=max(found.value, least))
+        # A bound is never under what the category's own runs, or those alike, gave at a lower confidence.
+        lower = [
+            self._ranked(pool, most - constants.NEAR)[0]
+            for pool, most in ((own, highest), (alike, highest_alike))
+            if 0 < most < level
+        ]
+        # Nor under what own groups give by themselves, too few as they are for a rank well below the top.
+        groups = _number_of_groups(own)
+        if constants.FEWEST_GROUPS <= groups < constants.FEW_GROUPS:
+            top = 1 - 1 / (groups + 1) - constants.NEAR
+            lower.append(_quantile(own.score, own.group, min(level, top))[0])
+        return found._replace(value=max(found.value, *lower, -np.inf))
 
     def _ranked(self, pool: CalibrationRuns, level: float) -> tuple[float, int, int]:
         """Return (score, runs, rank) of a confidence that the pool supports. Cross-conformal pools of few
@@ -406,9 +412,10 @@ def _quantile(
 
 
 def _usual_size(pool: CalibrationRuns, every: CalibrationRuns) -> float:
-    """Return the score at a low confidence, to compare shapes by; of `every` if the pool is too small."""
+    """Return the score at a low confidence, to compare shapes by; of `every` if the pool is too small, or
+    its runs are mostly shorter than predicted, which is no size."""
     for one in (pool, every):
         value, _ = _quantile(one.score, one.group, constants.USUAL)
-        if np.isfinite(value):
-            return max(value, 1e-9)
+        if np.isfinite(value) and value > 0:
+            return value
     return 1.0

@@ -154,7 +154,7 @@ class ResidualScale(Serializable):
     def _design(self, rows: ScaleRows) -> dict[str, Block]:
         w, p = len(self.workload_names), len(self.platform_names)
         workload, platform, corunner = rows.asked.recode(self.workload_names, self.platform_names)
-        row = np.repeat(np.arange(len(rows)), rows.degree)
+        row = rows.asked.corunner_row
         off = rows.widths - self.mean[:, None]
         z = np.clip(
             off / np.where(self.spread > 0, self.spread, 1)[:, None],

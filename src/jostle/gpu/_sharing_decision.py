@@ -1,4 +1,4 @@
-"""True if tenants of a device stay within their limits: the one function that decides it for everybody.
+"""Whether tenants of a device stay within their limits: the one function that decides it for everybody.
 
 A service whose queries come at random times waits in its own queue. `within_limits` first measures its
 offered load, the time of its queries when they follow each other without a gap times their rate: from 1 on

@@ -57,15 +57,10 @@ from .ensemble._stacked_model import EnsembleState as EnsembleState
 from .ensemble._stacked_model import FittedEnsemble as FittedEnsemble
 from .ensemble._stacking import OutOfFoldPredictions as OutOfFoldPredictions
 from .ensemble._stacking import weights_of as weights_of
-from .learners.simple_rules._bilinear_form import Bilinear as Bilinear
-from .learners.simple_rules._bilinear_form import Strength as Strength
-from .learners.simple_rules._bilinear_form import fit_bilinear as fit_bilinear
+from .learners.simple_rules._group_median import GroupMedian as GroupMedian
+from .learners.simple_rules._group_median import fit_group_median as fit_group_median
 from .learners.simple_rules._rules_learner import FittedRules as FittedRules
 from .learners.simple_rules._rules_learner import SimpleRules as SimpleRules
-from .learners.simple_rules._simple_rules import GroupMedian as GroupMedian
-from .learners.simple_rules._simple_rules import SimpleRule as SimpleRule
-from .learners.simple_rules._simple_rules import fit_group_median as fit_group_median
-from .learners.simple_rules._simple_rules import value_of as value_of
 from .learners.simulation._gaussian_process import greatest_posterior as greatest_posterior
 from .learners.simulation._gaussian_process import likelihood as likelihood
 from .training._additive_effects import RandomEffects as RandomEffects

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jostle.models.updates._suggest_runs import Suggestions
 
 # Rises with every change of what is saved; a model of another schema is refused.
-SCHEMA = "model/v26"
+SCHEMA = "model/v27"
 METADATA = (
     *("method", "settings", "seed", "jostle_version", "data_version", "fitted_at"),
     *("calibrated_by", "by", "new_names", "runs", "updates", "observed"),

@@ -144,7 +144,7 @@ class _LeftOut:
         w, p, k = c.recode(workloads.names, platforms.names)
         left_w, left_p = workloads.of(number), platforms.of(number)
         workload, platform = left_w[w], left_p[p]
-        row = np.repeat(np.arange(len(w)), c.number_of_corunners)
+        row = c.corunner_row
         missing = left_w[k] < WHOLE
         beside_missing = np.zeros(len(w), bool)
         beside_missing[row[missing]] = True

@@ -1,5 +1,4 @@
-"""A table of co-locations too large for this machine: whether each is safe, batch by batch, here or on Dask
-workers.
+"""A table of co-locations too large for this machine: scored batch by batch, here or on Dask workers.
 
 A row is a workload on a platform beside its co-runners, with its own limit and, where they are known, those
 of the co-runners. It is answered as `safe` answers, and only one batch is ever in memory.

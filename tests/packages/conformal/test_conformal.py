@@ -203,7 +203,7 @@ def test_of_few_groups_left_out_the_largest_error_is_the_bound(
 
 
 def test_a_small_category_is_as_wide_as_the_shape_of_all_not_as_its_largest_error() -> None:
-    runs = make_runs(0, {1: 150, 2: 12})
+    runs = make_runs(0, {1: 150, 2: 24})
     seconds = runs.runtime_seconds.copy()
     seconds[np.argmax(np.where(runs.colocations.number_of_corunners == 2, seconds, 0))] = 50.0
     odd = Runs.from_columns(**runs.colocations.to_columns(), runtime_seconds=seconds)
@@ -221,6 +221,19 @@ def test_no_borrowed_bound_is_wider_than_the_largest_error() -> None:
         )
         seconds = found.bound(Noisy(), query, 0.95).seconds
         assert (np.log(seconds) <= largest + 1e-6).all()
+
+
+@pytest.mark.parametrize("few", [1, 2])
+def test_runs_that_are_mostly_shorter_than_predicted_lend_and_borrow_a_size(few: int) -> None:
+    """The usual score of one of the two categories is under zero, which is no size to divide by."""
+    runs = make_runs(1, {few: 12, 3 - few: 200})
+    shorter = runs.colocations.number_of_corunners == 2
+    seconds = np.where(shorter, runs.runtime_seconds * np.exp(-0.4), runs.runtime_seconds)
+    odd = Runs.from_columns(**runs.colocations.to_columns(), runtime_seconds=seconds)
+    found = Calibration.fit(Noisy(), odd.take([]), odd).bound(Noisy(), asked(few), 0.95)
+    assert found.outcome[0] == "guaranteed_pooled"
+    largest = np.abs(np.log(seconds)).max()
+    assert 0.1 * largest < np.log(found.seconds[0]) < 2 * largest
 
 
 @settings(max_examples=30, deadline=None)

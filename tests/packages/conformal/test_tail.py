@@ -54,6 +54,22 @@ def calibrated(n: int) -> Calibration:
     return Calibration.fit(Same(), runs.take([]), runs)
 
 
+def test_the_tail_lies_over_what_was_borrowed_at_a_lower_confidence() -> None:
+    """Runs beside another have a heavier tail than runs beside two, which borrow it before their own ends."""
+    random = np.random.default_rng(3)
+    scores = np.append(0.05 * random.normal(size=FEWEST), 0.05 * random.standard_t(2, 3 * FEWEST))
+    beside = [["w", "w"]] * FEWEST + [["w"]] * 3 * FEWEST
+    about = {"workload": ["w"] * len(scores), "platform": ["p"] * len(scores)}
+    runs = Runs.from_columns(**about, corunners=beside, runtime_seconds=np.exp(scores))
+    found = Calibration.fit(Same(), runs.take([]), runs)
+    asked = Colocations.from_columns(workload=["w"], platform=["p"], corunners=[["w", "w"]])
+    at = (0.999, 0.9997, 0.99985, 0.9999, 0.99999)
+    bounds = [found.bound(Same(), asked, one, tail=True) for one in at]
+    assert [one.outcome[0] for one in bounds[2:4]] == ["guaranteed_pooled", "model_based"]
+    seconds = [one.seconds[0] for one in bounds]
+    assert seconds == sorted(seconds)
+
+
 @pytest.mark.parametrize(("n", "outcome"), [(FEWEST, "model_based"), (FEWEST - 1, "too_few_runs")])
 def test_only_on_request_from_runs_enough_and_never_as_guaranteed(n: int, outcome: str) -> None:
     calibration, asked = calibrated(n), Colocations.from_columns(workload=["w"], platform=["p"])

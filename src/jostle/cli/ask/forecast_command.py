@@ -1,5 +1,4 @@
-"""`jostle forecast`: the distribution of resource use at a time, from repeated traces, of one workload or
-of several together."""
+"""`jostle forecast`: the distribution of resource use at a time, of one workload or several together."""
 
 from __future__ import annotations
 

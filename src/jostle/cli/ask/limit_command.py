@@ -1,5 +1,4 @@
-"""`jostle limit`: what to request for each workload of a log; and what a run never exceeds, from traces of
-others; of one that goes on, told anew; and what several together never exceed."""
+"""`jostle limit`: what to request for each workload of a log, and what a run or several never exceed."""
 
 from __future__ import annotations
 

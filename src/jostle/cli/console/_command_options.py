@@ -1,5 +1,4 @@
-"""Commands made from functions: every field of a frozen dataclass that one takes is an option, its help the
-field's own, and what it returns is printed."""
+"""Commands made from functions: every field of a frozen dataclass that one takes is an option."""
 
 from __future__ import annotations
 

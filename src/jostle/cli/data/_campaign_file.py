@@ -1,5 +1,4 @@
-"""A campaign as a TOML file: what the options of `jostle measure` say, by the names of those options, and a
-table [[job]] for each command line with options of its own."""
+"""A campaign as a TOML file: the options of `jostle measure`, and a table [[job]] for each command line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The kernels that come with Jostle: C sources, the WebAssembly modules that `benchmarks/build_kernels.py`
-builds of them, and the sizes with which they make workloads and stressors."""
+"""The kernels that come with Jostle: C sources, their WebAssembly modules, and their sizes."""
 
 from __future__ import annotations
 

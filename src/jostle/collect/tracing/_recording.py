@@ -1,5 +1,4 @@
-"""One traced window: programs side by side, followed from their common start to their last answer while the
-system is sampled; and whether it was disturbed."""
+"""One traced window: programs side by side, from their common start to their last answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Programs: what a trace follows, a sequence of phases, each a workload repeated so many times; and
-stressors.
+"""Programs that a trace follows: a sequence of phases, each a workload repeated so many times.
 
 `fft-m*300+stream-l*40` is 300 repetitions of fft-m and then 40 of stream-l; `name=…` in front gives it a
 name. A workload without a number has no end.

@@ -1,4 +1,4 @@
-"""True if runs of one name look like several programs: groups of times with hardly any between them.
+"""Whether runs of one name look like several programs: groups of times with hardly any between them.
 
 One program beside the same company on the same platform takes times of one peak, whatever its law. Then of
 three neighbouring ranges of times, equally wide on a log scale, the middle one has no fewer runs than the

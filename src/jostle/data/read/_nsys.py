@@ -1,5 +1,6 @@
-"""Nsight Systems SQLite exports (schemas of 2022 to 2024.5): one task per kernel, copy, memset. What
-`nsys stats` prints is read too (see _nvprof).
+"""Nsight Systems SQLite exports (schemas of 2022 to 2024.5): one task per kernel, copy, memset.
+
+What `nsys stats` prints is read too (see _nvprof).
 
 Tables are made lazily: an absent one means that no such event happened. Columns come and go between
 versions, so each is asked for by name and null where it is missing. With `--cuda-graph-trace=graph` a

@@ -168,6 +168,11 @@ class Colocations(Tabular, Glance):
         counts.flags.writeable = False
         return counts
 
+    @property
+    def corunner_row(self) -> np.ndarray:
+        """The row that each co-runner belongs to, (m,) int64."""
+        return np.repeat(np.arange(len(self)), self.number_of_corunners)
+
     @cached_property
     def group(self) -> np.ndarray:
         """Codes that are equal exactly for equal co-locations, (n,) int64."""
@@ -211,7 +216,7 @@ class Colocations(Tabular, Glance):
     def known_in(self, workload_names: Sequence[str], platform_names: Sequence[str]) -> np.ndarray:
         """Return (n,) bool: where these vocabularies have all names of the row, those of co-runners, too."""
         workload, platform, corunner = self.recode(workload_names, platform_names)
-        row = np.repeat(np.arange(len(self)), self.number_of_corunners)
+        row = self.corunner_row
         known = (workload >= 0) & (platform >= 0)
         known[row[corunner < 0]] = False
         return known

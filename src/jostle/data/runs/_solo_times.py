@@ -1,4 +1,4 @@
-"""What rooms need of runs: all names, times alone, splits, and which rows are of one window."""
+"""Times alone by platform and workload, names of several datasets together, and rows of one window."""
 
 from __future__ import annotations
 

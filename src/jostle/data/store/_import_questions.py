@@ -1,5 +1,4 @@
-"""What in a table is asked about before it is imported: names that differ in case or blanks, units,
-co-runners that are never workloads. Each question says what would be done, and can do it."""
+"""What in a table is asked about before it is imported, and what each answer would change."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Members traced side by side, as the cores of one run: what multi-core graphs are made of. And traces on
-the axis of the time in which their program had a core, where other processes took it at times.
+"""Members traced side by side, as the cores of one run: what multi-core graphs are made of.
 
 A program on a core of its own waits only for those that are none of its co-runners: other processes of the
 host, and whoever records it, which has no core left when all are in use. What it waited is known to the

@@ -1,5 +1,4 @@
-"""Runs that a model keeps, so that it can learn more later: a sample of those it learned from, and all those
-that its bounds were calibrated on."""
+"""Runs that a model keeps, so that it can learn more later and calibrate its bounds."""
 
 from __future__ import annotations
 

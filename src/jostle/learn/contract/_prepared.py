@@ -220,7 +220,7 @@ def _only_units(runs: Runs, unit: str) -> np.ndarray:
     """Return units that hold the only appearance of some workload, co-runner or platform."""
     c = runs.colocations
     drawn = runs.units(unit)
-    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    row = c.corunner_row
     units_of_names = []
     for codes, units in (
         (np.concatenate([c.workload, c.corunner]), np.concatenate([drawn, drawn[row]])),

@@ -196,7 +196,7 @@ def fit_campaign_effects(training: TrainingRuns, seed: int) -> CampaignEffects |
         **shares,
     )
     workload, platform, corunner = part.codes
-    row = np.repeat(np.arange(len(part)), part.degree)
+    row = part.corunner_row
     shift = fitted.of_unnamed(workload, platform, corunner, row)
     own = fitted.of(platform, code, corun)
     cost = np.array(relative_error(shift - own).mean())
@@ -284,7 +284,7 @@ def _clues(
 
 def _clues_of(part: TrainingRuns) -> dict[str, tuple[np.ndarray, np.ndarray, int]]:
     """Collect the clues of runs, and how many codes there are of each kind."""
-    row = np.repeat(np.arange(len(part)), part.degree)
+    row = part.corunner_row
     size = {"of_kind": 2, "of_platform": part.size[0]}
     clues = _clues(*part.codes, row)
     return {name: (*own, size.get(name, part.size[1])) for name, own in clues.items()}

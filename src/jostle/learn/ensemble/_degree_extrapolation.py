@@ -31,6 +31,7 @@ import numpy as np
 from jostle.learn.ensemble._shrunk_weights import greedy_weights
 from jostle.learn.training._cpu_sharing import cpu_sharing_log_slowdown
 from jostle.learn.training._relative_error import gain_is_insignificant, relative_error
+from jostle.learn.training._set_keys import members_key
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows, looked_up
 
 MOST_HELD = 10_000  # rows that larger sets are tried on
@@ -204,10 +205,11 @@ def _weighed(
     answers: np.ndarray, least: np.ndarray, held: SlowdownRows
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ((k,) weights of the rules' answers (k, n), () whether the least (n,) is to hold)."""
-    weight = greedy_weights(answers, held.log_slowdown, held.sets(), seed=0)
+    sets = members_key(held.target, held.corunner, held.row)
+    weight = greedy_weights(answers, held.log_slowdown, sets, seed=0)
     away, least = weight @ answers - held.log_slowdown, least - held.log_slowdown
     lost = relative_error(np.maximum(away, least)) - relative_error(away)
-    return weight, np.array(gain_is_insignificant(lost, held.sets()))
+    return weight, np.array(gain_is_insignificant(lost, sets))
 
 
 def _without_turns(answer: Answer, cell_table: CellTable) -> Answer:

@@ -146,7 +146,7 @@ def _left_out(
     campaign, out = tried.campaign, []
     measured: list[FoldFit] = []
     repeats = [campaign.cell[fold.kind == ALONE] for fold, _, _ in tried.fits]
-    few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) < FEWEST_REPEATED
+    few = len(np.unique(np.concatenate([*repeats, np.zeros(0, np.int64)]))) <= FEWEST_REPEATED
     alone = campaign.degree == 0
     for fold, mine, part in tried.fits:
         own = whole.ensemble(mine, part)
@@ -212,7 +212,7 @@ def _never_met(
     met = np.unique(c.workload)
     fold = np.full(len(c.workload_names), -1)
     fold[met] = random.permutation(len(met)) % NEVER_MET_FOLDS
-    row, out = np.repeat(np.arange(len(c)), c.number_of_corunners), []
+    row, out = c.corunner_row, []
     order = random.permutation(len(source))
     for number in range(NEVER_MET_FOLDS):
         hidden = fold == number

@@ -1,4 +1,4 @@
-"""What is left out together: sets of workloads everywhere, sets on one platform alone, and names."""
+"""Folds for cross-validation: sets left out everywhere, sets left out on one platform, and names."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _of_names(
 ) -> list[TrialFold]:
     workload, _, corunner = campaign.codes
     beside, is_alone = campaign.beside, campaign.degree == 0
-    row = np.repeat(np.arange(len(campaign)), campaign.degree)
+    row = campaign.corunner_row
     met = np.unique(np.concatenate([workload[beside], corunner[beside[row]]]))
     if len(met) < FEWEST_NAMES:
         met = met[:0]

@@ -1,4 +1,4 @@
-"""What is taken off runs before base learners see them, and which answers are asked of each."""
+"""Runs as base learners are given them: campaign effects and covariates taken off; and who is asked what."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.learn.training._relative_error import gain_is_insignificant, relative_error
+from jostle.learn.training._set_keys import members_key
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
 if TYPE_CHECKING:
@@ -132,7 +133,10 @@ def with_cores(
     stated = _stated_cores(runs, names[1])
     cores, waited = np.full(cell_table.platforms, NO_TURNS), np.ones(cell_table.platforms)
     rows = rows.drawn(MOST_ROWS, [MOST_ROWS])
-    place, sets = rows.target // cell_table.workloads, rows.sets()
+    place, sets = (
+        rows.target // cell_table.workloads,
+        members_key(rows.target, rows.corunner, rows.row),
+    )
     for p in np.flatnonzero(here):
         part, gains, shares = rows.take(place == p), {}, {}
         for number in (stated[p],) if stated[p] > 0 else range(1, MOST_CORES + 1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -128,13 +128,13 @@ class SlowdownRows(RaggedRows):
         is_largest = each == largest[self.row]
         return is_largest / np.bincount(self.row, is_largest, len(self))[self.row]
 
-    def sets(self) -> np.ndarray:
-        """Code sets (n,): equal for the same workloads on the same platform, whichever is the target."""
-        members: list[list[int]] = [[int(cell)] for cell in self.target]
-        for row, cell in zip(self.row.tolist(), self.corunner.tolist(), strict=True):
-            members[row].append(cell)
-        known: dict[tuple[int, ...], int] = {}
-        return np.array([known.setdefault(tuple(sorted(m)), len(known)) for m in members], np.int64)
+    def over_seconds(self, limits: tuple[float, float] = (0.0, np.inf)) -> SlowdownRows:
+        """Let members learn extra time, in units of the campaign. limits: of the scale."""
+        return replace(self, timed=True, scale=np.clip(self.scale, *limits))
+
+    def over_factors(self) -> SlowdownRows:
+        """Let members learn the log slowdown."""
+        return replace(self, timed=False, scale=np.ones(len(self)))
 
 
 @dataclass(frozen=True)

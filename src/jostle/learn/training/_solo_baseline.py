@@ -13,11 +13,9 @@ HELPED = 0.3  # log factor by which company may make work faster
 FEWEST_TRACED = 3  # workloads measured alone by which traces are related to times
 
 
-def solo_runtimes(
-    runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Estimate ((platforms, workloads) log seconds alone, notes): closest to those measured; elsewhere as
-    workload and platform suggest if runs connect the two, else NaN."""
+def solo_runtimes(runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]) -> np.ndarray:
+    """Estimate (platforms, workloads) log seconds alone: closest to those measured; elsewhere as workload and
+    platform suggest if runs connect the two, else NaN."""
     c = runs.colocations
     workload, platform, _ = c.recode(*names)
     alone = c.number_of_corunners == 0
@@ -35,20 +33,10 @@ def solo_runtimes(
     if "node" in runs.table.column_names:
         measured = _plausible(measured, cell[~alone], log_runtime[~alone], cell[alone])
     solo = np.where(np.isnan(measured), solo, measured)
-    guessed = int(joined.sum() - np.isfinite(measured).sum())
-    note = f"{guessed} pairs of workload and platform never ran alone: their solo time is estimated"
-    notes = (note,) if guessed else ()
     unknown = ~alone & np.isnan(solo[platform, workload])
     if unknown.any():
-        levels = _levels(runs, names, solo)
-        lost = int((np.isnan(solo) & np.isfinite(levels)).sum())
-        notes = (
-            *notes,
-            f"{lost} pairs of workload and platform ran beside others only: their time alone is that "
-            f"beside others over what is typical, and slowdowns there are relative to that",
-        )
-        solo = np.where(np.isnan(solo), levels, solo)
-    return solo, notes
+        solo = np.where(np.isnan(solo), _levels(runs, names, solo), solo)
+    return solo
 
 
 def _plausible(
@@ -118,7 +106,7 @@ def _levels(
     workload, platform, corunner = (codes.astype(np.int64) for codes in c.recode(*names))
     beside = c.number_of_corunners > 0
     log_runtime, cell = np.log(runs.runtime_seconds), platform * w + workload
-    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    row = c.corunner_row
     at, share = platform[row] * w + corunner, 1 / c.number_of_corunners[row]
     slow = (log_runtime - solo[platform, workload])[beside]
     known = slow[np.isfinite(slow)]

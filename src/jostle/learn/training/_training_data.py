@@ -1,5 +1,4 @@
-"""Runs as base learners learn from them, in an order, in a unit and under names that do not depend on how
-they came.
+"""Runs as base learners learn from them: ordered, in one unit, under codes for their names.
 
 Fits draw random numbers by the place of a row and the code of a name. So that the order of the rows, the unit
 of time and the spelling of names change nothing, all of these are settled by what was measured first.
@@ -95,7 +94,7 @@ class TrainingRuns:
     def codes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(workload (n,), platform (n,), co-runners (m,))."""
         workload, platform, corunner = self.runs.colocations.recode(*self.names)
-        row = np.repeat(np.arange(len(self)), self.degree)
+        row = self.corunner_row
         corunner = corunner[np.lexsort((corunner, row))].astype(np.int64)
         return workload.astype(np.int64), platform.astype(np.int64), corunner
 
@@ -103,6 +102,11 @@ class TrainingRuns:
     def degree(self) -> np.ndarray:
         """(n,) numbers of co-runners."""
         return np.asarray(self.runs.colocations.number_of_corunners)
+
+    @cached_property
+    def corunner_row(self) -> np.ndarray:
+        """(m,) the row that each co-runner belongs to."""
+        return self.runs.colocations.corunner_row
 
     @property
     def is_input(self) -> np.ndarray:
@@ -147,7 +151,7 @@ class TrainingRuns:
 
     @cached_property
     def _told_by_runs(self) -> np.ndarray:
-        return solo_runtimes(self.runs, self.names)[0]
+        return solo_runtimes(self.runs, self.names)
 
     @cached_property
     def is_traced(self) -> np.ndarray:
@@ -209,7 +213,7 @@ class TrainingRuns:
         """(workloads,) in how many sets each ran beside others, wherever."""
         workload, _, corunner = self.codes
         beside = self.beside
-        row = np.repeat(np.arange(len(self)), self.degree)
+        row = self.corunner_row
         code = np.unique(self.sets(everywhere=True), return_inverse=True)[1].reshape(-1)
         mine = beside[row]
         name = np.concatenate([workload[beside], corunner[mine]])
@@ -243,11 +247,6 @@ class TrainingRuns:
             error=np.hypot(self.runs.runtime_error_ratio, guessed[self.cell]),
         )
 
-    @property
-    def design(self) -> Any:
-        """(cells, d) what tells cells apart, in its own units."""
-        return self.designs["here"]
-
     @cached_property
     def designs(self) -> dict[str, Any]:
         """Each of DESIGNS (cells, d), of one platform "here" alone, as there they say the same: one for all
@@ -269,7 +268,7 @@ class TrainingRuns:
         """Return (n,) uint64, equal for the same workloads together, whichever was measured: on the same
         platform, or everywhere."""
         workload, platform, corunner = self.codes
-        key = members_key(workload, corunner, np.repeat(np.arange(len(self)), self.degree))
+        key = members_key(workload, corunner, self.corunner_row)
         return mixed_bits(key if everywhere else key + mixed_bits(~platform.astype(np.uint64)))
 
 
@@ -323,7 +322,7 @@ def _ordered_names(
     c = runs.colocations
     workload, platform, corunner = c.recode(*names)
     y = np.log(runs.runtime_seconds)
-    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    row = c.corunner_row
 
     def ordered(own: tuple[str, ...], *parts: tuple[np.ndarray, np.ndarray]) -> tuple[str, ...]:
         columns = []
@@ -345,7 +344,7 @@ def _order_of_rows(runs: Runs, names: tuple[tuple[str, ...], tuple[str, ...]]) -
     c = runs.colocations
     workload, platform, corunner = c.recode(*names)
     beside = np.zeros(len(runs), np.uint64)
-    row = np.repeat(np.arange(len(runs)), c.number_of_corunners)
+    row = c.corunner_row
     np.add.at(beside, row, mixed_bits(corunner.astype(np.uint64)))
     keys = (runs.runtime_seconds, beside, c.number_of_corunners, workload, platform)
     return np.lexsort(keys)

@@ -1,5 +1,4 @@
-"""Bounds of what was told over time, calibrated on the act: earlier jobs of the log are asked about as they
-began, and at further moments of their work, with what could be known then.
+"""Bounds over time, calibrated: earlier jobs of the log are asked about with what was known then.
 
 Errors are logarithms of actual over told: of whole runtimes where progress is told from the time, of the time
 that is left where the run itself tells, as each run's own count would. Scores are errors over the usual size

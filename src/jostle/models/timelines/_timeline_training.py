@@ -1,5 +1,4 @@
-"""Learning from runs whose company changed, with any method: each counts as one of its longest stretch, in
-the time that the law of rates gives it there (see jostle.data.PlainLaw)."""
+"""Learning from runs whose company changed: each counts as one beside its longest stretch's co-runners."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Names that the new runs of an update show to have drifted are free to move: runs of before count as they
-would be measured now, for what is learned and for what bounds are calibrated on."""
+"""Names that drifted by the new runs of an update: earlier runs count as they would be measured now."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _held_out(model: Any, new: KeptRuns, seed: int) -> np.ndarray:
     c, (units, unit) = new.colocations, np.unique(new.unit, return_inverse=True)
     random = np.random.default_rng([seed, 41, len(model.metadata.get("updates", []))])
     drawn = (random.random(len(units)) < HELD_SHARE)[unit.reshape(-1)]
-    row = np.repeat(np.arange(len(new)), c.number_of_corunners)
+    row = c.corunner_row
     few = np.zeros(len(new), bool)
     for kind, names, rows, codes in (
         (

@@ -60,7 +60,7 @@ def _of_names(runs: Runs, share: float, random: np.random.Generator) -> np.ndarr
     c = runs.colocations
     names = np.unique(c.workload)
     chosen = random.permutation(names)[: max(1, round(share * len(names)))]
-    row = np.repeat(np.arange(len(c)), c.number_of_corunners)
+    row = c.corunner_row
     has = np.isin(c.workload, chosen)
     has[row[np.isin(c.corunner, chosen)]] = True
     return has & (c.number_of_corunners > 0)

@@ -9,18 +9,19 @@ import numpy as np
 
 from jostle.learn import BaseLearner, FoldFit, Prepared, SimpleRules, StackedMethod
 from jostle.learn.learners.bags import Bag
+from jostle.learn.learners.latent_factors import ProductLearner
 
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
 
-BOOSTED = "trees of factors"
+BOOSTED, LOW_RANK = "trees of factors", "product 0.025"
 # What people call it: what the ensemble does.
 RULES = {
     "the time alone": "none",
     "the time alone times a constant": "level",
     "additive effects": "effects",
     "additive effects of seconds": "effects of seconds",
-    "low rank": "effects and rest 1",
+    "low rank": LOW_RANK,
     "boosted trees": BOOSTED,
 }
 FOLDS = 5
@@ -40,6 +41,8 @@ class SimpleRule(StackedMethod[Any]):
     def chosen_learners(self) -> list[BaseLearner]:
         if self.label == BOOSTED:
             return Bag(target="slowdown", rules=False).chosen_learners()
+        if self.label == LOW_RANK:
+            return [ProductLearner(only=(self.label,))]
         return [SimpleRules(only=(self.label,))]
 
     def fit_left_out(

@@ -1,4 +1,4 @@
-"""A forecast of several workloads together on one machine, as it is asked and printed."""
+"""The report of a forecast of several workloads together: how it is asked and printed."""
 
 from __future__ import annotations
 

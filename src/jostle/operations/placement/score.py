@@ -1,4 +1,4 @@
-"""True if each co-location of a Parquet table is safe, however large it is."""
+"""Whether each co-location of a Parquet table is safe, however large the table is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of what the library does, such as predict and rank: each becomes a route by itself."""
+"""Routes made of the library's operations, such as predict and rank: none has code of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of the routes that only the service has; server/operations declares them."""
+"""Routes of the service alone, such as on its state; a route of the library begins in server/operations."""
 
 from __future__ import annotations
 

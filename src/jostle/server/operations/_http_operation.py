@@ -1,5 +1,4 @@
-"""What a route of the service is written as: a question, an answer and a function, of which its schema and
-the client's method are made, too."""
+"""A route of the service that answers an operation: its question, its answer and its function."""
 
 from __future__ import annotations
 

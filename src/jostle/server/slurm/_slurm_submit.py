@@ -1,4 +1,4 @@
-"""What the scripts of Slurm ask and tell."""
+"""Scripts for Slurm: options of a submitted job go in, its node and time limit come out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""True if the files of a SQLite state are still those that a service opened, and hold what they held."""
+"""Whether the files of a SQLite state are still those that a service opened, and hold what they held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sum of what several use: how they go together, and what few runs leave open about it.
+"""The distribution of the sum of what several workloads use at one time, with what few runs leave open.
 
 Each is drawn from its recorded runs. Where all were recorded side by side often enough, whole windows are
 drawn, so that what is busy together stays so; else each by itself. Few runs leave open how far any of them go

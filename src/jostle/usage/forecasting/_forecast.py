@@ -1,5 +1,4 @@
-"""`jostle.forecast(data, jostle.Bridge(...)).at(time_seconds, core=0)`: every method's law between snapshots,
-from couplings that are solved when needed."""
+"""`jostle.forecast(data, jostle.Bridge(...)).at(time_seconds)`: each method's law between snapshots."""
 
 from __future__ import annotations
 

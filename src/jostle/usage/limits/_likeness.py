@@ -1,4 +1,4 @@
-"""True if a run is like those that forecasts learned from: a conformal test on what it has shown so far.
+"""Whether a run is like those that forecasts learned from: a conformal test on what it has shown so far.
 
 Of n recorded runs and a new one, each is as strange as it is far from the nearest of the others. Where the
 new one is like them, each is the strangest with the same chance, so that the share of runs at least as

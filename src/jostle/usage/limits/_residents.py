@@ -1,4 +1,4 @@
-"""Limits, such as of memory, of what several workloads on a node use together at any time.
+"""Limits of what several workloads on a node use together, such as memory, over their whole lives.
 
 Each resident is drawn from the recorded runs of its workload, of one that goes on from those that have come
 as far, and lives on a common clock; what is asked about is the highest sum. How they go together, and what

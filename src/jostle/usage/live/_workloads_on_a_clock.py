@@ -1,4 +1,4 @@
-"""What several workloads on one machine use together at a time of a common clock.
+"""The use of several workloads that began at different times, on one clock, and that slow each other down.
 
 Two things make it more than a sum of forecasts as in `_sum_of_workloads`. Members start at times of their
 own. And they slow each other down: one that is r times slower is at time t where it would be at t / r alone,

@@ -145,10 +145,10 @@ def test_what_never_ran_alone_is_told_by_its_runs_beside_others(noise: float) ->
 
 
 def test_words_for_people_name_what_differs_in_strength_alone_once() -> None:
-    assert in_words("effects and rest 2") == "additive effects and what pairs differ by"
+    assert in_words("product 0.15") == "susceptibility times pressure"
     assert in_words("level of seconds") == "the mean slowdown, in seconds"
     assert in_words("something new") == "something new"
-    given = {"effects and rest 0": 0.2, "none": 0.5, "effects and rest 1": 0.3, "level": 0.1}
+    given = {"product 0.15": 0.2, "none": 0.5, "product 0.004": 0.3, "level": 0.1}
     found = weights_in_words(given)
     assert list(found.values()) == pytest.approx([0.5, 0.5, 0.1])
     assert list(found)[2] == "the mean slowdown"

@@ -126,7 +126,7 @@ def test_numbers_that_no_row_tells_of_are_nothing_and_cost_nothing() -> None:
     met = np.union1d(FOUR_ROWS.target, FOUR_ROWS.corunner)
     told = design[met].any(0)
     assert 0 < told.sum() < told.size
-    for name in ("s", "g", "both"):
+    for name in ("types", "both"):
         assert not part[name][~told].any()
     dense = replace(many, design=design)
     full, _ = _fitted(FOUR_ROWS, dense, 0.1, _random_start(dense, seed=0), steps=200)
@@ -205,7 +205,9 @@ def forms() -> dict[bool, SlowdownForm]:
     for is_timed in (False, True):
         rows = replace(campaign.rows, timed=is_timed)
         rows = rows if is_timed else replace(rows, scale=np.ones(len(rows)))
-        sizes = Sizes(2, len(WORKLOADS), 2, campaign.design, True, is_timed, 0.5 * is_timed)
+        sizes = Sizes(
+            2, len(WORKLOADS), 2, campaign.designs["here"], True, is_timed, 0.5 * is_timed
+        )
         (out[is_timed],) = fit_forms(rows, sizes, [0.01], 0, 2, 40)
     return out
 

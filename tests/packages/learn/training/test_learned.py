@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 
 from jostle.learn import (
-    Bilinear,
     CellTable,
     SlowdownRows,
-    Strength,
     design_of,
     error_weight,
-    fit_bilinear,
     fit_effects,
     fit_group_median,
     relative_medians,
 )
-from jostle.learn.learners.simple_rules._bilinear_form import _loss_and_slope
 from jostle.learn.training._design import _inside, design_of_names
 
 P, W = 2, 5
@@ -36,39 +32,6 @@ def drawn(n: int, seed: int, most: int = 3, timed: bool = False) -> SlowdownRows
 
 
 ON = CellTable(P, W)
-
-
-def test_a_low_rank_rest_is_where_loss_and_ridge_together_are_least() -> None:
-    random, design = np.random.default_rng(0), np.eye(P * W)
-    rows, penalty = drawn(300, 11), 0.5
-    rest = random.normal(size=300)
-    found = fit_bilinear(rows, rest, design, Strength(1, penalty), 0)
-    spread = np.sqrt((rest**2).mean())
-    x = np.concatenate([found.hit.ravel() / spread, found.press.ravel()])
-    data = (rows, rest / spread, rows.weight, 1 / rows.degree[rows.row])
-
-    def slope(at: np.ndarray) -> np.ndarray:
-        return _loss_and_slope(at, 1, design, data)[1] + 2 * penalty * at / 300
-
-    assert np.abs(slope(x)).max() < 1e-3 * np.abs(slope(np.ones_like(x))).max()
-
-
-def test_a_low_rank_rest_is_found_and_a_ridge_shrinks_it() -> None:
-    random, rows, on = np.random.default_rng(1), drawn(400, 2), ON
-    design = random.normal(size=(P * W, 3))
-    hit, press = (design @ random.normal(size=(3, 1)) for _ in range(2))
-    rest = 0.2 * Bilinear(hit, press).value(rows, on)
-    sizes = []
-    for penalty in (1e-3, 1e3):
-        found = fit_bilinear(rows, rest, design, Strength(1, penalty), 0).value(rows, on)
-        sizes.append(found.std() / rest.std())
-        if penalty < 1:
-            assert found == pytest.approx(rest, abs=0.05 * rest.std())
-    assert sizes[1] < 0.1
-    # In units of the rest's own spread: percent and factors are treated alike.
-    small = fit_bilinear(rows, rest / 100, design, Strength(1, 0.5), 0).value(rows, on)
-    large = fit_bilinear(rows, rest, design, Strength(1, 0.5), 0).value(rows, on)
-    assert 100 * small == pytest.approx(large, abs=1e-3 * rest.std())
 
 
 def test_few_runs_of_a_cell_are_weighed_by_their_trust() -> None:

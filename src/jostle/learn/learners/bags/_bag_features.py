@@ -1,5 +1,6 @@
-"""Features of a co-location: the workload's own, and its co-runners' pooled so that neither their order nor
-their number matters (Moolchandani et al. replicate the vector for two applications and leave more open).
+"""Features of a co-location: the workload's own, and its co-runners' pooled in no order.
+
+Moolchandani et al. replicate the vector for two applications and leave more open.
 
 Of every number a workload has, a row holds its own value, and the sum and the largest of the
 co-runners' values. Of a bag it holds the number of co-runners and the fairness (Eq. 2). Groups:

@@ -17,7 +17,8 @@ ROUND = 0.2  # relative error at which the pseudo-Huber loss turns from quadrati
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a member is made of. design: (cells, d), dense or sparse, whose columns carry the weights."""
+    """What a member is made of. design: (cells, d), dense or sparse, whose columns carry the weights. S and G
+    stand side by side in `types`, what they share in `both`."""
 
     platforms: int
     workloads: int
@@ -30,44 +31,50 @@ class Sizes:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         d = self.design.shape[1]
         return {
-            "s": (d, self.rank),
-            "g": (d, self.rank),
+            "types": (d, 2 * self.rank),
             "both": (d if self.alike else 0, self.rank),
             "gain": (self.platforms,),
             "constant": (self.platforms if self.constants else 0,),
             "exponent": (self.workloads if self.exponents else 0,),
         }
 
-    def mixed(self, part: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Mix own numbers and shared ones to (S, G), each (cells, rank), weighted so that their size does not
-        depend on how alike the two are."""
-        own, shared = np.sqrt(1 - self.alike), np.sqrt(self.alike)
-        both = shared * part["both"] if self.alike else 0.0
-        return self.design @ (own * part["s"] + both), self.design @ (own * part["g"] + both)
+    def mixed(self, part: dict[str, np.ndarray]) -> np.ndarray:
+        """Mix own numbers and shared ones to S and G side by side, (cells, 2 rank), weighted so that their
+        size does not depend on how alike the two are."""
+        numbers = part["types"]
+        if self.alike:
+            shared = np.tile(part["both"], 2)
+            numbers = np.sqrt(1 - self.alike) * numbers + np.sqrt(self.alike) * shared
+        return self.design @ numbers
 
-    def unpack(self, x: np.ndarray) -> dict[str, np.ndarray]:
+    def places(self) -> dict[str, slice]:
+        """Find where in one vector each of the `shapes` stands."""
         out, at = {}, 0
         for name, shape in self.shapes().items():
             size = int(np.prod(shape))
-            out[name] = x[at : at + size].reshape(shape)
+            out[name] = slice(at, at + size)
             at += size
         return out
+
+    def unpack(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        shapes = self.shapes()
+        return {name: x[at].reshape(shapes[name]) for name, at in self.places().items()}
 
     @property
     def random_size(self) -> int:
         """Number of parameters that start at random: those of S and G, which stand first."""
-        return sum(int(np.prod(self.shapes()[name])) for name in ("s", "g", "both"))
+        return self.places()["both"].stop
 
     @property
     def size(self) -> int:
-        return sum(int(np.prod(shape)) for shape in self.shapes().values())
+        return self.places()["exponent"].stop
 
 
 class FormLoss:
     """Mean pseudo-Huber loss of the relative error plus the ridge, and its gradient, of rows that stay."""
 
     def __init__(self, sizes: Sizes, rows: SlowdownRows, penalty: float) -> None:
-        from scipy.sparse import csr_matrix
+        from scipy.sparse import csr_matrix, issparse
 
         n, cells = len(rows), sizes.platforms * sizes.workloads
         self.platform = rows.target // sizes.workloads
@@ -78,6 +85,7 @@ class FormLoss:
             rows = replace(rows, target=at_target, corunner=at_corunner)
             sizes, cells = replace(sizes, design=sizes.design[met]), len(met)
         self.sizes, self.rows, self.penalty = sizes, rows, penalty
+        self.turned = sizes.design.T.tocsr() if issparse(sizes.design) else sizes.design.T
         at = np.arange(n)
         # What is summed over rows of the same cell, and over the co-runners of a row.
         self.by_target = csr_matrix((np.ones(n), (rows.target, at)), shape=(cells, n))
@@ -85,22 +93,20 @@ class FormLoss:
         self.by_corunner = csr_matrix((np.ones(m), (rows.corunner, np.arange(m))), shape=(cells, m))
         self.single = m == n and bool((rows.row == at).all())
         self.in_row = csr_matrix((np.ones(m), (rows.row, np.arange(m))), shape=(n, m))
-        self.slices: dict[str, slice] = {}
-        self.shapes = sizes.shapes()
-        start = 0
-        for name, shape in self.shapes.items():
-            size = int(np.prod(shape))
-            self.slices[name] = slice(start, start + size)
-            start += size
+        self.places, self.shapes = sizes.places(), sizes.shapes()
+        self.ridge = np.zeros(sizes.size)
+        self.ridge[: sizes.random_size] = penalty / n
+        for name in ("gain", "exponent"):
+            self.ridge[self.places[name]] = GAIN_PENALTY / n
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Compute (loss, gradient (size of x,))."""
-        sizes, rows, n = self.sizes, self.rows, len(self.rows)
-        part = {name: x[at].reshape(self.shapes[name]) for name, at in self.slices.items()}
-        shifted_s, shifted_g = (each - SHIFT for each in sizes.mixed(part))
-        each = softplus(shifted_g)[rows.corunner]
+        sizes, rows, n, rank = self.sizes, self.rows, len(self.rows), self.sizes.rank
+        part = {name: x[at].reshape(self.shapes[name]) for name, at in self.places.items()}
+        shifted = sizes.mixed(part) - SHIFT
+        above = softplus(shifted)
+        hit, each = above[:, :rank][rows.target], above[:, rank:][rows.corunner]
         pressed = each if self.single else self.in_row @ each
-        hit = softplus(shifted_s)[rows.target]
         gain = positive(part["gain"])[self.platform]
         reached = gain * (hit * pressed).sum(1)
         constant = softplus(part["constant"])[self.platform] if sizes.constants else 0.0
@@ -112,38 +118,25 @@ class FormLoss:
         bend = np.sqrt(1 + (relative / ROUND) ** 2)
         loss = float((ROUND**2 * (bend - 1)).mean())
         d_out = relative / bend * (relative + 1) / n
-        slope = np.zeros(len(x))
-        at = self.slices
+        slope, at = 2 * self.ridge * x, self.places
         if sizes.exponents:
             by_row = d_out * value * exponent
-            slope[at["exponent"]] = np.bincount(self.workload, by_row, sizes.workloads)
+            slope[at["exponent"]] += np.bincount(self.workload, by_row, sizes.workloads)
         d_sum = d_out * exponent / inner * rows.scale
         if sizes.constants:
             bent = _sigmoid(part["constant"])[self.platform]
-            slope[at["constant"]] = np.bincount(self.platform, d_sum * bent, sizes.platforms)
-        slope[at["gain"]] = np.bincount(self.platform, d_sum * reached, sizes.platforms)
+            slope[at["constant"]] += np.bincount(self.platform, d_sum * bent, sizes.platforms)
+        slope[at["gain"]] += np.bincount(self.platform, d_sum * reached, sizes.platforms)
         weighed = (d_sum * gain)[:, None]
         by_press = weighed * hit
-        for name, summed, shifted in (
-            ("s", self.by_target @ (weighed * pressed), shifted_s),
-            ("g", self.by_corunner @ (by_press if self.single else by_press[rows.row]), shifted_g),
-        ):
-            drawn = (sizes.design.T @ (summed * _sigmoid(shifted))).ravel()
-            slope[at[name]] = np.sqrt(1 - sizes.alike) * drawn
-            if sizes.alike:
-                slope[at["both"]] += np.sqrt(sizes.alike) * drawn
-        strengths = {
-            "s": self.penalty,
-            "g": self.penalty,
-            "both": self.penalty,
-            "gain": GAIN_PENALTY,
-            "exponent": GAIN_PENALTY,
-        }
-        for name, strength in strengths.items():
-            own = x[at[name]]
-            loss += strength * float(own @ own) / n
-            slope[at[name]] += 2 * strength * own / n
-        return loss, slope
+        to_hit = self.by_target @ (weighed * pressed)
+        to_press = self.by_corunner @ (by_press if self.single else by_press[rows.row])
+        drawn = self.turned @ (np.concatenate([to_hit, to_press], 1) * _sigmoid(shifted))
+        slope[at["types"]] += np.sqrt(1 - sizes.alike) * drawn.ravel()
+        if sizes.alike:
+            shared = drawn[:, :rank] + drawn[:, rank:]
+            slope[at["both"]] += np.sqrt(sizes.alike) * shared.ravel()
+        return loss + float(self.ridge @ x**2), slope
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

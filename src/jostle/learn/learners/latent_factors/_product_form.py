@@ -78,7 +78,7 @@ def _form_of(sizes: Sizes, fits: list[tuple[np.ndarray, float]]) -> SlowdownForm
     weight = weights_by_error(np.array([loss for _, loss in fits]))
     for x, _ in fits:
         part = sizes.unpack(x)
-        hit, press = (softplus(each - SHIFT) for each in sizes.mixed(part))
+        hit, press = np.split(softplus(sizes.mixed(part) - SHIFT), 2, axis=1)
         fields["susceptibility"].append(hit)
         fields["pressure"].append(press * np.repeat(positive(part["gain"]), w)[:, None])
         fields["constant"].append(softplus(part["constant"]) if sizes.constants else np.zeros(p))
@@ -115,8 +115,9 @@ def _fitted(
     if issparse(design):  # a step costs what all of them are, and of most no row tells
         columns = np.unique(design[np.union1d(rows.target, rows.corunner)].indices)
         few = replace(sizes, design=design[:, columns])
-        of_columns = np.arange(sizes.random_size).reshape(-1, design.shape[1], sizes.rank)
-        at = np.append(of_columns[:, columns].ravel(), at[sizes.random_size :])
+        known = sizes.unpack(at)
+        used = [known[name][columns].ravel() for name in ("types", "both") if known[name].size]
+        at = np.concatenate([*used, at[sizes.random_size :]])
     solution = minimize(
         FormLoss(few, rows, strength),
         start[at],

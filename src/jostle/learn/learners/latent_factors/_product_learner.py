@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
 from typing import ClassVar
 
@@ -45,7 +45,6 @@ class FormKind:
 
 FORM_KINDS = (
     FormKind("product", ("here",), False, PENALTIES),
-    FormKind("product by name", ("by name",), False, PENALTIES),
     FormKind("product of seconds", ("by name", "here"), True, PENALTIES[:1]),
     FormKind("product alike of seconds", ("by name", "here"), True, PENALTIES[1:2], ALIKE),
 )
@@ -72,7 +71,7 @@ class FittedProduct(Serializable):
 
     def log_slowdowns(self, rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
         """Predict (k, n) log slowdowns."""
-        plain, timed = _rows_of(rows, False), _rows_of(rows, True)
+        plain, timed = rows.over_factors(), rows.over_seconds()
         out = np.empty((len(self.members), len(rows)))
         for at, member in enumerate(self.members):
             mine = timed if member.is_timed else plain
@@ -83,18 +82,20 @@ class FittedProduct(Serializable):
 @dataclass(frozen=True)
 class ProductLearner(Restores):
     """How much each workload suffers, times how much its co-runners press, in few types. starts: of a form
-    that is kept."""
+    that is kept. only: labels, where not all are to be tried."""
 
     rank: int = 6
-    starts: int = 6
+    starts: int = 3
     steps: int = 300
+    only: tuple[str, ...] = ()
     name: ClassVar[str] = "product"
     needs: ClassVar[frozenset[str]] = frozenset({"runs"})
     fitted: ClassVar[str] = "jostle.learn.learners.latent_factors._product_learner:FittedProduct"
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
         kinds = [kind for kind in FORM_KINDS if kind.design(campaign)]
-        return tuple(label for kind in kinds for label in kind.labels())
+        every = tuple(label for kind in kinds for label in kind.labels())
+        return tuple(label for label in every if not self.only or label in self.only)
 
     def fit(
         self, campaign: TrainingRuns, wanted: Collection[str], *, seed: int = 0, best: bool = False
@@ -113,12 +114,7 @@ class ProductLearner(Restores):
                 *(platforms, workloads, self.rank, campaign.designs[design]),
                 *(exponents, kind.is_timed, kind.alike),
             )
-            about = _rows_of(some, kind.is_timed)
+            about = some.over_seconds() if kind.is_timed else some.over_factors()
             forms = fit_forms(about, sizes, list(mine.values()), seed, starts, self.steps)
             members += [ProductMember(*one) for one in zip(mine, repeat(kind.is_timed), forms)]
         return FittedProduct(tuple(members))
-
-
-def _rows_of(rows: SlowdownRows, is_timed: bool) -> SlowdownRows:
-    """Over factors, or over seconds in units of the campaign."""
-    return replace(rows, timed=is_timed, scale=rows.scale if is_timed else np.ones(len(rows)))

@@ -166,7 +166,7 @@ class FittedFactorization(FromCounts):
         workload, platform, corunner = colocations.codes_in(
             self.workload_names, self.platform_names
         )
-        row = np.repeat(np.arange(len(workload)), colocations.number_of_corunners)
+        row = colocations.corunner_row
         return Codes(workload, platform, corunner, row)
 
     def _log_runtime(

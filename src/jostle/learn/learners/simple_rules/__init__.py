@@ -1,1 +1,1 @@
-"""Constants, random effects and low-rank rests of them: what anybody would try first, as a base learner."""
+"""Constants and additive effects: what anybody would try first, as a base learner."""

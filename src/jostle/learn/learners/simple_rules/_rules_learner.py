@@ -1,5 +1,4 @@
-"""Simple rules as a base learner: what is usual, additive effects and low rank, on factors and seconds,
-and on what turns on shared cores leave."""
+"""Simple rules as a base learner: medians and additive effects, of factors, of seconds and beyond turns."""
 
 from __future__ import annotations
 
@@ -12,12 +11,7 @@ import numpy as np
 from jostle._base.tensors import Serializable
 from jostle.learn.contract._method_registry import Restores
 from jostle.learn.ensemble._base_learner import NO_SLOWDOWN, TURNS_ALONE
-from jostle.learn.learners.simple_rules._bilinear_form import Strength, fit_bilinear
-from jostle.learn.learners.simple_rules._simple_rules import (
-    SimpleRule,
-    fit_group_median,
-    value_of,
-)
+from jostle.learn.learners.simple_rules._group_median import GroupMedian, fit_group_median
 from jostle.learn.training._additive_effects import RandomEffects, fit_effects
 from jostle.learn.training._cpu_sharing import cpu_sharing_log_slowdown
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
@@ -25,31 +19,20 @@ from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 if TYPE_CHECKING:
     from jostle.learn.training._training_data import TrainingRuns
 
-RESTS = {
-    f"effects and rest {number}": strength
-    for number, strength in enumerate((Strength(2, 0.03), Strength(2, 0.15), Strength(3, 0.5)))
-}
-OF_FACTORS = ("level", "effects", *RESTS)
-OF_SECONDS = ("level", "effects")
-FACTORS, SECONDS, TURNS = "factors", "seconds", "turns"
-WAYS = {
-    FACTORS: OF_FACTORS,
-    SECONDS: OF_SECONDS,
-    TURNS: ("level", "effects"),
-}
-MOST_CELLS_OF_REST = 10_000  # each has a row of factors
+LEVEL, EFFECTS = "level", "effects"
+FACTORS, SECONDS, TURNS = WAYS = "factors", "seconds", "turns"
 MOST_ROWS = 4_000  # that rules are learned from
 BEYOND = 4.0  # times what was seen, to which seconds are believed of shorter and longer workloads
 
 
 @dataclass(frozen=True)
 class RuleMember:
-    """way: what the rules say: log factors or seconds, which are added up, or log factors beyond turns on
-    shared cores."""
+    """way: what the rule says: log factors or seconds, which are added up, or log factors beyond turns on
+    shared cores. rule: None says nothing."""
 
     label: str
     way: str
-    rules: tuple[SimpleRule, ...]
+    rule: GroupMedian | RandomEffects | None
 
 
 @dataclass(frozen=True)
@@ -71,7 +54,10 @@ class FittedRules(Serializable):
         out = np.empty((len(self.members), len(rows)))
         for at, member in enumerate(self.members):
             mine = ways[member.way]
-            out[at] = mine.as_log(value_of(member.rules, mine, cell_table))
+            value = np.zeros(len(rows))
+            if member.rule is not None:
+                value = member.rule.value(mine, cell_table)
+            out[at] = mine.as_log(value)
             if member.way == TURNS:
                 out[at] += turns
         return out
@@ -96,15 +82,9 @@ class SimpleRules(Restores):
         return label.startswith("effects")
 
     def labels(self, campaign: TrainingRuns) -> tuple[str, ...]:
-        many = campaign.cell_table.cells > MOST_CELLS_OF_REST
-        takes_turns = campaign.whole.cell_table.takes_turns
-        own = [
-            label_of(way, name)
-            for way, names in WAYS.items()
-            for name in names
-            if not (many and name in RESTS) and (way != TURNS or takes_turns)
-        ]
-        every = (NO_SLOWDOWN, *([TURNS_ALONE] if takes_turns else []), *own)
+        turns = campaign.whole.cell_table.takes_turns
+        own = [label_of(w, n) for w in WAYS for n in (LEVEL, EFFECTS) if turns or w != TURNS]
+        every = (NO_SLOWDOWN, *([TURNS_ALONE] if turns else []), *own)
         return tuple(label for label in every if not self.only or label in self.only)
 
     def fit(
@@ -115,28 +95,21 @@ class SimpleRules(Restores):
             [rows.scale.min(initial=1.0) / BEYOND, rows.scale.max(initial=1.0) * BEYOND]
         )
         plain = ((NO_SLOWDOWN, FACTORS), (TURNS_ALONE, TURNS))
-        members = [RuleMember(label, way, ()) for label, way in plain if label in wanted]
-        for way, names in WAYS.items():
-            mine = [name for name in names if label_of(way, name) in wanted]
+        members = [RuleMember(label, way, None) for label, way in plain if label in wanted]
+        for way in WAYS:
             part, cell_table = _rows_of(rows, way, limits), campaign.cell_table
-            if mine and way == TURNS:
+            level, effects = label_of(way, LEVEL), label_of(way, EFFECTS)
+            if way == TURNS and {level, effects} & set(wanted):
                 left = rows.log_slowdown - cpu_sharing_log_slowdown(rows, cell_table)
                 part = replace(part, log_slowdown=left)
-            effects: list[RandomEffects] = []
-            if set(mine) - {"level"}:
+            if level in wanted:
+                members.append(RuleMember(level, way, fit_group_median(part, cell_table)))
+            if effects in wanted:
                 # How effects grow with the number of co-runners is found once for all folds.
                 known = {} if best else campaign.common.learned.setdefault("powers", {})
-                effects = [fit_effects(part, cell_table, known.get(way))]
-                known[way] = float(effects[0].power)
-            rest = part.value - value_of(effects, part, cell_table)
-            for name in mine:
-                rules: tuple[SimpleRule, ...] = tuple(effects)
-                if name == "level":
-                    rules = (fit_group_median(part, cell_table),)
-                if name in RESTS:
-                    low_rank = fit_bilinear(part, rest, campaign.design, RESTS[name], seed)
-                    rules = (*effects, low_rank)
-                members.append(RuleMember(label_of(way, name), way, rules))
+                rule = fit_effects(part, cell_table, known.get(way))
+                known[way] = float(rule.power)
+                members.append(RuleMember(effects, way, rule))
         return FittedRules(tuple(members), limits)
 
 
@@ -146,6 +119,5 @@ def label_of(way: str, name: str) -> str:
 
 
 def _rows_of(rows: SlowdownRows, way: str, limits: np.ndarray) -> SlowdownRows:
-    if way == SECONDS:
-        return replace(rows, timed=True, scale=np.clip(rows.scale, *limits))
-    return replace(rows, timed=False, scale=np.ones(len(rows)))
+    low, high = limits.tolist()
+    return rows.over_seconds((low, high)) if way == SECONDS else rows.over_factors()

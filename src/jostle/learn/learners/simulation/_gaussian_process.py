@@ -1,5 +1,7 @@
-"""The likelihood of a Gaussian process by its settings, with its slope, and where their posterior is greatest
-(Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, Sec. 5.4.1)."""
+"""The likelihood of a Gaussian process by its settings, its slope, and its greatest posterior.
+
+Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, Sec. 5.4.1.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What base learners on co-runs learn from: applications, what was simulated of them, and runs beside
-others."""
+"""What base learners on co-runs learn from: applications, their simulations, and runs beside others."""
 
 from __future__ import annotations
 

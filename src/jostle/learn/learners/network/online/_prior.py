@@ -1,5 +1,4 @@
-"""What is expected of a name before it has run: from its features by kernel ridge regression, and how far
-names are from that.
+"""What is expected of a name before it has run: kernel ridge regression from its features.
 
 Source of the closed-form leave-one-out residuals: Rasmussen and Williams, Gaussian Processes for Machine
 Learning (2006), Eq. 5.12.

@@ -1,14 +1,11 @@
-"""What simple rules are made of: medians of platforms, additive effects, and low-rank rests of these."""
+"""The median slowdown of a platform and number of co-runners: a constant, which needs the fewest runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.learn.learners.simple_rules._bilinear_form import Bilinear
-from jostle.learn.training._additive_effects import RandomEffects
 from jostle.learn.training._relative_error import weighted_median
 from jostle.learn.training._slowdown_rows import CellTable, SlowdownRows
 
@@ -38,11 +35,3 @@ def fit_group_median(rows: SlowdownRows, cell_table: CellTable) -> GroupMedian:
         at = next((rows for rows in choices if rows.sum() >= FEWEST), np.ones(len(rows), bool))
         out[p, d] = weighted_median(rows.value[at], weight[at])
     return GroupMedian(out)
-
-
-SimpleRule = GroupMedian | RandomEffects | Bilinear  # what adds to a value
-
-
-def value_of(rules: Sequence[SimpleRule], rows: SlowdownRows, cell_table: CellTable) -> np.ndarray:
-    """Add up the rules' values (n,)."""
-    return sum((rule.value(rows, cell_table) for rule in rules), np.zeros(len(rows)))
