@@ -20,7 +20,7 @@ PENALTIES = (0.004, 0.025, 0.15)  # of the form, over the variance of the log sl
 # How far S and G share their numbers: jobs that take turns wait alike for each other.
 APART, ALIKE = 0.0, 0.9
 MOST_FORM_ROWS = 6_000  # that forms are learned from
-STARTS_OF_TRIALS = 1  # of a form that answers what a fold leaves out
+STARTS_OF_TRIALS = 2  # of a form that answers what a fold leaves out
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ProductLearner(Restores):
     that is kept. only: labels, where not all are to be tried."""
 
     rank: int = 6
-    starts: int = 3
+    starts: int = 4
     steps: int = 300
     only: tuple[str, ...] = ()
     name: ClassVar[str] = "product"
