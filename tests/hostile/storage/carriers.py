@@ -69,7 +69,7 @@ def with_features(name: str) -> Runs:
 
 def ids(folder: Path) -> set[str]:
     found = read_runs(folder)
-    # Features are there before the runs that need them; who was refused though its run was kept sends it again.
+    # Features are there before their runs; who was refused though its run was kept sends it again.
     of_features, of_repeats = "set aside", "passed over"
     assert all(of_features in note or of_repeats in note for note in found.notes), found.notes
     names = found.table.column("run_id").to_pylist()
