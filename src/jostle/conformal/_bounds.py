@@ -77,9 +77,9 @@ UNKNOWN_CAMPAIGN = "unknown_campaign"
 TIMELINE = "timeline"
 ON_THE_ACT = "on_the_act"
 BEHIND = "behind"
-GUARANTEED = ("guaranteed",)  # outcomes that a theorem stands behind
-# Those of runs like the one asked about that were not learned from.
-CALIBRATED = (*GUARANTEED, POOLED, CROSS_VALIDATED, CHANGED_COMPANY, UNKNOWN_CAMPAIGN)
+GUARANTEED = "guaranteed"
+# Statuses of bounds that rest on runs like the one asked about that were not learned from.
+CALIBRATED = ("guaranteed", "calibrated")
 
 
 def status_of(outcome: str) -> str:
@@ -173,14 +173,13 @@ class Bounds(Tabular, Glance):
     @property
     def is_guaranteed(self) -> np.ndarray:
         """Tell whether the bound is finite and a theorem stands behind it, (n,) bool."""
-        return self.is_valid & np.isin(self.outcome, GUARANTEED)
+        return self.is_valid & (self.status == "guaranteed")
 
     @property
     def is_calibrated(self) -> np.ndarray:
         """Tell whether the bound is finite and rests on runs like the one asked about that were not learned
-        from, (n,) bool: guaranteed, pooled, cross-validated, with changed co-runners, of an unknown campaign,
-        or of jobs of the log at such a moment."""
-        return self.is_valid & np.isin(self.outcome, (*CALIBRATED, ON_THE_ACT, BEHIND))
+        from, (n,) bool: its status is guaranteed or calibrated."""
+        return self.is_valid & np.isin(self.status, CALIBRATED)
 
 
 _BY_ROW = ("seconds", "outcome", "pool", "n", "rank", "evidence")

@@ -327,7 +327,7 @@ class Calibration(Serializable):
         alike = self._alike(category, name_group)
         highest_alike = self._highest_alike(alike)
         if level <= highest_alike + constants.NEAR:
-            pooled = POOLED if outcome in GUARANTEED else outcome
+            pooled = POOLED if outcome == GUARANTEED else outcome
             found = _Offset(*self._ranked(alike, level), pooled)
         elif tail and _number_of_groups(own) >= constants.FEWEST_FOR_TAIL:
             law = tail_offset(np.sort(own.score), 1 - level)
@@ -376,7 +376,7 @@ class Calibration(Serializable):
         return replace(every, score=every.score * usual / size[every.category])
 
     def _of_mix(self, own: CalibrationRuns, mix: NameMix, level: float, outcome: str) -> _Offset:
-        is_exact = outcome in GUARANTEED
+        is_exact = outcome == GUARANTEED
         rows, weight = mix.weights(getattr(own, mix.by), own.group, one_of_each=is_exact)
         order = np.argsort(own.score[rows], kind="stable")
         rank = rank_by_weight(np.cumsum(weight[order]), 1.0, level)
@@ -393,7 +393,7 @@ class Calibration(Serializable):
             return UNKNOWN_CAMPAIGN
         if self.has_changing_corunners:
             return CHANGED_COMPANY
-        return CROSS_VALIDATED if self.is_cross_conformal else GUARANTEED[0]
+        return CROSS_VALIDATED if self.is_cross_conformal else GUARANTEED
 
 
 def _number_of_groups(pool: CalibrationRuns) -> int:

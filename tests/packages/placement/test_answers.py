@@ -38,7 +38,7 @@ def node_with(platform: str, tenants: Any) -> Node:
 def bound_of(model: Model, platform: str, workload: str, beside: list[str], c: float) -> float:
     asked = Colocations.from_columns(workload=[workload], platform=[platform], corunners=[beside])
     found = model.bound(asked, c)
-    return float(found.seconds[0]) if found.outcome[0] in GUARANTEED else np.inf
+    return float(found.seconds[0]) if found.outcome[0] == GUARANTEED else np.inf
 
 
 @settings(max_examples=40, deadline=None)
