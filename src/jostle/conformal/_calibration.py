@@ -263,8 +263,7 @@ class Calibration(Serializable):
         far = degree > constants.FARTHEST_BEYOND * max(self.most, 1)
         offset[far], outcome[far] = np.inf, "unseen_group"
         _, scale = self.scaled(predictor, colocations, told, category)
-        # A borrowed shape cannot grow without end: no error was larger, where fits without the runs tell.
-        widest = self.runs.residual.max(initial=0.0) if self.is_cross_conformal else np.inf
+        widest = self._widest(np.isin(category, KNOWN))
         width = np.minimum(scale * offset, widest * np.maximum(degree / max(self.scale.most, 1), 1))
         log_bound = np.where(np.isfinite(offset), told.log_runtime + width, np.inf)
         # Raising a bound to the prediction takes nothing of what it promises.
@@ -280,6 +279,17 @@ class Calibration(Serializable):
         with np.errstate(over="ignore"):  # past what a number can hold there is no bound, either
             seconds = np.exp(log_bound)
         return Bounds(seconds, outcome, pool, count, rank, level, np.array(MEANING)[category])
+
+    def _widest(self, is_known: np.ndarray) -> np.ndarray:
+        """Return the (n,) largest errors, past which no borrowed shape grows; infinite unless fits without
+        the runs tell. is_known: (n,) whether all that is asked was measured: only such runs count then."""
+        if not self.is_cross_conformal:
+            return np.full(len(is_known), np.inf)
+        measured = self.runs.take(np.flatnonzero(np.isin(self.runs.category, KNOWN)))
+        every = own = self.runs.residual.max(initial=0.0)
+        if _number_of_groups(measured) >= constants.FEW_GROUPS:
+            own = measured.residual.max()
+        return np.where(is_known, own, every)
 
     def _pool(self, category: int, name_group: int) -> CalibrationRuns:
         r = self.runs

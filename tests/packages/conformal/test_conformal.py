@@ -22,6 +22,7 @@ from jostle.conformal import (
     margin,
 )
 from jostle.data import Colocations, Runs
+from jostle.learn import Evidence
 from tests.limits import coverage_limits, mean_limits
 
 
@@ -234,6 +235,33 @@ def test_runs_that_are_mostly_shorter_than_predicted_lend_and_borrow_a_size(few:
     assert found.outcome[0] == "guaranteed_pooled"
     largest = np.abs(np.log(seconds)).max()
     assert 0.1 * largest < np.log(found.seconds[0]) < 2 * largest
+
+
+class NewElsewhere(Noisy):
+    """Knows by its evidence that b ran beside others on no platform but p."""
+
+    workload_names, platform_names = ("a", "b"), ("p", "q")
+
+    def evidence(self, query: Colocations) -> Evidence:
+        n, there = len(query), (query.platform == query.platform_names.index("p")).astype(int)
+        many = np.full(n, 9)
+        return Evidence(many, many, many, many, many, 9 * there, 9 * there, 9 * there)
+
+
+def test_what_was_measured_borrows_no_error_of_what_was_not() -> None:
+    """Of cells that were left out some take e^3 times as long, of sets of measured names none."""
+    runs = make_runs(5, {1: 200})
+    elsewhere = np.arange(200) % 2 == 1
+    columns = runs.colocations.to_columns() | {"platform": np.where(elsewhere, "q", "p").tolist()}
+    far = np.where(np.arange(200) % 20 == 1, np.exp(3.0), 1.0)
+    both = Runs.from_columns(**columns, runtime_seconds=runs.runtime_seconds * far)
+    left_out = LeftOutRuns.of(NewElsewhere(), both, np.arange(200))
+    found = Calibration.crossed(left_out, most=9)
+    query = asked(1, 1).to_columns() | {"platform": ["p", "q"]}
+    known, new = found.bound(NewElsewhere(), Colocations.from_columns(**query), 0.985).seconds
+    largest = both.runtime_seconds[~elsewhere].max()
+    assert known <= largest * 1.001
+    assert new > 3 * largest
 
 
 @settings(max_examples=30, deadline=None)
