@@ -14,14 +14,14 @@ from jostle.learn.learners.latent_factors import ProductLearner
 if TYPE_CHECKING:
     from jostle._base.progress import Progress
 
-BOOSTED, LOW_RANK = "trees of factors", "product 0.025"
+BOOSTED, PRODUCT = "trees of factors", "product 0.025"
 # What people call it: what the ensemble does.
 RULES = {
     "the time alone": "none",
     "the time alone times a constant": "level",
     "additive effects": "effects",
     "additive effects of seconds": "effects of seconds",
-    "low rank": LOW_RANK,
+    "susceptibility times pressure": PRODUCT,
     "boosted trees": BOOSTED,
 }
 FOLDS = 5
@@ -41,7 +41,7 @@ class SimpleRule(StackedMethod[Any]):
     def chosen_learners(self) -> list[BaseLearner]:
         if self.label == BOOSTED:
             return Bag(target="slowdown", rules=False).chosen_learners()
-        if self.label == LOW_RANK:
+        if self.label == PRODUCT:
             return [ProductLearner(only=(self.label,))]
         return [SimpleRules(only=(self.label,))]
 
