@@ -257,8 +257,10 @@ def test_what_was_measured_borrows_no_error_of_what_was_not() -> None:
     both = Runs.from_columns(**columns, runtime_seconds=runs.runtime_seconds * far)
     left_out = LeftOutRuns.of(NewElsewhere(), both, np.arange(200))
     found = Calibration.crossed(left_out, most=9)
-    query = asked(1, 1).to_columns() | {"platform": ["p", "q"]}
-    known, new = found.bound(NewElsewhere(), Colocations.from_columns(**query), 0.985).seconds
+    query = Colocations.from_columns(
+        workload=["a", "a"], platform=["p", "q"], corunners=[["b"], ["b"]]
+    )
+    known, new = found.bound(NewElsewhere(), query, 0.985).seconds
     largest = both.runtime_seconds[~elsewhere].max()
     assert known <= largest * 1.001
     assert new > 3 * largest
