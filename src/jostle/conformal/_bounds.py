@@ -78,8 +78,10 @@ TIMELINE = "timeline"
 ON_THE_ACT = "on_the_act"
 BEHIND = "behind"
 GUARANTEED = "guaranteed"
-# Statuses of bounds that rest on runs like the one asked about that were not learned from.
-CALIBRATED = ("guaranteed", "calibrated")
+# Outcomes of bounds that rest on runs like the one asked about that were not learned from.
+CALIBRATED = tuple(
+    code for code, (status, _) in OUTCOMES.items() if status in ("guaranteed", "calibrated")
+)
 
 
 def status_of(outcome: str) -> str:
@@ -173,13 +175,13 @@ class Bounds(Tabular, Glance):
     @property
     def is_guaranteed(self) -> np.ndarray:
         """Tell whether the bound is finite and a theorem stands behind it, (n,) bool."""
-        return self.is_valid & (self.status == "guaranteed")
+        return self.is_valid & (self.outcome == GUARANTEED)
 
     @property
     def is_calibrated(self) -> np.ndarray:
         """Tell whether the bound is finite and rests on runs like the one asked about that were not learned
         from, (n,) bool: its status is guaranteed or calibrated."""
-        return self.is_valid & np.isin(self.status, CALIBRATED)
+        return self.is_valid & np.isin(self.outcome, CALIBRATED)
 
 
 _BY_ROW = ("seconds", "outcome", "pool", "n", "rank", "evidence")

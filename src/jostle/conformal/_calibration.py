@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -263,7 +264,7 @@ class Calibration(Serializable):
         far = degree > constants.FARTHEST_BEYOND * max(self.most, 1)
         offset[far], outcome[far] = np.inf, "unseen_group"
         _, scale = self.scaled(predictor, colocations, told, category)
-        widest = self._widest(np.isin(category, KNOWN))
+        widest = np.where(np.isin(category, KNOWN), *self._widest)
         width = np.minimum(scale * offset, widest * np.maximum(degree / max(self.scale.most, 1), 1))
         log_bound = np.where(np.isfinite(offset), told.log_runtime + width, np.inf)
         # Raising a bound to the prediction takes nothing of what it promises.
@@ -280,16 +281,17 @@ class Calibration(Serializable):
             seconds = np.exp(log_bound)
         return Bounds(seconds, outcome, pool, count, rank, level, np.array(MEANING)[category])
 
-    def _widest(self, is_known: np.ndarray) -> np.ndarray:
-        """Return the (n,) largest errors, past which no borrowed shape grows; infinite unless fits without
-        the runs tell. is_known: (n,) whether all that is asked was measured: only such runs count then."""
+    @cached_property
+    def _widest(self) -> tuple[float, float]:
+        """Return the largest errors, past which no borrowed shape grows: where all that is asked was measured
+        (only such runs tell), and else. Infinite unless fits without the runs tell."""
         if not self.is_cross_conformal:
-            return np.full(len(is_known), np.inf)
+            return np.inf, np.inf
         measured = self.runs.take(np.flatnonzero(np.isin(self.runs.category, KNOWN)))
         every = own = self.runs.residual.max(initial=0.0)
         if _number_of_groups(measured) >= constants.FEW_GROUPS:
             own = measured.residual.max()
-        return np.where(is_known, own, every)
+        return float(own), float(every)
 
     def _pool(self, category: int, name_group: int) -> CalibrationRuns:
         r = self.runs

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jostle._base.documents import unknown_sentences
-from jostle.conformal import CALIBRATED, status_of
+from jostle.conformal import CALIBRATED
 from jostle.data import Colocations, gpu_named
 from jostle.errors import UnknownName, UsageError
 from jostle.gpu import (
@@ -224,7 +224,7 @@ class SimulatedSets(SetBounds):
         bounds = replace(rest, bound=partial(self._model_bound, level), confidence=level).bounds(
             members, is_like_runs=way.is_like_runs
         )
-        good = [(s, o) if status_of(o) in CALIBRATED else (np.inf, SIMULATED) for s, o in bounds]
+        good = [(s, o) if o in CALIBRATED else (np.inf, SIMULATED) for s, o in bounds]
         return np.array([s for s, _ in good]), [o for _, o in good]
 
     def _model_bound(self, level: float, asked: Colocations) -> Any:

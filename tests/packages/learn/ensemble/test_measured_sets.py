@@ -57,7 +57,7 @@ def test_runs_of_measured_sets_are_told_by_other_runs_of_the_same_set() -> None:
         for row in one.runs.tolist():
             others = np.setdiff1d(same_set[row], one.runs)
             share = memory.beyond / (memory.beyond + memory.noise / len(others))
-            assert np.log(told / first)[row] == pytest.approx(share * left[others].mean(), rel=1e-4)
+            assert np.log(told / first)[row] == pytest.approx(share * left[others].mean(), abs=1e-9)
     beside = runs.colocations.take(np.flatnonzero(runs.colocations.number_of_corunners)[:1])
     assert fitted.measured(beside).all()
     assert not fitted.measured(BESIDE_ITSELF).any()

@@ -203,8 +203,7 @@ def forms() -> dict[bool, SlowdownForm]:
     campaign = campaign_for(world(2, most=3))
     out = {}
     for is_timed in (False, True):
-        rows = replace(campaign.rows, timed=is_timed)
-        rows = rows if is_timed else replace(rows, scale=np.ones(len(rows)))
+        rows = campaign.rows.over_seconds() if is_timed else campaign.rows.over_factors()
         sizes = Sizes(
             2, len(WORKLOADS), 2, campaign.designs["here"], True, is_timed, 0.5 * is_timed
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,27 +48,27 @@ class Sizes:
             numbers = np.sqrt(1 - self.alike) * numbers + np.sqrt(self.alike) * shared
         return self.design @ numbers
 
-    def places(self) -> dict[str, slice]:
-        """Find where in one vector each of the `shapes` stands."""
+    @cached_property
+    def parts(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
+        """Find where in one vector each of the `shapes` stands, with that shape."""
         out, at = {}, 0
         for name, shape in self.shapes().items():
             size = int(np.prod(shape))
-            out[name] = slice(at, at + size)
+            out[name] = slice(at, at + size), shape
             at += size
         return out
 
     def unpack(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        shapes = self.shapes()
-        return {name: x[at].reshape(shapes[name]) for name, at in self.places().items()}
+        return {name: x[at].reshape(shape) for name, (at, shape) in self.parts.items()}
 
     @property
     def random_size(self) -> int:
         """Number of parameters that start at random: those of S and G, which stand first."""
-        return self.places()["both"].stop
+        return self.parts["both"][0].stop
 
     @property
     def size(self) -> int:
-        return self.places()["exponent"].stop
+        return self.parts["exponent"][0].stop
 
 
 class FormLoss:
@@ -84,7 +85,7 @@ class FormLoss:
             at_target, at_corunner = (np.searchsorted(met, c) for c in (rows.target, rows.corunner))
             rows = replace(rows, target=at_target, corunner=at_corunner)
             sizes, cells = replace(sizes, design=sizes.design[met]), len(met)
-        self.sizes, self.rows, self.penalty = sizes, rows, penalty
+        self.sizes, self.rows = sizes, rows
         self.turned = sizes.design.T.tocsr() if issparse(sizes.design) else sizes.design.T
         at = np.arange(n)
         # What is summed over rows of the same cell, and over the co-runners of a row.
@@ -93,7 +94,7 @@ class FormLoss:
         self.by_corunner = csr_matrix((np.ones(m), (rows.corunner, np.arange(m))), shape=(cells, m))
         self.single = m == n and bool((rows.row == at).all())
         self.in_row = csr_matrix((np.ones(m), (rows.row, np.arange(m))), shape=(n, m))
-        self.places, self.shapes = sizes.places(), sizes.shapes()
+        self.places = {name: at for name, (at, _) in sizes.parts.items()}
         self.ridge = np.zeros(sizes.size)
         self.ridge[: sizes.random_size] = penalty / n
         for name in ("gain", "exponent"):
@@ -102,7 +103,7 @@ class FormLoss:
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Compute (loss, gradient (size of x,))."""
         sizes, rows, n, rank = self.sizes, self.rows, len(self.rows), self.sizes.rank
-        part = {name: x[at].reshape(self.shapes[name]) for name, at in self.places.items()}
+        part = sizes.unpack(x)
         shifted = sizes.mixed(part) - SHIFT
         above = softplus(shifted)
         hit, each = above[:, :rank][rows.target], above[:, rank:][rows.corunner]
